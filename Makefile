@@ -1,0 +1,68 @@
+# Two commands do all set-up: `make scenario` and `make test`. `make help` lists the rest.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# One set of build flags, so that one compile cache serves the product, the tests and the control plane.
+export CGO_ENABLED := 0
+
+NAME    ?= pool-cache
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
+RACE    := ./impl/relay/... ./impl/source/... ./impl/role/... ./impl/hub/...
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/weir, bin/weir-hub and bin/weir-coordinator
+	@echo "building bin/ (a cold cache takes a few minutes)"
+	@mkdir -p bin
+	go build -ldflags '$(LDFLAGS)' -o bin/ ./impl/cmd/... ./sim/cmd/...
+
+.PHONY: scenario
+scenario: build ## run a scenario: make scenario NAME=pool-cache (the default), or NAME=all
+	bin/weir scenario run $(if $(filter all,$(NAME)),scenarios,scenarios/$(NAME).yaml)
+
+.PHONY: assets
+assets: build ## find or build kube-apiserver and kubectl, once
+	bin/weir assets
+
+.PHONY: test
+test: lint unit race ## all checks of a pull request: lint, unit tests, the oracle, races
+	@echo "make test: all passed"
+
+.PHONY: unit
+unit: assets ## tests of all packages, the real kube-apiserver as oracle among them
+	go test ./...
+
+.PHONY: race
+race: ## the concurrent packages under the race detector
+	CGO_ENABLED=1 go test -race $(RACE)
+
+.PHONY: lint
+lint: bin/golangci-lint ## gofmt, go vet and golangci-lint
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'not gofmt-ed: run gofmt -w'; exit 1; }
+	bin/golangci-lint run ./...
+
+bin/golangci-lint: .ci/lint/go.mod
+	@echo "building golangci-lint (once, some minutes)"
+	@mkdir -p bin
+	cd .ci/lint && go build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: fuzz
+fuzz: ## every fuzzer for FUZZTIME (default 30s) each
+	@for p in $$(go list ./...); do for f in $$(go test -list '^Fuzz' $$p | grep ^Fuzz); do \
+		echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-30s} $$p || exit 1; done; done
+
+.PHONY: bench
+bench: build assets ## relay beside kube-apiserver, hub latency, memory: bench/README.md says what is measured
+	go run ./bench/cmd/weir-bench
+
+.PHONY: generate
+generate: ## generated code
+	go generate ./...
+
+.PHONY: clean
+clean: ## remove bin/ and reports/out/
+	rm -rf bin reports/out

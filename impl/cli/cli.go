@@ -1,0 +1,200 @@
+// Package cli is what the commands of Weir share: flags that a YAML file may set too, --version,
+// structured logs, signals and exit codes. It knows no command.
+//
+// Exit codes: 0 success, 1 failure, 2 wrong usage (a flag, a configuration file or a scenario file that
+// cannot be what the user meant). A usage error names the field, the value and what is allowed.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"sort"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+)
+
+// UsageError is wrong input by the user: exit code 2.
+type UsageError struct {
+	Field   string // flag or field as the user wrote it, e.g. "--secure-port"
+	Value   string // what was given
+	Allowed string // what is allowed, or what to do
+}
+
+func (e *UsageError) Error() string {
+	return fmt.Sprintf("%s: %q is not allowed: %s", e.Field, e.Value, e.Allowed)
+}
+
+// Usage returns a UsageError.
+func Usage(field string, value any, allowed string) error {
+	return &UsageError{Field: field, Value: fmt.Sprint(value), Allowed: allowed}
+}
+
+// ExitCode maps an error of a command to its exit code.
+func ExitCode(err error) int {
+	var usage *UsageError
+	switch {
+	case err == nil, errors.Is(err, ErrHelp):
+		return 0
+	case errors.As(err, &usage):
+		return 2
+	default:
+		return 1
+	}
+}
+
+// ErrHelp is returned by Flags.Parse after it printed --help or --version.
+var ErrHelp = errors.New("help printed")
+
+// Main runs a command until it ends or SIGINT or SIGTERM cancels its context, prints its error on
+// standard error and exits with ExitCode. A second signal ends the process at once.
+func Main(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if code := ExitCode(err); code != 0 {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(code)
+	}
+}
+
+// Flags is a flag set with the flags that every long-running command of Weir has: --config, --version,
+// --log-level and --log-format.
+type Flags struct {
+	*pflag.FlagSet
+
+	name, about      string
+	config           string
+	version          bool
+	logLevel, logFmt string
+}
+
+// NewFlags returns an empty set for a command; about is the first line of its --help.
+func NewFlags(name, about string) *Flags {
+	f := &Flags{FlagSet: pflag.NewFlagSet(name, pflag.ContinueOnError), name: name, about: about}
+	f.SortFlags = false
+	f.StringVar(&f.config, "config", "", "YAML file whose keys are the names of these flags; a flag given on the command line wins")
+	f.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&f.logFmt, "log-format", "text", "text or json")
+	f.BoolVar(&f.version, "version", false, "print the version and exit")
+	return f
+}
+
+// Parse reads args and the --config file. It prints --help and --version on stdout and returns ErrHelp then.
+func (f *Flags) Parse(args []string, stdout io.Writer) error {
+	f.SetOutput(io.Discard)
+	f.Usage = func() {}
+	switch err := f.FlagSet.Parse(args); {
+	case errors.Is(err, pflag.ErrHelp):
+		fmt.Fprintf(stdout, "%s: %s\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", f.name, f.about, f.name, f.FlagUsages())
+		return ErrHelp
+	case err != nil:
+		return &parseError{err, f.name}
+	}
+	if f.version {
+		fmt.Fprintln(stdout, f.name, Version())
+		return ErrHelp
+	}
+	if rest := f.Args(); len(rest) > 0 {
+		return Usage("argument", rest[0], "no arguments are taken; see --help")
+	}
+	return f.readConfig()
+}
+
+type parseError struct {
+	err  error
+	name string
+}
+
+func (e *parseError) Error() string { return fmt.Sprintf("%v; see %s --help", e.err, e.name) }
+func (e *parseError) As(target any) bool {
+	u, ok := target.(**UsageError)
+	if ok {
+		*u = &UsageError{Field: "flags", Value: e.err.Error(), Allowed: "see --help"}
+	}
+	return ok
+}
+
+func (f *Flags) readConfig() error {
+	if f.config == "" {
+		return nil
+	}
+	data, err := os.ReadFile(f.config)
+	if err != nil {
+		return Usage("--config", f.config, err.Error())
+	}
+	var fields map[string]any
+	if err := yaml.UnmarshalStrict(data, &fields); err != nil {
+		return Usage("--config", f.config, "a YAML mapping of flag names to values: "+err.Error())
+	}
+	keys := make([]string, 0, len(fields))
+	for k := range fields {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		flag := f.Lookup(k)
+		if flag == nil || k == "config" || k == "version" || k == "help" {
+			return Usage(f.config+": "+k, fields[k], "the names of flags, see --help")
+		}
+		if flag.Changed {
+			continue
+		}
+		values, ok := fields[k].([]any)
+		if !ok {
+			values = []any{fields[k]}
+		}
+		for _, v := range values {
+			if err := f.Set(k, fmt.Sprint(v)); err != nil {
+				return Usage(f.config+": "+k, v, flag.Value.Type())
+			}
+		}
+	}
+	return nil
+}
+
+// Logger returns the logger that --log-level and --log-format ask for.
+func (f *Flags) Logger(w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+		return nil, Usage("--log-level", f.logLevel, "debug, info, warn or error")
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	switch f.logFmt {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, opts)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, opts)), nil
+	}
+	return nil, Usage("--log-format", f.logFmt, "text or json")
+}
+
+// version is set by the linker: -X github.com/weir-edge/weir/impl/cli.version=v1.2.3.
+var version = ""
+
+// Version tells what this binary is.
+func Version() string {
+	v := version
+	if info, ok := debug.ReadBuildInfo(); ok && v == "" {
+		v = info.Main.Version
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+				v = strings.TrimSpace(v + " " + s.Value[:12])
+			}
+		}
+	}
+	if v == "" {
+		v = "(devel)"
+	}
+	return fmt.Sprintf("%s %s %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}

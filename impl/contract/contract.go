@@ -1,0 +1,84 @@
+// Package contract holds every name that Weir puts on a wire or expects there, once.
+//
+// Names that the OpenYurt documents use are kept as they are, so that labels, documents and habits
+// carry over (apps.openyurt.io, openyurt.io/…, leader-informer-sync, ports 10261–10270). Names that
+// are Weir's own begin with "weir" or "Weir-". The package holds constants and the few one-line
+// functions that build or take apart such names; it starts no goroutine and imports nothing of Weir's.
+package contract
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Ports, as in OpenYurt.
+const (
+	HubProxyPort       = 10261 // plain HTTP, off by default and without identity
+	HubHealthPort      = 10267 // health, metrics and status of a hub
+	HubSecurePort      = 10268 // the one TLS door of a node to the Kubernetes API
+	CoordinatorPort    = 10270 // TLS of a coordinator
+	NodeUserPrefix     = "system:node:"
+	NodesGroup         = "system:nodes"
+	HubGroup           = "openyurt:yurthub" // organization of every hub certificate; grants are bound to it
+	PoolGroupPrefix    = "weir:pool:"       // organization of a hub certificate at its pool's coordinator: weir:pool:<pool>
+	ViewerGroup        = "weir:viewers"     // read-only access to a coordinator
+	NodePoolLabel      = "apps.openyurt.io/nodepool"
+	DelegateHeartbeat  = "openyurt.io/delegate-heartbeat"
+	NodeLeaseNamespace = "kube-node-lease"
+)
+
+// Leases of a pool, kept in its coordinator.
+const (
+	LeaseNamespace   = "kube-system"
+	ElectionLease    = "yurthub"              // hubs stand for leader on it
+	InformerSync     = "leader-informer-sync" // renewed by the leader only while its own streams from the cloud are fresh
+	EndpointsKind    = "Endpoints"
+	EndpointSlices   = "endpointslices"
+	DiscoveryGroup   = "discovery.k8s.io"
+	InitialEventsEnd = "k8s.io/initial-events-end" // KEP-3157 bookmark annotation
+)
+
+// Paths and headers between hub and coordinator.
+const (
+	FeedPrefix    = "/weir/v1/feed/"  // POST FeedPath(...): one pushed watch stream per resource
+	StatusPath    = "/weir/v1/status" // GET: JSON status of a hub (health port) or coordinator
+	TermHeader    = "Weir-Term"       // request header of a feed, see Term
+	ReachedHeader = "Weir-Reached"    // response header of a feed: version the coordinator's relay has reached, 0 before its first sync
+	AgeHeader     = "Weir-Age"        // response header of a relayed read: seconds since the relay was last known fresh
+)
+
+// FeedPath is the path that feeds one resource; the core group is written "core".
+func FeedPath(group, version, resource string) string {
+	if group == "" {
+		group = "core"
+	}
+	return FeedPrefix + group + "/" + version + "/" + resource
+}
+
+// Term orders the leaders of a pool: Incarnation names the life of the coordinator's etcd (a new one
+// after its disk is lost), Version is the resourceVersion of the election Lease at acquisition.
+type Term struct {
+	Incarnation string
+	Version     uint64
+}
+
+// String is the form carried by TermHeader: "<incarnation>/<version>".
+func (t Term) String() string { return t.Incarnation + "/" + strconv.FormatUint(t.Version, 10) }
+
+// ParseTerm reads the form written by Term.String.
+func ParseTerm(s string) (Term, error) {
+	inc, v, ok := strings.Cut(s, "/")
+	n, err := strconv.ParseUint(v, 10, 64)
+	if !ok || inc == "" || err != nil || n == 0 {
+		return Term{}, fmt.Errorf("term %q: want <incarnation>/<lease resourceVersion>", s)
+	}
+	return Term{Incarnation: inc, Version: n}, nil
+}
+
+// NodeOfIdentity returns the node name of a leader identity "<node>_<random>". Identities carry a random
+// part so that two hubs started under one name never both believe they lead.
+func NodeOfIdentity(id string) string {
+	node, _, _ := strings.Cut(id, "_")
+	return node
+}

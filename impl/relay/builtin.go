@@ -1,0 +1,85 @@
+package relay
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// message is a compiled built-in type: what transcoding to JSON needs.
+type message interface {
+	runtime.Object
+	Marshal() ([]byte, error)
+	Unmarshal([]byte) error
+}
+
+// builtin is what a relay knows of a built-in resource beyond its name.
+type builtin struct {
+	group, version, resource, kind string
+	singular                       string
+	short                          []string
+	clusterScoped                  bool
+	// fields are the field selectors beyond metadata.name and metadata.namespace, with the path of field numbers
+	// in the protobuf message (pkg/apis/<group>/v1/conversion.go and the registry strategies of Kubernetes 1.37).
+	fields map[string][]int
+	// bools are those fields that read "true" or "false".
+	bools map[string]bool
+	new   func() message
+	table *tablePrinter // nil: tables come from the cloud
+}
+
+var builtins = []*builtin{
+	{
+		version: "v1", resource: "endpoints", kind: "Endpoints", singular: "endpoints", short: []string{"ep"},
+		new: func() message { return &corev1.Endpoints{} }, table: endpointsTable,
+	},
+	{
+		group: "discovery.k8s.io", version: "v1", resource: "endpointslices", kind: "EndpointSlice",
+		new: func() message { return &discoveryv1.EndpointSlice{} }, table: endpointSliceTable,
+	},
+	{
+		version: "v1", resource: "services", kind: "Service", short: []string{"svc"},
+		fields: map[string][]int{"spec.clusterIP": {2, 3}, "spec.type": {2, 4}},
+		new:    func() message { return &corev1.Service{} },
+	},
+	{
+		version: "v1", resource: "nodes", kind: "Node", short: []string{"no"}, clusterScoped: true,
+		fields: map[string][]int{"spec.unschedulable": {2, 4}}, bools: map[string]bool{"spec.unschedulable": true},
+		new: func() message { return &corev1.Node{} },
+	},
+	{
+		version: "v1", resource: "pods", kind: "Pod", short: []string{"po"},
+		fields: map[string][]int{
+			"spec.nodeName": {2, 10}, "spec.restartPolicy": {2, 3}, "spec.schedulerName": {2, 19}, "spec.serviceAccountName": {2, 8},
+			"spec.hostNetwork": {2, 11}, "status.phase": {3, 1}, "status.podIP": {3, 6}, "status.nominatedNodeName": {3, 11},
+		},
+		bools: map[string]bool{"spec.hostNetwork": true},
+		new:   func() message { return &corev1.Pod{} },
+	},
+	{
+		version: "v1", resource: "namespaces", kind: "Namespace", short: []string{"ns"}, clusterScoped: true,
+		fields: map[string][]int{"status.phase": {3, 1}, "name": {1, 1}},
+		new:    func() message { return &corev1.Namespace{} },
+	},
+	{
+		version: "v1", resource: "configmaps", kind: "ConfigMap", short: []string{"cm"},
+		new: func() message { return &corev1.ConfigMap{} },
+	},
+}
+
+func findBuiltin(group, version, resource string) *builtin {
+	for _, b := range builtins {
+		if b.group == group && b.version == version && b.resource == resource {
+			return b
+		}
+	}
+	return nil
+}
+
+func builtinNames() []string {
+	names := make([]string, 0, len(builtins))
+	for _, b := range builtins {
+		names = append(names, b.resource+"."+b.version+"."+b.group)
+	}
+	return names
+}

@@ -1,0 +1,37 @@
+// Package relay is a list/watch cache of one Kubernetes resource that keeps the cloud's resourceVersions,
+// UIDs and bytes, and serves any number of clients with the semantics of kube-apiserver.
+//
+// One upstream feeds it: Replace with a list, then Apply with each event of the watch that follows. A Relay is an
+// http.Handler for the REST paths of its resource: get, list and watch, in protobuf, JSON, metadata only and
+// as tables. Since versions are the cloud's, a client may leave a watch here and resume it at another relay or at
+// the cloud, and a feeder may do the same with its upstream: nothing is listed again.
+//
+// # How it works
+//
+// Objects are wire.Objects, the bytes as they came with a few decoded fields, in a copy-on-write B-tree ordered by
+// "namespace/name". Changes are events in a ring that is bounded in bytes and in age. A watch is a cursor into the ring:
+// it holds no queue, so a slow watcher blocks nobody and grows no memory; once the ring has passed its cursor it is closed,
+// and its client resumes, or gets 410 when its version is older than the ring. An encoded frame belongs to the event and is
+// shared by all watchers. A list writes the objects of one snapshot of the tree straight to the connection.
+//
+// # Rules
+//
+// The numbers are those of the rules of a relay in the design notes of Weir.
+//
+//   - 1, order: events at or below the version reached are dropped, a list older than it is refused (ErrOlder).
+//   - 2, ahead of the cache: get, list and streaming list wait up to 3 s, then 504 with cause
+//     ResourceVersionTooLarge; a plain watch is accepted and delivers only what is later.
+//   - 3, unset version: answered at the version reached. kube-apiserver would answer linearizably; a relay cannot.
+//   - 6, a list over an older state becomes one batch: deletions stamped with the old version, then additions and
+//     changes in ascending version, then a bookmark. A watch resumes at either end of a batch, never inside.
+//   - 8, bytes: an object that leaves a selector is DELETED with its previous content and the new version;
+//     unsupported field selectors are refused; transcoding that would drop a field is not done (Config.Fallback).
+//   - 10, bounds: Config.RingBytes and Config.RingAge; lists are streamed.
+//
+// Before its first Replace a relay answers 503 with Retry-After, never an empty list.
+//
+// # Concurrency
+//
+// All methods of Relay are safe for concurrent use; Replace and Apply must come from one feeder at a time. New starts no
+// goroutine. Run ages the ring and frees watchers that are stuck in a write, and ends all watches when its context ends.
+package relay

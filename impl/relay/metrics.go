@@ -1,0 +1,76 @@
+package relay
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// NewCollector exports the state and counts of relays to Prometheus, labelled by resource.
+func NewCollector(relays ...*Relay) prometheus.Collector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("weir_relay_"+name, help, append([]string{"resource"}, labels...), nil)
+	}
+	return &collector{
+		relays:   relays,
+		synced:   desc("synced", "1 once the relay holds a list."),
+		version:  desc("resource_version", "resourceVersion that the relay has reached."),
+		oldest:   desc("oldest_resource_version", "Oldest resourceVersion from which a watch can resume."),
+		objects:  desc("objects", "Objects held."),
+		bytes:    desc("object_bytes", "Bytes of the objects held."),
+		events:   desc("ring_events", "Events kept for watchers."),
+		ring:     desc("ring_bytes", "Bytes of the events kept for watchers."),
+		streams:  desc("streams", "Watches and lists being served."),
+		progress: desc("progress_age_seconds", "Seconds since the last list, event or bookmark from upstream."),
+		replaced: desc("lists_total", "Lists taken from upstream."),
+		applied:  desc("events_total", "Events taken from upstream."),
+		dropped:  desc("events_dropped_total", "Events dropped because the relay had passed their version."),
+		flushed:  desc("flushes_total", "Times the history was thrown away because a list contradicted it."),
+		closed:   desc("streams_closed_total", "Streams that the relay ended because their client was too slow.", "reason"),
+	}
+}
+
+type collector struct {
+	relays []*Relay
+
+	synced, version, oldest, objects, bytes, events, ring, streams, progress, replaced, applied, dropped, flushed, closed *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	for _, r := range c.relays {
+		s, name := r.Status(), r.cfg.Resource.String()
+		gauge := func(d *prometheus.Desc, v float64) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, name)
+		}
+		synced := 0.0
+		if s.Synced {
+			synced = 1
+		}
+		gauge(c.synced, synced)
+		gauge(c.version, float64(s.Version))
+		gauge(c.oldest, float64(s.Oldest))
+		gauge(c.objects, float64(s.Objects))
+		gauge(c.bytes, float64(s.Bytes))
+		gauge(c.events, float64(s.RingEvents))
+		gauge(c.ring, float64(s.RingBytes))
+		gauge(c.streams, float64(s.Watchers))
+		if !s.ProgressAt.IsZero() {
+			gauge(c.progress, r.cfg.Clock.Now().Sub(s.ProgressAt).Seconds())
+		}
+		r.mu.RLock()
+		counts := r.counts
+		closed := make(map[string]uint64, len(counts.closed))
+		for k, v := range counts.closed {
+			closed[k] = v
+		}
+		r.mu.RUnlock()
+		for d, v := range map[*prometheus.Desc]uint64{c.replaced: counts.replaced, c.applied: counts.applied, c.dropped: counts.dropped, c.flushed: counts.flushed} {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), name)
+		}
+		for reason, v := range closed {
+			ch <- prometheus.MustNewConstMetric(c.closed, prometheus.CounterValue, float64(v), name, reason)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package relay
+
+import (
+	"mime"
+	"net/http"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	mediaJSON     = "application/json"
+	mediaProtobuf = "application/vnd.kubernetes.protobuf"
+	mediaYAML     = "application/yaml"
+)
+
+// shape is what an answer is made of.
+type shape uint8
+
+const (
+	whole        shape = iota // the objects
+	metadataOnly              // PartialObjectMetadata
+	table                     // Table
+)
+
+// output is the negotiated form of an answer.
+type output struct {
+	media    string // mediaJSON or mediaProtobuf
+	shape    shape
+	beta     bool // meta.k8s.io/v1beta1 instead of v1
+	fallback bool // only Config.Fallback can answer
+	gzip     bool // the client takes gzip
+	include  metav1.IncludeObjectPolicy
+}
+
+// clause is one media range of an Accept header.
+type clause struct {
+	media  string
+	params map[string]string
+	q      float64
+}
+
+func parseAccept(header string) []clause {
+	var out []clause
+	for _, part := range strings.Split(header, ",") {
+		media, params, err := mime.ParseMediaType(part)
+		if err != nil {
+			continue
+		}
+		c := clause{media: media, params: params, q: 1}
+		if s, ok := params["q"]; ok {
+			if c.q, err = strconv.ParseFloat(s, 64); err != nil || c.q <= 0 {
+				continue
+			}
+		}
+		out = append(out, c)
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].q > out[j].q })
+	return out
+}
+
+// negotiate picks the form of the answer from the Accept header as kube-apiserver does: the first clause that can be
+// served wins, an empty header means JSON.
+func (r *Relay) negotiate(req *http.Request, watch, get bool) (output, error) {
+	accept := strings.Join(req.Header.Values("Accept"), ",")
+	o := output{media: mediaJSON, gzip: strings.Contains(req.Header.Get("Accept-Encoding"), "gzip")}
+	if strings.TrimSpace(accept) == "" {
+		return r.checkOutput(o)
+	}
+	for _, c := range parseAccept(accept) {
+		o := o
+		switch c.media {
+		case mediaProtobuf:
+			o.media = mediaProtobuf
+			if r.cfg.Resource.builtin == nil && c.params["as"] == "" {
+				continue // custom resources exist in JSON only
+			}
+		case mediaJSON, "*/*", "application/*":
+		case mediaYAML:
+			if watch {
+				continue
+			}
+			o.fallback = true
+		default:
+			continue
+		}
+		if !o.transform(c.params, watch || get) {
+			continue
+		}
+		if o.shape == table {
+			o.include = metav1.IncludeObjectPolicy(req.URL.Query().Get("includeObject"))
+			known := []metav1.IncludeObjectPolicy{"", metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject}
+			if !slices.Contains(known, o.include) {
+				return o, apierrors.NewBadRequest(`Unable to convert to Table as requested: includeObject: Invalid value: "` + string(o.include) +
+					`": must be 'Metadata', 'Object', 'None', or empty`)
+			}
+		}
+		return r.checkOutput(o)
+	}
+	return o, notAcceptable()
+}
+
+// transform reads the as, g and v parameters; false if this clause cannot be served.
+func (o *output) transform(params map[string]string, single bool) bool {
+	as := params["as"]
+	if as == "" {
+		return true
+	}
+	if params["g"] != metav1.GroupName || params["v"] != "v1" && params["v"] != "v1beta1" {
+		return false
+	}
+	o.beta = params["v"] == "v1beta1"
+	switch as {
+	case "Table":
+		o.shape = table
+		return o.media == mediaJSON
+	case "PartialObjectMetadata":
+		o.shape = metadataOnly
+		return single
+	case "PartialObjectMetadataList":
+		o.shape = metadataOnly
+		return !single
+	}
+	return false
+}
+
+// checkOutput sends to the fallback what cannot be answered truthfully here.
+func (r *Relay) checkOutput(o output) (output, error) {
+	b := r.cfg.Resource.builtin
+	if o.shape == table && (b == nil || b.table == nil) {
+		o.fallback = true
+	}
+	if b != nil && o.media == mediaJSON && o.shape != metadataOnly {
+		r.mu.RLock()
+		o.fallback = o.fallback || r.newer != ""
+		r.mu.RUnlock()
+	}
+	if o.fallback && r.cfg.Fallback == nil {
+		return o, notAcceptable()
+	}
+	return o, nil
+}
+
+func notAcceptable() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
+		Message: "only the following media types are accepted: " + strings.Join([]string{mediaJSON, mediaYAML, mediaProtobuf}, ", "),
+	}}
+}

@@ -1,0 +1,225 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/google/btree"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// Config is what a relay is made of.
+type Config struct {
+	// Resource is what it holds.
+	Resource Resource
+	// RingBytes bounds the events kept for watchers, in bytes. Default 16 MiB, at least 64 KiB. It should hold the changes of
+	// the longest time that a client may be away: grace period, jitter and failover.
+	RingBytes int64
+	// RingAge bounds the same in time. Default 5 min, at least 1 s.
+	RingAge time.Duration
+	// WriteTimeout closes a watch or list whose client takes nothing for that long. Default 60 s.
+	WriteTimeout time.Duration
+	// Fallback answers what this relay cannot answer truthfully: tables of kinds without columns here, YAML, and
+	// transcoding that would drop fields newer than the compiled types. nil: 406 Not Acceptable.
+	Fallback http.Handler
+	// Clock is for tests. Default the real one.
+	Clock clock.WithTicker
+	// Logger gets what an operator should know. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Validate checks a configuration; zero values mean defaults and are fine.
+func (c Config) Validate() error {
+	switch {
+	case c.Resource.Resource == "" || c.Resource.Kind == "":
+		return fmt.Errorf("relay: no resource")
+	case c.RingBytes != 0 && c.RingBytes < 64<<10:
+		return fmt.Errorf("relay: ring of %d bytes: at least %d", c.RingBytes, 64<<10)
+	case c.RingAge != 0 && c.RingAge < time.Second:
+		return fmt.Errorf("relay: ring age %v: at least 1s", c.RingAge)
+	case c.WriteTimeout < 0:
+		return fmt.Errorf("relay: write timeout %v is negative", c.WriteTimeout)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.RingBytes == 0 {
+		c.RingBytes = 16 << 20
+	}
+	if c.RingAge == 0 {
+		c.RingAge = 5 * time.Minute
+	}
+	if c.WriteTimeout == 0 {
+		c.WriteTimeout = time.Minute
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// Relay is a list/watch cache of one resource. See the package comment.
+type Relay struct {
+	cfg    Config
+	kind   wire.Kind
+	enc    wire.Encoding
+	schema *wire.Schema // nil for custom resources
+	stop   chan struct{}
+
+	mu       sync.RWMutex
+	notify   chan struct{} // closed and replaced at each change of what follows
+	stopped  bool
+	synced   bool
+	version  uint64 // reached
+	tree     *btree.BTreeG[*wire.Object]
+	bytes    int64 // of all objects in tree
+	ring     ring
+	epoch    uint64 // grows when the history is thrown away: watches of before end
+	progress time.Time
+	newer    string // path of a field that the compiled type does not know, "" if none was seen
+	counts   counts
+	streams  map[*stream]struct{}
+}
+
+// counts are what a relay counts for its metrics; guarded by Relay.mu.
+type counts struct {
+	replaced, applied, dropped, flushed uint64
+	closed                              map[string]uint64 // streams closed by the relay, by reason
+}
+
+// New returns an empty relay that answers 503 until its first Replace.
+func New(c Config) (*Relay, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	r := &Relay{
+		cfg: c, kind: c.Resource.WireKind(), enc: c.Resource.encoding,
+		stop: make(chan struct{}), notify: make(chan struct{}), tree: newTree(),
+		streams: map[*stream]struct{}{}, counts: counts{closed: map[string]uint64{}},
+	}
+	if b := c.Resource.builtin; b != nil {
+		r.schema = wire.NewSchema(reflect.TypeOf(b.new()).Elem())
+	}
+	r.cfg.Logger = c.Logger.With("resource", c.Resource.String())
+	return r, nil
+}
+
+func newTree() *btree.BTreeG[*wire.Object] {
+	return btree.NewG(32, func(a, b *wire.Object) bool { return a.Key < b.Key })
+}
+
+// Resource returns what the relay holds.
+func (r *Relay) Resource() Resource { return r.cfg.Resource }
+
+// Run ages the ring and closes streams whose client takes nothing, until ctx ends; then it ends all watches.
+func (r *Relay) Run(ctx context.Context) error {
+	tick := r.cfg.Clock.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			r.shutdown()
+			return nil
+		case <-tick.C():
+			r.janitor()
+		}
+	}
+}
+
+func (r *Relay) shutdown() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopped {
+		r.stopped = true
+		close(r.stop)
+	}
+}
+
+func (r *Relay) janitor() {
+	now := r.cfg.Clock.Now()
+	r.mu.Lock()
+	r.ring.trim(r.cfg.RingBytes, now.Add(-r.cfg.RingAge))
+	base := r.ring.base
+	stuck := make([]*stream, 0)
+	for s := range r.streams {
+		if reason := s.stuck(now, base, r.cfg.WriteTimeout); reason != "" {
+			r.counts.closed[reason]++
+			stuck = append(stuck, s)
+		}
+	}
+	r.mu.Unlock()
+	for _, s := range stuck {
+		r.cfg.Logger.Info("closing a stream whose client takes nothing", "client", s.client)
+		s.abort()
+	}
+}
+
+// Status is a snapshot of a relay for people and policies.
+type Status struct {
+	Synced     bool
+	Version    uint64 // reached
+	Oldest     uint64 // the oldest version from which a watch can resume
+	Objects    int
+	Bytes      int64 // of all objects
+	RingEvents int
+	RingBytes  int64
+	Watchers   int
+	ProgressAt time.Time // when the last list, event or bookmark came from upstream, on the monotonic clock; zero: never
+	NewerField string    // a field of the cloud's objects that the compiled type does not know, as a path of numbers
+}
+
+// Status returns a snapshot.
+func (r *Relay) Status() Status {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return Status{
+		Synced: r.synced, Version: r.version, Oldest: r.ring.floor, Objects: r.tree.Len(), Bytes: r.bytes,
+		RingEvents: len(r.ring.events), RingBytes: r.ring.bytes, Watchers: len(r.streams), ProgressAt: r.progress, NewerField: r.newer,
+	}
+}
+
+// WaitVersion waits until the relay has reached a version, or returns ctx's error.
+func (r *Relay) WaitVersion(ctx context.Context, version uint64) error {
+	for {
+		r.mu.RLock()
+		reached, changed := r.synced && r.version >= version, r.notify
+		r.mu.RUnlock()
+		if reached {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// broadcast wakes everybody who waits; r.mu is held.
+func (r *Relay) broadcast() {
+	close(r.notify)
+	r.notify = make(chan struct{})
+}
+
+// Resumable tells whether a watch can start at a version without a new list.
+func (r *Relay) Resumable(version uint64) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if !r.synced {
+		return false
+	}
+	_, ok := r.ring.from(version)
+	return ok
+}

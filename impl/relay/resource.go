@@ -1,0 +1,92 @@
+package relay
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// Resource names one Kubernetes resource that a relay holds.
+type Resource struct {
+	Group      string // "" is the core group
+	Version    string
+	Resource   string // plural, as in URLs
+	Kind       string
+	Singular   string
+	ShortNames []string
+	Namespaced bool
+
+	encoding wire.Encoding
+	builtin  *builtin // nil: a custom resource
+}
+
+// ParseResource reads "resource.version.group", as in "endpointslices.v1.discovery.k8s.io" and, for the core
+// group, "endpoints.v1." (the form of schema.ParseResourceArg). Resources that are not built into Kubernetes
+// need their kind: "widgets.v1.example.com=Widget"; a cluster-scoped one ends in "!": "zones.v1.example.com=Zone!".
+func ParseResource(s string) (Resource, error) {
+	name, kind, custom := strings.Cut(s, "=")
+	parts := strings.SplitN(name, ".", 3)
+	if len(parts) < 2 || parts[0] == "" || parts[1] == "" || custom && kind == "" {
+		return Resource{}, fmt.Errorf("resource %q: want resource.version.group, e.g. endpointslices.v1.discovery.k8s.io or endpoints.v1., "+
+			"and =Kind behind a custom resource", s)
+	}
+	r := Resource{Resource: parts[0], Version: parts[1], Namespaced: true}
+	if len(parts) == 3 {
+		r.Group = parts[2]
+	}
+	if b := findBuiltin(r.Group, r.Version, r.Resource); b != nil {
+		r.Kind, r.Singular, r.ShortNames, r.Namespaced = b.kind, strings.ToLower(b.kind), b.short, !b.clusterScoped
+		r.builtin, r.encoding = b, wire.Protobuf
+		if b.singular != "" {
+			r.Singular = b.singular
+		}
+		if custom && kind != r.Kind {
+			return Resource{}, fmt.Errorf("resource %q: its kind is %s", s, r.Kind)
+		}
+		return r, nil
+	}
+	if !custom {
+		return Resource{}, fmt.Errorf("resource %q is not one that Weir knows: %s; a custom resource needs its kind, as in widgets.v1.example.com=Widget",
+			s, strings.Join(builtinNames(), ", "))
+	}
+	if r.Group == "" {
+		return Resource{}, fmt.Errorf("resource %q: a custom resource has a group", s)
+	}
+	r.Kind, r.Namespaced = strings.TrimSuffix(kind, "!"), !strings.HasSuffix(kind, "!")
+	r.Singular, r.encoding = strings.ToLower(r.Kind), wire.JSON
+	return r, nil
+}
+
+// String is the form that ParseResource reads, without the kind.
+func (r Resource) String() string { return r.Resource + "." + r.Version + "." + r.Group }
+
+// APIVersion is "v1" or "discovery.k8s.io/v1".
+func (r Resource) APIVersion() string {
+	if r.Group == "" {
+		return r.Version
+	}
+	return r.Group + "/" + r.Version
+}
+
+// Path is the root of the resource's group and version: "/api/v1" or "/apis/discovery.k8s.io/v1".
+func (r Resource) Path() string {
+	if r.Group == "" {
+		return "/api/" + r.Version
+	}
+	return "/apis/" + r.Group + "/" + r.Version
+}
+
+// Encoding is the form in which a relay of this resource is fed: protobuf for built-in types, else JSON.
+func (r Resource) Encoding() wire.Encoding { return r.encoding }
+
+// WireKind is what bodies of this resource declare.
+func (r Resource) WireKind() wire.Kind { return wire.Kind{APIVersion: r.APIVersion(), Kind: r.Kind} }
+
+// groupResource is the form used in messages of kube-apiserver: "endpointslices.discovery.k8s.io".
+func (r Resource) groupResource() string {
+	if r.Group == "" {
+		return r.Resource
+	}
+	return r.Resource + "." + r.Group
+}

@@ -1,0 +1,323 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// ProgressHeader on a watch request asks for every bookmark as it comes from upstream, so that the freshness of a relay
+// passes along a chain of relays. Other clients get bookmarks about once a minute and before their timeout.
+const ProgressHeader = "Weir-Progress"
+
+const (
+	bookmarkEvery  = time.Minute     // bookmarkFrequency in storage/cacher
+	bookmarkBefore = 2 * time.Second // before the timeout: nextBookmarkTime in storage/cacher
+	watchBatch     = 64              // events taken from the ring at once
+	coalesce       = 4 << 10         // frames smaller than this are written together
+)
+
+// watcher is one watch being served.
+type watcher struct {
+	r      *Relay
+	w      http.ResponseWriter
+	flush  http.Flusher
+	q      *request
+	e      *encoder
+	s      *stream
+	epoch  uint64
+	seq    uint64 // next event
+	after  uint64 // the client has seen this version
+	sent   uint64 // version of the last frame
+	ahead  bool   // the client has seen more than the relay: no bookmark can be vouched for
+	every  bool   // every bookmark, as it comes
+	buffer []byte // small frames gathered
+}
+
+func (r *Relay) serveWatch(w http.ResponseWriter, req *http.Request, q *request) error {
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		return fmt.Errorf("watch: %T cannot flush", w)
+	}
+	initial := q.opts.SendInitialEvents != nil && *q.opts.SendInitialEvents
+	wait := uint64(0)
+	if q.opts.SendInitialEvents != nil {
+		wait = q.version // a streaming list waits; a plain watch ahead of the cache is accepted (rule 2)
+	}
+	err := r.wait(req.Context(), wait)
+	if err != nil && !r.Status().Synced {
+		return err
+	}
+	x := &watcher{r: r, w: w, flush: flusher, q: q, e: r.encoder(q.out), every: req.Header.Get(ProgressHeader) != ""}
+	var v view
+	if err == nil {
+		v, err = x.begin(initial)
+	}
+	media := q.out.media
+	if media != mediaJSON {
+		media += ";stream=watch"
+	}
+	w.Header().Set("Content-Type", media)
+	w.Header().Set("Cache-Control", "no-cache, private")
+	w.WriteHeader(http.StatusOK)
+	if err != nil { // as kube-apiserver: once a watch is accepted, errors are events
+		_, _ = w.Write(errorFrame(q.out, err))
+		flusher.Flush()
+		return nil
+	}
+	flusher.Flush()
+	x.s = r.openStream(w, req, true, x.seq)
+	defer r.closeStream(x.s)
+	if err := x.run(req, v); err != nil && !errors.Is(err, errGone) {
+		r.cfg.Logger.Warn("watch ended", "client", x.s.client, "err", err)
+	}
+	return nil
+}
+
+// begin finds where the watch starts. The view is set for a watch with initial events.
+func (x *watcher) begin(initial bool) (view, error) {
+	if initial {
+		v := x.r.now()
+		x.epoch, x.seq, x.after = v.epoch, v.seq, v.version
+		return v, nil
+	}
+	x.r.mu.RLock()
+	defer x.r.mu.RUnlock()
+	x.epoch, x.seq, x.after = x.r.epoch, x.r.ring.next(), x.q.version
+	if x.q.unset() || x.q.version == 0 {
+		x.after = x.r.version
+		return view{}, nil
+	}
+	if x.q.version >= x.r.version {
+		return view{}, nil
+	}
+	seq, ok := x.r.ring.from(x.q.version)
+	if !ok {
+		return view{}, errTooOld(x.q.version, x.r.ring.floor)
+	}
+	x.seq = seq
+	return view{}, nil
+}
+
+var errGone = errors.New("the client is gone")
+
+func (x *watcher) run(req *http.Request, v view) error {
+	clock := x.r.cfg.Clock
+	timeout := time.Duration(float64(minWatch) * (1 + rand.Float64()))
+	if t := x.q.opts.TimeoutSeconds; t != nil && *t > 0 {
+		timeout = time.Duration(*t) * time.Second
+	}
+	end := clock.Now().Add(timeout)
+	if v.tree != nil {
+		if err := x.initial(v); err != nil {
+			return err
+		}
+	}
+	x.sent = x.after
+	next := clock.NewTimer(time.Hour)
+	defer next.Stop()
+	beforeEnd := timeout > bookmarkBefore
+	bookmarkAt := clock.Now().Add(bookmarkEvery)
+	for {
+		changed, done, err := x.drain()
+		if done || err != nil {
+			return err
+		}
+		now := clock.Now()
+		if !now.Before(end) {
+			return nil
+		}
+		wake := end
+		if x.q.opts.AllowWatchBookmarks {
+			if beforeEnd && bookmarkAt.After(end.Add(-bookmarkBefore)) {
+				bookmarkAt = end.Add(-bookmarkBefore)
+			}
+			if !now.Before(bookmarkAt) {
+				if bookmarkAt.Equal(end.Add(-bookmarkBefore)) {
+					beforeEnd = false
+				}
+				bookmarkAt = now.Add(bookmarkEvery)
+				if err := x.sendBookmark(x.after, false); err != nil {
+					return err
+				}
+			}
+			if bookmarkAt.Before(end) {
+				wake = bookmarkAt
+			}
+		}
+		next.Reset(wake.Sub(now))
+		select {
+		case <-changed:
+		case <-next.C():
+		case <-req.Context().Done():
+			return nil
+		case <-x.r.stop:
+			return nil
+		}
+	}
+}
+
+// initial sends the objects of a view as ADDED, and the bookmark that ends them.
+func (x *watcher) initial(v view) error {
+	var err error
+	visit := func(o *wire.Object) bool {
+		if !strings.HasPrefix(o.Key, x.q.filter.prefix) {
+			return false
+		}
+		if x.q.filter.matches(o) {
+			var body []byte
+			if body, err = x.e.object(o, false); err == nil {
+				x.buffer = x.e.appendFrame(x.buffer, wire.Added, body)
+				if len(x.buffer) >= chunk {
+					err = x.writeBuffer()
+				}
+			}
+		}
+		return err == nil
+	}
+	v.tree.AscendGreaterOrEqual(&wire.Object{Key: x.q.filter.prefix}, visit)
+	if err == nil && x.q.opts.AllowWatchBookmarks {
+		err = x.appendBookmark(v.version, true)
+	}
+	if err == nil {
+		err = x.writeBuffer()
+	}
+	if cap(x.buffer) > 2*chunk {
+		x.buffer = nil
+	}
+	x.flush.Flush()
+	return err
+}
+
+// drain sends what the ring has for this watch, and returns what to wait on for more. done: the watch is over.
+func (x *watcher) drain() (changed <-chan struct{}, done bool, err error) {
+	for {
+		x.r.mu.RLock()
+		events, ok := x.r.ring.since(x.seq, watchBatch)
+		changed, epoch, reached, floor := x.r.notify, x.r.epoch, x.r.version, x.r.ring.floor
+		x.r.mu.RUnlock()
+		switch {
+		case epoch != x.epoch:
+			err := x.write(errorFrame(x.q.out, errTooOld(x.after, floor)))
+			x.flush.Flush()
+			return nil, true, err
+		case !ok: // fell out of the ring: the client resumes, and gets 410 if that is too late
+			x.r.closed("behind the ring")
+			return nil, true, nil
+		case len(events) == 0:
+			x.ahead = x.after > reached
+			x.after = max(x.after, reached)
+			return changed, false, nil
+		}
+		for _, ev := range events {
+			if err := x.send(ev); err != nil {
+				return nil, true, err
+			}
+		}
+		x.seq += uint64(len(events))
+		x.s.next.Store(x.seq)
+		if err := x.writeBuffer(); err != nil {
+			return nil, true, err
+		}
+		x.flush.Flush()
+	}
+}
+
+// send writes one event as this watch sees it.
+func (x *watcher) send(ev *event) error {
+	if !ev.after(x.after) {
+		return nil
+	}
+	x.after = ev.version
+	if ev.cur == nil {
+		if x.q.opts.AllowWatchBookmarks && (x.every || ev.batch != nil) {
+			return x.appendBookmark(ev.version, false)
+		}
+		return nil
+	}
+	typ, o := x.q.filter.view(ev)
+	if o == nil {
+		return nil
+	}
+	frame, err := x.e.frame(ev, typ, o)
+	if err != nil {
+		return err
+	}
+	x.sent = ev.version
+	if len(frame) < coalesce {
+		x.buffer = append(x.buffer, frame...)
+		if len(x.buffer) >= chunk {
+			return x.writeBuffer()
+		}
+		return nil
+	}
+	if err := x.writeBuffer(); err != nil {
+		return err
+	}
+	return x.write(frame)
+}
+
+// view tells how an event looks through a filter: which type, and which content. nil: not at all. An object that enters
+// the selector is ADDED, one that leaves it DELETED with its previous content (convertToWatchEvent in storage/cacher).
+func (f *filter) view(ev *event) (typ string, o *wire.Object) {
+	is, was := !ev.deleted && f.matches(ev.cur), f.matches(ev.prev)
+	switch {
+	case is && was:
+		return wire.Modified, ev.cur
+	case is:
+		return wire.Added, ev.cur
+	case was && ev.deleted:
+		return wire.Deleted, ev.cur
+	case was:
+		return wire.Deleted, ev.prev
+	}
+	return "", nil
+}
+
+func (x *watcher) appendBookmark(version uint64, initialEnd bool) error {
+	if version < x.sent || x.ahead {
+		return nil
+	}
+	frame, err := x.e.bookmark(version, initialEnd)
+	if err != nil {
+		return err
+	}
+	x.sent = version
+	x.buffer = append(x.buffer, frame...)
+	return nil
+}
+
+func (x *watcher) sendBookmark(version uint64, initialEnd bool) error {
+	if err := x.appendBookmark(version, initialEnd); err != nil {
+		return err
+	}
+	if err := x.writeBuffer(); err != nil {
+		return err
+	}
+	x.flush.Flush()
+	return nil
+}
+
+func (x *watcher) writeBuffer() error {
+	if len(x.buffer) == 0 {
+		return nil
+	}
+	err := x.write(x.buffer)
+	x.buffer = x.buffer[:0]
+	return err
+}
+
+func (x *watcher) write(p []byte) error {
+	x.s.started.Store(x.r.cfg.Clock.Now().UnixNano())
+	_, err := x.w.Write(p)
+	x.s.started.Store(0)
+	if err != nil {
+		return errGone
+	}
+	return nil
+}

@@ -1,0 +1,353 @@
+package wire
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Types of watch events.
+const (
+	Added    = "ADDED"
+	Modified = "MODIFIED"
+	Deleted  = "DELETED"
+	Bookmark = "BOOKMARK"
+	Error    = "ERROR"
+)
+
+// MaxObject bounds one object, list item or watch frame in bytes. kube-apiserver refuses request bodies
+// above 3 MiB and etcd above 1.5 MiB, so anything near this is not an object.
+const MaxObject = 32 << 20
+
+// initialEventsEnd marks the bookmark that ends the initial events of a streaming list (KEP-3157).
+const initialEventsEnd = "k8s.io/initial-events-end"
+
+// Kind is the apiVersion and kind that a body or frame declares.
+type Kind struct{ APIVersion, Kind string }
+
+func (k Kind) String() string { return k.APIVersion + " " + k.Kind }
+
+var protobufMagic = []byte{'k', '8', 's', 0}
+
+// Fields of runtime.Unknown and runtime.TypeMeta.
+const (
+	unknownTypeMeta = 1
+	unknownRaw      = 2
+	typeAPIVersion  = 1
+	typeKind        = 2
+	eventType       = 1
+	eventObject     = 2
+	extensionRaw    = 1
+)
+
+// unknownTail is what kube-apiserver writes behind the raw bytes: empty contentEncoding and contentType.
+var unknownTail = []byte{0x1a, 0, 0x22, 0}
+
+// AppendEnvelope appends the start of a protobuf body: the magic and a runtime.Unknown up to its raw bytes,
+// of which n follow, and then EnvelopeTail.
+func AppendEnvelope(dst []byte, k Kind, n int) []byte {
+	dst = append(dst, protobufMagic...)
+	return appendUnknownHead(dst, k, n)
+}
+
+// EnvelopeTail ends a body that AppendEnvelope began.
+func EnvelopeTail() []byte { return unknownTail }
+
+func appendUnknownHead(dst []byte, k Kind, n int) []byte {
+	dst = protowire.AppendTag(dst, unknownTypeMeta, protowire.BytesType)
+	dst = protowire.AppendVarint(dst, uint64(typeMetaSize(k)))
+	dst = protowire.AppendTag(dst, typeAPIVersion, protowire.BytesType)
+	dst = protowire.AppendString(dst, k.APIVersion)
+	dst = protowire.AppendTag(dst, typeKind, protowire.BytesType)
+	dst = protowire.AppendString(dst, k.Kind)
+	dst = protowire.AppendTag(dst, unknownRaw, protowire.BytesType)
+	return protowire.AppendVarint(dst, uint64(n))
+}
+
+func typeMetaSize(k Kind) int {
+	return 2 + protowire.SizeBytes(len(k.APIVersion)) + protowire.SizeBytes(len(k.Kind))
+}
+
+func envelopeSize(k Kind, n int) int {
+	return len(protobufMagic) + 1 + protowire.SizeBytes(typeMetaSize(k)) + 1 + protowire.SizeBytes(n) + len(unknownTail)
+}
+
+// AppendProtobufFrame appends one frame of a protobuf watch stream: an event with a bare message.
+func AppendProtobufFrame(dst []byte, typ string, k Kind, raw []byte) []byte {
+	object := envelopeSize(k, len(raw))
+	extension := 1 + protowire.SizeBytes(object)
+	event := 1 + protowire.SizeBytes(len(typ)) + 1 + protowire.SizeBytes(extension)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(event))
+	dst = protowire.AppendTag(dst, eventType, protowire.BytesType)
+	dst = protowire.AppendString(dst, typ)
+	dst = protowire.AppendTag(dst, eventObject, protowire.BytesType)
+	dst = protowire.AppendVarint(dst, uint64(extension))
+	dst = protowire.AppendTag(dst, extensionRaw, protowire.BytesType)
+	dst = protowire.AppendVarint(dst, uint64(object))
+	dst = AppendEnvelope(dst, k, len(raw))
+	dst = append(dst, raw...)
+	return append(dst, unknownTail...)
+}
+
+// AppendJSONFrame appends one value of a JSON watch stream.
+func AppendJSONFrame(dst []byte, typ string, object []byte) []byte {
+	dst = append(dst, `{"type":"`...)
+	dst = append(dst, typ...)
+	dst = append(dst, `","object":`...)
+	dst = append(dst, object...)
+	return append(dst, "}\n"...)
+}
+
+// SplitEnvelope takes a protobuf body apart into what it declares and its bare message.
+func SplitEnvelope(body []byte) (k Kind, raw []byte, err error) {
+	if len(body) < len(protobufMagic) || string(body[:len(protobufMagic)]) != string(protobufMagic) {
+		return k, nil, malformed("protobuf body", errors.New("it does not begin with k8s\\0"))
+	}
+	err = eachField(body[len(protobufMagic):], func(num protowire.Number, v []byte) error {
+		switch num {
+		case unknownTypeMeta:
+			return k.parse(v)
+		case unknownRaw:
+			raw = v
+		}
+		return nil
+	})
+	if err != nil {
+		return k, nil, malformed("protobuf body", err)
+	}
+	return k, raw, nil
+}
+
+func (k *Kind) parse(typeMeta []byte) error {
+	return eachField(typeMeta, func(num protowire.Number, v []byte) error {
+		switch num {
+		case typeAPIVersion:
+			k.APIVersion = string(v)
+		case typeKind:
+			k.Kind = string(v)
+		}
+		return nil
+	})
+}
+
+// Event is one event of a watch stream.
+type Event struct {
+	Type string
+	// Object is set for ADDED, MODIFIED, DELETED.
+	Object *Object
+	// Version is that of the object or bookmark.
+	Version uint64
+	// InitialEnd is true for the bookmark that ends the initial events of a streaming list.
+	InitialEnd bool
+	// Status is set for ERROR.
+	Status *metav1.Status
+	// Frame is the whole frame as it came; Object.Raw aliases it where the encoding allows.
+	Frame []byte
+}
+
+// EventReader reads a watch stream. It is not safe for concurrent use.
+type EventReader struct {
+	kind Kind
+	enc  Encoding
+	buf  *bufio.Reader
+	json *json.Decoder
+	cap  *cappedReader
+}
+
+// NewEventReader returns a reader of a watch stream whose objects must be of one kind.
+func NewEventReader(r io.Reader, enc Encoding, kind Kind) *EventReader {
+	e := &EventReader{kind: kind, enc: enc}
+	if enc == JSON {
+		e.cap = &cappedReader{r: r}
+		e.json = json.NewDecoder(e.cap)
+	} else {
+		e.buf = bufio.NewReaderSize(r, 16<<10)
+	}
+	return e
+}
+
+// cappedReader fails once a single value needs more than MaxObject bytes.
+type cappedReader struct {
+	r    io.Reader
+	used int
+}
+
+func (c *cappedReader) Read(p []byte) (int, error) {
+	if c.used > MaxObject {
+		return 0, malformed("watch frame", fmt.Errorf("longer than %d bytes", MaxObject))
+	}
+	n, err := c.r.Read(p)
+	c.used += n
+	return n, err
+}
+
+// Next returns the next event. At the clean end of the stream it returns io.EOF; a stream that breaks inside a
+// frame is io.ErrUnexpectedEOF; a frame that is not what the API sends is a *MalformedError.
+func (e *EventReader) Next() (*Event, error) {
+	if e.enc == JSON {
+		return e.nextJSON()
+	}
+	var head [4]byte
+	if _, err := io.ReadFull(e.buf, head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n > MaxObject {
+		return nil, malformed("watch frame", fmt.Errorf("%d bytes long, at most %d are allowed", n, MaxObject))
+	}
+	frame, err := readFrame(e.buf, head, int(n))
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	ev, err := e.parse(frame)
+	if err != nil {
+		return nil, malformed("watch frame", err)
+	}
+	return ev, nil
+}
+
+// readFrame reads n bytes behind head into one slice. It grows with what arrives, so that a broken length
+// costs no memory.
+func readFrame(r io.Reader, head [4]byte, n int) ([]byte, error) {
+	const step = 1 << 20
+	if n <= step {
+		frame := make([]byte, 4+n)
+		copy(frame, head[:])
+		_, err := io.ReadFull(r, frame[4:])
+		return frame, err
+	}
+	frame := append(make([]byte, 0, 4+step), head[:]...)
+	for len(frame) < 4+n {
+		have := len(frame)
+		frame = append(frame, make([]byte, min(step, 4+n-have))...)
+		if _, err := io.ReadFull(r, frame[have:]); err != nil {
+			return nil, err
+		}
+	}
+	return frame, nil
+}
+
+func (e *EventReader) parse(frame []byte) (*Event, error) {
+	ev := &Event{Frame: frame}
+	var object []byte
+	err := eachField(frame[4:], func(num protowire.Number, v []byte) (err error) {
+		switch num {
+		case eventType:
+			ev.Type = string(v)
+		case eventObject:
+			object, err = field(v, extensionRaw)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	kind, raw, err := SplitEnvelope(object)
+	if err != nil {
+		return nil, err
+	}
+	if ev.Type == Error {
+		ev.Status = &metav1.Status{}
+		if kind.Kind != "Status" {
+			return nil, fmt.Errorf("an ERROR event with a %v", kind)
+		}
+		return ev, ev.Status.Unmarshal(raw)
+	}
+	if kind != e.kind {
+		return nil, fmt.Errorf("an object of %v in a watch of %v", kind, e.kind)
+	}
+	switch ev.Type {
+	case Added, Modified, Deleted:
+		if ev.Object, err = ParseObject(Protobuf, raw); err == nil {
+			ev.Version = ev.Object.Version
+		}
+	case Bookmark:
+		err = ev.parseBookmark(raw)
+	default:
+		err = fmt.Errorf("unknown type %q", ev.Type)
+	}
+	if err == nil && ev.Version == 0 {
+		err = errors.New("an event without resourceVersion")
+	}
+	return ev, err
+}
+
+func (ev *Event) parseBookmark(raw []byte) error {
+	meta, err := field(raw, fieldMetadata)
+	if err != nil {
+		return err
+	}
+	return eachField(meta, func(num protowire.Number, v []byte) (err error) {
+		switch num {
+		case metaVersion:
+			ev.Version, err = ParseVersion(string(v))
+		case metaAnnotations:
+			var key, val string
+			if key, val, err = mapEntry(v); key == initialEventsEnd && val == "true" {
+				ev.InitialEnd = true
+			}
+		}
+		return err
+	})
+}
+
+func (e *EventReader) nextJSON() (*Event, error) {
+	var f struct {
+		Type   string          `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	e.cap.used = 0
+	if err := e.json.Decode(&f); err != nil {
+		var syntax *json.SyntaxError
+		var typ *json.UnmarshalTypeError
+		if errors.As(err, &syntax) || errors.As(err, &typ) {
+			return nil, malformed("watch frame", err)
+		}
+		return nil, err
+	}
+	ev := &Event{Type: f.Type}
+	if err := ev.fromJSON(f.Object, e.kind); err != nil {
+		return nil, malformed("watch frame", err)
+	}
+	ev.Frame = AppendJSONFrame(nil, f.Type, f.Object)
+	return ev, nil
+}
+
+func (ev *Event) fromJSON(object json.RawMessage, want Kind) error {
+	if ev.Type == Error {
+		ev.Status = &metav1.Status{}
+		return json.Unmarshal(object, ev.Status)
+	}
+	var m jsonMeta
+	if err := json.Unmarshal(object, &m); err != nil {
+		return err
+	}
+	if got := (Kind{m.APIVersion, m.Kind}); got != want {
+		return fmt.Errorf("an object of %v in a watch of %v", got, want)
+	}
+	var err error
+	switch ev.Type {
+	case Added, Modified, Deleted:
+		if ev.Object, err = ParseObject(JSON, object); err == nil {
+			ev.Version = ev.Object.Version
+		}
+	case Bookmark:
+		ev.InitialEnd = m.Metadata.Annotations[initialEventsEnd] == "true"
+		ev.Version, err = ParseVersion(m.Metadata.ResourceVersion)
+	default:
+		err = fmt.Errorf("unknown type %q", ev.Type)
+	}
+	if err == nil && ev.Version == 0 {
+		err = errors.New("an event without resourceVersion")
+	}
+	return err
+}

@@ -1,0 +1,357 @@
+package wire
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// ListMeta is what a list says of itself.
+type ListMeta struct {
+	Version   uint64
+	Continue  string
+	Remaining *int64 // nil: unknown
+}
+
+// ReadList reads a list body item by item and gives each to f; it holds one item at a time. A body that ends
+// early is io.ErrUnexpectedEOF, one that is not a list of kind a *MalformedError; items given before are then void.
+// The kind is that of the items, e.g. EndpointSlice; the body's must be its list.
+func ReadList(r io.Reader, enc Encoding, kind Kind, f func(*Object) error) (ListMeta, error) {
+	var m ListMeta
+	var err error
+	if enc == JSON {
+		m, err = readJSONList(r, kind, f)
+	} else {
+		m, err = readProtobufList(bufio.NewReaderSize(r, 64<<10), kind, f)
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err == nil && m.Version == 0 {
+		err = malformed("list", errors.New("it has no resourceVersion"))
+	}
+	return m, err
+}
+
+func listOf(k Kind) Kind { return Kind{k.APIVersion, k.Kind + "List"} }
+
+// messageReader reads the fields of one protobuf message from a stream.
+type messageReader struct {
+	*bufio.Reader
+	left int64 // bytes of the message still to come; < 0: unknown, ends at EOF
+}
+
+func (m *messageReader) ReadByte() (byte, error) {
+	if m.left == 0 {
+		return 0, io.EOF
+	}
+	b, err := m.Reader.ReadByte()
+	if err == nil && m.left > 0 {
+		m.left--
+	}
+	return b, err
+}
+
+func (m *messageReader) varint() (uint64, error) {
+	var v uint64
+	for shift := uint(0); shift < 64; shift += 7 {
+		b, err := m.ReadByte()
+		if err != nil {
+			return 0, err
+		}
+		v |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return v, nil
+		}
+	}
+	return 0, malformed("list", errors.New("a varint of more than 10 bytes"))
+}
+
+// next returns the number, type and (for length-delimited fields) length of the next field. io.EOF: no more.
+func (m *messageReader) next() (num protowire.Number, typ protowire.Type, n int64, err error) {
+	if m.left == 0 {
+		return 0, 0, 0, io.EOF
+	}
+	tag, err := m.varint()
+	if errors.Is(err, io.EOF) && m.left > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	num, typ = protowire.DecodeTag(tag)
+	switch typ {
+	case protowire.BytesType:
+		var l uint64
+		if l, err = m.varint(); err == nil && (l > 1<<40 || m.left >= 0 && int64(l) > m.left) {
+			err = malformed("list", fmt.Errorf("field %d is %d bytes long, more than its message", num, l))
+		}
+		n = int64(l)
+	case protowire.VarintType:
+		_, err = m.varint()
+	default:
+		err = malformed("list", fmt.Errorf("field %d has wire type %d", num, typ))
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return num, typ, n, err
+}
+
+// bytes reads a field of n bytes.
+func (m *messageReader) bytes(n int64) ([]byte, error) {
+	if n > MaxObject {
+		return nil, malformed("list", fmt.Errorf("an item of %d bytes, at most %d are allowed", n, MaxObject))
+	}
+	if m.left >= 0 {
+		m.left -= n
+	}
+	const step = 1 << 20 // a broken length costs no memory
+	b := make([]byte, 0, min(n, step))
+	for int64(len(b)) < n {
+		have := len(b)
+		if int64(cap(b)) >= n {
+			b = b[:n]
+		} else {
+			b = append(b, make([]byte, min(step, n-int64(have)))...)
+		}
+		if _, err := io.ReadFull(m.Reader, b[have:]); err != nil {
+			return nil, noEOF(err)
+		}
+	}
+	return b, nil
+}
+
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func readProtobufList(r *bufio.Reader, kind Kind, f func(*Object) error) (ListMeta, error) {
+	var m ListMeta
+	magic := make([]byte, len(protobufMagic))
+	if _, err := io.ReadFull(r, magic); err != nil {
+		return m, noEOF(err)
+	}
+	if string(magic) != string(protobufMagic) {
+		return m, malformed("list", errors.New("it does not begin with k8s\\0"))
+	}
+	var got Kind
+	unknown := &messageReader{Reader: r, left: -1}
+	for {
+		num, _, n, err := unknown.next()
+		if errors.Is(err, io.EOF) {
+			return m, nil
+		}
+		if err != nil {
+			return m, err
+		}
+		if num == unknownRaw {
+			if got != listOf(kind) {
+				return m, malformed("list", fmt.Errorf("a %v where a list of %v was asked for", got, kind))
+			}
+			if err := readItems(&messageReader{Reader: r, left: n}, &m, f); err != nil {
+				return m, err
+			}
+			continue
+		}
+		v, err := unknown.bytes(n)
+		if err == nil && num == unknownTypeMeta {
+			err = got.parse(v)
+		}
+		if err != nil {
+			return m, err
+		}
+	}
+}
+
+func readItems(r *messageReader, m *ListMeta, f func(*Object) error) error {
+	for {
+		num, typ, n, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if typ != protowire.BytesType {
+			continue
+		}
+		v, err := r.bytes(n)
+		if err != nil {
+			return err
+		}
+		switch num {
+		case fieldMetadata:
+			err = m.parse(v)
+		case fieldItems:
+			var o *Object
+			if o, err = ParseObject(Protobuf, v); err == nil {
+				err = f(o)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (m *ListMeta) parse(b []byte) error {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return malformed("list metadata", protowire.ParseError(n))
+		}
+		b = b[n:]
+		n = protowire.ConsumeFieldValue(num, typ, b)
+		if n < 0 {
+			return malformed("list metadata", protowire.ParseError(n))
+		}
+		switch {
+		case num == listVersion && typ == protowire.BytesType:
+			s, _ := protowire.ConsumeBytes(b)
+			v, err := ParseVersion(string(s))
+			if err != nil {
+				return malformed("list metadata", err)
+			}
+			m.Version = v
+		case num == listContinue && typ == protowire.BytesType:
+			s, _ := protowire.ConsumeBytes(b)
+			m.Continue = string(s)
+		case num == listRemaining && typ == protowire.VarintType:
+			v, _ := protowire.ConsumeVarint(b)
+			left := int64(v)
+			m.Remaining = &left
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// AppendListMeta appends the fields of a bare ListMeta message.
+func AppendListMeta(dst []byte, m ListMeta) []byte {
+	dst = protowire.AppendTag(dst, 1, protowire.BytesType)
+	dst = protowire.AppendString(dst, "")
+	dst = protowire.AppendTag(dst, listVersion, protowire.BytesType)
+	dst = protowire.AppendString(dst, FormatVersion(m.Version))
+	dst = protowire.AppendTag(dst, listContinue, protowire.BytesType)
+	dst = protowire.AppendString(dst, m.Continue)
+	if m.Remaining != nil {
+		dst = protowire.AppendTag(dst, listRemaining, protowire.VarintType)
+		dst = protowire.AppendVarint(dst, uint64(*m.Remaining))
+	}
+	return dst
+}
+
+// AppendItemHead appends what stands before an item of n bytes in a bare list message.
+func AppendItemHead(dst []byte, n int) []byte {
+	dst = protowire.AppendTag(dst, fieldItems, protowire.BytesType)
+	return protowire.AppendVarint(dst, uint64(n))
+}
+
+// AppendListHead appends the start of a protobuf list body whose items, heads included, are n bytes in all; the items
+// follow, and then EnvelopeTail. kind is that of the items.
+func AppendListHead(dst []byte, kind Kind, m ListMeta, n int) []byte {
+	meta := AppendListMeta(nil, m)
+	dst = AppendEnvelope(dst, listOf(kind), 1+protowire.SizeBytes(len(meta))+n)
+	dst = protowire.AppendTag(dst, fieldMetadata, protowire.BytesType)
+	return protowire.AppendBytes(dst, meta)
+}
+
+func readJSONList(r io.Reader, kind Kind, f func(*Object) error) (ListMeta, error) {
+	var m ListMeta
+	limit := &cappedReader{r: r}
+	d := json.NewDecoder(limit)
+	if err := expect(d, json.Delim('{')); err != nil {
+		return m, err
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return m, err
+		}
+		switch key {
+		case "metadata":
+			var meta struct {
+				ResourceVersion, Continue string
+				RemainingItemCount        *int64
+			}
+			if err := d.Decode(&meta); err != nil {
+				return m, jsonError(err)
+			}
+			m.Continue, m.Remaining = meta.Continue, meta.RemainingItemCount
+			if m.Version, err = ParseVersion(meta.ResourceVersion); err != nil {
+				return m, malformed("list metadata", err)
+			}
+		case "kind":
+			var got string
+			if err := d.Decode(&got); err != nil || got != kind.Kind+"List" {
+				return m, malformed("list", fmt.Errorf("a %q where a list of %v was asked for", got, kind))
+			}
+		case "items":
+			if err := readJSONItems(d, limit, kind, f); err != nil {
+				return m, err
+			}
+		default:
+			var skip json.RawMessage
+			if err := d.Decode(&skip); err != nil {
+				return m, jsonError(err)
+			}
+		}
+	}
+	return m, expect(d, json.Delim('}'))
+}
+
+func readJSONItems(d *json.Decoder, limit *cappedReader, kind Kind, f func(*Object) error) error {
+	if err := expect(d, json.Delim('[')); err != nil {
+		return err
+	}
+	for d.More() {
+		limit.used = 0
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return jsonError(err)
+		}
+		var m jsonMeta
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return jsonError(err)
+		}
+		if m.Kind == "" {
+			raw = withKind(raw, kind.APIVersion, kind.Kind)
+		} else if got := (Kind{m.APIVersion, m.Kind}); got != kind {
+			return malformed("list", fmt.Errorf("an item of %v in a list of %v", got, kind))
+		}
+		o, err := ParseObject(JSON, raw)
+		if err == nil {
+			err = f(o)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return expect(d, json.Delim(']'))
+}
+
+func expect(d *json.Decoder, want json.Delim) error {
+	got, err := d.Token()
+	if err != nil {
+		return jsonError(err)
+	}
+	if got != want {
+		return malformed("list", fmt.Errorf("%v where %v was expected", got, want))
+	}
+	return nil
+}
+
+func jsonError(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return malformed("list", err)
+}

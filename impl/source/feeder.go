@@ -1,0 +1,316 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// Config is what a Feeder is made of.
+type Config struct {
+	// Relay is fed. Required; nobody else may feed it.
+	Relay *relay.Relay
+	// WatchTimeout is the timeoutSeconds of upstream watches, whole seconds, at least 3 s (a bookmark comes 2 s before the end).
+	// Default 10 s.
+	WatchTimeout time.Duration
+	// Clock is for tests. Default the real one.
+	Clock clock.WithTicker
+	// Logger gets each change between working and failing. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Backoff between attempts that fail.
+const (
+	firstBackoff = 200 * time.Millisecond
+	maxBackoff   = 15 * time.Second
+)
+
+// Feeder keeps one relay fed.
+type Feeder struct {
+	cfg    Config
+	change chan struct{} // capacity 1: Use was called
+
+	mu     sync.Mutex
+	up     *Upstream
+	stop   context.CancelFunc // ends what runs on the upstream in use
+	status Status
+}
+
+// Status is a snapshot of a Feeder for people and policies.
+type Status struct {
+	Upstream  string    // "" while there is none
+	Lists     int       // lists opened
+	Watches   int       // watches opened
+	Switches  int       // changes of upstream after the first
+	Gone      int       // 410 answers
+	LastError string    // "" while it works
+	Since     time.Time // when it began to work or to fail
+}
+
+// NewFeeder checks a configuration. The feeder is idle until Run and Use.
+func NewFeeder(c Config) (*Feeder, error) {
+	if c.Relay == nil {
+		return nil, errors.New("feeder: no relay")
+	}
+	if c.WatchTimeout == 0 {
+		c.WatchTimeout = 10 * time.Second
+	}
+	if c.WatchTimeout < 3*time.Second || c.WatchTimeout%time.Second != 0 {
+		return nil, fmt.Errorf("feeder: watch timeout %v: whole seconds, at least 3s", c.WatchTimeout)
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	c.Logger = c.Logger.With("resource", c.Relay.Resource().String())
+	return &Feeder{cfg: c, change: make(chan struct{}, 1)}, nil
+}
+
+// Use feeds the relay from an upstream from now on; nil means from nowhere. The relay goes on at the version it has
+// reached. Use never blocks; the same upstream again changes nothing.
+func (f *Feeder) Use(up *Upstream) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if up == f.up {
+		return
+	}
+	if f.up != nil && up != nil || f.status.Watches > 0 && up != nil {
+		f.status.Switches++
+	}
+	f.up = up
+	f.status.Upstream = ""
+	if up != nil {
+		f.status.Upstream = up.Name
+	}
+	if f.stop != nil {
+		f.stop()
+	}
+	select {
+	case f.change <- struct{}{}:
+	default:
+	}
+}
+
+// Status returns a snapshot.
+func (f *Feeder) Status() Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.status
+}
+
+// Run feeds the relay until ctx ends.
+func (f *Feeder) Run(ctx context.Context) error {
+	backoff := firstBackoff
+	for ctx.Err() == nil {
+		up, using, stop := f.begin(ctx)
+		if up == nil {
+			stop()
+			select {
+			case <-f.change:
+			case <-ctx.Done():
+			}
+			backoff = firstBackoff
+			continue
+		}
+		before := f.cfg.Relay.Status().ProgressAt
+		err := f.feed(using, up)
+		switched := using.Err() != nil
+		stop()
+		if switched {
+			backoff = firstBackoff
+			continue
+		}
+		if f.cfg.Relay.Status().ProgressAt.After(before) {
+			backoff = firstBackoff
+		}
+		if err == nil {
+			continue
+		}
+		f.failed(up, err)
+		f.sleep(ctx, backoff, err)
+		backoff = min(2*backoff, maxBackoff)
+	}
+	return nil
+}
+
+// begin takes the upstream to use and a context that ends when another is chosen.
+func (f *Feeder) begin(ctx context.Context) (*Upstream, context.Context, context.CancelFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	using, stop := context.WithCancel(ctx)
+	f.stop = stop
+	if f.up != nil { // Use is called under the lock: what it signalled is taken in
+		select {
+		case <-f.change:
+		default:
+		}
+	}
+	return f.up, using, stop
+}
+
+func (f *Feeder) failed(up *Upstream, err error) {
+	f.mu.Lock()
+	first := f.status.LastError == ""
+	if first {
+		f.status.Since = f.cfg.Clock.Now()
+	}
+	f.status.LastError = err.Error()
+	if gone(err) {
+		f.status.Gone++
+	}
+	f.mu.Unlock()
+	if first {
+		f.cfg.Logger.Warn("cannot feed the relay; trying again", "upstream", up.Name, "err", err)
+	}
+}
+
+func (f *Feeder) works(up *Upstream) {
+	f.mu.Lock()
+	again := f.status.LastError != ""
+	if again || f.status.Since.IsZero() {
+		f.status.Since, f.status.LastError = f.cfg.Clock.Now(), ""
+	}
+	f.mu.Unlock()
+	if again {
+		f.cfg.Logger.Info("the relay is fed again", "upstream", up.Name)
+	}
+}
+
+func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) {
+	var s *StatusError
+	if errors.As(err, &s) {
+		if s.Code == 410 { // the list that follows is not a retry
+			return
+		}
+		d = max(d, s.RetryAfter)
+	}
+	d = d/2 + rand.N(d/2+1)
+	t := f.cfg.Clock.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+	case <-f.change:
+	case <-ctx.Done():
+	}
+}
+
+// feed lists if that is needed, then watches once, from the version reached. nil: the watch ended in order.
+func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
+	s := f.cfg.Relay.Status()
+	if !s.Synced {
+		if err := f.list(ctx, up); err != nil {
+			return fmt.Errorf("list: %w", err)
+		}
+		s = f.cfg.Relay.Status()
+	}
+	err := f.watch(ctx, up, s.Version)
+	if gone(err) {
+		f.failed(up, err)
+		f.cfg.Logger.Info("the upstream has forgotten our version; listing", "upstream", up.Name, "version", s.Version)
+		if err := f.list(ctx, up); err != nil {
+			return fmt.Errorf("list after 410: %w", err)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	return nil
+}
+
+func (f *Feeder) count(what *int) {
+	f.mu.Lock()
+	*what++
+	f.mu.Unlock()
+}
+
+func (f *Feeder) list(ctx context.Context, up *Upstream) error {
+	f.count(&f.status.Lists)
+	res := f.cfg.Relay.Resource()
+	body, err := up.get(ctx, res, url.Values{})
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	var items []*wire.Object
+	meta, err := wire.ReadList(body, res.Encoding(), res.WireKind(), func(o *wire.Object) error {
+		items = append(items, o)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := f.cfg.Relay.Replace(meta.Version, items); err != nil {
+		return err
+	}
+	f.works(up)
+	return nil
+}
+
+// slack is how much later than its timeout a watch may end before it counts as dead.
+const slack = 5 * time.Second
+
+func (f *Feeder) watch(ctx context.Context, up *Upstream, version uint64) error {
+	f.count(&f.status.Watches)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := f.cfg.WatchTimeout + slack
+	timer := f.cfg.Clock.NewTimer(limit)
+	defer timer.Stop()
+	go func() {
+		select {
+		case <-timer.C():
+			cancel(fmt.Errorf("the upstream did not end the watch after %v: the link is dead", limit))
+		case <-ctx.Done():
+		}
+	}()
+	res := f.cfg.Relay.Resource()
+	body, err := up.get(ctx, res, url.Values{
+		"watch":               {"1"},
+		"allowWatchBookmarks": {"true"},
+		"resourceVersion":     {wire.FormatVersion(version)},
+		"timeoutSeconds":      {strconv.Itoa(int(f.cfg.WatchTimeout / time.Second))},
+	})
+	if err != nil {
+		return cause(ctx, err)
+	}
+	defer body.Close()
+	events := wire.NewEventReader(body, res.Encoding(), res.WireKind())
+	for {
+		ev, err := events.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return cause(ctx, err)
+		}
+		if ev.Type == wire.Error {
+			return fromStatus(ev.Status)
+		}
+		if err := f.cfg.Relay.Apply(ev); err != nil {
+			return err
+		}
+		f.works(up)
+	}
+}
+
+func cause(ctx context.Context, err error) error {
+	if c := context.Cause(ctx); c != nil && !errors.Is(c, context.Canceled) {
+		return c
+	}
+	return err
+}

@@ -1,0 +1,205 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// Modes of a feed's body, its first byte.
+const (
+	modeResume = 'R' // events behind the version that the coordinator has reached
+	modeList   = 'L' // all objects, a bookmark that ends them, then events
+)
+
+// PushConfig is one feed of a coordinator.
+type PushConfig struct {
+	Relay       *relay.Relay
+	Coordinator *Upstream
+	Term        contract.Term
+	Logger      *slog.Logger // nil: slog.Default()
+}
+
+// RefusedError says that the coordinator does not take this hub as the leader: 409 for a term that is not the newest or a
+// Lease that another holds, 403 for a hub of another pool. Trying again under the same term is useless.
+type RefusedError struct {
+	Code    int
+	Message string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("feed refused (%d): %s", e.Code, e.Message)
+}
+
+// Push feeds a relay to the coordinator until the feed breaks, the coordinator ends it, or ctx ends. Nothing is read from the
+// cloud for it. The caller tries again, but for a *RefusedError.
+func Push(ctx context.Context, c PushConfig) error {
+	res := c.Relay.Resource()
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	body, feed := io.Pipe()
+	defer feed.Close()
+	target := c.Coordinator.URL.JoinPath(contract.FeedPath(res.Group, res.Version, res.Resource))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set(contract.TermHeader, c.Term.String())
+	req.Header.Set("Content-Type", "application/octet-stream")
+	resp, err := c.Coordinator.Client.Do(req) //nolint:bodyclose // closed below; the linter loses it in the goroutine
+	if err != nil {
+		return fmt.Errorf("feed %s: %w", res, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		err := readStatus(resp, resp.Body)
+		var s *StatusError
+		if errors.As(err, &s) && (s.Code == http.StatusConflict || s.Code == http.StatusForbidden) {
+			return &RefusedError{s.Code, s.Message}
+		}
+		return fmt.Errorf("feed %s: %w", res, err)
+	}
+	reached, err := strconv.ParseUint(resp.Header.Get(contract.ReachedHeader), 10, 64)
+	if err != nil {
+		return fmt.Errorf("feed %s: header %s: %w", res, contract.ReachedHeader, err)
+	}
+	ended := make(chan struct{})
+	go func() { // the coordinator ends its answer to end the feed, and may say why
+		defer close(ended)
+		why, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+		msg := strings.TrimSpace(string(why))
+		if msg == "" {
+			msg = "no reason given"
+		}
+		cancel(fmt.Errorf("the coordinator ended the feed: %s", msg))
+	}()
+	err = c.copy(ctx, feed, reached)
+	feed.Close()
+	if why := context.Cause(ctx); why != nil {
+		err = why
+	}
+	resp.Body.Close()
+	<-ended
+	return fmt.Errorf("feed %s: %w", res, err)
+}
+
+var errFeedEnded = errors.New("the feed ended")
+
+// copy serves a watch of the relay into the feed.
+func (c PushConfig) copy(ctx context.Context, feed *io.PipeWriter, reached uint64) error {
+	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {wire.FormatVersion(reached)}}
+	mode := byte(modeResume)
+	if reached == 0 || !c.Relay.Resumable(reached) {
+		mode = modeList
+		query.Set("resourceVersion", "0")
+		query.Set("sendInitialEvents", "true")
+		query.Set("resourceVersionMatch", "NotOlderThan")
+	}
+	res := c.Relay.Resource()
+	c.Logger.Info("feeding the coordinator", "resource", res.String(), "reached", reached, "mode", string(mode), "term", c.Term.String())
+	if _, err := feed.Write([]byte{mode}); err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, res.Path()+"/"+res.Resource+"?"+query.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", acceptProtobuf)
+	if res.Encoding() == wire.JSON {
+		req.Header.Set("Accept", acceptJSON)
+	}
+	req.Header.Set("User-Agent", "weir-feed")
+	req.Header.Set(relay.ProgressHeader, "1")
+	stop := context.AfterFunc(ctx, func() { feed.CloseWithError(context.Cause(ctx)) })
+	defer stop()
+	w := &feedWriter{header: http.Header{}, feed: feed}
+	c.Relay.ServeHTTP(w, req)
+	if w.code != http.StatusOK {
+		return fmt.Errorf("the relay cannot be read: status %d", w.code)
+	}
+	return errFeedEnded
+}
+
+// feedWriter lets a relay serve a watch into a pipe.
+type feedWriter struct {
+	header http.Header
+	feed   *io.PipeWriter
+	code   int
+}
+
+func (w *feedWriter) Header() http.Header  { return w.header }
+func (w *feedWriter) WriteHeader(code int) { w.code = code }
+func (w *feedWriter) Flush()               {}
+
+func (w *feedWriter) Write(p []byte) (int, error) {
+	if w.code != http.StatusOK { // an error body is not part of the feed
+		return len(p), nil
+	}
+	return w.feed.Write(p)
+}
+
+// SetWriteDeadline ends the feed: a relay calls it only to make a stuck write fail.
+func (w *feedWriter) SetWriteDeadline(time.Time) error {
+	return w.feed.CloseWithError(errors.New("the coordinator takes nothing"))
+}
+
+// Receive applies a pushed feed to a relay until the body ends. admit is asked before each change and ends the feed by its
+// error: that is where a feed of an old term is fenced off. io.EOF at a frame's end is a clean end (nil).
+func Receive(ctx context.Context, body io.Reader, r *relay.Relay, admit func() error) error {
+	var mode [1]byte
+	if _, err := io.ReadFull(body, mode[:]); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		return fmt.Errorf("feed: read mode: %w", err)
+	}
+	if mode[0] != modeResume && mode[0] != modeList {
+		return fmt.Errorf("feed: mode %q is none of %q, %q", mode[0], modeResume, modeList)
+	}
+	res := r.Resource()
+	events := wire.NewEventReader(body, res.Encoding(), res.WireKind())
+	var items []*wire.Object
+	listing := mode[0] == modeList
+	for ctx.Err() == nil {
+		ev, err := events.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("feed: %w", err)
+		}
+		if err := admit(); err != nil {
+			return err
+		}
+		switch {
+		case ev.Type == wire.Error:
+			return fmt.Errorf("feed: the leader's relay says: %s", ev.Status.Message)
+		case listing && ev.Type == wire.Added:
+			items = append(items, ev.Object)
+		case listing && ev.InitialEnd:
+			err, items, listing = r.Replace(ev.Version, items), nil, false
+		case listing:
+			return fmt.Errorf("feed: a %s event among the initial ones", ev.Type)
+		default:
+			err = r.Apply(ev)
+		}
+		if err != nil {
+			return fmt.Errorf("feed: %w", err)
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,354 @@
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"go.uber.org/goleak"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newRelay(t *testing.T) *relay.Relay {
+	t.Helper()
+	res, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := relay.New(relay.Config{Resource: res})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func slice(t *testing.T, name string, version uint64) *wire.Object {
+	t.Helper()
+	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, ResourceVersion: wire.FormatVersion(version)}}
+	raw, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := wire.ParseObject(wire.Protobuf, raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func frame(t *testing.T, typ, name string, version uint64) []byte {
+	t.Helper()
+	return wire.AppendProtobufFrame(nil, typ, wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, slice(t, name, version).Raw)
+}
+
+func put(t *testing.T, r *relay.Relay, name string, version uint64) {
+	t.Helper()
+	ev := &wire.Event{Type: wire.Added, Object: slice(t, name, version), Version: version, Frame: frame(t, wire.Added, name, version)}
+	if err := r.Apply(ev); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(time.Minute)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("timeout waiting for %s", what)
+		}
+	}
+}
+
+// serve starts a real HTTP/2 server and returns it as an upstream.
+func serve(t *testing.T, name string, h http.Handler) *Upstream {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(h)
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	u, err := url.Parse(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Upstream{Name: name, URL: u, Client: srv.Client()}
+}
+
+func run(t *testing.T, f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = f(ctx) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+}
+
+func feed(t *testing.T, r *relay.Relay) *Feeder {
+	t.Helper()
+	f, err := NewFeeder(Config{Relay: r, WatchTimeout: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, f.Run)
+	return f
+}
+
+func TestFeederResumesAtAnotherUpstream(t *testing.T) {
+	cloud, pool, mine := newRelay(t), newRelay(t), newRelay(t)
+	for _, r := range []*relay.Relay{cloud, pool} {
+		if err := r.Replace(10, []*wire.Object{slice(t, "x", 5)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b := serve(t, "cloud", cloud), serve(t, "coordinator", pool)
+	f := feed(t, mine)
+	f.Use(a)
+	eventually(t, "the first list", func() bool { return mine.Status().Version == 10 })
+	f.Use(b)
+	put(t, pool, "y", 11)
+	eventually(t, "an event of the pool", func() bool { return mine.Status().Version == 11 })
+	f.Use(a) // lags behind: the watch is accepted there and waits
+	put(t, cloud, "y", 11)
+	put(t, cloud, "z", 12)
+	eventually(t, "an event of the cloud", func() bool { return mine.Status().Version == 12 })
+	if s := f.Status(); s.Lists != 1 || s.Switches != 2 || s.Upstream != "cloud" {
+		t.Errorf("%+v", s)
+	}
+	if s := mine.Status(); s.Objects != 3 || s.RingEvents != 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// script is an upstream that answers each list and watch with the next of its lines.
+type script struct {
+	t       *testing.T
+	lists   []func(w http.ResponseWriter)
+	watches []func(w http.ResponseWriter)
+	nl, nw  atomic.Int32
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	n, lines := &s.nl, s.lists
+	if req.URL.Query().Get("watch") != "" {
+		n, lines = &s.nw, s.watches
+	}
+	i := int(n.Add(1)) - 1
+	if i < len(lines) {
+		lines[i](w)
+		return
+	}
+	<-req.Context().Done()
+}
+
+func (s *script) list(version uint64, names ...string) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) {
+		n := 0
+		var items [][]byte
+		for i, name := range names {
+			b := slice(s.t, name, version-uint64(i)).Raw
+			items = append(items, b)
+			n += len(wire.AppendItemHead(nil, len(b))) + len(b)
+		}
+		w.Header().Set("Content-Type", acceptProtobuf)
+		body := wire.AppendListHead(nil, wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, wire.ListMeta{Version: version}, n)
+		for _, b := range items {
+			body = append(wire.AppendItemHead(body, len(b)), b...)
+		}
+		_, _ = w.Write(append(body, wire.EnvelopeTail()...))
+	}
+}
+
+func stream(parts ...[]byte) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", acceptProtobuf+";stream=watch")
+		for _, p := range parts {
+			_, _ = w.Write(p)
+		}
+	}
+}
+
+func status(t *testing.T, err *apierrors.StatusError) []byte {
+	t.Helper()
+	raw, merr := err.ErrStatus.Marshal()
+	if merr != nil {
+		t.Fatal(merr)
+	}
+	return wire.AppendProtobufFrame(nil, wire.Error, wire.Kind{APIVersion: "v1", Kind: "Status"}, raw)
+}
+
+// Whatever an upstream sends, a relay that was full stays full and never goes back.
+func TestBadUpstreamIsSurvived(t *testing.T) {
+	huge := []byte{0x7f, 0xff, 0xff, 0xff}
+	s := &script{t: t}
+	s.lists = []func(http.ResponseWriter){
+		func(w http.ResponseWriter) { http.Error(w, "not yet", http.StatusServiceUnavailable) },
+		func(w http.ResponseWriter) { _, _ = w.Write([]byte("k8s\x00nonsense")) },
+		s.list(10, "x", "y"),
+		s.list(8, "x"), // after the 410: from a server that lags; refused
+		s.list(20, "x", "y", "z"),
+	}
+	s.watches = []func(http.ResponseWriter){
+		stream(frame(t, wire.Added, "w", 11), frame(t, wire.Added, "v", 12)[:20]), // breaks inside a frame
+		stream(huge), // a frame that cannot be
+		stream([]byte{0, 0, 0, 3, 0xff, 0xff, 0xff}),                                                 // not protobuf
+		stream(status(t, apierrors.NewInternalError(errors.New("boom")))),                            // an ERROR event
+		stream(frame(t, wire.Modified, "w", 13), status(t, apierrors.NewResourceExpired("too old"))), // 410 in mid-watch
+		stream(status(t, apierrors.NewResourceExpired("too old"))),
+	}
+	r := newRelay(t)
+	f := feed(t, r)
+	var low atomic.Int64
+	low.Store(1 << 30)
+	f.Use(serve(t, "cloud", s))
+	eventually(t, "the end of the script", func() bool {
+		if st := r.Status(); st.Synced {
+			low.Store(min(low.Load(), int64(st.Objects)))
+		}
+		return r.Status().Version == 20
+	})
+	if st := r.Status(); st.Objects != 3 || low.Load() < 2 {
+		t.Errorf("%d objects, lowest %d", st.Objects, low.Load())
+	}
+	if st := f.Status(); st.Gone == 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// coordinator is the receiving end of a feed.
+type coordinator struct {
+	relay *relay.Relay
+	admit atomic.Pointer[error]
+	modes chan byte
+	feeds atomic.Int32
+}
+
+func (c *coordinator) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if _, err := contract.ParseTerm(req.Header.Get(contract.TermHeader)); err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	c.feeds.Add(1)
+	w.Header().Set(contract.ReachedHeader, fmt.Sprint(c.relay.Status().Version))
+	w.WriteHeader(http.StatusOK)
+	w.(http.Flusher).Flush()
+	var mode [1]byte
+	_, _ = io.ReadFull(req.Body, mode[:])
+	c.modes <- mode[0]
+	body := io.MultiReader(strings.NewReader(string(mode[:])), req.Body)
+	err := Receive(req.Context(), body, c.relay, func() error {
+		if e := c.admit.Load(); e != nil {
+			return *e
+		}
+		return nil
+	})
+	if err != nil {
+		fmt.Fprintln(w, err)
+	}
+}
+
+func TestPush(t *testing.T) {
+	leader, pool := newRelay(t), newRelay(t)
+	if err := leader.Replace(10, []*wire.Object{slice(t, "x", 5), slice(t, "y", 6)}); err != nil {
+		t.Fatal(err)
+	}
+	c := &coordinator{relay: pool, modes: make(chan byte, 10)}
+	up := serve(t, "coordinator", c)
+	term := contract.Term{Incarnation: "i", Version: 3}
+	push := func(ctx context.Context) chan error {
+		done := make(chan error, 1)
+		go func() { done <- Push(ctx, PushConfig{Relay: leader, Coordinator: up, Term: term}) }()
+		return done
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := push(ctx)
+	eventually(t, "the first fill", func() bool { return pool.Status().Version == 10 && pool.Status().Objects == 2 })
+	put(t, leader, "z", 11)
+	eventually(t, "an event", func() bool { return pool.Status().Version == 11 })
+	cancel()
+	<-done
+	put(t, leader, "z2", 12)
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	done = push(ctx) // goes on where the coordinator stands
+	eventually(t, "the rest", func() bool { return pool.Status().Version == 12 })
+	if a, b := <-c.modes, <-c.modes; a != modeList || b != modeResume {
+		t.Errorf("modes %c, %c", a, b)
+	}
+	if pool.Status().RingEvents != 2 {
+		t.Errorf("%+v", pool.Status())
+	}
+	before := pool.Status().ProgressAt
+	if err := leader.Apply(&wire.Event{Type: wire.Bookmark, Version: 13}); err != nil { // progress passes along at once
+		t.Fatal(err)
+	}
+	eventually(t, "progress", func() bool { return pool.Status().ProgressAt.After(before) && pool.Status().Version == 13 })
+	fenced := errors.New("another leads now")
+	c.admit.Store(&fenced)
+	put(t, leader, "late", 14)
+	if err := <-done; err == nil || !strings.Contains(err.Error(), fenced.Error()) {
+		t.Errorf("a fenced feed ended with %v", err)
+	}
+	if pool.Status().Version != 13 {
+		t.Error("a fenced feed wrote")
+	}
+}
+
+func TestPushRefused(t *testing.T) {
+	r := newRelay(t)
+	up := serve(t, "coordinator", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusConflict)
+		_ = json.NewEncoder(w).Encode(metav1.Status{Message: "term 3 is older than 7"})
+	}))
+	err := Push(t.Context(), PushConfig{Relay: r, Coordinator: up, Term: contract.Term{Incarnation: "i", Version: 3}})
+	var refused *RefusedError
+	if !errors.As(err, &refused) || refused.Code != http.StatusConflict || !strings.Contains(err.Error(), "older than 7") {
+		t.Errorf("%v", err)
+	}
+}
+
+func FuzzReceive(f *testing.F) {
+	k := wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}
+	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "x", ResourceVersion: "5"}}
+	raw, err := s.Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(append([]byte{modeList}, wire.AppendProtobufFrame(nil, wire.Added, k, raw)...))
+	f.Add(append([]byte{modeResume}, wire.AppendProtobufFrame(nil, wire.Added, k, raw)...))
+	res, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := relay.New(relay.Config{Resource: res})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = Receive(t.Context(), strings.NewReader(string(b)), r, func() error { return nil })
+		if s := r.Status(); !s.Synced && s.Objects > 0 {
+			t.Fatal("objects without a list")
+		}
+	})
+}

@@ -1,0 +1,142 @@
+package source
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// Upstream is one place that a relay can be fed from. It is immutable.
+type Upstream struct {
+	// Name is for people and metrics: "cloud", "coordinator".
+	Name string
+	// URL is the root of the Kubernetes API there.
+	URL *url.URL
+	// Client carries the credentials. It must not follow redirects or have a timeout of its own.
+	Client *http.Client
+	// OnBytes, if set, is told the bytes of bodies as they arrive, compressed if they are.
+	OnBytes func(n int)
+	// Gzip asks for compressed lists: right for the cloud, wrong inside a pool.
+	Gzip bool
+	// Progress asks for every bookmark as it comes (relay.ProgressHeader): right for a relay, unknown to a kube-apiserver.
+	Progress bool
+}
+
+const (
+	acceptProtobuf = "application/vnd.kubernetes.protobuf"
+	acceptJSON     = "application/json"
+)
+
+// StatusError is an answer other than 200.
+type StatusError struct {
+	Code       int
+	Reason     metav1.StatusReason
+	Message    string
+	RetryAfter time.Duration
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("answer %d %s: %s", e.Code, e.Reason, e.Message)
+}
+
+func gone(err error) bool {
+	var s *StatusError
+	return errors.As(err, &s) && s.Code == http.StatusGone
+}
+
+func fromStatus(s *metav1.Status) *StatusError {
+	e := &StatusError{Code: int(s.Code), Reason: s.Reason, Message: s.Message}
+	if s.Details != nil {
+		e.RetryAfter = time.Duration(s.Details.RetryAfterSeconds) * time.Second
+	}
+	return e
+}
+
+// get opens a list or watch. The body is decompressed and counted; the caller closes it.
+func (u *Upstream) get(ctx context.Context, res relay.Resource, query url.Values) (io.ReadCloser, error) {
+	target := u.URL.JoinPath(res.Path(), res.Resource)
+	target.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", acceptProtobuf)
+	if res.Encoding() == wire.JSON {
+		req.Header.Set("Accept", acceptJSON)
+	}
+	if u.Progress {
+		req.Header.Set(relay.ProgressHeader, "1")
+	}
+	req.Header.Set("Accept-Encoding", "identity")
+	if u.Gzip {
+		req.Header.Set("Accept-Encoding", "gzip")
+	}
+	resp, err := u.Client.Do(req) //nolint:bodyclose // handed to the caller, who closes it
+	if err != nil {
+		return nil, err
+	}
+	body := &countedBody{resp.Body, u.OnBytes}
+	if resp.StatusCode != http.StatusOK {
+		defer body.Close()
+		return nil, readStatus(resp, body)
+	}
+	if resp.Header.Get("Content-Encoding") != "gzip" {
+		return body, nil
+	}
+	z, err := gzip.NewReader(body)
+	if err != nil {
+		body.Close()
+		return nil, fmt.Errorf("read gzip: %w", err)
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{z, body}, nil
+}
+
+func readStatus(resp *http.Response, body io.Reader) error {
+	b, _ := io.ReadAll(io.LimitReader(body, 64<<10))
+	var s metav1.Status
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), acceptProtobuf) {
+		if k, raw, err := wire.SplitEnvelope(b); err == nil && k.Kind == "Status" {
+			_ = s.Unmarshal(raw)
+		}
+	} else {
+		_ = json.Unmarshal(b, &s)
+	}
+	e := fromStatus(&s)
+	e.Code = resp.StatusCode
+	if e.Message == "" {
+		e.Message = strings.TrimSpace(string(b[:min(len(b), 200)]))
+	}
+	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
+		e.RetryAfter = time.Duration(n) * time.Second
+	}
+	return e
+}
+
+type countedBody struct {
+	io.ReadCloser
+	onBytes func(int)
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.onBytes != nil && n > 0 {
+		b.onBytes(n)
+	}
+	return n, err
+}

@@ -1,0 +1,102 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/weir-edge/weir/sim/proc"
+)
+
+// Names of control-plane binaries.
+const (
+	KubeAPIServer = "kube-apiserver"
+	Kubectl       = "kubectl"
+)
+
+// Binaries maps names of control-plane binaries to their paths.
+type Binaries map[string]string
+
+// Find returns the asked binaries: from the folder in KUBEBUILDER_ASSETS or from PATH if they are of the right minor
+// version, else from the cache of built ones, else it builds them.
+func Find(ctx context.Context, s *proc.Spawner, progress func(string), names ...string) (Binaries, error) {
+	found := Binaries{}
+	var missing []string
+	for _, name := range names {
+		path, err := installed(ctx, name, progress)
+		switch {
+		case err != nil:
+			return nil, err
+		case path != "":
+			found[name] = path
+		default:
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return found, nil
+	}
+	built, err := buildCached(ctx, s, progress, missing)
+	if err != nil {
+		return nil, err
+	}
+	for name, path := range built {
+		found[name] = path
+	}
+	return found, nil
+}
+
+// installed looks where people keep such binaries. It returns "" when there is none that fits.
+func installed(ctx context.Context, name string, progress func(string)) (string, error) {
+	var candidates []string
+	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
+		candidates = append(candidates, filepath.Join(assets, name))
+	}
+	if path, err := exec.LookPath(name); err == nil {
+		candidates = append(candidates, path)
+	}
+	for _, path := range candidates {
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		version, err := versionOf(ctx, name, path)
+		switch {
+		case ctx.Err() != nil:
+			return "", ctx.Err()
+		case err != nil:
+			progress(fmt.Sprintf("%s does not tell its version and is not used: %v", path, err))
+		case version != minor() && !strings.HasPrefix(version, minor()+"."):
+			progress(fmt.Sprintf("%s is %s and is not used: want %s.x", path, version, minor()))
+		default:
+			progress(fmt.Sprintf("using %s %s", path, version))
+			return path, nil
+		}
+	}
+	return "", nil
+}
+
+// versionOf asks a binary for its version: "v1.37.1".
+func versionOf(ctx context.Context, name, path string) (string, error) {
+	args := []string{"--version"}
+	if name == Kubectl {
+		args = []string{"version", "--client"}
+	}
+	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, firstLine(string(out)))
+	}
+	for field := range strings.FieldsSeq(string(out)) {
+		if strings.HasPrefix(field, "v1.") {
+			return field, nil
+		}
+	}
+	return "", fmt.Errorf("it prints %q", firstLine(string(out)))
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}

@@ -1,0 +1,173 @@
+package cloud
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weir-edge/weir/sim/proc"
+	"github.com/weir-edge/weir/sim/proc/gobuild"
+)
+
+// moduleDir is the nested module below the root of the repository.
+const moduleDir = "sim/controlplane"
+
+// buildCached returns the binaries from the cache and builds those that are not there.
+func buildCached(ctx context.Context, s *proc.Spawner, progress func(string), names []string) (Binaries, error) {
+	root, err := gobuild.Root("")
+	if err != nil {
+		return nil, fmt.Errorf("%w, or set KUBEBUILDER_ASSETS to a folder with %s %s.x", err, strings.Join(names, " and "), minor())
+	}
+	module := filepath.Join(root, moduleDir)
+	key, err := contentKey(ctx, module)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(cache, key)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("create the cache of built binaries: %w", err)
+	}
+	if found, missing := cached(dir, names); len(missing) == 0 {
+		return found, nil
+	}
+
+	unlock, err := lock(ctx, filepath.Join(dir, ".lock"), func(waited time.Duration) {
+		progress(fmt.Sprintf("another run builds the control plane; waiting for it, %s", waited.Round(time.Second)))
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	found, missing := cached(dir, names)
+	if len(missing) == 0 {
+		return found, nil
+	}
+	if err := buildInto(ctx, s, progress, module, dir, missing); err != nil {
+		return nil, err
+	}
+	found, missing = cached(dir, names)
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("build control plane: %s did not appear in %s", strings.Join(missing, ", "), dir)
+	}
+	return found, nil
+}
+
+// buildInto builds into a folder beside the final places, then moves each binary there in one step, so that nobody
+// ever finds half of one.
+func buildInto(ctx context.Context, s *proc.Spawner, progress func(string), module, dir string, names []string) error {
+	temp, err := os.MkdirTemp(dir, ".build-")
+	if err != nil {
+		return fmt.Errorf("build control plane: %w", err)
+	}
+	defer os.RemoveAll(temp)
+	packages := make([]string, 0, len(names))
+	for _, name := range names {
+		packages = append(packages, "k8s.io/kubernetes/cmd/"+name)
+	}
+	spec := gobuild.Spec{
+		Name:     fmt.Sprintf("control plane %s (%s)", Version, strings.Join(names, ", ")),
+		Dir:      module,
+		Packages: packages,
+		Output:   temp,
+		LDFlags:  ldflags(),
+	}
+	progress(spec.Name + ": building from the module proxy, once; this takes some 10 to 20 minutes on two cores when nothing is cached")
+	if err := gobuild.Run(ctx, s, spec, progress); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := os.Rename(filepath.Join(temp, name), filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("build control plane: %w", err)
+		}
+	}
+	return nil
+}
+
+// contentKey names everything that decides what is built.
+func contentKey(ctx context.Context, module string) (string, error) {
+	h := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join(module, name))
+		if err != nil {
+			return "", fmt.Errorf("read the control plane's module: %w", err)
+		}
+		fmt.Fprintf(h, "%s %d\n%s", name, len(data), data)
+	}
+	cmd := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH", "GOFLAGS")
+	cmd.Dir = module
+	cmd.Env = append(os.Environ(), gobuild.Env()...)
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("ask the Go toolchain for its version: %w", err)
+	}
+	fmt.Fprintf(h, "%s%s\n%s", out, ldflags(), strings.Join(gobuild.Env(), "\n"))
+	return fmt.Sprintf("%s-%s-%s", Version, runtime.GOARCH, hex.EncodeToString(h.Sum(nil))[:16]), nil
+}
+
+// cacheDir is $XDG_CACHE_HOME/weir/controlplane.
+func cacheDir() (string, error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the cache folder: %w", err)
+	}
+	return filepath.Join(base, "weir", "controlplane"), nil
+}
+
+func cached(dir string, names []string) (found Binaries, missing []string) {
+	found = Binaries{}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			found[name] = path
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	return found, missing
+}
+
+// lock takes the lock file, which the kernel gives back when this process ends, however it ends.
+func lock(ctx context.Context, path string, waiting func(time.Duration)) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	const retry, tell = 200 * time.Millisecond, 3 * time.Second
+	begin, told := time.Now(), time.Time{}
+	tick := time.NewTicker(retry)
+	defer tick.Stop()
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			_ = f.Close()
+			return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
+		}
+		if time.Since(told) >= tell {
+			waiting(time.Since(begin))
+			told = time.Now()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			_ = f.Close()
+			return nil, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/sim/pki"
+)
+
+const (
+	clientNamespace = "kube-system"
+	tokenSeconds    = 24 * 60 * 60
+)
+
+// Client is an identity that workloads use: a service account of manifests/clients.yaml with the grants that the
+// component of this name has in a real cluster.
+type Client struct {
+	Name  string
+	probe schema.GroupResource // something it may watch
+}
+
+// Clients are the identities that exist.
+var Clients = []Client{
+	{Name: "kube-proxy", probe: schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}},
+	{Name: "coredns", probe: schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}},
+	{Name: "json-client", probe: schema.GroupResource{Resource: "endpoints"}},
+	{Name: "kubectl", probe: schema.GroupResource{Resource: "endpoints"}},
+}
+
+// ClientToken returns a fresh bound token for one of Clients, valid for a day.
+func (c *Cloud) ClientToken(ctx context.Context, name string) (string, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)}}
+	answer, err := c.client.CoreV1().ServiceAccounts(clientNamespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("request token for %s: %w", name, err)
+	}
+	return answer.Status.Token, nil
+}
+
+// NodeCertificate issues the certificate that a hub holds for the cloud: its node's, and of the group that the
+// grants of manifests/weir-hub.yaml are bound to.
+func (c *Cloud) NodeCertificate(node string) (*pki.Pair, error) {
+	return c.ca.Issue(pki.Request{
+		CommonName:    contract.NodeUserPrefix + node,
+		Organizations: []string{contract.NodesGroup, contract.HubGroup},
+		Client:        true,
+	})
+}
+
+// KubeletCertificate issues the certificate that a kubelet holds: its node's and nothing else.
+func (c *Cloud) KubeletCertificate(node string) (*pki.Pair, error) {
+	return c.ca.Issue(pki.Request{
+		CommonName:    contract.NodeUserPrefix + node,
+		Organizations: []string{contract.NodesGroup},
+		Client:        true,
+	})
+}

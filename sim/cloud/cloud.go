@@ -1,0 +1,162 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/proc"
+)
+
+// preferredPort is what people expect an apiserver on.
+const preferredPort = 6443
+
+// Config of a cloud.
+type Config struct {
+	Spawner  *proc.Spawner // required; also owns the data
+	Binaries Binaries      // required, with KubeAPIServer; see Find
+	LogDir   string        // required: folder of log files
+
+	Address string   // IP address to listen on; default 127.0.0.1
+	Port    int      // default: 6443 if it is free, else any
+	Hosts   []string // further addresses that clients reach the apiserver by (the near ends of links)
+	Args    []string // further flags of the apiserver
+
+	Progress func(string) // may be nil
+}
+
+// Validate tells what is wrong with a Config.
+func (c Config) Validate() error {
+	switch {
+	case c.Spawner == nil:
+		return errors.New("cloud: a spawner is required")
+	case c.Binaries[KubeAPIServer] == "":
+		return fmt.Errorf("cloud: the path of %s is required, see Find", KubeAPIServer)
+	case c.LogDir == "":
+		return errors.New("cloud: a folder for logs is required")
+	case net.ParseIP(c.Address) == nil:
+		return fmt.Errorf("cloud: address %q: want an IP address", c.Address)
+	}
+	return nil
+}
+
+// Cloud is a running control plane.
+type Cloud struct {
+	config Config
+	port   int
+	ca     *pki.Authority
+	admin  *rest.Config
+	client kubernetes.Interface
+	etcd   *etcd
+	args   []string
+
+	starting  sync.Mutex // held by one start at a time
+	mu        sync.Mutex
+	apiserver *proc.Process
+}
+
+// Start starts etcd and the apiserver and installs what the manifests say. The caller ends it with Close.
+func Start(ctx context.Context, config Config) (_ *Cloud, err error) {
+	if config.Address == "" {
+		config.Address = "127.0.0.1"
+	}
+	if config.Progress == nil {
+		config.Progress = func(string) {}
+	}
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Cloud{config: config, port: config.Port}
+	defer func() {
+		if err != nil {
+			c.Close()
+		}
+	}()
+	if c.port == 0 {
+		if c.port, err = freePort(config.Address, preferredPort); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.prepare(); err != nil {
+		return nil, err
+	}
+	if err := c.etcd.start(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.StartAPIServer(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.install(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// prepare makes folders, the authority, the administrator's credential and the apiserver's flags.
+func (c *Cloud) prepare() error {
+	if err := os.MkdirAll(c.config.LogDir, 0o755); err != nil {
+		return fmt.Errorf("create folder of logs: %w", err)
+	}
+	data, err := c.config.Spawner.Scratch("etcd")
+	if err != nil {
+		return err
+	}
+	dir, err := c.config.Spawner.Scratch("cloud")
+	if err != nil {
+		return err
+	}
+	if c.etcd, err = newEtcd(data, c.config.LogDir+"/etcd.log"); err != nil {
+		return err
+	}
+	if c.ca, err = pki.NewAuthority("weir-testbed-cloud"); err != nil {
+		return err
+	}
+	admin, err := c.ca.Issue(pki.Request{CommonName: "testbed-admin", Organizations: []string{"system:masters"}, Client: true})
+	if err != nil {
+		return err
+	}
+	c.admin = &rest.Config{
+		Host:            c.URL(),
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.CertPEM(), CertData: admin.CertPEM, KeyData: admin.KeyPEM},
+		QPS:             -1,                // the workload has its own pace
+		WarningHandler:  rest.NoWarnings{}, // that Endpoints are deprecated is known
+	}
+	if c.client, err = kubernetes.NewForConfig(c.admin); err != nil {
+		return fmt.Errorf("create administrator's client: %w", err)
+	}
+	c.args, err = c.apiserverArgs(dir, c.config.Hosts)
+	return err
+}
+
+// Addr is "host:port" of the apiserver.
+func (c *Cloud) Addr() string { return net.JoinHostPort(c.config.Address, strconv.Itoa(c.port)) }
+
+// URL is the base of the apiserver, without a link in between.
+func (c *Cloud) URL() string { return "https://" + c.Addr() }
+
+// CA is the cluster's authority: it signed the apiserver's certificate and signs those of nodes.
+func (c *Cloud) CA() *pki.Authority { return c.ca }
+
+// RESTConfig is the administrator's (system:masters), for the testbed itself and for nobody else.
+func (c *Cloud) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
+
+// Client is a client with RESTConfig.
+func (c *Cloud) Client() kubernetes.Interface { return c.client }
+
+// Close stops the apiserver and etcd. Their data goes with the Spawner's scratch directory. It may be called twice.
+func (c *Cloud) Close() {
+	if p := c.APIServer(); p != nil {
+		p.Kill() // everything it knows is thrown away: there is nothing to shut down in order
+	}
+	if c.etcd != nil {
+		c.etcd.stop()
+	}
+}

@@ -1,0 +1,47 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// Node says which Node object to create.
+type Node struct {
+	Name, Pool, Address string
+}
+
+// CreateNodes creates Node objects as kubelets would have: labelled with pool and zone, Ready.
+func (c *Cloud) CreateNodes(ctx context.Context, nodes ...Node) error {
+	for _, n := range nodes {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: n.Name,
+			Labels: map[string]string{
+				corev1.LabelHostname:     n.Name,
+				corev1.LabelTopologyZone: n.Pool,
+				contract.NodePoolLabel:   n.Pool,
+			},
+		}}
+		created, err := c.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("create node %s: %w", n.Name, err)
+		}
+		now := metav1.Now()
+		created.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: n.Address}, {Type: corev1.NodeHostName, Address: n.Name}}
+		created.Status.Conditions = []corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Testbed", LastHeartbeatTime: now, LastTransitionTime: now,
+		}}
+		if _, err := c.client.CoreV1().Nodes().UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("report node %s ready: %w", n.Name, err)
+		}
+	}
+	return nil
+}

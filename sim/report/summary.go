@@ -1,0 +1,46 @@
+package report
+
+import "strings"
+
+// Summary renders r as Markdown, with the verdict first.
+func Summary(r Result) string {
+	r = r.clean()
+	var b strings.Builder
+	sign := bad.sign()
+	if r.Passed {
+		sign = good.sign()
+	}
+	b.WriteString("# " + sign + " " + mdText(r.Scenario) + ": " + r.verdict() + "\n\n")
+	b.WriteString("**" + mdText(r.grounds()) + "**")
+	if h := r.headline(); h != "" {
+		b.WriteString(" " + mdText(h))
+	}
+	b.WriteString("\n\n")
+	if r.Description != "" {
+		b.WriteString(mdText(r.Description) + "\n\n")
+	}
+	if r.hasSeries() {
+		b.WriteString("![" + mdText(bytesTitle(r)) + "](" + bytesFile + ")\n\n")
+	}
+
+	section := func(title string, t table) {
+		if len(t.Rows) == 0 {
+			return
+		}
+		b.WriteString("## " + title + "\n\n")
+		t.markdown(&b)
+	}
+	section("Stock, Weir and the reference", r.comparisonTable())
+	section("Expectations", r.expectationTable(false))
+	section("Watch violations", r.violationTable())
+	section("Memory", r.memoryTable())
+	section("Metrics", r.metricTable())
+
+	b.WriteString("## How to repeat\n\n")
+	if r.Repeat != "" {
+		b.WriteString(mdBlock("sh", r.Repeat) + "\n")
+	}
+	r.environmentTable().markdown(&b)
+	b.WriteString("Plots, and the tables by phase, node and client: `" + pageFile + "`. " + mdText(unitsNote) + "\n")
+	return b.String()
+}

@@ -1,0 +1,34 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+
+	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/proc"
+)
+
+func assets(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	fs := pflag.NewFlagSet("assets", pflag.ContinueOnError)
+	if err := parse(fs, "assets", args, 0, stdout); err != nil {
+		return err
+	}
+	s, err := proc.New()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	names := []string{cloud.KubeAPIServer, cloud.Kubectl}
+	found, err := cloud.Find(ctx, s, func(m string) { fmt.Fprintln(stderr, m) }, names...)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		fmt.Fprintln(stdout, name, found[name])
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/weir-edge/weir/impl/cli"
+)
+
+// subcommand is one thing that weir does.
+type subcommand struct {
+	name  string // "scenario run"
+	args  string // what follows, for the usage line
+	about string
+	run   func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+}
+
+func subcommands() []subcommand {
+	return []subcommand{
+		{"assets", "", "find kube-apiserver and kubectl, or build and cache them", assets},
+	}
+}
+
+// Run is the command weir. It returns cli.ErrHelp after --help, and usage errors for cli.ExitCode.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) == 1 && args[0] == "--version" {
+		fmt.Fprintln(stdout, "weir", cli.Version())
+		return nil
+	}
+	if len(args) == 0 || args[0] == "--help" || args[0] == "-h" || args[0] == "help" {
+		help(stdout)
+		return nil
+	}
+	line := strings.Join(args, " ") + " "
+	for _, c := range subcommands() {
+		if strings.HasPrefix(line, c.name+" ") {
+			return c.run(ctx, args[strings.Count(c.name, " ")+1:], stdout, stderr)
+		}
+	}
+	var names []string
+	for _, c := range subcommands() {
+		names = append(names, c.name)
+	}
+	return cli.Usage("command", strings.Join(args, " "), strings.Join(names, ", ")+"; see weir --help")
+}
+
+func help(w io.Writer) {
+	fmt.Fprint(w, "weir runs scenarios of edge pools against a real control plane and reports what crossed the link.\n\nUsage:\n")
+	for _, c := range subcommands() {
+		fmt.Fprintf(w, "  weir %-34s %s\n", c.name+" "+c.args, c.about)
+	}
+	fmt.Fprint(w, "  weir --version\n\nEach command has --help. Exit codes: 0 success, 1 failure (an expectation that did not hold, too), 2 wrong usage.\n")
+}
+
+// parse reads the flags of a subcommand; want is how many arguments it takes.
+func parse(fs *pflag.FlagSet, c string, args []string, want int, stdout io.Writer) error {
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	switch err := fs.Parse(args); {
+	case err == pflag.ErrHelp: //nolint:errorlint // pflag returns it bare
+		fmt.Fprintf(stdout, "Usage:\n  weir %s\n\nFlags:\n%s", c, fs.FlagUsages())
+		return cli.ErrHelp
+	case err != nil:
+		return cli.Usage("flags", strings.Join(args, " "), err.Error())
+	case fs.NArg() != want:
+		return cli.Usage("arguments", strings.Join(fs.Args(), " "), "weir "+c)
+	}
+	return nil
+}

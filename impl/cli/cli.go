@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sort"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -135,7 +136,7 @@ func (f *Flags) readConfig() error {
 	}
 	var fields map[string]any
 	if err := yaml.UnmarshalStrict(data, &fields); err != nil {
-		return Usage("--config", f.config, "a YAML mapping of flag names to values: "+err.Error())
+		return Usage("--config", f.config, "a YAML mapping of flag names to values: "+strings.Join(strings.Fields(err.Error()), " "))
 	}
 	keys := make([]string, 0, len(fields))
 	for k := range fields {
@@ -155,12 +156,20 @@ func (f *Flags) readConfig() error {
 			values = []any{fields[k]}
 		}
 		for _, v := range values {
-			if err := f.Set(k, fmt.Sprint(v)); err != nil {
+			if err := f.Set(k, text(v)); err != nil {
 				return Usage(f.config+": "+k, v, flag.Value.Type())
 			}
 		}
 	}
 	return nil
+}
+
+// text is a YAML value as one would write it on the command line.
+func text(v any) string {
+	if n, ok := v.(float64); ok { // every YAML number
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	return fmt.Sprint(v)
 }
 
 // Logger returns the logger that --log-level and --log-format ask for.

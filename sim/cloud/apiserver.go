@@ -27,10 +27,11 @@ const (
 )
 
 // freePort returns the preferred port if it is free on the address, else another one.
-func freePort(address string, preferred int) (int, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(preferred)))
+func freePort(ctx context.Context, address string, preferred int) (int, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(preferred)))
 	if err != nil {
-		l, err = net.Listen("tcp", net.JoinHostPort(address, "0"))
+		l, err = lc.Listen(ctx, "tcp", net.JoinHostPort(address, "0"))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
@@ -148,7 +149,7 @@ func (c *Cloud) waitReady(ctx context.Context, p *proc.Process) error {
 		case <-p.Done():
 			return fmt.Errorf("kube-apiserver ended before it was ready: %w", p.Err())
 		case <-ctx.Done():
-			return fmt.Errorf("kube-apiserver is not ready after %s: %w (%v)\n%s", time.Since(begin).Round(time.Second), ctx.Err(), err, p.Tail(2048))
+			return fmt.Errorf("kube-apiserver is not ready after %s: %w: %w\n  %s", time.Since(begin).Round(time.Second), ctx.Err(), err, p.Tail(2048))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/proc"
+	"github.com/weir-edge/weir/sim/proc/loopback"
 )
 
 // preferredPort is what people expect an apiserver on.
@@ -25,7 +26,7 @@ type Config struct {
 	Binaries Binaries      // required, with KubeAPIServer; see Find
 	LogDir   string        // required: folder of log files
 
-	Address string   // IP address to listen on; default 127.0.0.1
+	Address string   // IP address to listen on; default: a loopback address that no other run uses
 	Port    int      // default: 6443 if it is free, else any
 	Hosts   []string // further addresses that clients reach the apiserver by (the near ends of links)
 	Args    []string // further flags of the apiserver
@@ -42,7 +43,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("cloud: the path of %s is required, see Find", KubeAPIServer)
 	case c.LogDir == "":
 		return errors.New("cloud: a folder for logs is required")
-	case net.ParseIP(c.Address) == nil:
+	case c.Address != "" && net.ParseIP(c.Address) == nil:
 		return fmt.Errorf("cloud: address %q: want an IP address", c.Address)
 	}
 	return nil
@@ -56,6 +57,7 @@ type Cloud struct {
 	admin  *rest.Config
 	client kubernetes.Interface
 	etcd   *etcd
+	block  *loopback.Block // nil when the caller gave an address
 	args   []string
 
 	starting  sync.Mutex // held by one start at a time
@@ -65,9 +67,6 @@ type Cloud struct {
 
 // Start starts etcd and the apiserver and installs what the manifests say. The caller ends it with Close.
 func Start(ctx context.Context, config Config) (_ *Cloud, err error) {
-	if config.Address == "" {
-		config.Address = "127.0.0.1"
-	}
 	if config.Progress == nil {
 		config.Progress = func(string) {}
 	}
@@ -77,11 +76,19 @@ func Start(ctx context.Context, config Config) (_ *Cloud, err error) {
 	c := &Cloud{config: config, port: config.Port}
 	defer func() {
 		if err != nil {
-			c.Close()
+			_ = c.Close()
 		}
 	}()
+	if c.config.Address == "" {
+		if c.block, err = loopback.Reserve(ctx); err != nil {
+			return nil, err
+		}
+		if c.config.Address, err = c.block.Addr(1); err != nil {
+			return nil, err
+		}
+	}
 	if c.port == 0 {
-		if c.port, err = freePort(config.Address, preferredPort); err != nil {
+		if c.port, err = freePort(ctx, c.config.Address, preferredPort); err != nil {
 			return nil, err
 		}
 	}
@@ -151,12 +158,17 @@ func (c *Cloud) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 // Client is a client with RESTConfig.
 func (c *Cloud) Client() kubernetes.Interface { return c.client }
 
-// Close stops the apiserver and etcd. Their data goes with the Spawner's scratch directory. It may be called twice.
-func (c *Cloud) Close() {
+// Close stops the apiserver and etcd. Their data goes with the Spawner's scratch directory. It may be called twice, and
+// always succeeds; it has the form of io.Closer.
+func (c *Cloud) Close() error {
 	if p := c.APIServer(); p != nil {
 		p.Kill() // everything it knows is thrown away: there is nothing to shut down in order
 	}
 	if c.etcd != nil {
 		c.etcd.stop()
 	}
+	if c.block != nil {
+		c.block.Release()
+	}
+	return nil
 }

@@ -43,7 +43,7 @@ func TestCloud(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	if err := c.CreateNodes(t.Context(), Node{"edge-1", "pool-a", "127.10.1.1"}, Node{"edge-2", "pool-a", "127.10.1.2"}); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestAnAPIServerThatFailsSaysWhy(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	s := newSpawner(t)
-	good := Config{Spawner: s, Binaries: Binaries{KubeAPIServer: "x"}, LogDir: "y", Address: "127.0.0.1"}
+	good := Config{Spawner: s, Binaries: Binaries{KubeAPIServer: "x"}, LogDir: "y"}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}

@@ -40,7 +40,7 @@ type half struct {
 func (x *Proxy) serve(client *net.TCPConn) {
 	defer client.Close()
 	if !x.handshake(client) {
-		reset(client)
+		_ = reset(client)
 		return
 	}
 	upstream, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(x.pool.ctx, "tcp", x.upstream)
@@ -48,7 +48,7 @@ func (x *Proxy) serve(client *net.TCPConn) {
 		if x.pool.ctx.Err() == nil {
 			x.pool.log.Debug("the far end of the link refuses", "node", x.node, "class", x.class, "err", err)
 		}
-		reset(client)
+		_ = reset(client)
 		return
 	}
 	defer upstream.Close()
@@ -88,25 +88,25 @@ func (c *conn) watch() {
 	case <-c.proxy.pool.ctx.Done():
 	}
 	for _, h := range c.halves {
-		reset(h.to)
+		_ = reset(h.to)
 	}
 }
 
 // carryReset waits until the news that one end does not take any more has crossed the link.
 func (c *conn) carryReset(dir Direction) {
-	c.proxy.pool.cross(c.proxy.node, dir, 1, func() bool { return false })
+	c.proxy.pool.cross(c.proxy.node, dir, func() bool { return false })
 }
 
 // handshake waits as long as the opening of a connection takes: a round trip on an open link. It returns false when
 // the connection does not come about: the pool is closed, or the client gave up while the link was cut.
 func (x *Proxy) handshake(client *net.TCPConn) bool {
-	return x.pool.cross(x.node, Both, 2, func() bool { return abandoned(client) })
+	return x.pool.cross(x.node, Both, func() bool { return abandoned(client) })
 }
 
-// cross waits until the link is open in the given directions and then for some one-way delays. When the link is cut,
-// now or meanwhile, it asks now and then whether the wait is given up. It returns false when that is so or the pool
-// is closed.
-func (p *Pool) cross(node string, dir Direction, delays time.Duration, givenUp func() bool) bool {
+// cross waits until the link is open in the given directions and then for their delays: a round trip for both. When
+// the link is cut, now or meanwhile, it asks now and then whether the wait is given up. It returns false when that is
+// so or the pool is closed.
+func (p *Pool) cross(node string, dir Direction, givenUp func() bool) bool {
 	const ask = time.Second
 	wasCut := false
 	for crossed := false; ; {
@@ -117,7 +117,7 @@ func (p *Pool) cross(node string, dir Direction, delays time.Duration, givenUp f
 			if dir&d != 0 {
 				var c conditions
 				c, changed = p.conditions(node, d)
-				open, delay = open && c.open, c.delay*delays
+				open, delay = open && c.open, delay+c.delay
 			}
 		}
 		switch {
@@ -127,7 +127,7 @@ func (p *Pool) cross(node string, dir Direction, delays time.Duration, givenUp f
 				return false
 			}
 		case crossed || delay == 0:
-			return p.ctx.Err() == nil && !(wasCut && givenUp())
+			return p.ctx.Err() == nil && (!wasCut || !givenUp())
 		default:
 			crossed, changed = true, nil
 		}

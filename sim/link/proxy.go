@@ -40,7 +40,7 @@ func (p *Pool) Proxy(node, class, listen, upstream string) (*Proxy, error) {
 	}
 
 	var err error
-	if x.listener, err = net.Listen("tcp", listen); err != nil {
+	if x.listener, err = new(net.ListenConfig).Listen(p.ctx, "tcp", listen); err != nil {
 		return nil, fmt.Errorf("link %s: listen for %s traffic of %s: %w", p.name, class, node, err)
 	}
 	p.mu.Lock()

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -33,7 +34,7 @@ type janitor struct {
 
 func startJanitor(scratch string) (*janitor, error) {
 	j := &janitor{stderr: &strings.Builder{}}
-	j.cmd = exec.Command("/bin/sh", "-c", janitorScript, "weir-janitor", scratch)
+	j.cmd = exec.CommandContext(context.Background(), "/bin/sh", "-c", janitorScript, "weir-janitor", scratch)
 	j.cmd.Dir = "/"
 	j.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	j.cmd.Stderr = j.stderr

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -110,8 +111,7 @@ func state(pid int) string {
 	if err != nil {
 		return ""
 	}
-	_, rest, _ := cutLast(string(stat), ")")
-	return strings.Fields(rest)[0]
+	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))[0]
 }
 
 func TestKillOfTheRunnerLeavesNoProcessAndNoFile(t *testing.T) {

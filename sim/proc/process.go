@@ -48,7 +48,8 @@ type Process struct {
 
 func prepare(spec Spec) (*Process, error) {
 	p := &Process{name: spec.Name, done: make(chan struct{})}
-	p.cmd = exec.Command(spec.Path, spec.Args...)
+	// Stop, Kill and Spawner.Close end it, each in its way; a context knows only one.
+	p.cmd = exec.CommandContext(context.Background(), spec.Path, spec.Args...)
 	p.cmd.Env = append(os.Environ(), spec.Env...)
 	p.cmd.Dir = spec.Dir
 	p.cmd.WaitDelay = pipeGrace

@@ -95,10 +95,9 @@ func parseStatus(status string) (Usage, error) {
 // parseCPU reads fields 14 and 15 of /proc/<pid>/stat. Field 2 is the command in parentheses and may hold
 // anything, so fields are counted after the last parenthesis.
 func parseCPU(stat string) (time.Duration, error) {
-	_, rest, ok := cutLast(stat, ")")
-	fields := strings.Fields(rest)
+	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
 	const user, system = 14 - 3, 15 - 3
-	if !ok || len(fields) <= system {
+	if len(fields) <= system {
 		return 0, fmt.Errorf("parse stat %q: too short", stat)
 	}
 	var ticks int64
@@ -110,12 +109,4 @@ func parseCPU(stat string) (time.Duration, error) {
 		ticks += n
 	}
 	return time.Duration(ticks) * clockTick, nil
-}
-
-func cutLast(s, sep string) (before, after string, ok bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
 }

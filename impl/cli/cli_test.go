@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+type values struct {
+	port    int
+	bytes   int64
+	name    string
+	servers []string
+	wait    time.Duration
+}
+
+func parse(t *testing.T, config string, args ...string) (values, string, error) {
+	t.Helper()
+	var v values
+	f := NewFlags("weir-test", "is a test")
+	f.IntVar(&v.port, "port", 7, "a port")
+	f.Int64Var(&v.bytes, "bytes", 0, "some bytes")
+	f.StringVar(&v.name, "name", "", "a name")
+	f.StringArrayVar(&v.servers, "server", nil, "servers")
+	f.DurationVar(&v.wait, "wait", 0, "a wait")
+	if config != "" {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--config", path)
+	}
+	var out bytes.Buffer
+	err := f.Parse(args, &out)
+	return v, out.String(), err
+}
+
+func TestConfigFileAndCommandLine(t *testing.T) {
+	v, _, err := parse(t, "port: 8\nbytes: 16777216\nname: from-file\nserver: [a, b]\nwait: 10s\n", "--name", "from-line")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%+v", v); got != "{port:8 bytes:16777216 name:from-line servers:[a b] wait:10s}" {
+		t.Error(got)
+	}
+}
+
+func TestWrongUsageIsExitCode2AndNamesTheField(t *testing.T) {
+	for _, c := range []struct {
+		config, want string
+		args         []string
+	}{
+		{args: []string{"--port", "many"}, want: "many"},
+		{args: []string{"--prot", "8"}, want: "--prot"},
+		{args: []string{"surplus"}, want: "surplus"},
+		{args: []string{"--config", "/there/is/none"}, want: "/there/is/none"},
+		{config: "prot: 8\n", want: "prot"},
+		{config: "port: many\n", want: "many"},
+		{config: "port: 8\nport: 9\n", want: "port"},
+		{config: "- 8\n", want: "mapping"},
+		{config: "config: x\n", want: "config"},
+	} {
+		_, _, err := parse(t, c.config, c.args...)
+		if err == nil || ExitCode(err) != 2 || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v %q: exit code %d, %v", c.args, c.config, ExitCode(err), err)
+		}
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for arg, want := range map[string]string{"--help": "--port", "--version": "weir-test "} {
+		_, out, err := parse(t, "", arg)
+		if !errors.Is(err, ErrHelp) || ExitCode(err) != 0 || !strings.Contains(out, want) {
+			t.Errorf("%s: %v, %q", arg, err, out)
+		}
+	}
+	if ExitCode(errors.New("x")) != 1 {
+		t.Error("a failure is exit code 1")
+	}
+}
+
+func TestLogger(t *testing.T) {
+	f := NewFlags("weir-test", "")
+	if err := f.Parse([]string{"--log-format", "json", "--log-level", "warn"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	log, err := f.Logger(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("no")
+	log.Warn("yes")
+	if s := out.String(); !strings.HasPrefix(s, "{") || strings.Contains(s, "no") {
+		t.Error(s)
+	}
+	f = NewFlags("weir-test", "")
+	if err := f.Parse([]string{"--log-level", "loud"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Logger(&out); ExitCode(err) != 2 {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,87 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Flags are further flags of a command by name, without dashes; lists repeat the flag. They win over fields.
+type Flags map[string]any
+
+// HubConfig is the --config file of weir-hub: its keys are the names of the flags, and what is left out keeps the
+// command's default.
+type HubConfig struct {
+	NodeName string `json:"node-name"`
+	NodePool string `json:"nodepool-name"`
+
+	CloudServers    []string `json:"cloud-server"`
+	ClassServers    []string `json:"class-server,omitempty"` // "pool=https://…"
+	CloudCAFile     string   `json:"cloud-ca-file"`
+	CloudClientCert string   `json:"cloud-client-cert-file"`
+	CloudClientKey  string   `json:"cloud-client-key-file"`
+
+	BindAddress       string `json:"bind-address"`
+	SecurePort        int    `json:"secure-port"`
+	TLSCertFile       string `json:"tls-cert-file"`
+	TLSKeyFile        string `json:"tls-private-key-file"`
+	ClientCAFile      string `json:"client-ca-file"`
+	HealthBindAddress string `json:"health-bind-address"`
+	HealthPort        int    `json:"health-port"`
+	ProxyPort         int    `json:"proxy-port"`
+
+	PoolScopeResources []string `json:"pool-scope-resources,omitempty"`
+
+	EnableCoordinator     bool   `json:"enable-coordinator"`
+	CoordinatorServer     string `json:"coordinator-server,omitempty"`
+	CoordinatorCAFile     string `json:"coordinator-ca-file,omitempty"`
+	CoordinatorClientCert string `json:"coordinator-client-cert-file,omitempty"`
+	CoordinatorClientKey  string `json:"coordinator-client-key-file,omitempty"`
+
+	LogLevel string `json:"log-level,omitempty"`
+
+	Flags Flags `json:"-"`
+}
+
+// CoordinatorConfig is the --config file of weir-coordinator.
+type CoordinatorConfig struct {
+	NodePool           string   `json:"nodepool-name"`
+	BindAddress        string   `json:"bind-address"`
+	SecurePort         int      `json:"secure-port"`
+	DataDir            string   `json:"data-dir"`
+	TLSCertFile        string   `json:"tls-cert-file"`
+	TLSKeyFile         string   `json:"tls-private-key-file"`
+	ClientCAFile       string   `json:"client-ca-file"`
+	PoolScopeResources []string `json:"pool-scope-resources,omitempty"`
+	LogLevel           string   `json:"log-level,omitempty"`
+
+	Flags Flags `json:"-"`
+}
+
+// encode writes a config with its further flags as YAML.
+func encode(config any, further Flags) ([]byte, error) {
+	data, err := json.Marshal(config)
+	if err != nil {
+		return nil, fmt.Errorf("write config: %w", err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, fmt.Errorf("write config: %w", err)
+	}
+	for name, value := range further {
+		switch v := value.(type) {
+		case time.Duration:
+			value = v.String()
+		case int, int64:
+			value = fmt.Sprint(v) // a large number would come back in exponent notation
+		}
+		fields[name] = value
+	}
+	data, err = yaml.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("write config: %w", err)
+	}
+	return data, nil
+}

@@ -1,0 +1,197 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"sigs.k8s.io/yaml"
+
+	"github.com/weir-edge/weir/sim/proc"
+	"github.com/weir-edge/weir/sim/proc/loopback"
+)
+
+// helperEnv turns the test binary into a stand-in for a hub.
+const helperEnv = "WEIR_NODE_TEST_HELPER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(helperEnv) == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	if err := standIn(strings.TrimPrefix(os.Args[1], "--config=")); err != nil {
+		fmt.Println("stand-in:", err)
+		os.Exit(1)
+	}
+}
+
+// standIn serves what Part asks for at the address in the config file. It is healthy at the second question.
+func standIn(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var c HubConfig
+	if err := yaml.Unmarshal(data, &c); err != nil {
+		return err
+	}
+	asked := 0
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked < 2 {
+			http.Error(w, "not yet", http.StatusServiceUnavailable)
+		}
+	})
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintln(w, "# HELP x y\nweir_bytes{class=\"pool\",dir=\"down\"} 12\nweir_bytes{class=\"node\"} 3.5\nup 1")
+	})
+	mux.HandleFunc("/weir/v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"node":%q,"role":"Pending"}`, c.NodeName)
+	})
+	return http.ListenAndServe(net.JoinHostPort(c.HealthBindAddress, fmt.Sprint(c.HealthPort)), mux)
+}
+
+func newSpawner(t *testing.T) *proc.Spawner {
+	t.Helper()
+	s, err := proc.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func newHub(t *testing.T, s *proc.Spawner, address string) *Part {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(helperEnv, "hub")
+	dir := t.TempDir()
+	p, err := NewHub(
+		Launch{Spawner: s, Name: "hub of edge-1", Path: self, Dir: dir, LogFile: filepath.Join(dir, "log")},
+		HubConfig{NodeName: "edge-1", HealthBindAddress: address, HealthPort: 10267},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// address reserves a loopback address.
+func address(t *testing.T) string {
+	t.Helper()
+	b, err := loopback.Reserve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Release)
+	a, err := b.Addr(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestLifeOfAPart(t *testing.T) {
+	s := newSpawner(t)
+	p := newHub(t, s, address(t))
+	if err := p.Kill(); err == nil || err.Error() != "kill hub of edge-1: it is not running" {
+		t.Errorf("kill before start: %v", err)
+	}
+	for range 2 { // a part can be started again
+		if err := p.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Start(t.Context()); err == nil {
+			t.Error("started twice")
+		}
+		var status struct{ Node, Role string }
+		if err := p.Status(t.Context(), &status); err != nil || status.Node != "edge-1" || status.Role != "Pending" {
+			t.Errorf("status %+v, %v", status, err)
+		}
+		m, err := p.Metrics(t.Context())
+		if err != nil || m.Sum("weir_bytes") != 15.5 || m.Sum("weir_bytes", `class="pool"`, `dir="down"`) != 12 || m.Sum("up") != 1 {
+			t.Errorf("metrics %v, %v", m, err)
+		}
+		if u, err := p.Usage(); err != nil || u.RSSAnon == 0 {
+			t.Errorf("usage %+v, %v", u, err)
+		}
+		if err := errors.Join(p.Freeze(), p.Thaw(), p.Stop(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if p.Running() {
+			t.Error("still running")
+		}
+		<-p.Done()
+	}
+}
+
+func TestAPartThatCannotStartSaysWhy(t *testing.T) {
+	s := newSpawner(t)
+	address := address(t)
+	l, err := net.Listen("tcp", net.JoinHostPort(address, "10267"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	err = newHub(t, s, address).Start(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "hub of edge-1 ended before it was healthy") || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConfigFile(t *testing.T) {
+	data, err := encode(CoordinatorConfig{NodePool: "a", BindAddress: "127.0.0.1", SecurePort: 10270, PoolScopeResources: []string{"endpoints.v1."}},
+		Flags{"ring-bytes": 64 << 20, "fresh-within": 30 * time.Second, "bind-address": "127.0.0.2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `bind-address: 127.0.0.2
+client-ca-file: ""
+data-dir: ""
+fresh-within: 30s
+nodepool-name: a
+pool-scope-resources:
+- endpoints.v1.
+ring-bytes: "67108864"
+secure-port: 10270
+tls-cert-file: ""
+tls-private-key-file: ""
+`
+	if string(data) != want {
+		t.Errorf("got\n%s", data)
+	}
+}
+
+func TestGivenBinariesAreLookedAt(t *testing.T) {
+	s := newSpawner(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Find(t.Context(), s, Binaries{HubCommand: self}, nil, HubCommand)
+	if err != nil || got[HubCommand] != self {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := Find(t.Context(), s, Binaries{HubCommand: "/nonexistent"}, nil, HubCommand); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Find(t.Context(), s, Binaries{HubCommand: self, CoordinatorCommand: t.TempDir()}, nil, HubCommand, CoordinatorCommand); err == nil {
+		t.Error("a folder was taken for a program")
+	}
+}

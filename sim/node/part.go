@@ -1,0 +1,265 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/proc"
+)
+
+const (
+	startPatience = 30 * time.Second
+	stopGrace     = 15 * time.Second
+	poll          = 20 * time.Millisecond
+	probePatience = time.Second
+	askPatience   = 5 * time.Second
+)
+
+// Launch says how to run a part.
+type Launch struct {
+	Spawner *proc.Spawner
+	Name    string // what people call it: "hub of edge-1"
+	Path    string // of the command
+	Dir     string // for its config file
+	LogFile string
+}
+
+// Part is a hub or a coordinator. It can be started again after it ended, with the same configuration.
+type Part struct {
+	launch Launch
+	config string // path
+	base   string // URL of health, metrics and status
+	client *http.Client
+
+	starting sync.Mutex // held by one start at a time
+	mu       sync.Mutex
+	process  *proc.Process
+}
+
+// NewHub writes the configuration of a hub. Start runs it.
+func NewHub(l Launch, c HubConfig) (*Part, error) {
+	data, err := encode(c, c.Flags)
+	if err != nil {
+		return nil, err
+	}
+	return newPart(l, data, "http://"+net.JoinHostPort(c.HealthBindAddress, strconv.Itoa(c.HealthPort)), http.DefaultTransport)
+}
+
+// NewCoordinator writes the configuration of a coordinator. Start runs it. The transport carries a credential that may
+// read its health, metrics and status.
+func NewCoordinator(l Launch, c CoordinatorConfig, transport http.RoundTripper) (*Part, error) {
+	data, err := encode(c, c.Flags)
+	if err != nil {
+		return nil, err
+	}
+	return newPart(l, data, "https://"+net.JoinHostPort(c.BindAddress, strconv.Itoa(c.SecurePort)), transport)
+}
+
+func newPart(l Launch, config []byte, base string, transport http.RoundTripper) (*Part, error) {
+	path, err := pki.WriteFile(l.Dir, "config.yaml", config)
+	if err != nil {
+		return nil, err
+	}
+	return &Part{launch: l, config: path, base: base, client: &http.Client{Transport: transport, Timeout: askPatience}}, nil
+}
+
+// Name is what people call the part.
+func (p *Part) Name() string { return p.launch.Name }
+
+// LogFile is where it logs.
+func (p *Part) LogFile() string { return p.launch.LogFile }
+
+// Start starts the part and waits until it answers that it is healthy.
+func (p *Part) Start(ctx context.Context) error {
+	p.starting.Lock()
+	defer p.starting.Unlock()
+	if p.Running() {
+		return fmt.Errorf("start %s: it is running", p.launch.Name)
+	}
+	x, err := p.launch.Spawner.Start(proc.Spec{
+		Name: p.launch.Name, Path: p.launch.Path, Args: []string{"--config=" + p.config}, LogFile: p.launch.LogFile,
+	})
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.process = x
+	p.mu.Unlock()
+	if err := p.waitHealthy(ctx, x); err != nil {
+		x.Kill()
+		return err
+	}
+	return nil
+}
+
+func (p *Part) waitHealthy(ctx context.Context, x *proc.Process) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		err := p.healthy(ctx)
+		if err == nil && x.Running() {
+			return nil
+		}
+		select { // whether it still runs comes first: somebody else may answer at its address
+		case <-x.Done():
+			return fmt.Errorf("%s ended before it was healthy: %w", p.launch.Name, orExit(x.Err()))
+		default:
+		}
+		select {
+		case <-tick.C:
+		case <-x.Done():
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not healthy: %w: %w\n  %s", p.launch.Name, ctx.Err(), err, x.Tail(2048))
+		}
+	}
+}
+
+func (p *Part) healthy(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	_, err := p.get(ctx, "/healthz")
+	return err
+}
+
+func orExit(err error) error {
+	if err == nil {
+		return errors.New("exit status 0")
+	}
+	return err
+}
+
+// Stop asks the part to end (SIGTERM) and waits. A part that does not run is an error: a scenario that stops it twice
+// has lost track.
+func (p *Part) Stop(ctx context.Context) error {
+	x, err := p.running("stop")
+	if err != nil {
+		return err
+	}
+	return x.Stop(ctx, stopGrace)
+}
+
+// Kill ends the part by SIGKILL.
+func (p *Part) Kill() error {
+	x, err := p.running("kill")
+	if err != nil {
+		return err
+	}
+	x.Kill()
+	return nil
+}
+
+// Freeze stops the part's clock (SIGSTOP): its connections stay and say nothing.
+func (p *Part) Freeze() error {
+	x, err := p.running("freeze")
+	if err != nil {
+		return err
+	}
+	return x.Freeze()
+}
+
+// Thaw lets a frozen part go on.
+func (p *Part) Thaw() error {
+	x, err := p.running("thaw")
+	if err != nil {
+		return err
+	}
+	return x.Thaw()
+}
+
+// Usage is the memory and CPU that it uses now.
+func (p *Part) Usage() (proc.Usage, error) {
+	x, err := p.running("measure")
+	if err != nil {
+		return proc.Usage{}, err
+	}
+	return x.Usage()
+}
+
+// Running reports whether it runs.
+func (p *Part) Running() bool {
+	_, err := p.running("")
+	return err == nil
+}
+
+// Done is closed when the process that runs now, or ran last, has ended; nil before the first start.
+func (p *Part) Done() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.process == nil {
+		return nil
+	}
+	return p.process.Done()
+}
+
+// Err tells how the last process ended, with the end of its log; nil while it runs.
+func (p *Part) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.process == nil {
+		return nil
+	}
+	return p.process.Err()
+}
+
+func (p *Part) running(verb string) (*proc.Process, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.process == nil || !p.process.Running() {
+		return nil, fmt.Errorf("%s %s: it is not running", verb, p.launch.Name)
+	}
+	return p.process, nil
+}
+
+// Status reads the part's JSON status into v.
+func (p *Part) Status(ctx context.Context, v any) error {
+	data, err := p.get(ctx, contract.StatusPath)
+	if err != nil {
+		return fmt.Errorf("status of %s: %w", p.launch.Name, err)
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("status of %s: %w", p.launch.Name, err)
+	}
+	return nil
+}
+
+// Metrics reads the part's metrics.
+func (p *Part) Metrics(ctx context.Context) (Metrics, error) {
+	data, err := p.get(ctx, "/metrics")
+	if err != nil {
+		return nil, fmt.Errorf("metrics of %s: %w", p.launch.Name, err)
+	}
+	return ParseMetrics(string(data)), nil
+}
+
+func (p *Part) get(ctx context.Context, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.base+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s: %s", path, resp.Status, strings.TrimSpace(string(data[:min(len(data), 200)])))
+	}
+	return data, nil
+}

@@ -1,0 +1,62 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/proc"
+)
+
+// apiserverGrace is how long an apiserver may take to end its requests.
+const apiserverGrace = 90 * time.Second
+
+// apiserverPart is the cloud's apiserver as a Part.
+type apiserverPart struct{ cloud *cloud.Cloud }
+
+var (
+	_ Part = (*apiserverPart)(nil)
+	_ Part = (*node.Part)(nil)
+)
+
+func (a *apiserverPart) Name() string                    { return cloud.KubeAPIServer }
+func (a *apiserverPart) Start(ctx context.Context) error { return a.cloud.StartAPIServer(ctx) }
+func (a *apiserverPart) Freeze() error                   { return a.cloud.APIServer().Freeze() }
+func (a *apiserverPart) Thaw() error                     { return a.cloud.APIServer().Thaw() }
+func (a *apiserverPart) Running() bool                   { return a.cloud.APIServer().Running() }
+func (a *apiserverPart) Done() <-chan struct{}           { return a.cloud.APIServer().Done() }
+func (a *apiserverPart) Err() error                      { return a.cloud.APIServer().Err() }
+func (a *apiserverPart) Usage() (proc.Usage, error)      { return a.cloud.APIServer().Usage() }
+func (a *apiserverPart) LogFile() string                 { return a.cloud.APIServerLog() }
+
+func (a *apiserverPart) Stop(ctx context.Context) error {
+	if !a.Running() {
+		return errors.New("stop kube-apiserver: it is not running")
+	}
+	return a.cloud.APIServer().Stop(ctx, apiserverGrace)
+}
+
+func (a *apiserverPart) Kill() error {
+	if !a.Running() {
+		return errors.New("kill kube-apiserver: it is not running")
+	}
+	a.cloud.APIServer().Kill()
+	return nil
+}
+
+// Status is not there: an apiserver has none.
+func (a *apiserverPart) Status(context.Context, any) error {
+	return errors.New("a kube-apiserver has no status")
+}
+
+// Metrics reads the apiserver's own metrics.
+func (a *apiserverPart) Metrics(ctx context.Context) (node.Metrics, error) {
+	data, err := a.cloud.Client().Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("metrics of kube-apiserver: %w", err)
+	}
+	return node.ParseMetrics(string(data)), nil
+}

@@ -1,0 +1,230 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/link"
+	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/proc"
+	"github.com/weir-edge/weir/sim/proc/loopback"
+)
+
+// Local is the runtime of processes on this machine.
+type Local struct {
+	// Binaries are the commands of Weir; those that are needed and not given are built from the repository.
+	Binaries node.Binaries
+	// LogDir receives the logs of all processes. Empty: they go with the other files of the run.
+	LogDir string
+	// APIServerArgs are further flags of the kube-apiserver.
+	APIServerArgs []string
+	// Logger of the links; default slog.Default().
+	Logger *slog.Logger
+}
+
+var _ Runtime = (*Local)(nil)
+
+// Name implements Runtime.
+func (*Local) Name() string { return "local" }
+
+// Up implements Runtime.
+func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, err error) {
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	if progress == nil {
+		progress = func(string) {}
+	}
+	s := &localSite{topology: t, endpoints: map[string]func(class string) (Endpoint, error){}, parts: map[PartID]Part{}}
+	defer func() {
+		if err != nil {
+			// The context may be over; what is to be cleaned up does not depend on it.
+			err = errors.Join(err, s.Down(context.WithoutCancel(ctx)))
+		}
+	}()
+	if s.spawner, err = proc.New(); err != nil {
+		return nil, err
+	}
+	if s.logDir = l.LogDir; s.logDir == "" {
+		if s.logDir, err = s.spawner.Scratch("logs"); err != nil {
+			return nil, err
+		}
+	} else if err := os.MkdirAll(s.logDir, 0o755); err != nil {
+		return nil, fmt.Errorf("create folder of logs: %w", err)
+	}
+	if s.tools, err = cloud.Find(ctx, s.spawner, progress, append([]string{cloud.KubeAPIServer}, t.Tools...)...); err != nil {
+		return nil, err
+	}
+	if s.commands, err = node.Find(ctx, s.spawner, l.Binaries, progress, t.commands()...); err != nil {
+		return nil, err
+	}
+	if err := s.startCloud(ctx, l, progress); err != nil {
+		return nil, err
+	}
+	for i, p := range t.Pools {
+		if err := s.addPool(ctx, l, p, s.blocks[i+1]); err != nil {
+			return nil, fmt.Errorf("set up pool %s: %w", p.Name, err)
+		}
+		progress(fmt.Sprintf("pool %s: %d nodes at %s, mode %s", p.Name, p.Nodes, s.blocks[i+1], p.Mode))
+	}
+	return s, nil
+}
+
+// localSite is the Site of Local.
+type localSite struct {
+	topology Topology
+	logDir   string
+	tools    cloud.Binaries
+	commands node.Binaries
+
+	spawner *proc.Spawner
+	blocks  []*loopback.Block // the cloud's and one per pool
+	cloud   *cloud.Cloud
+	pools   []*localPool
+
+	endpoints map[string]func(class string) (Endpoint, error) // by node
+	parts     map[PartID]Part
+	partIDs   []PartID
+
+	down sync.Once
+}
+
+// startCloud takes the addresses of the whole site, since the apiserver's certificate names them, and starts the cloud.
+func (s *localSite) startCloud(ctx context.Context, l *Local, progress Progress) error {
+	var hosts []string
+	for i := range len(s.topology.Pools) + 1 {
+		block, err := loopback.Reserve(ctx)
+		if err != nil {
+			return err
+		}
+		s.blocks = append(s.blocks, block)
+		if i == 0 {
+			continue
+		}
+		for n := range s.topology.Pools[i-1].Nodes {
+			address, err := block.Addr(n + 1)
+			if err != nil {
+				return err
+			}
+			hosts = append(hosts, address)
+		}
+	}
+	address, err := s.blocks[0].Addr(1)
+	if err != nil {
+		return err
+	}
+	s.cloud, err = cloud.Start(ctx, cloud.Config{
+		Spawner: s.spawner, Binaries: s.tools, LogDir: s.logDir,
+		Address: address, Hosts: hosts, Args: l.APIServerArgs, Progress: progress,
+	})
+	if err != nil {
+		return err
+	}
+	s.addPart(APIServer, &apiserverPart{s.cloud})
+	return nil
+}
+
+func (s *localSite) addPart(id PartID, p Part) {
+	s.parts[id] = p
+	s.partIDs = append(s.partIDs, id)
+}
+
+func (s *localSite) Admin() *rest.Config { return s.cloud.RESTConfig() }
+
+func (s *localSite) Token(ctx context.Context, identity string) (string, error) {
+	return s.cloud.ClientToken(ctx, identity)
+}
+
+func (s *localSite) Tool(name string) (string, error) {
+	if path := s.tools[name]; path != "" {
+		return path, nil
+	}
+	return "", fmt.Errorf("the topology did not ask for the tool %q", name)
+}
+
+func (s *localSite) Endpoint(node, class string) (Endpoint, error) {
+	find, ok := s.endpoints[node]
+	if !ok {
+		return Endpoint{}, fmt.Errorf("there is no node %q", node)
+	}
+	return find(class)
+}
+
+func (s *localSite) Link(pool string) *link.Pool {
+	if p := s.pool(pool); p != nil {
+		return p.uplink
+	}
+	return nil
+}
+
+func (s *localSite) LAN(pool string) *link.Pool {
+	if p := s.pool(pool); p != nil {
+		return p.lan
+	}
+	return nil
+}
+
+func (s *localSite) pool(name string) *localPool {
+	for _, p := range s.pools {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func (s *localSite) Parts() []PartID { return slices.Clone(s.partIDs) }
+
+func (s *localSite) Part(id PartID) (Part, error) {
+	if p, ok := s.parts[id]; ok {
+		return p, nil
+	}
+	return nil, fmt.Errorf("there is no part %q, there are %v", id, s.partIDs)
+}
+
+// Down ends hubs and coordinators while links and cloud still work, then those.
+func (s *localSite) Down(ctx context.Context) error {
+	var all []error
+	s.down.Do(func() {
+		all = append(all, s.stopParts(ctx))
+		for _, p := range s.pools {
+			p.close()
+		}
+		if s.cloud != nil {
+			all = append(all, s.cloud.Close())
+		}
+		if s.spawner != nil {
+			all = append(all, s.spawner.Close())
+		}
+		for _, b := range s.blocks {
+			b.Release()
+		}
+	})
+	return errors.Join(all...)
+}
+
+func (s *localSite) stopParts(ctx context.Context) error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(s.partIDs))
+	for i, id := range s.partIDs {
+		if part := s.parts[id]; id != APIServer && part.Running() {
+			wg.Go(func() {
+				if err := part.Stop(ctx); err != nil && part.Running() {
+					errs[i] = err
+				} else if err != nil && ctx.Err() == nil {
+					errs[i] = err
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

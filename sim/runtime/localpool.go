@@ -1,0 +1,309 @@
+package runtime
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/link"
+	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/proc/loopback"
+)
+
+const (
+	// maxNodes leaves the upper addresses of a block to coordinators.
+	maxNodes = 200
+	// coordinatorAddress is the place of the coordinator in its pool's block.
+	coordinatorAddress = 250
+)
+
+// Classes of the traffic between a hub and the cloud, each with its own connections.
+const (
+	ClassPool    = "pool"    // feeds of relays
+	ClassNode    = "node"    // proxied requests
+	ClassControl = "control" // probes and access reviews
+)
+
+// classLAN is what all traffic on a pool's own network is counted under.
+const classLAN = "lan"
+
+// localPool is a pool of a localSite.
+type localPool struct {
+	Pool
+	site      *localSite
+	block     *loopback.Block
+	uplink    *link.Pool
+	lan       *link.Pool
+	authority *pki.Authority // of the pool: its coordinator and the doors of its hubs
+	viewer    *http.Transport
+}
+
+// addPool sets up a pool: links, Node objects, certificates, configuration files.
+func (s *localSite) addPool(ctx context.Context, l *Local, p Pool, block *loopback.Block) error {
+	x := &localPool{Pool: p, site: s, block: block}
+	s.pools = append(s.pools, x)
+	var err error
+	if x.uplink, err = newLink(p.Name, p.Uplink, l); err != nil {
+		return err
+	}
+	if p.LAN != nil {
+		if x.lan, err = newLink(p.Name+"-lan", *p.LAN, l); err != nil {
+			return err
+		}
+	}
+	if x.authority, err = pki.NewAuthority("weir-testbed-pool-" + p.Name); err != nil {
+		return err
+	}
+	if p.Mode == Weir {
+		if err := x.addCoordinator(); err != nil {
+			return err
+		}
+	}
+	nodes := make([]cloud.Node, 0, p.Nodes)
+	for i, name := range p.NodeNames() {
+		address, err := block.Addr(i + 1)
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, cloud.Node{Name: name, Pool: p.Name, Address: address})
+		if p.Mode == Stock {
+			s.endpoints[name] = x.stockEndpoint(name, address)
+		} else if err := x.addHub(name, address); err != nil {
+			return err
+		}
+	}
+	return s.cloud.CreateNodes(ctx, nodes...)
+}
+
+func newLink(name string, c Link, l *Local) (*link.Pool, error) {
+	return link.NewPool(link.Config{Name: name, Up: c.Up, Down: c.Down, Burst: c.Burst, RTT: c.RTT, Logger: l.Logger})
+}
+
+// stockEndpoint opens the near end of the link for a class of clients when the first one asks.
+func (x *localPool) stockEndpoint(name, address string) func(class string) (Endpoint, error) {
+	var mu sync.Mutex
+	known := map[string]Endpoint{}
+	return func(class string) (Endpoint, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e, ok := known[class]; ok {
+			return e, nil
+		}
+		url, err := x.cloudURL(name, address, class)
+		if err != nil {
+			return Endpoint{}, err
+		}
+		known[class] = Endpoint{URL: url, CAPEM: x.site.cloud.CA().CertPEM()}
+		return known[class], nil
+	}
+}
+
+// cloudURL opens the near end of the link for one class of a node's traffic.
+func (x *localPool) cloudURL(name, address, class string) (string, error) {
+	p, err := x.uplink.Proxy(name, class, net.JoinHostPort(address, "0"), x.site.cloud.Addr())
+	if err != nil {
+		return "", err
+	}
+	return "https://" + p.Addr(), nil
+}
+
+func (x *localPool) coordinatorHost() (string, error) { return x.block.Addr(coordinatorAddress) }
+
+func (x *localPool) addCoordinator() error {
+	host, err := x.coordinatorHost()
+	if err != nil {
+		return err
+	}
+	dir, err := x.site.spawner.Scratch(x.Name, "coordinator")
+	if err != nil {
+		return err
+	}
+	data, err := x.site.spawner.Scratch(x.Name, "coordinator", "data")
+	if err != nil {
+		return err
+	}
+	hosts := []string{host, "localhost"}
+	if x.lan != nil { // then hubs reach it by the near ends of that link
+		for i := range x.Nodes {
+			address, err := x.block.Addr(i + 1)
+			if err != nil {
+				return err
+			}
+			hosts = append(hosts, address)
+		}
+	}
+	cert, key, err := issue(x.authority, dir, "serving", pki.Request{CommonName: "weir-coordinator", Hosts: hosts})
+	if err != nil {
+		return err
+	}
+	ca, err := pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM())
+	if err != nil {
+		return err
+	}
+	if err := x.newViewer(); err != nil {
+		return err
+	}
+	part, err := node.NewCoordinator(node.Launch{
+		Spawner: x.site.spawner,
+		Name:    "coordinator of " + x.Name,
+		Path:    x.site.commands[node.CoordinatorCommand],
+		Dir:     dir,
+		LogFile: filepath.Join(x.site.logDir, "coordinator-"+x.Name+".log"),
+	}, node.CoordinatorConfig{
+		NodePool: x.Name, BindAddress: host, SecurePort: contract.CoordinatorPort, DataDir: data,
+		TLSCertFile: cert, TLSKeyFile: key, ClientCAFile: ca,
+		PoolScopeResources: x.PoolScopeResources, Flags: x.CoordinatorFlags,
+	}, x.viewer)
+	if err != nil {
+		return err
+	}
+	x.site.addPart(CoordinatorOf(x.Name), part)
+	return nil
+}
+
+// newViewer makes the testbed's own, read-only credential for the coordinator.
+func (x *localPool) newViewer() error {
+	pair, err := x.authority.Issue(pki.Request{
+		CommonName: "testbed", Organizations: []string{contract.ViewerGroup, contract.PoolGroupPrefix + x.Name}, Client: true,
+	})
+	if err != nil {
+		return err
+	}
+	cert, err := pair.TLS()
+	if err != nil {
+		return err
+	}
+	x.viewer = &http.Transport{TLSClientConfig: &tls.Config{
+		RootCAs: x.authority.Pool(), Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12,
+	}}
+	return nil
+}
+
+func (x *localPool) addHub(name, address string) error {
+	dir, err := x.site.spawner.Scratch(x.Name, name)
+	if err != nil {
+		return err
+	}
+	c := node.HubConfig{
+		NodeName: name, NodePool: x.Name,
+		BindAddress: address, SecurePort: contract.HubSecurePort,
+		HealthBindAddress: address, HealthPort: contract.HubHealthPort,
+		PoolScopeResources: x.PoolScopeResources, Flags: x.HubFlags,
+	}
+	if err := x.connectToCloud(&c, dir, name, address); err != nil {
+		return err
+	}
+	if x.Mode == Weir {
+		if err := x.connectToCoordinator(&c, dir, name, address); err != nil {
+			return err
+		}
+	}
+	c.TLSCertFile, c.TLSKeyFile, err = issue(x.authority, dir, "serving", pki.Request{
+		CommonName: "weir-hub", Hosts: []string{address, name, "localhost"},
+	})
+	if err != nil {
+		return err
+	}
+	part, err := node.NewHub(node.Launch{
+		Spawner: x.site.spawner,
+		Name:    "hub of " + name,
+		Path:    x.site.commands[node.HubCommand],
+		Dir:     dir,
+		LogFile: filepath.Join(x.site.logDir, "hub-"+name+".log"),
+	}, c)
+	if err != nil {
+		return err
+	}
+	x.site.addPart(HubOf(name), part)
+	endpoint := Endpoint{
+		URL:   "https://" + net.JoinHostPort(address, strconv.Itoa(contract.HubSecurePort)),
+		CAPEM: x.authority.CertPEM(),
+	}
+	x.site.endpoints[name] = func(string) (Endpoint, error) { return endpoint, nil }
+	return nil
+}
+
+// connectToCloud gives a hub its ways to the cloud, one per class, and its credential there.
+func (x *localPool) connectToCloud(c *node.HubConfig, dir, name, address string) error {
+	for _, class := range []string{ClassNode, ClassPool, ClassControl} {
+		url, err := x.cloudURL(name, address, class)
+		if err != nil {
+			return err
+		}
+		if class == ClassNode {
+			c.CloudServers = []string{url}
+		} else {
+			c.ClassServers = append(c.ClassServers, class+"="+url)
+		}
+	}
+	ca, err := pki.WriteFile(dir, "cloud-ca.crt", x.site.cloud.CA().CertPEM())
+	if err != nil {
+		return err
+	}
+	pair, err := x.site.cloud.NodeCertificate(name)
+	if err != nil {
+		return err
+	}
+	// The kubelet's certificate is the cloud's as well.
+	c.CloudCAFile, c.ClientCAFile = ca, ca
+	c.CloudClientCert, c.CloudClientKey, err = pair.Write(dir, "cloud")
+	return err
+}
+
+// connectToCoordinator gives a hub its way to the coordinator and its credential there.
+func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address string) error {
+	host, err := x.coordinatorHost()
+	if err != nil {
+		return err
+	}
+	server := net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort))
+	if x.lan != nil {
+		p, err := x.lan.Proxy(name, classLAN, net.JoinHostPort(address, "0"), server)
+		if err != nil {
+			return err
+		}
+		server = p.Addr()
+	}
+	if c.CoordinatorCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil {
+		return err
+	}
+	c.EnableCoordinator, c.CoordinatorServer = true, "https://"+server
+	c.CoordinatorClientCert, c.CoordinatorClientKey, err = issue(x.authority, dir, "coordinator", pki.Request{
+		CommonName:    contract.NodeUserPrefix + name,
+		Organizations: []string{contract.PoolGroupPrefix + x.Name, contract.HubGroup},
+		Client:        true,
+	})
+	return err
+}
+
+// close ends the links. It may be called on a pool that was set up in part.
+func (x *localPool) close() {
+	for _, l := range []*link.Pool{x.uplink, x.lan} {
+		if l != nil {
+			l.Close()
+		}
+	}
+	if x.viewer != nil {
+		x.viewer.CloseIdleConnections()
+	}
+}
+
+// issue writes a certificate and its key below dir.
+func issue(a *pki.Authority, dir, name string, r pki.Request) (cert, key string, err error) {
+	pair, err := a.Issue(r)
+	if err != nil {
+		return "", "", err
+	}
+	if cert, key, err = pair.Write(dir, name); err != nil {
+		return "", "", fmt.Errorf("write certificate of %s: %w", r.CommonName, err)
+	}
+	return cert, key, nil
+}

@@ -1,0 +1,138 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-edge/weir/sim/link"
+	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/proc"
+)
+
+// Progress is told what happens, in words for a person, every few seconds at the least. It may be called by several
+// goroutines.
+type Progress func(message string)
+
+// Runtime makes sites.
+type Runtime interface {
+	// Name is what a scenario calls the runtime: "local", "kind".
+	Name() string
+	// Up brings up the cloud, the links and the nodes of a topology, and prepares the parts of Weir without starting
+	// them: when they start is part of a scenario. The caller ends the site by Down. When Up fails or its context ends,
+	// it has cleaned up after itself.
+	Up(ctx context.Context, t Topology, progress Progress) (Site, error)
+}
+
+// Site is a topology that runs. Its methods may be called by many goroutines.
+type Site interface {
+	// Admin is the cloud's administrator, over no link. It is for the testbed: workload, readiness, the truth to
+	// compare with.
+	Admin() *rest.Config
+	// Token returns a fresh bearer token of an identity of the workload: "kube-proxy", "coredns", "json-client",
+	// "kubectl".
+	Token(ctx context.Context, identity string) (string, error)
+	// Tool returns the path of a command-line tool of the cloud's version that the topology asked for: "kubectl".
+	Tool(name string) (string, error)
+
+	// Endpoint is where a client on a node finds the Kubernetes API. In a pool with Weir that is the node's hub,
+	// whatever the class. In a stock pool it is the cloud through the pool's link, where the client's bytes are counted
+	// under the class.
+	Endpoint(node, class string) (Endpoint, error)
+	// Link is the uplink of a pool: rates, cuts, phases and byte counters.
+	Link(pool string) *link.Pool
+	// LAN is the network between the hubs of a pool and its coordinator, nil if the topology has none: then they talk
+	// directly.
+	LAN(pool string) *link.Pool
+
+	// Parts lists what can be started, stopped and measured.
+	Parts() []PartID
+	// Part returns one of them.
+	Part(id PartID) (Part, error)
+
+	// Down ends everything. Parts that run are stopped first; those that had to be killed are errors.
+	Down(ctx context.Context) error
+}
+
+// Part is a process that a scenario can do things to.
+type Part interface {
+	Name() string
+	// Start starts it and waits until it is healthy. A part that has ended can be started again.
+	Start(ctx context.Context) error
+	// Stop asks it to end and waits.
+	Stop(ctx context.Context) error
+	// Kill ends it without a warning.
+	Kill() error
+	// Freeze lets it stand still with all its connections open, and Thaw go on.
+	Freeze() error
+	Thaw() error
+	// Running reports whether it runs, frozen or not; Done is closed when it has ended, and Err tells how.
+	Running() bool
+	Done() <-chan struct{}
+	Err() error
+	// Usage is the memory and CPU that it uses now.
+	Usage() (proc.Usage, error)
+	// Status reads its JSON status into v.
+	Status(ctx context.Context, v any) error
+	// Metrics reads its metrics.
+	Metrics(ctx context.Context) (node.Metrics, error)
+	// LogFile is where it logs.
+	LogFile() string
+}
+
+// Endpoint is an API server to connect to.
+type Endpoint struct {
+	URL   string
+	CAPEM []byte // who signed its certificate
+}
+
+// RESTConfig is a client's configuration for the endpoint.
+func (e Endpoint) RESTConfig(token string) *rest.Config {
+	return &rest.Config{
+		Host:            e.URL,
+		BearerToken:     token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: e.CAPEM},
+		QPS:             -1,
+		WarningHandler:  rest.NoWarnings{},
+	}
+}
+
+// PartID names a part as scenarios do: "apiserver", "hub/<node>", "coordinator/<pool>".
+type PartID string
+
+// APIServer is the cloud's.
+const APIServer PartID = "apiserver"
+
+// HubOf names the hub of a node.
+func HubOf(node string) PartID { return PartID("hub/" + node) }
+
+// CoordinatorOf names the coordinator of a pool.
+func CoordinatorOf(pool string) PartID { return PartID("coordinator/" + pool) }
+
+// Kind is "apiserver", "hub" or "coordinator".
+func (id PartID) Kind() string {
+	kind, _, _ := strings.Cut(string(id), "/")
+	return kind
+}
+
+// Of is the node of a hub or the pool of a coordinator.
+func (id PartID) Of() string {
+	_, of, _ := strings.Cut(string(id), "/")
+	return of
+}
+
+// Start starts parts side by side and waits until all are healthy.
+func Start(ctx context.Context, s Site, ids ...PartID) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, id := range ids {
+		part, err := s.Part(id)
+		if err != nil {
+			return fmt.Errorf("start %s: %w", id, err)
+		}
+		g.Go(func() error { return part.Start(ctx) })
+	}
+	return g.Wait()
+}

@@ -1,0 +1,103 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/weir-edge/weir/sim/node"
+)
+
+// Mode says what runs on the nodes of a pool.
+type Mode string
+
+// The modes of a pool.
+const (
+	Stock   Mode = "stock"    // nothing of Weir: clients reach the cloud through the link
+	HubOnly Mode = "hub-only" // a hub on every node, no coordinator
+	Weir    Mode = "weir"     // a hub on every node and a coordinator
+)
+
+// Modes are all of them.
+var Modes = []Mode{Stock, HubOnly, Weir}
+
+// Topology says what a site consists of: one cloud and some pools.
+type Topology struct {
+	Pools []Pool
+	Tools []string // command-line tools that clients need: "kubectl"
+}
+
+// Pool is a group of nodes behind one uplink.
+type Pool struct {
+	Name   string // of the NodePool; its nodes are <name>-1 to <name>-<Nodes>
+	Nodes  int
+	Mode   Mode
+	Uplink Link
+	LAN    *Link // between hubs and coordinator; nil: they talk directly
+
+	PoolScopeResources []string // "resource.version.group"; empty: the default of the commands
+	HubFlags           node.Flags
+	CoordinatorFlags   node.Flags
+}
+
+// Link describes a link; its fields are those of link.Config.
+type Link struct {
+	Up, Down int64 // bits per second, 0 is unlimited
+	RTT      time.Duration
+	Burst    int64
+}
+
+// NodeNames are the names of a pool's nodes.
+func (p Pool) NodeNames() []string {
+	names := make([]string, 0, p.Nodes)
+	for i := range p.Nodes {
+		names = append(names, fmt.Sprintf("%s-%d", p.Name, i+1))
+	}
+	return names
+}
+
+// commands are those of Weir that the topology needs.
+func (t Topology) commands() []string {
+	var hub, coordinator bool
+	for _, p := range t.Pools {
+		hub = hub || p.Mode != Stock
+		coordinator = coordinator || p.Mode == Weir
+	}
+	var names []string
+	if hub {
+		names = append(names, node.HubCommand)
+	}
+	if coordinator {
+		names = append(names, node.CoordinatorCommand)
+	}
+	return names
+}
+
+// Validate tells what is wrong with a topology.
+func (t Topology) Validate() error {
+	if len(t.Pools) == 0 {
+		return errors.New("topology: there is no pool")
+	}
+	seen := map[string]bool{}
+	for _, p := range t.Pools {
+		if problems := validation.IsDNS1123Label(p.Name); len(problems) > 0 {
+			return fmt.Errorf("topology: pool %q: %s", p.Name, problems[0])
+		}
+		if p.Nodes < 1 || p.Nodes > maxNodes {
+			return fmt.Errorf("topology: pool %s has %d nodes: want 1 to %d", p.Name, p.Nodes, maxNodes)
+		}
+		if !slices.Contains(Modes, p.Mode) {
+			return fmt.Errorf("topology: pool %s has mode %q: want one of %v", p.Name, p.Mode, Modes)
+		}
+		for _, name := range append(p.NodeNames(), p.Name) {
+			if seen[name] {
+				return fmt.Errorf("topology: the name %q is used twice", name)
+			}
+			seen[name] = true
+		}
+	}
+	return nil
+}

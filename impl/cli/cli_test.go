@@ -3,9 +3,9 @@ package cli
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -45,8 +45,9 @@ func TestConfigFileAndCommandLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprintf("%+v", v); got != "{port:8 bytes:16777216 name:from-line servers:[a b] wait:10s}" {
-		t.Error(got)
+	want := values{port: 8, bytes: 16777216, name: "from-line", servers: []string{"a", "b"}, wait: 10 * time.Second}
+	if !reflect.DeepEqual(v, want) {
+		t.Errorf("got %+v, want %+v", v, want)
 	}
 }
 

@@ -41,11 +41,12 @@ const (
 
 // Paths and headers between hub and coordinator.
 const (
-	FeedPrefix    = "/weir/v1/feed/"  // POST FeedPath(...): one pushed watch stream per resource
-	StatusPath    = "/weir/v1/status" // GET: JSON status of a hub (health port) or coordinator
-	TermHeader    = "Weir-Term"       // request header of a feed, see Term
-	ReachedHeader = "Weir-Reached"    // response header of a feed: version the coordinator's relay has reached, 0 before its first sync
-	AgeHeader     = "Weir-Age"        // response header of a relayed read: seconds since the relay was last known fresh
+	FeedPrefix    = "/weir/v1/feed/"     // POST FeedPath(...): one pushed watch stream per resource
+	DocumentsPath = "/weir/v1/documents" // GET, PUT by the leader: copies of API discovery, see impl/documents
+	StatusPath    = "/weir/v1/status"    // GET: JSON status of a hub (health port) or coordinator
+	TermHeader    = "Weir-Term"          // request header of a feed, see Term
+	ReachedHeader = "Weir-Reached"       // response header of a feed: version the coordinator's relay has reached, 0 before its first sync
+	AgeHeader     = "Weir-Age"           // response header of a relayed read: seconds since the relay was last known fresh
 )
 
 // FeedPath is the path that feeds one resource; the core group is written "core".

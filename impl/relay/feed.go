@@ -158,7 +158,7 @@ func (r *Relay) Apply(in *wire.Event) error {
 	default:
 		return fmt.Errorf("apply: event type %q cannot be applied", in.Type)
 	}
-	if e.typ() == in.Type {
+	if e.typ() == in.Type && len(in.Frame) > 0 {
 		e.frame.Store(&in.Frame)
 	}
 	r.counts.applied++

@@ -143,14 +143,19 @@ func TestFeederResumesAtAnotherUpstream(t *testing.T) {
 // script is an upstream that answers each list and watch with the next of its lines.
 type script struct {
 	t       *testing.T
+	streams []func(w http.ResponseWriter) // streaming lists
 	lists   []func(w http.ResponseWriter)
 	watches []func(w http.ResponseWriter)
-	nl, nw  atomic.Int32
+
+	ns, nl, nw atomic.Int32
 }
 
 func (s *script) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	n, lines := &s.nl, s.lists
-	if req.URL.Query().Get("watch") != "" {
+	switch q := req.URL.Query(); {
+	case q.Get("sendInitialEvents") != "":
+		n, lines = &s.ns, s.streams
+	case q.Get("watch") != "":
 		n, lines = &s.nw, s.watches
 	}
 	i := int(n.Add(1)) - 1
@@ -188,6 +193,19 @@ func stream(parts ...[]byte) func(http.ResponseWriter) {
 	}
 }
 
+// initialEnd is the bookmark that ends the initial events of a streaming list.
+func initialEnd(t *testing.T, version uint64) []byte {
+	t.Helper()
+	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+		ResourceVersion: wire.FormatVersion(version), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+	}}
+	raw, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wire.AppendProtobufFrame(nil, wire.Bookmark, wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, raw)
+}
+
 func status(t *testing.T, err *apierrors.StatusError) []byte {
 	t.Helper()
 	raw, merr := err.ErrStatus.Marshal()
@@ -201,10 +219,14 @@ func status(t *testing.T, err *apierrors.StatusError) []byte {
 func TestBadUpstreamIsSurvived(t *testing.T) {
 	huge := []byte{0x7f, 0xff, 0xff, 0xff}
 	s := &script{t: t}
-	s.lists = []func(http.ResponseWriter){
+	s.streams = []func(http.ResponseWriter){
 		func(w http.ResponseWriter) { http.Error(w, "not yet", http.StatusServiceUnavailable) },
 		func(w http.ResponseWriter) { _, _ = w.Write([]byte("k8s\x00nonsense")) },
-		s.list(10, "x", "y"),
+		stream(frame(t, wire.Added, "x", 9)),                                    // ends before the initial events do
+		stream(frame(t, wire.Added, "x", 9), frame(t, wire.Added, "y", 10)[:9]), // breaks there
+		stream(frame(t, wire.Added, "x", 9), frame(t, wire.Added, "y", 10), initialEnd(t, 10)),
+	}
+	s.lists = []func(http.ResponseWriter){
 		s.list(8, "x"), // after the 410: from a server that lags; refused
 		s.list(20, "x", "y", "z"),
 	}

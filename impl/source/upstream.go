@@ -29,7 +29,7 @@ type Upstream struct {
 	Client *http.Client
 	// OnBytes, if set, is told the bytes of bodies as they arrive, compressed if they are.
 	OnBytes func(n int)
-	// Gzip asks for compressed lists: right for the cloud, wrong inside a pool.
+	// Gzip asks for compressed lists and streaming lists: right for the cloud, wrong inside a pool.
 	Gzip bool
 	// Progress asks for every bookmark as it comes (relay.ProgressHeader): right for a relay, unknown to a kube-apiserver.
 	Progress bool
@@ -96,16 +96,26 @@ func (u *Upstream) get(ctx context.Context, res relay.Resource, query url.Values
 	if resp.Header.Get("Content-Encoding") != "gzip" {
 		return body, nil
 	}
-	z, err := gzip.NewReader(body)
-	if err != nil {
-		body.Close()
-		return nil, fmt.Errorf("read gzip: %w", err)
-	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{z, body}, nil
+	return &gzipBody{body: body}, nil
 }
+
+// gzipBody decompresses a body. kube-apiserver writes a gzip member per flush of a stream, and the first may be long in coming:
+// the header is read when the first byte is asked for.
+type gzipBody struct {
+	body io.ReadCloser
+	z    *gzip.Reader
+}
+
+func (b *gzipBody) Read(p []byte) (n int, err error) {
+	if b.z == nil {
+		if b.z, err = gzip.NewReader(b.body); err != nil {
+			return 0, err
+		}
+	}
+	return b.z.Read(p)
+}
+
+func (b *gzipBody) Close() error { return b.body.Close() }
 
 func readStatus(resp *http.Response, body io.Reader) error {
 	b, _ := io.ReadAll(io.LimitReader(body, 64<<10))

@@ -1,0 +1,169 @@
+// Package documents keeps one copy per pool of the cloud's API discovery, which every kubectl and every controller asks for
+// first: some 70 kB of JSON at /api and /apis that kube-apiserver does not compress.
+//
+// A Transport sends such a request to the cloud with the copy's ETag (If-None-Match). The cloud authorizes the caller and
+// answers 304 in a few bytes while the copy is current; then the caller gets the copy. So a copy is never stale, and never
+// given to somebody whom the cloud refuses. A hub without a copy asks its coordinator for one; a leader puts it there.
+//
+// A leader could put a wrong copy there: it can lie to its pool in any case, see the threat model. The package starts no goroutine.
+package documents
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Bounds of a Store.
+const (
+	maxBody      = 4 << 20
+	maxDocuments = 16
+)
+
+// Paths are what is kept: the two roots of aggregated discovery (KEP-3352).
+var Paths = []string{"/api", "/apis"}
+
+// Accept is what kubectl and client-go 1.33 and later ask for; a leader keeps that.
+const Accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+
+// Key names a document: the same path reads differently for different Accept headers.
+type Key struct{ Path, Accept string }
+
+// Query is the form of a Key in a URL.
+func (k Key) Query() string { return url.Values{"path": {k.Path}, "accept": {k.Accept}}.Encode() }
+
+// ParseKey reads the form written by Query.
+func ParseKey(q url.Values) (Key, error) {
+	k := Key{q.Get("path"), q.Get("accept")}
+	if !slices.Contains(Paths, k.Path) {
+		return Key{}, fmt.Errorf("path %q: want one of %s", k.Path, strings.Join(Paths, ", "))
+	}
+	return k, nil
+}
+
+// Document is one copy. It is immutable.
+type Document struct {
+	ETag        string
+	ContentType string
+	Body        []byte
+}
+
+// Store holds documents in memory. It is safe for concurrent use.
+type Store struct {
+	mu   sync.Mutex
+	docs map[Key]*Document
+}
+
+// Get returns a document, nil if there is none.
+func (s *Store) Get(k Key) *Document {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.docs[k]
+}
+
+// Put keeps a document. Beyond a small number of keys it takes no new ones: an Accept header is the caller's to choose.
+func (s *Store) Put(k Key, d *Document) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.docs == nil {
+		s.docs = map[Key]*Document{}
+	}
+	if _, known := s.docs[k]; known || len(s.docs) < maxDocuments {
+		s.docs[k] = d
+	}
+}
+
+// ServeHTTP gives and takes documents inside a pool; who may do what is the caller's business.
+func (s *Store) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	k, err := ParseKey(req.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if req.Method == http.MethodPut {
+		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+		if err != nil || req.Header.Get("Etag") == "" || len(body) == 0 {
+			http.Error(w, "a document needs a body and an ETag", http.StatusBadRequest)
+			return
+		}
+		s.Put(k, &Document{req.Header.Get("Etag"), req.Header.Get("Content-Type"), body})
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	d := s.Get(k)
+	if d == nil {
+		http.Error(w, "no such document yet", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Etag", d.ETag)
+	w.Header().Set("Content-Type", d.ContentType)
+	_, _ = w.Write(d.Body)
+}
+
+// Transport answers requests for documents from a Store when the cloud says that the copy is current.
+type Transport struct {
+	Base  http.RoundTripper
+	Store *Store
+	// Fetch asks the pool for a copy; nil, or an error: there is none.
+	Fetch func(context.Context, Key) (*Document, error)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet || !slices.Contains(Paths, req.URL.Path) || req.Header.Get("If-None-Match") != "" {
+		return t.Base.RoundTrip(req)
+	}
+	k := Key{req.URL.Path, req.Header.Get("Accept")}
+	d := t.Store.Get(k)
+	if d == nil && t.Fetch != nil {
+		if d, _ = t.Fetch(req.Context(), k); d != nil {
+			t.Store.Put(k, d)
+		}
+	}
+	if d != nil {
+		req = req.Clone(req.Context())
+		req.Header.Set("If-None-Match", d.ETag)
+	}
+	resp, err := t.Base.RoundTrip(req)
+	switch {
+	case err != nil:
+		return resp, err
+	case resp.StatusCode == http.StatusNotModified && d != nil:
+		resp.Body.Close()
+		resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
+		resp.Header.Set("Content-Type", d.ContentType)
+		resp.Header.Set("Etag", d.ETag)
+		resp.Header.Del("Content-Length")
+		resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(d.Body)), int64(len(d.Body))
+		return resp, nil
+	case resp.StatusCode == http.StatusOK && resp.Header.Get("Etag") != "" && resp.Header.Get("Content-Encoding") == "":
+		return t.keep(k, resp)
+	}
+	return resp, nil
+}
+
+// keep reads an answer and keeps it, if it is not too large.
+func (t *Transport) keep(k Key, resp *http.Response) (*http.Response, error) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	if err != nil {
+		resp.Body.Close()
+		return nil, fmt.Errorf("read %s: %w", k.Path, err)
+	}
+	if len(body) > maxBody {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(body), resp.Body), resp.Body}
+		return resp, nil
+	}
+	resp.Body.Close()
+	t.Store.Put(k, &Document{resp.Header.Get("Etag"), resp.Header.Get("Content-Type"), body})
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return resp, nil
+}

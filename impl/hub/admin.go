@@ -1,0 +1,135 @@
+package hub
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/role"
+)
+
+// admin is the handler of the health port. /v1/… are the paths of OpenYurt.
+func (h *Hub) admin() http.Handler {
+	mux := http.NewServeMux()
+	healthz := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
+	for _, path := range []string{"/healthz", "/livez", "/v1/healthz"} {
+		mux.HandleFunc("GET "+path, healthz)
+	}
+	for _, path := range []string{"/readyz", "/v1/readyz"} {
+		mux.HandleFunc("GET "+path, h.readyz)
+	}
+	mux.Handle("GET /metrics", promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET "+contract.StatusPath, h.serveStatus)
+	return mux
+}
+
+// readyz is good once every relay can answer: clients of pool-scope resources get more than 503 then.
+func (h *Hub) readyz(w http.ResponseWriter, _ *http.Request) {
+	for _, r := range h.relays {
+		if !r.Status().Synced {
+			http.Error(w, r.Resource().String()+" is not synced yet", http.StatusServiceUnavailable)
+			return
+		}
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// Status is what the hub says of itself at contract.StatusPath.
+type Status struct {
+	Node        string                `json:"node"`
+	Pool        string                `json:"pool"`
+	Role        string                `json:"role"`
+	Reason      string                `json:"reason,omitempty"` // why it has this role
+	Leader      string                `json:"leader,omitempty"` // identity that holds the election Lease
+	Term        string                `json:"term,omitempty"`   // of the own leadership
+	Source      string                `json:"source"`           // where relays are fed from
+	Cloud       []ServerStatus        `json:"cloud"`
+	Coordinator *CoordinatorStatus    `json:"coordinator,omitempty"`
+	Resources   []ResourceStatus      `json:"resources"`
+	Bytes       map[class]BytesStatus `json:"bytes"` // to and from the cloud, by class
+}
+
+// ServerStatus is one kube-apiserver.
+type ServerStatus struct {
+	Server string `json:"server"`
+	InUse  bool   `json:"inUse"`
+	judgement
+}
+
+// CoordinatorStatus is what the hub knows of the coordinator.
+type CoordinatorStatus struct {
+	Server string `json:"server"`
+	judgement
+	Ready bool `json:"ready"`
+}
+
+// ResourceStatus is one relay and what feeds it.
+type ResourceStatus struct {
+	Resource   string  `json:"resource"`
+	Synced     bool    `json:"synced"`
+	Version    uint64  `json:"version"`
+	Oldest     uint64  `json:"oldest"`
+	Objects    int     `json:"objects"`
+	Bytes      int64   `json:"bytes"`
+	RingEvents int     `json:"ringEvents"`
+	RingBytes  int64   `json:"ringBytes"`
+	Watchers   int     `json:"watchers"`
+	AgeSeconds float64 `json:"ageSeconds"` // since the last sign of its source, -1 for never
+	Source     string  `json:"source"`
+	Lists      int     `json:"lists"`
+	Watches    int     `json:"watches"`
+	Switches   int     `json:"switches"`
+	LastError  string  `json:"lastError,omitempty"`
+}
+
+// BytesStatus counts the connections of a class, TLS included.
+type BytesStatus struct {
+	Down        int64 `json:"down"`
+	Up          int64 `json:"up"`
+	Connections int64 `json:"connections"`
+}
+
+// Status returns what the hub says of itself.
+func (h *Hub) Status() Status {
+	s := Status{
+		Node: h.NodeName, Pool: h.NodePoolName, Role: role.Pending.String(), Reason: "no coordinator is configured",
+		Source: role.Cloud.String(), Bytes: map[class]BytesStatus{},
+	}
+	for i, srv := range h.cloud.servers {
+		s.Cloud = append(s.Cloud, ServerStatus{srv.name, int(h.cloud.current.Load()) == i, srv.judgement()})
+	}
+	for c, m := range h.cloud.meters {
+		s.Bytes[c] = BytesStatus{m.read.Load(), m.written.Load(), m.connections.Load()}
+	}
+	if p := h.pool; p != nil {
+		snap := p.snapshot()
+		s.Role, s.Reason, s.Leader, s.Source = snap.Role.String(), snap.Reason, snap.Leader, snap.Source.String()
+		if snap.Role == role.Leader {
+			s.Term = snap.Term.String()
+		}
+		s.Coordinator = &CoordinatorStatus{h.coordinator.Host, p.checker.judgement(), snap.Ready}
+	}
+	now := h.clock.Now()
+	for i, r := range h.relays {
+		rs, fs := r.Status(), h.feeders[i].Status()
+		age := -1.0
+		if !rs.ProgressAt.IsZero() {
+			age = now.Sub(rs.ProgressAt).Truncate(time.Millisecond).Seconds()
+		}
+		s.Resources = append(s.Resources, ResourceStatus{
+			Resource: r.Resource().String(), Synced: rs.Synced, Version: rs.Version, Oldest: rs.Oldest, Objects: rs.Objects, Bytes: rs.Bytes,
+			RingEvents: rs.RingEvents, RingBytes: rs.RingBytes, Watchers: rs.Watchers, AgeSeconds: age,
+			Source: fs.Upstream, Lists: fs.Lists, Watches: fs.Watches, Switches: fs.Switches, LastError: fs.LastError,
+		})
+	}
+	return s
+}
+
+func (h *Hub) serveStatus(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(h.Status())
+}

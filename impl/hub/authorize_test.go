@@ -1,0 +1,274 @@
+package hub
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// asked is a reviewer for tests.
+type asked struct {
+	mu      sync.Mutex
+	n       int
+	allowed bool
+	refused *apierrors.StatusError
+	err     error
+	gate    chan struct{} // if set, reviews wait for it
+}
+
+func (a *asked) review(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error) {
+	if a.gate != nil {
+		<-a.gate
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.n++
+	return a.allowed, "because", a.refused, a.err
+}
+
+func (a *asked) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.n
+}
+
+func token(s string) http.Header { return http.Header{"Authorization": {"Bearer " + s}} }
+
+var listSlices = attributes{verb: "list", group: "discovery.k8s.io", version: "v1", resource: "endpointslices"}
+
+// TestAuthorizeRemembers: allowances for 5 minutes, denials for 30 seconds, failures not at all.
+func TestAuthorizeRemembers(t *testing.T) {
+	tests := []struct {
+		name  string
+		asked *asked
+		code  int32
+		ttl   time.Duration
+	}{
+		{"allowed", &asked{allowed: true}, 0, 5 * time.Minute},
+		{"denied", &asked{}, 403, 30 * time.Second},
+		{"token refused", &asked{refused: unauthorized("Unauthorized")}, 401, 30 * time.Second},
+		{"unavailable", &asked{err: &unavailableError{errors.New("cut off")}}, 503, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Now())
+			z := newAuthorizer(test.asked.review, clock, func(string) {})
+			ask := func() {
+				t.Helper()
+				got := z.authorize(t.Context(), caller{kind: bearer}, token("a"), listSlices)
+				if (got == nil) != (test.code == 0) || got != nil && got.ErrStatus.Code != test.code {
+					t.Fatalf("got %v, want %d", got, test.code)
+				}
+			}
+			ask()
+			ask()
+			if n := test.asked.count(); test.ttl > 0 && n != 1 || test.ttl == 0 && n != 2 {
+				t.Fatalf("asked %d times", n)
+			}
+			if test.ttl == 0 {
+				return
+			}
+			clock.Step(test.ttl - 1)
+			ask()
+			if n := test.asked.count(); n != 1 {
+				t.Fatalf("asked %d times before the end", n)
+			}
+			clock.Step(1)
+			ask()
+			if n := test.asked.count(); n != 2 {
+				t.Errorf("asked %d times after the end", n)
+			}
+		})
+	}
+}
+
+// TestAuthorizeOffline: while the cloud is away a verdict counts as long as it is valid, and never longer.
+func TestAuthorizeOffline(t *testing.T) {
+	a := asked{allowed: true}
+	clock := clocktesting.NewFakeClock(time.Now())
+	z := newAuthorizer(a.review, clock, func(string) {})
+	ask := func() *apierrors.StatusError {
+		return z.authorize(t.Context(), caller{kind: bearer}, token("a"), listSlices)
+	}
+	if ask() != nil {
+		t.Fatal("not allowed")
+	}
+	a.allowed, a.err = false, &unavailableError{errors.New("cut off")}
+	clock.Step(4 * time.Minute)
+	if err := ask(); err != nil {
+		t.Errorf("a valid verdict does not count: %v", err)
+	}
+	clock.Step(2 * time.Minute)
+	if err := ask(); err == nil || err.ErrStatus.Code != 503 || err.ErrStatus.Details.RetryAfterSeconds == 0 {
+		t.Errorf("after its end: got %v", err)
+	}
+}
+
+// TestAuthorizeSeparates: no verdict serves another caller or another question.
+func TestAuthorizeSeparates(t *testing.T) {
+	var keys []verdictKey
+	kinds := []callerKind{anonymous, bearer, thisNode}
+	headers := []http.Header{
+		{}, token("a"), token("b"), {"Authorization": {"Bearer a", "Bearer b"}},
+		{"Authorization": {"Bearer a"}, "Impersonate-User": {"x"}}, {"Authorization": {"Bearer a"}, "Impersonate-User": {"y"}},
+		{"Authorization": {"Bearer a"}, "Impersonate-Group": {"x"}}, {"Authorization": {"Bearer a"}, "Impersonate-Group": {"x", "y"}},
+		{"Authorization": {"Bearer a"}, "Impersonate-Extra-Scopes": {"x"}}, {"Authorization": {"Bearer a"}, "Impersonate-Uid": {"x"}},
+	}
+	for _, k := range kinds {
+		for _, h := range headers {
+			keys = append(keys, newKey(caller{kind: k}, h, listSlices))
+		}
+	}
+	for _, change := range []func(*attributes){
+		func(a *attributes) { a.verb = "watch" }, func(a *attributes) { a.group = "" }, func(a *attributes) { a.version = "v1beta1" },
+		func(a *attributes) { a.resource = "endpoints" }, func(a *attributes) { a.namespace = "x" }, func(a *attributes) { a.name = "x" },
+		func(a *attributes) { a.fieldSelector = "x" }, func(a *attributes) { a.labelSelector = "x" },
+	} {
+		a := listSlices
+		change(&a)
+		keys = append(keys, newKey(caller{kind: bearer}, token("a"), a))
+	}
+	unique := map[verdictKey]bool{}
+	for _, k := range keys {
+		unique[k] = true
+	}
+	if len(unique) != len(keys) {
+		t.Errorf("%d of %d keys are the same", len(keys)-len(unique), len(keys))
+	}
+	h := token("a")
+	h.Set("User-Agent", "kubectl")
+	if newKey(caller{kind: bearer}, h, listSlices) != newKey(caller{kind: bearer}, token("a"), listSlices) {
+		t.Error("a header that is no credential makes another key")
+	}
+}
+
+// TestAuthorizeOnce: many who ask the same at once are one review; one who leaves does not end it for the others.
+func TestAuthorizeOnce(t *testing.T) {
+	a := asked{allowed: true, gate: make(chan struct{})}
+	z := newAuthorizer(a.review, clocktesting.NewFakeClock(time.Now()), func(string) {})
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan *apierrors.StatusError)
+	go func() { left <- z.authorize(ctx, caller{kind: bearer}, token("a"), listSlices) }()
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if err := z.authorize(t.Context(), caller{kind: bearer}, token("a"), listSlices); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	cancel()
+	if err := <-left; err == nil || err.ErrStatus.Code != 503 {
+		t.Errorf("who left got %v", err)
+	}
+	close(a.gate)
+	wg.Wait()
+	if n := a.count(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// TestAuthorizeIsBounded: a flood of tokens does not grow the cache without end.
+func TestAuthorizeIsBounded(t *testing.T) {
+	a := asked{allowed: true}
+	z := newAuthorizer(a.review, clocktesting.NewFakeClock(time.Now()), func(string) {})
+	for i := range maxVerdicts + 500 {
+		if err := z.authorize(t.Context(), caller{kind: bearer}, token(fmt.Sprint(i)), listSlices); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := z.size(); n > maxVerdicts {
+		t.Errorf("%d verdicts are kept", n)
+	}
+}
+
+// TestRelayedReads: what the cloud is asked, what callers get, and that it is served from the relay.
+func TestRelayedReads(t *testing.T) {
+	b := newBed(t, 1)
+	cloud := b.clouds[0]
+	cloud.put("default", "web")
+	cloud.allow = func(user string, a *authorizationv1.ResourceAttributes) bool {
+		return user != "bob" && a.Resource == "endpoints"
+	}
+	b.start()
+	eventually(t, "relays to be fed", func() bool {
+		resp, _ := get(t, b.client(nil), "http://"+b.hub.HealthAddr().String()+"/readyz")
+		return resp.StatusCode == http.StatusOK
+	})
+	listed := cloud.lists["system:node:edge-1"]
+	jwt := "h." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:kube-system:coredns"}`)) + ".s"
+	cloud.set(func() {
+		allow := cloud.allow
+		cloud.allow = func(user string, a *authorizationv1.ResourceAttributes) bool { return user != jwt && allow(user, a) }
+	})
+	node := b.ca.tls("system:node:edge-1", "system:nodes")
+	tests := []struct {
+		name, path string
+		header     []string
+		code       int
+		message    string
+		review     string
+	}{
+		{"list", "/api/v1/endpoints", []string{"Authorization", "Bearer alice"}, 200, "", "alice list endpoints"},
+		{"again: remembered", "/api/v1/endpoints", []string{"Authorization", "Bearer alice"}, 200, "", ""},
+		{"get", "/api/v1/namespaces/default/endpoints/web", []string{"Authorization", "Bearer alice"}, 200, "", "alice get endpoints default web"},
+		{"one by field selector", "/api/v1/namespaces/default/endpoints?fieldSelector=metadata.name%3Dweb", []string{"Authorization", "Bearer alice"}, 200, "", "alice list endpoints default web"},
+		{"not found", "/api/v1/namespaces/default/endpoints/none", []string{"Authorization", "Bearer alice"}, 404, `endpoints "none" not found`, "alice get endpoints default none"},
+		{"denied", "/api/v1/namespaces/default/endpoints", []string{"Authorization", "Bearer bob"}, 403,
+			`endpoints is forbidden: User "" cannot list resource "endpoints" in API group "" in the namespace "default"`, "bob list endpoints default"},
+		{"denied service account", "/apis/discovery.k8s.io/v1/endpointslices", []string{"Authorization", "Bearer " + jwt}, 403,
+			`endpointslices.discovery.k8s.io is forbidden: User "system:serviceaccount:kube-system:coredns" cannot list resource "endpointslices" in API group "discovery.k8s.io" at the cluster scope`,
+			jwt + " list endpointslices"},
+		{"anonymous", "/api/v1/endpoints", nil, 403, `endpoints is forbidden: User "system:anonymous" cannot list resource "endpoints" in API group "" at the cluster scope`, ""},
+		{"unknown token", "/api/v1/endpoints", []string{"Authorization", "Bearer expired"}, 401, "Unauthorized", ""},
+		{"impersonation", "/api/v1/endpoints", []string{"Authorization", "Bearer admin", "Impersonate-User", "carol"}, 200, "", "carol list endpoints"},
+		{"impersonation that is not allowed", "/api/v1/endpoints", []string{"Authorization", "Bearer alice", "Impersonate-User", "carol"}, 403,
+			`User "alice" cannot impersonate resource "users"`, ""},
+		{"this node", "/api/v1/endpoints", []string{"cert", ""}, 200, "", "system:node:edge-1 list endpoints"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			client := b.client(nil)
+			if len(test.header) > 0 && test.header[0] == "cert" {
+				client = b.client(&node)
+				test.header = nil
+			}
+			before := cloud.reviewed()
+			resp, body := get(t, client, b.url()+test.path, test.header...)
+			if resp.StatusCode != test.code {
+				t.Fatalf("got %d %s", resp.StatusCode, body)
+			}
+			if test.message != "" {
+				var s metav1.Status
+				check(t, json.Unmarshal([]byte(body), &s))
+				if !strings.Contains(s.Message, test.message) || s.Code != int32(test.code) {
+					t.Errorf("got  %s\nwant %s", s.Message, test.message)
+				}
+			}
+			var want []string
+			if test.review != "" {
+				want = []string{test.review}
+			}
+			if got := cloud.reviewed()[len(before):]; !slices.Equal(got, want) {
+				t.Errorf("the cloud was asked %q, want %q", got, want)
+			}
+		})
+	}
+	if n := cloud.lists["system:node:edge-1"]; n != listed || len(cloud.lists) != 1 {
+		t.Errorf("reads went to the cloud: %v", cloud.lists)
+	}
+}

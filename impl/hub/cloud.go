@@ -1,0 +1,270 @@
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+)
+
+// class is a class of traffic to the cloud. Each has connections of its own, so that bulk never delays a heartbeat and
+// bytes can be counted by class.
+type class string
+
+const (
+	classPool    class = "pool"    // what feeds relays
+	classNode    class = "node"    // requests of the node's clients
+	classControl class = "control" // probes and access reviews
+)
+
+var classes = []class{classPool, classNode, classControl}
+
+// errNoServer says that no kube-apiserver is healthy.
+var errNoServer = errors.New("no cloud server is healthy")
+
+// cloud is all that the hub knows of the cluster's kube-apiservers.
+type cloud struct {
+	servers []*server
+	current atomic.Int32 // index of the server in use: one at a time, connections are expensive
+	doors   map[doorKey]*door
+	meters  map[class]*meter
+	resume  [2]*sessions // without and with the hub's certificate
+	logger  *slog.Logger
+	changed func() // the judgement of a server changed
+}
+
+// server is one kube-apiserver.
+type server struct {
+	name    string
+	address map[class]*url.URL
+	*checker
+}
+
+type doorKey struct {
+	class class
+	asHub bool // with the hub's certificate
+	http1 bool // HTTP/1.1 only
+}
+
+type cloudConfig struct {
+	servers map[class][]*url.URL
+	policy  healthPolicy
+	roots   *bundle
+	cert    *pair
+	quantum bool // post-quantum key exchange
+	clock   clock.WithTicker
+	logger  *slog.Logger
+}
+
+func newCloud(c cloudConfig) *cloud {
+	k := &cloud{
+		doors: map[doorKey]*door{}, meters: map[class]*meter{}, logger: c.logger,
+		resume: [2]*sessions{newSessions(), newSessions()}, changed: func() {},
+	}
+	for _, cl := range classes {
+		k.meters[cl] = &meter{}
+		for _, asHub := range []bool{false, true} {
+			for _, http1 := range []bool{false, true} {
+				key := doorKey{cl, asHub, http1}
+				k.doors[key] = &door{cloud: k, class: cl, transport: newTransport(k.transport(c, key))}
+			}
+		}
+	}
+	for i, u := range c.servers[classControl] {
+		s := &server{name: u.Host, address: map[class]*url.URL{}}
+		for _, cl := range classes {
+			s.address[cl] = c.servers[cl][i]
+		}
+		s.checker = newChecker(u.Host, c.policy, c.clock, c.logger.With("at", "cloud"), func(ctx context.Context) error { return k.probe(ctx, s) })
+		// A spare server is asked only while the one in use is in doubt.
+		s.idle = func() bool {
+			current := k.servers[k.current.Load()]
+			j := current.judgement()
+			return current != s && (j.Healthy || !j.Known)
+		}
+		s.checker.changed = func() { k.judged() }
+		k.servers = append(k.servers, s)
+	}
+	return k
+}
+
+// transport returns what builds the transport of a door. Only doors of the hub itself know its certificate.
+func (k *cloud) transport(c cloudConfig, key doorKey) func() *http.Transport {
+	return func() *http.Transport {
+		config := &tls.Config{
+			RootCAs: c.roots.get(), MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+			ClientSessionCache: k.resume[0],
+		}
+		if !c.quantum {
+			config.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384}
+		}
+		if key.asHub {
+			config.ClientSessionCache = k.resume[1]
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.cert.get(), nil }
+		}
+		if key.http1 {
+			config.NextProtos = []string{"http/1.1"}
+		}
+		t := transportConfig{dialer: &dialer{tls: config, meter: k.meters[key.class]}, http1: key.http1, idlePing: 30 * time.Second, pingTimeout: 15 * time.Second}
+		if key.class == classPool {
+			t.idlePing, t.pingTimeout = 15*time.Second, 5*time.Second // bookmarks come sooner: a ping is rare
+		}
+		return t.build()
+	}
+}
+
+// run probes the servers until ctx ends.
+func (k *cloud) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, s := range k.servers {
+		g.Go(func() error { return s.run(ctx) })
+	}
+	return g.Wait()
+}
+
+// probe asks for /readyz. Any answer of a server that proved its name by certificate shows that the link and the
+// server work, also 401, 403 and 429; only 500 and more mean that it cannot serve. It asks with the hub's certificate:
+// kube-apiserver closes HTTP/2 connections that carry anonymous requests, and handshakes cost more than anything else here.
+func (k *cloud) probe(ctx context.Context, s *server) error {
+	u := *s.address[classControl]
+	u.Path = "/readyz"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("User-Agent", userAgent)
+	resp, err := k.doors[doorKey{classControl, true, false}].transport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
+	if resp.StatusCode >= 500 {
+		return fmt.Errorf("GET /readyz: %s", resp.Status)
+	}
+	return nil
+}
+
+// judged follows a change of a judgement: it picks the server in use and wakes probes of the others.
+func (k *cloud) judged() {
+	current := k.servers[k.current.Load()]
+	if !current.ok() {
+		for i, s := range k.servers {
+			if s.ok() {
+				k.current.Store(int32(i))
+				s.kick() // what is known of it may be old
+				k.logger.Info("another cloud server is used from now on", "server", s.name, "instead-of", current.name)
+				break
+			}
+			if s != current {
+				s.kick()
+			}
+		}
+	}
+	k.changed()
+}
+
+// healthy tells whether any server is.
+func (k *cloud) healthy() bool {
+	return slices.ContainsFunc(k.servers, func(s *server) bool { return s.ok() })
+}
+
+// candidates are the servers worth a try, best first: the one in use, other healthy ones, those not judged yet.
+func (k *cloud) candidates() []*server {
+	current := k.servers[k.current.Load()]
+	var first, second, third []*server
+	for _, s := range k.servers {
+		switch j := s.judgement(); {
+		case s == current && (j.Healthy || !j.Known):
+			first = append(first, s)
+		case j.Healthy:
+			second = append(second, s)
+		case !j.Known:
+			third = append(third, s)
+		}
+	}
+	return append(append(first, second...), third...)
+}
+
+// renew follows a change of credentials.
+func (k *cloud) renew() {
+	for _, s := range k.resume {
+		s.forget()
+	}
+	for _, d := range k.doors {
+		d.transport.renew()
+	}
+}
+
+func (k *cloud) close() {
+	for _, d := range k.doors {
+		d.transport.close()
+	}
+}
+
+// door is the way to the cloud for one class and identity: an http.RoundTripper that picks the server.
+type door struct {
+	cloud     *cloud
+	class     class
+	transport *transport
+}
+
+// RoundTrip sends a request to a server that is worth a try; scheme and host of its URL do not matter. Only if no connection comes
+// about, so that nothing was sent, the next server is tried.
+func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
+	servers := d.cloud.candidates()
+	if len(servers) == 0 {
+		closeBody(req)
+		return nil, errNoServer
+	}
+	var err error
+	for _, s := range servers {
+		out := req.WithContext(req.Context())
+		u := *req.URL
+		u.Scheme, u.Host = "https", s.address[d.class].Host
+		out.URL, out.Host = &u, ""
+		var resp *http.Response
+		resp, err = d.transport.RoundTrip(out)
+		if err == nil {
+			return resp, nil
+		}
+		var connect *connectError
+		if !errors.As(err, &connect) || req.Context().Err() != nil {
+			break
+		}
+		s.kick()
+	}
+	closeBody(req)
+	return nil, err
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+}
+
+// route picks the kind of connection for a request: HTTP/1.1 for upgrades, and for requests without credentials, because
+// kube-apiserver closes the HTTP/2 connection that carries one (its mitigation of HTTP/2 floods), under the feet of others.
+type route struct {
+	http2, http1 http.RoundTripper
+	asHub        bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r route) RoundTrip(req *http.Request) (*http.Response, error) {
+	if len(req.Header["Upgrade"]) > 0 || !r.asHub && !hasToken(req.Header) {
+		return r.http1.RoundTrip(req)
+	}
+	return r.http2.RoundTrip(req)
+}

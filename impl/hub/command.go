@@ -1,0 +1,40 @@
+package hub
+
+import (
+	"context"
+	"io"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/memory"
+)
+
+// Run is the command weir-hub, for cli.Main.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var c Config
+	flags := cli.NewFlags("weir-hub", "the one door of an edge node to the Kubernetes API")
+	c.bind(flags)
+	if err := flags.Parse(args, stdout); err != nil {
+		return err
+	}
+	logger, err := flags.Logger(stderr)
+	if err != nil {
+		return err
+	}
+	c.Logger = logger
+	h, err := New(c)
+	if err != nil {
+		return err
+	}
+	logger.Info("starting", "version", cli.Version(), "node", c.NodeName, "pool", c.NodePoolName,
+		"address", h.Addr().String(), "health", h.HealthAddr().String())
+	g, ctx := errgroup.WithContext(ctx)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	g.Go(func() error {
+		defer stop()
+		return h.Run(ctx)
+	})
+	g.Go(func() error { return memory.Headroom{}.Keep(serving) })
+	return g.Wait()
+}

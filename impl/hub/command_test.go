@@ -1,0 +1,151 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// args is a complete command line; pairs override or, with an empty value, take away.
+func (b *bed) args(pairs ...string) []string {
+	c := b.config
+	flags := map[string]string{
+		"node-name": c.NodeName, "nodepool-name": c.NodePoolName, "cloud-server": c.CloudServers[0],
+		"cloud-ca-file": c.CloudCAFile, "cloud-client-cert-file": c.CloudClientCertFile, "cloud-client-key-file": c.CloudClientKeyFile,
+		"tls-cert-file": c.TLSCertFile, "tls-private-key-file": c.TLSPrivateKeyFile, "client-ca-file": c.ClientCAFile,
+		"secure-port": "0", "health-port": "0",
+	}
+	var more []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if _, ok := flags[pairs[i]]; ok {
+			flags[pairs[i]] = pairs[i+1]
+		} else {
+			more = append(more, "--"+pairs[i]+"="+pairs[i+1])
+		}
+	}
+	for name, value := range flags {
+		if value != "" {
+			more = append(more, "--"+name+"="+value)
+		}
+	}
+	return more
+}
+
+// TestUsage: wrong input is told in one line, with the flag, what was given and what is allowed; exit code 2.
+func TestUsage(t *testing.T) {
+	b := newBed(t, 1)
+	garbage := filepath.Join(t.TempDir(), "garbage.pem")
+	check(t, os.WriteFile(garbage, []byte("garbage"), 0o600))
+	coordinator := []string{"enable-coordinator", "true", "coordinator-server", "https://127.0.0.1:1",
+		"coordinator-ca-file", b.config.CoordinatorCAFile, "coordinator-client-cert-file", b.config.CoordinatorClientCertFile,
+		"coordinator-client-key-file", b.config.CoordinatorClientKeyFile}
+	with := func(pairs ...string) []string { return append(append([]string(nil), coordinator...), pairs...) }
+	tests := []struct {
+		pairs []string
+		want  []string
+	}{
+		{[]string{"node-name", ""}, []string{"--node-name", "required name", "name of this node"}},
+		{[]string{"node-name", "a_b"}, []string{"--node-name", `"a_b"`}},
+		{[]string{"nodepool-name", ""}, []string{"--nodepool-name"}},
+		{[]string{"cloud-server", ""}, []string{"--cloud-server", "https://"}},
+		{[]string{"cloud-server", "http://x:1"}, []string{"--cloud-server", `"http://x:1"`, "https://host:port"}},
+		{[]string{"cloud-server", "https://x:1/path"}, []string{"--cloud-server"}},
+		{[]string{"class-server", "bulk=https://x:1"}, []string{"--class-server", "pool node control"}},
+		{[]string{"class-server", "pool=https://x:1", "class-server", "pool=https://y:1"}, []string{"--class-server", "one for each --cloud-server"}},
+		{[]string{"cloud-ca-file", ""}, []string{"--cloud-ca-file", "required"}},
+		{[]string{"cloud-ca-file", "/none"}, []string{"--cloud-ca-file", "/none", "no such file"}},
+		{[]string{"cloud-ca-file", garbage}, []string{"--cloud-ca-file", "PEM"}},
+		{[]string{"cloud-client-cert-file", garbage}, []string{"--cloud-client-cert-file", "PEM"}},
+		{[]string{"tls-private-key-file", ""}, []string{"--tls-private-key-file"}},
+		{[]string{"tls-private-key-file", b.config.CloudClientKeyFile}, []string{"--tls-cert-file", "private key does not match"}},
+		{[]string{"bind-address", "localhost"}, []string{"--bind-address", "IP address"}},
+		{[]string{"secure-port", "70000"}, []string{"--secure-port", "70000"}},
+		{[]string{"secure-port", "5", "health-port", "5"}, []string{"--secure-port", "no other flag"}},
+		{[]string{"secure-port", "x"}, []string{"secure-port"}},
+		{[]string{"pool-scope-resources", "widgets"}, []string{"--pool-scope-resources", "widgets"}},
+		{[]string{"pool-scope-resources", "endpoints.v1.", "pool-scope-resources", "endpoints.v1."}, []string{"--pool-scope-resources", "once"}},
+		{[]string{"ring-bytes", "1"}, []string{"--ring-bytes"}},
+		{[]string{"upstream-watch-timeout", "1s"}, []string{"--upstream-watch-timeout", "3s or more"}},
+		{[]string{"heartbeat-interval", "1s", "heartbeat-timeout", "2s"}, []string{"--heartbeat-timeout", "at most --heartbeat-interval"}},
+		{[]string{"heartbeat-failed-retry", "0"}, []string{"--heartbeat-failed-retry"}},
+		{[]string{"heartbeat-healthy-threshold", "0"}, []string{"--heartbeat-healthy-threshold"}},
+		{[]string{"enable-coordinator", "true"}, []string{"--coordinator-server"}},
+		{with("coordinator-client-cert-file", ""), []string{"--coordinator-client-cert-file"}},
+		{with("leader-elect-renew-deadline", "20s"), []string{"--leader-elect-renew-deadline", "less than the lease duration"}},
+		{with("leader-elect-retry-period", "9s"), []string{"--leader-elect-retry-period"}},
+		{[]string{"config", "/none.yaml"}, []string{"--config", "/none.yaml"}},
+		{[]string{"no-such-flag", "1"}, []string{"no-such-flag"}},
+	}
+	for _, test := range tests {
+		t.Run(strings.Join(test.pairs, " "), func(t *testing.T) {
+			err := Run(t.Context(), b.args(test.pairs...), io.Discard, io.Discard)
+			if cli.ExitCode(err) != 2 || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("exit code %d: %v", cli.ExitCode(err), err)
+			}
+			for _, want := range test.want {
+				if want != "required name" && !strings.Contains(err.Error(), want) {
+					t.Errorf("%v: does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestCommand: the command serves until its context ends, and says clearly that a port is taken.
+func TestCommand(t *testing.T) {
+	b := newBed(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	log := &logBuffer{}
+	done := make(chan error)
+	go func() { done <- Run(ctx, b.args("log-format", "json"), io.Discard, log) }()
+	var started struct{ Address, Health string }
+	eventually(t, "the hub to say where it listens", func() bool {
+		line, _, ok := strings.Cut(log.String(), "\n")
+		return ok && json.Unmarshal([]byte(line), &started) == nil && started.Health != ""
+	})
+	for path, want := range map[string]string{
+		"/healthz": "ok", "/livez": "ok", "/v1/healthz": "ok", contract.StatusPath: `"node":"edge-1"`, "/metrics": "weir_hub_cloud_bytes_total",
+	} {
+		eventually(t, path+" to answer", func() bool {
+			resp, body := get(t, http.DefaultClient, "http://"+started.Health+path)
+			return resp.StatusCode == http.StatusOK && strings.Contains(body, want)
+		})
+	}
+	eventually(t, "the hub to be ready", func() bool {
+		resp, _ := get(t, http.DefaultClient, "http://"+started.Health+"/v1/readyz")
+		return resp.StatusCode == http.StatusOK
+	})
+	http.DefaultClient.CloseIdleConnections()
+	for flag, address := range map[string]string{"secure-port": started.Address, "health-port": started.Health} {
+		_, port, err := net.SplitHostPort(address)
+		check(t, err)
+		err = Run(ctx, b.args(flag, port), io.Discard, io.Discard)
+		if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), fmt.Sprintf("--%s %s is taken on 127.0.0.1", flag, port)) {
+			t.Errorf("exit code %d: %v", cli.ExitCode(err), err)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	var out bytes.Buffer
+	err := Run(t.Context(), []string{"--help"}, &out, io.Discard)
+	if !errors.Is(err, cli.ErrHelp) || cli.ExitCode(err) != 0 || !strings.Contains(out.String(), "--coordinator-wait") {
+		t.Errorf("got %v, %s", err, out.String())
+	}
+}

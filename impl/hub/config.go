@@ -1,0 +1,228 @@
+package hub
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+// Config is what a hub is made of. Each field is the flag of the same name; see Flags for their meaning and defaults.
+type Config struct {
+	NodeName, NodePoolName string
+
+	CloudServers        []string
+	ClassServers        []string // "class=URL"
+	CloudCAFile         string
+	CloudClientCertFile string
+	CloudClientKeyFile  string
+	CloudPostQuantum    bool
+
+	BindAddress       string
+	SecurePort        int // 0: any free one
+	TLSCertFile       string
+	TLSPrivateKeyFile string
+	ClientCAFile      string
+	HealthBindAddress string
+	HealthPort        int // 0: any free one
+	ProxyPort         int // 0: none
+
+	PoolScopeResources   []string
+	UpstreamWatchTimeout time.Duration
+	RingBytes            int64
+	RingAge              time.Duration
+
+	EnableCoordinator         bool
+	CoordinatorServer         string
+	CoordinatorCAFile         string
+	CoordinatorClientCertFile string
+	CoordinatorClientKeyFile  string
+	CoordinatorWait           time.Duration
+
+	LeaderElectLeaseDuration, LeaderElectRenewDeadline, LeaderElectRetryPeriod time.Duration
+
+	HeartbeatInterval, HeartbeatTimeout             time.Duration
+	HeartbeatFailedRetry, HeartbeatHealthyThreshold int
+
+	Logger *slog.Logger
+}
+
+// settings is a Config that was checked.
+type settings struct {
+	Config
+	resources   []relay.Resource
+	servers     map[class][]*url.URL
+	coordinator *url.URL // nil: none
+}
+
+// Validate tells what a user gave that cannot be meant, as a *cli.UsageError.
+func (c Config) Validate() error {
+	_, err := c.check()
+	return err
+}
+
+func (c Config) check() (*settings, error) {
+	s := &settings{Config: c, servers: map[class][]*url.URL{}}
+	for _, check := range []func() error{s.checkNames, s.checkCloud, s.checkListeners, s.checkResources, s.checkTimes, s.checkCoordinator} {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	if s.Logger == nil {
+		s.Logger = slog.Default()
+	}
+	return s, nil
+}
+
+func (s *settings) checkNames() error {
+	switch {
+	case s.NodeName == "" || strings.ContainsAny(s.NodeName, "/_ "):
+		return cli.Usage("--node-name", s.NodeName, "the name of this node in the cluster")
+	case s.NodePoolName == "" || strings.ContainsAny(s.NodePoolName, "/ "):
+		return cli.Usage("--nodepool-name", s.NodePoolName, "the name of this node's pool")
+	}
+	return nil
+}
+
+func (s *settings) checkCloud() error {
+	if len(s.CloudServers) == 0 {
+		return cli.Usage("--cloud-server", "", "the URL of a kube-apiserver, e.g. https://cloud.example.com:6443; it may be given more than once")
+	}
+	var all []*url.URL
+	for _, server := range s.CloudServers {
+		u, err := serverURL("--cloud-server", server)
+		if err != nil {
+			return err
+		}
+		all = append(all, u)
+	}
+	for _, cs := range s.ClassServers {
+		name, server, ok := strings.Cut(cs, "=")
+		if !ok || !slices.Contains(classes, class(name)) {
+			return cli.Usage("--class-server", cs, fmt.Sprintf("class=URL, where class is one of %v", classes))
+		}
+		u, err := serverURL("--class-server", server)
+		if err != nil {
+			return err
+		}
+		s.servers[class(name)] = append(s.servers[class(name)], u)
+	}
+	for _, c := range classes {
+		switch n := len(s.servers[c]); {
+		case n == 0:
+			s.servers[c] = all
+		case n != len(all):
+			return cli.Usage("--class-server", fmt.Sprintf("%d addresses for %s", n, c),
+				fmt.Sprintf("one for each --cloud-server, in their order: %d", len(all)))
+		}
+	}
+	return needFiles(
+		"--cloud-ca-file", s.CloudCAFile,
+		"--cloud-client-cert-file", s.CloudClientCertFile,
+		"--cloud-client-key-file", s.CloudClientKeyFile)
+}
+
+func (s *settings) checkListeners() error {
+	for flag, address := range map[string]string{"--bind-address": s.BindAddress, "--health-bind-address": s.HealthBindAddress} {
+		if net.ParseIP(address) == nil {
+			return cli.Usage(flag, address, "an IP address of this machine")
+		}
+	}
+	for _, p := range []struct {
+		flag string
+		port int
+	}{{"--secure-port", s.SecurePort}, {"--health-port", s.HealthPort}, {"--proxy-port", s.ProxyPort}} {
+		if p.port < 0 || p.port > 65535 {
+			return cli.Usage(p.flag, p.port, "a TCP port, 0 to 65535")
+		}
+	}
+	if s.SecurePort != 0 && (s.SecurePort == s.HealthPort && s.BindAddress == s.HealthBindAddress || s.SecurePort == s.ProxyPort) {
+		return cli.Usage("--secure-port", s.SecurePort, "a port that no other flag names")
+	}
+	return needFiles("--tls-cert-file", s.TLSCertFile, "--tls-private-key-file", s.TLSPrivateKeyFile)
+}
+
+func (s *settings) checkResources() error {
+	if len(s.PoolScopeResources) == 0 {
+		s.PoolScopeResources = defaultResources()
+	}
+	for _, name := range s.PoolScopeResources {
+		r, err := relay.ParseResource(name)
+		if err != nil {
+			return cli.Usage("--pool-scope-resources", name, err.Error())
+		}
+		if slices.ContainsFunc(s.resources, func(o relay.Resource) bool { return o.String() == r.String() }) {
+			return cli.Usage("--pool-scope-resources", name, "each resource once")
+		}
+		if err := (relay.Config{Resource: r, RingBytes: s.RingBytes, RingAge: s.RingAge}).Validate(); err != nil {
+			return cli.Usage("--ring-bytes, --ring-age", fmt.Sprint(s.RingBytes, ", ", s.RingAge), err.Error())
+		}
+		s.resources = append(s.resources, r)
+	}
+	if t := s.UpstreamWatchTimeout; t < 3*time.Second || t%time.Second != 0 {
+		return cli.Usage("--upstream-watch-timeout", t, "whole seconds, 3s or more: the cloud tells how fresh a watch is 2s before its end")
+	}
+	return nil
+}
+
+func (s *settings) checkTimes() error {
+	switch {
+	case s.HeartbeatInterval < 100*time.Millisecond:
+		return cli.Usage("--heartbeat-interval", s.HeartbeatInterval, "100ms or more")
+	case s.HeartbeatTimeout < 10*time.Millisecond || s.HeartbeatTimeout > s.HeartbeatInterval:
+		return cli.Usage("--heartbeat-timeout", s.HeartbeatTimeout, "10ms or more, at most --heartbeat-interval")
+	case s.HeartbeatFailedRetry < 1:
+		return cli.Usage("--heartbeat-failed-retry", s.HeartbeatFailedRetry, "1 or more")
+	case s.HeartbeatHealthyThreshold < 1:
+		return cli.Usage("--heartbeat-healthy-threshold", s.HeartbeatHealthyThreshold, "1 or more")
+	}
+	return nil
+}
+
+func (s *settings) checkCoordinator() error {
+	if !s.EnableCoordinator {
+		return nil
+	}
+	var err error
+	if s.coordinator, err = serverURL("--coordinator-server", s.CoordinatorServer); err != nil {
+		return err
+	}
+	if err := s.role("").Validate(); err != nil {
+		return cli.Usage("--leader-elect-lease-duration, --leader-elect-renew-deadline, --leader-elect-retry-period, --coordinator-wait",
+			fmt.Sprint(s.LeaderElectLeaseDuration, ", ", s.LeaderElectRenewDeadline, ", ", s.LeaderElectRetryPeriod, ", ", s.CoordinatorWait),
+			strings.TrimPrefix(err.Error(), "role: "))
+	}
+	return needFiles(
+		"--coordinator-ca-file", s.CoordinatorCAFile,
+		"--coordinator-client-cert-file", s.CoordinatorClientCertFile,
+		"--coordinator-client-key-file", s.CoordinatorClientKeyFile)
+}
+
+func defaultResources() []string {
+	return []string{"endpoints.v1.", contract.EndpointSlices + ".v1." + contract.DiscoveryGroup}
+}
+
+func serverURL(flag, s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		return nil, cli.Usage(flag, s, "a URL of the form https://host:port")
+	}
+	u.Path = ""
+	return u, nil
+}
+
+func needFiles(pairs ...string) error {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			return cli.Usage(pairs[i], "", "the path of a PEM file; it is required")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/role"
+)
+
+// coordinator is a client of the pool's coordinator: health, status and the two Leases of the pool.
+type coordinator struct {
+	url       *url.URL
+	transport *transport
+	meter     meter
+	resume    *sessions
+	now       func() time.Time
+}
+
+func newCoordinator(u *url.URL, roots *bundle, cert *pair, now func() time.Time) *coordinator {
+	c := &coordinator{url: u, now: now, resume: newSessions()}
+	c.transport = newTransport(func() *http.Transport {
+		config := &tls.Config{
+			RootCAs: roots.get(), MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ClientSessionCache: c.resume,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert.get(), nil },
+		}
+		// Inside the pool bytes are cheap, and a dead coordinator should be noticed soon.
+		return transportConfig{dialer: &dialer{tls: config, meter: &c.meter}, idlePing: 3 * time.Second, pingTimeout: 3 * time.Second}.build()
+	})
+	return c
+}
+
+func (c *coordinator) renew() {
+	c.resume.forget()
+	c.transport.renew()
+}
+
+// do sends a request and reads the answer into out, unless that is nil. The status code is returned with errors about it.
+func (c *coordinator) do(ctx context.Context, method, path string, in, out any) (code int, err error) {
+	var body io.Reader
+	if in != nil {
+		raw, err := json.Marshal(in)
+		if err != nil {
+			return 0, err
+		}
+		body = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.url.JoinPath(path).String(), body)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("User-Agent", userAgent)
+	req.Header.Set("Accept", "application/json")
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return 0, err
+	}
+	if resp.StatusCode > 299 {
+		var s metav1.Status
+		_ = json.Unmarshal(answer, &s)
+		return resp.StatusCode, fmt.Errorf("%s %s: %s %s", method, path, resp.Status, s.Message)
+	}
+	if out != nil {
+		if err := json.Unmarshal(answer, out); err != nil {
+			return 0, fmt.Errorf("%s %s: %w", method, path, err)
+		}
+	}
+	return resp.StatusCode, nil
+}
+
+// healthz tells whether the coordinator serves.
+func (c *coordinator) healthz(ctx context.Context) error {
+	_, err := c.do(ctx, http.MethodGet, "/healthz", nil, nil)
+	return err
+}
+
+// poolStatus is what a hub reads of a coordinator's status.
+type poolStatus struct {
+	Incarnation string `json:"incarnation"`
+	Ready       bool   `json:"ready"`
+	Resources   []struct {
+		Resource string `json:"resource"`
+		Synced   bool   `json:"synced"`
+		Version  uint64 `json:"version"`
+	} `json:"resources"`
+}
+
+func (c *coordinator) status(ctx context.Context) (*poolStatus, error) {
+	var s poolStatus
+	_, err := c.do(ctx, http.MethodGet, contract.StatusPath, nil, &s)
+	return &s, err
+}
+
+const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/" + contract.LeaseNamespace + "/leases"
+
+// readLease reads a Lease; one that does not exist is no error.
+func (c *coordinator) readLease(ctx context.Context, name string) (role.Record, error) {
+	var l coordinationv1.Lease
+	code, err := c.do(ctx, http.MethodGet, leasesPath+"/"+name, nil, &l)
+	if code == http.StatusNotFound {
+		return role.Record{}, nil
+	}
+	return fromLease(&l), err
+}
+
+// writeLease writes a Lease if the stored one is still that which r was read from. conflict tells that it is not.
+func (c *coordinator) writeLease(ctx context.Context, name string, r role.Record, acquire bool) (written role.Record, conflict bool, err error) {
+	now := metav1.NewMicroTime(c.now())
+	if acquire {
+		r.AcquireTime = now.Time
+	}
+	r.RenewTime = now.Time
+	l := toLease(name, r)
+	method, path := http.MethodPut, leasesPath+"/"+name
+	if !r.Exists {
+		method, path = http.MethodPost, leasesPath
+	}
+	var out coordinationv1.Lease
+	code, err := c.do(ctx, method, path, l, &out)
+	// A Lease that is gone: the coordinator has lost its disk.
+	conflict = code == http.StatusConflict || code == http.StatusNotFound && r.Exists
+	return fromLease(&out), conflict, err
+}
+
+func fromLease(l *coordinationv1.Lease) role.Record {
+	r := role.Record{Exists: true, UID: string(l.UID), Version: l.ResourceVersion}
+	if s := l.Spec; s.HolderIdentity != nil {
+		r.Holder = *s.HolderIdentity
+	}
+	if s := l.Spec; s.LeaseDurationSeconds != nil {
+		r.Duration = time.Duration(*s.LeaseDurationSeconds) * time.Second
+	}
+	if s := l.Spec; s.AcquireTime != nil {
+		r.AcquireTime = s.AcquireTime.Time
+	}
+	if s := l.Spec; s.RenewTime != nil {
+		r.RenewTime = s.RenewTime.Time
+	}
+	if s := l.Spec; s.LeaseTransitions != nil {
+		r.Transitions = *s.LeaseTransitions
+	}
+	return r
+}
+
+// toLease sets UID and version as preconditions: after the coordinator lost its disk, versions may come again.
+func toLease(name string, r role.Record) *coordinationv1.Lease {
+	seconds := int32(math.Ceil(r.Duration.Seconds()))
+	renew := metav1.NewMicroTime(r.RenewTime)
+	l := &coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: contract.LeaseNamespace, Name: name},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &r.Holder, LeaseDurationSeconds: &seconds, RenewTime: &renew, LeaseTransitions: &r.Transitions,
+		},
+	}
+	if r.Exists {
+		l.UID, l.ResourceVersion = types.UID(r.UID), r.Version
+	}
+	if !r.AcquireTime.IsZero() {
+		acquire := metav1.NewMicroTime(r.AcquireTime)
+		l.Spec.AcquireTime = &acquire
+	}
+	return l
+}

@@ -1,0 +1,142 @@
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	connectTimeout = 10 * time.Second // TCP and TLS handshake together
+	keepAlive      = 30 * time.Second
+)
+
+// connectError says that no connection came about, so nothing of the request was sent.
+type connectError struct {
+	server string
+	err    error
+}
+
+func (e *connectError) Error() string { return fmt.Sprintf("connect to %s: %v", e.server, e.err) }
+func (e *connectError) Unwrap() error { return e.err }
+
+// meter counts the bytes of connections, TLS records and handshakes included.
+type meter struct{ read, written, connections atomic.Int64 }
+
+type meteredConn struct {
+	net.Conn
+	m *meter
+}
+
+func (c *meteredConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.m.read.Add(int64(n))
+	return n, err
+}
+
+func (c *meteredConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.m.written.Add(int64(n))
+	return n, err
+}
+
+// errRaced says that another connection came about while this one waited for its turn: that one can be used.
+var errRaced = errors.New("another connection was opened meanwhile")
+
+// dialer opens TLS connections of one kind.
+type dialer struct {
+	tls   *tls.Config // ServerName is filled in
+	meter *meter
+	// turns, if set, lets one dial at a time go on. http.Transport dials for each request that finds no connection, and a hub
+	// that starts has many at once; but HTTP/2 needs one connection, and each further handshake costs kilobytes.
+	turns *turns
+}
+
+// settling is how long http.Transport may take to offer a new connection to requests that are about to dial.
+const settling = 20 * time.Millisecond
+
+// turns passes dials one by one.
+type turns struct {
+	turn chan struct{} // holds a token while nobody dials
+	last time.Time     // when a connection came about; whoever has the token may look
+}
+
+func newTurns() *turns {
+	t := &turns{turn: make(chan struct{}, 1)}
+	t.turn <- struct{}{}
+	return t
+}
+
+func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if d.turns == nil {
+		return d.connect(ctx, network, address)
+	}
+	asked := time.Now()
+	select {
+	case <-d.turns.turn:
+	case <-ctx.Done():
+		return nil, &connectError{address, ctx.Err()}
+	}
+	defer func() { d.turns.turn <- struct{}{} }()
+	if d.turns.last.After(asked) || time.Since(d.turns.last) < settling {
+		return nil, errRaced
+	}
+	conn, err := d.connect(ctx, network, address)
+	if err == nil {
+		d.turns.last = time.Now()
+	}
+	return conn, err
+}
+
+func (d *dialer) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, &connectError{address, err}
+	}
+	raw, err := (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, &connectError{address, err}
+	}
+	d.meter.connections.Add(1)
+	config := d.tls.Clone()
+	config.ServerName = host
+	conn := tls.Client(&meteredConn{raw, d.meter}, config)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, &connectError{address, err}
+	}
+	return conn, nil
+}
+
+// sessions resumes TLS sessions, which saves the certificates of a handshake. A session carries the client certificate
+// it began with, so one cache serves connections with one identity only.
+type sessions struct {
+	mu    sync.Mutex
+	cache tls.ClientSessionCache
+}
+
+func newSessions() *sessions { return &sessions{cache: tls.NewLRUClientSessionCache(16)} }
+
+func (s *sessions) Get(key string) (*tls.ClientSessionState, bool) { return s.current().Get(key) }
+
+func (s *sessions) Put(key string, state *tls.ClientSessionState) { s.current().Put(key, state) }
+
+func (s *sessions) current() tls.ClientSessionCache {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cache
+}
+
+// forget makes the next handshakes full ones, with the certificate of then.
+func (s *sessions) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cache = tls.NewLRUClientSessionCache(16)
+}

@@ -1,0 +1,55 @@
+// Package hub is weir-hub: the one door of an edge node to the Kubernetes API.
+//
+// Every local client speaks to the hub as it would to kube-apiserver. Reads of pool-scope resources (get, list, watch of
+// exactly --pool-scope-resources) are answered by relays, list/watch caches with the cloud's own versions, that are fed from
+// the pool's coordinator or from the cloud. Everything else is passed to the cloud as it came: any verb, streams,
+// upgrades (exec, attach, port-forward), encodings.
+//
+//	TLS listener ─► front ─┬─► authorizer ─► relay ◄── feeder ◄── coordinator or cloud    (class pool)
+//	                       └─► proxy ──────────────────────────► cloud                    (class node)
+//	                probes, access reviews ────────────────────► cloud                    (class control)
+//	pool ─► role.Machine ─► Leases in the coordinator; a leader also pushes its relays there (feed)
+//
+// # Who is calling
+//
+// The hub ends TLS, so a client certificate cannot be passed on; tokens can.
+//
+//	caller shows                                     goes on to the cloud
+//	a token                                          with the token, over connections without any certificate
+//	a certificate of system:node:<this node>         with the hub's certificate for the same user
+//	both                                             with the token alone: nothing is lent to who names another identity
+//	any other certificate, also an unknown one       not at all: 401
+//	nothing                                          without credentials: the cloud decides about anonymous requests
+//
+// The hub's certificate has one group more than the kubelet's, openyurt:yurthub, whose grants are to read the pool-scope
+// resources; whoever holds the node's certificate has them through the hub.
+//
+// Connections with and without the hub's certificate are never mixed, nor are their TLS sessions (a session resumes
+// the identity it began with). Headers of front proxies (X-Remote-*) are dropped; impersonation is the cloud's to judge. The
+// plain HTTP port knows no certificates.
+//
+// # Who may read
+//
+// Each read from a relay is authorized by the cloud: a SelfSubjectAccessReview with the credentials of the request itself
+// authenticates and authorizes in one round trip. Allowances count 5 minutes, denials 30 seconds. Without the cloud a valid
+// verdict still counts; without one the answer is 503. It never fails open.
+//
+// # The cloud
+//
+// One kube-apiserver is used as long as it is healthy; a request that cannot connect goes to the next. Health is judged by
+// answers to GET /readyz on an open connection, about 200 bytes each. Spare servers are not asked. The three classes
+// of traffic have connections of their own, one each and per identity: dials wait for each other, since a second handshake
+// is dearer than anything that could be won by it.
+//
+// # What a relay cannot do
+//
+// Reads with unset resourceVersion are not linearizable: they are answered at the version reached. But a hub's clients read
+// their own writes: after a write of a relayed resource through this hub, such reads wait up to 3 s for its version, and
+// then the cloud itself answers. (A deletion that answers with a Status tells no version, so nothing is waited for.)
+//
+// # Goroutines
+//
+// New starts none; it reads credentials and takes the ports, so that what a user got wrong is known at once. Run starts
+// all, ends them when its context does, and waits for them: the pool is left first (a leader gives back its Lease), then
+// the servers drain for a moment and cut off what still runs.
+package hub

@@ -1,0 +1,317 @@
+package hub
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// fakeCloud is as much of a kube-apiserver as a hub sees, behind real TLS: authentication by certificate or token, access
+// reviews, Endpoints and EndpointSlices (from relays that the test feeds), and some paths that show what came through.
+type fakeCloud struct {
+	t      testing.TB
+	server *httptest.Server
+	relays map[string]*relay.Relay // by resource
+	stop   context.CancelFunc
+
+	mu      sync.Mutex
+	version uint64
+	ready   int                                                           // status of /readyz
+	allow   func(user string, a *authorizationv1.ResourceAttributes) bool // verdicts
+	reviews []string                                                      // "user verb resource namespace name"
+	lists   map[string]int                                                // lists of pool-scope resources by user
+	seen    []seen
+}
+
+// seen is one request that arrived.
+type seen struct {
+	user, path string
+	cert       bool
+}
+
+// echo is the answer of /echo.
+type echo struct {
+	User, Proto, Method, URI, Body string
+	Cert                           bool // the connection has a client certificate
+	Header                         http.Header
+}
+
+func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &fakeCloud{
+		t: t, relays: map[string]*relay.Relay{}, stop: cancel, version: 100, ready: http.StatusOK, lists: map[string]int{},
+		allow: func(string, *authorizationv1.ResourceAttributes) bool { return true },
+	}
+	var running sync.WaitGroup
+	for _, name := range defaultResources() {
+		res, err := relay.ParseResource(name)
+		check(t, err)
+		r, err := relay.New(relay.Config{Resource: res})
+		check(t, err)
+		check(t, r.Replace(c.version, nil))
+		c.relays[res.Resource] = r
+		running.Go(func() { _ = r.Run(ctx) })
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		w.WriteHeader(c.ready)
+	})
+	mux.HandleFunc("POST "+reviewPath, c.review)
+	mux.HandleFunc("/echo/", c.echo)
+	mux.HandleFunc("GET /slow/", c.slow)
+	mux.HandleFunc("/upgrade", c.upgrade)
+	mux.HandleFunc("/api/v1/", c.core)
+	mux.HandleFunc("/apis/discovery.k8s.io/v1/", c.pool("endpointslices"))
+	c.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		c.mu.Lock()
+		c.seen = append(c.seen, seen{c.user(req), req.URL.Path, len(req.TLS.PeerCertificates) > 0})
+		c.mu.Unlock()
+		mux.ServeHTTP(w, req)
+	}))
+	c.server.TLS = &tls.Config{Certificates: []tls.Certificate{ca.tls("kube-apiserver")}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: ca.pool()}
+	c.server.EnableHTTP2 = true
+	c.server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	c.server.StartTLS()
+	t.Cleanup(func() {
+		cancel()
+		c.server.CloseClientConnections()
+		c.server.Close()
+		running.Wait()
+	})
+	return c
+}
+
+func (c *fakeCloud) url() string { return c.server.URL }
+
+// user is who a request is from: as kube-apiserver, certificates are looked at first.
+func (c *fakeCloud) user(req *http.Request) string {
+	if certs := req.TLS.PeerCertificates; len(certs) > 0 {
+		return certs[0].Subject.CommonName
+	}
+	if token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer "); ok {
+		return token
+	}
+	return "system:anonymous"
+}
+
+func (c *fakeCloud) echo(w http.ResponseWriter, req *http.Request) {
+	body, _ := io.ReadAll(req.Body)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(echo{
+		User: c.user(req), Proto: req.Proto, Method: req.Method, URI: req.RequestURI, Body: string(body),
+		Cert: len(req.TLS.PeerCertificates) > 0, Header: req.Header,
+	})
+}
+
+// slow sends the last part of its path, and then nothing more until the client leaves.
+func (c *fakeCloud) slow(w http.ResponseWriter, req *http.Request) {
+	fmt.Fprintln(w, strings.TrimPrefix(req.URL.Path, "/slow/"))
+	w.(http.Flusher).Flush()
+	<-req.Context().Done()
+}
+
+// upgrade switches to a protocol that sends back what it gets, line by line, in capitals.
+func (c *fakeCloud) upgrade(w http.ResponseWriter, req *http.Request) {
+	if req.ProtoMajor != 1 || req.Header.Get("Upgrade") == "" {
+		http.Error(w, "no upgrade arrived, but "+req.Proto, http.StatusBadRequest)
+		return
+	}
+	conn, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer conn.Close()
+	fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\nX-User: %s\r\n\r\n", req.Header.Get("Upgrade"), c.user(req))
+	_ = rw.Flush()
+	in := bufio.NewScanner(rw)
+	for in.Scan() {
+		fmt.Fprintln(rw, strings.ToUpper(in.Text()))
+		_ = rw.Flush()
+	}
+}
+
+func (c *fakeCloud) review(w http.ResponseWriter, req *http.Request) {
+	user := c.user(req)
+	if u := req.Header.Get("Impersonate-User"); u != "" {
+		if user != "admin" {
+			writeStatus(w, forbidden(user, attributes{verb: "impersonate", resource: "users", name: u}, ""))
+			return
+		}
+		user = u
+	}
+	switch user {
+	case "expired":
+		writeStatus(w, unauthorized("Unauthorized"))
+		return
+	case "system:anonymous":
+		writeStatus(w, forbidden(user, attributes{verb: "create", group: "authorization.k8s.io", resource: "selfsubjectaccessreviews"}, ""))
+		return
+	}
+	body, _ := io.ReadAll(req.Body)
+	var r authorizationv1.SelfSubjectAccessReview
+	_, raw, err := wire.SplitEnvelope(body)
+	if err == nil {
+		err = r.Unmarshal(raw)
+	}
+	if err != nil {
+		c.t.Errorf("access review: %v", err)
+	}
+	a := r.Spec.ResourceAttributes
+	c.mu.Lock()
+	c.reviews = append(c.reviews, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", user, a.Verb, a.Resource, a.Namespace, a.Name)))
+	r.Status.Allowed = c.allow(user, a)
+	c.mu.Unlock()
+	raw, _ = r.Marshal()
+	w.Header().Set("Content-Type", mediaProtobuf)
+	w.WriteHeader(http.StatusCreated)
+	_, _ = w.Write(append(append(wire.AppendEnvelope(nil, reviewKind, len(raw)), raw...), wire.EnvelopeTail()...))
+}
+
+func (c *fakeCloud) pool(resource string) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Query().Get("watch") == "" {
+			c.mu.Lock()
+			c.lists[c.user(req)]++
+			c.mu.Unlock()
+		}
+		c.relays[resource].ServeHTTP(w, req)
+	}
+}
+
+// core serves Endpoints, and takes a PUT of one: its answer is the object as it was stored.
+func (c *fakeCloud) core(w http.ResponseWriter, req *http.Request) {
+	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/") // api v1 namespaces NS endpoints NAME
+	if req.Method == http.MethodPut && len(parts) == 6 && parts[4] == "endpoints" {
+		e := c.put(parts[3], parts[5])
+		e.APIVersion, e.Kind = "v1", "Endpoints"
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(e)
+		return
+	}
+	c.pool("endpoints")(w, req)
+}
+
+// put changes an Endpoints object and returns it.
+func (c *fakeCloud) put(namespace, name string) *corev1.Endpoints {
+	c.mu.Lock()
+	c.version++
+	v := c.version
+	c.mu.Unlock()
+	e := &corev1.Endpoints{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), ResourceVersion: strconv.FormatUint(v, 10)},
+		Subsets:    []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "10.0.0.1"}}}},
+	}
+	raw, err := e.Marshal()
+	check(c.t, err)
+	o, err := wire.ParseObject(wire.Protobuf, raw)
+	check(c.t, err)
+	frame := wire.AppendProtobufFrame(nil, wire.Modified, wire.Kind{APIVersion: "v1", Kind: "Endpoints"}, raw)
+	check(c.t, c.relays["endpoints"].Apply(&wire.Event{Type: wire.Modified, Version: v, Object: o, Frame: frame}))
+	return e
+}
+
+func (c *fakeCloud) reviewed() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.reviews...)
+}
+
+func (c *fakeCloud) set(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
+
+// cut is a TCP proxy in front of an address that can be cut off.
+type cut struct {
+	l      net.Listener
+	target string
+	mu     sync.Mutex
+	down   bool
+	conns  map[net.Conn]struct{}
+	wg     sync.WaitGroup
+}
+
+func newCut(t testing.TB, target string) *cut {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	c := &cut{l: l, target: target, conns: map[net.Conn]struct{}{}}
+	c.wg.Go(c.accept)
+	t.Cleanup(func() {
+		_ = l.Close()
+		c.set(true)
+		c.wg.Wait()
+	})
+	return c
+}
+
+func (c *cut) accept() {
+	for {
+		near, err := c.l.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", c.target)
+		if err != nil || !c.add(near, far) {
+			_ = near.Close()
+			if far != nil {
+				_ = far.Close()
+			}
+			continue
+		}
+		for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {
+			c.wg.Go(func() {
+				_, _ = io.Copy(pair[0], pair[1])
+				_ = pair[0].Close()
+				_ = pair[1].Close()
+			})
+		}
+	}
+}
+
+func (c *cut) add(conns ...net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range conns {
+		c.conns[conn] = struct{}{}
+	}
+	return !c.down
+}
+
+func (c *cut) set(down bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down = down
+	if down {
+		for conn := range c.conns {
+			_ = conn.Close()
+		}
+		clear(c.conns)
+	}
+}
+
+func (c *cut) url() string { return "https://" + c.l.Addr().String() }

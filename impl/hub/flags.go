@@ -1,0 +1,54 @@
+package hub
+
+import (
+	"time"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// bind declares the flags of weir-hub.
+func (c *Config) bind(f *cli.Flags) {
+	f.StringVar(&c.NodeName, "node-name", "", "name of this node in the cluster; required")
+	f.StringVar(&c.NodePoolName, "nodepool-name", "", "name of this node's pool; required")
+
+	f.StringArrayVar(&c.CloudServers, "cloud-server", nil, "URL of a kube-apiserver; repeat it for several that serve the same cluster; required")
+	f.StringArrayVar(&c.ClassServers, "class-server", nil,
+		"class=URL: other addresses of the same kube-apiservers for one class of traffic (pool, node or control), one for each --cloud-server")
+	f.StringVar(&c.CloudCAFile, "cloud-ca-file", "", "PEM file of the authorities that sign the kube-apiserver's certificate; required")
+	f.StringVar(&c.CloudClientCertFile, "cloud-client-cert-file", "", "PEM file of the certificate by which the hub is system:node:<node-name> at the cloud; required")
+	f.StringVar(&c.CloudClientKeyFile, "cloud-client-key-file", "", "PEM file of its key; required")
+	f.BoolVar(&c.CloudPostQuantum, "cloud-post-quantum", true,
+		"agree on TLS keys that a quantum computer cannot recover either; false saves 2.3 kB for each connection to the cloud")
+
+	f.StringVar(&c.BindAddress, "bind-address", "127.0.0.1", "IP address that the API is served on")
+	f.IntVar(&c.SecurePort, "secure-port", contract.HubSecurePort, "TLS port of the API; 0 takes any free one")
+	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "PEM file of the serving certificate; required")
+	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "PEM file of its key; required")
+	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of the authorities that sign the kubelet's client certificate; without it client certificates are not asked for")
+	f.StringVar(&c.HealthBindAddress, "health-bind-address", "127.0.0.1", "IP address of health, metrics and status")
+	f.IntVar(&c.HealthPort, "health-port", contract.HubHealthPort, "port of health, metrics and status; 0 takes any free one")
+	f.IntVar(&c.ProxyPort, "proxy-port", 0, "plain HTTP port of the API, for callers with a token or none; it never lends this node's identity; 0 is off")
+
+	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
+		"resource.version.group that the pool keeps one copy of; repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
+	f.DurationVar(&c.UpstreamWatchTimeout, "upstream-watch-timeout", 10*time.Second, "how long one watch at the cloud lasts before it is resumed; shorter is fresher")
+	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
+	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")
+
+	f.BoolVar(&c.EnableCoordinator, "enable-coordinator", false, "take part in the pool's coordinator")
+	f.StringVar(&c.CoordinatorServer, "coordinator-server", "", "URL of the coordinator: an address, not a Service, because Services need what it serves")
+	f.StringVar(&c.CoordinatorCAFile, "coordinator-ca-file", "", "PEM file of the pool's authority")
+	f.StringVar(&c.CoordinatorClientCertFile, "coordinator-client-cert-file", "", "PEM file of the hub's certificate in the pool")
+	f.StringVar(&c.CoordinatorClientKeyFile, "coordinator-client-key-file", "", "PEM file of its key")
+	f.DurationVar(&c.CoordinatorWait, "coordinator-wait", 10*time.Second,
+		"how long a starting hub waits for the coordinator to be ready before it lists from the cloud; a third of it if the coordinator does not answer")
+
+	f.DurationVar(&c.LeaderElectLeaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long other hubs leave a silent leader alone")
+	f.DurationVar(&c.LeaderElectRenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to renew before it steps down")
+	f.DurationVar(&c.LeaderElectRetryPeriod, "leader-elect-retry-period", 2*time.Second, "time between two tries to renew or acquire")
+	f.DurationVar(&c.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "time between two probes of a healthy server")
+	f.DurationVar(&c.HeartbeatTimeout, "heartbeat-timeout", 2*time.Second, "how long a probe may take")
+	f.IntVar(&c.HeartbeatFailedRetry, "heartbeat-failed-retry", 3, "failed probes in a row that make a server unhealthy")
+	f.IntVar(&c.HeartbeatHealthyThreshold, "heartbeat-healthy-threshold", 2, "good probes in a row that make it healthy again")
+}

@@ -1,0 +1,117 @@
+package hub
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+// waitWritten is how long a read waits for a write that went through this hub, as long as kube-apiserver lets a read wait
+// for its cache. Then the cloud itself answers.
+const waitWritten = 3 * time.Second
+
+// front is the handler of all API traffic: it tells who calls, and sends the request to a relay or to the cloud.
+type front struct {
+	identifier *identifier
+	router     router
+	authorizer *authorizer
+	relays     []*relay.Relay // by target.index
+	written    *written
+	proxy      *proxy
+	metrics    *metrics
+}
+
+// callerKey carries the caller to a relay's fallback.
+type callerKey struct{}
+
+type called struct {
+	who    caller
+	target *target
+}
+
+func (f *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	clean(req.Header)
+	who := f.identifier.identify(req)
+	t := f.router.route(req)
+	rec := &recorder{ResponseWriter: w}
+	defer f.metrics.answered(rec) // also when a broken stream panics its way out
+	switch {
+	case who.kind == stranger:
+		rec.route = "refused"
+		writeStatus(rec, unauthorized(who.why))
+	case t != nil && !t.write:
+		rec.route = "relay"
+		f.read(rec, req, who, t)
+	default:
+		rec.route = "cloud"
+		f.proxy.serve(rec, req, who, t)
+	}
+}
+
+// read serves a get, list or watch of a relayed resource.
+func (f *front) read(w *recorder, req *http.Request, who caller, t *target) {
+	if refusal := f.authorizer.authorize(req.Context(), who, req.Header, t.attributes); refusal != nil {
+		writeStatus(w, refusal)
+		return
+	}
+	r := f.relays[t.index]
+	if v := f.written.version(t.index); v > 0 && req.URL.Query().Get("resourceVersion") == "" {
+		if s := r.Status(); s.Synced && s.Version < v {
+			ctx, cancel := context.WithTimeout(req.Context(), waitWritten)
+			err := r.WaitVersion(ctx, v)
+			cancel()
+			if err != nil {
+				w.route = "cloud"
+				f.proxy.serve(w, req, who, t)
+				return
+			}
+		}
+	}
+	r.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), callerKey{}, called{who, t})))
+}
+
+// fallback answers what a relay cannot answer truthfully: the cloud does.
+func (f *front) fallback(w http.ResponseWriter, req *http.Request) {
+	c, ok := req.Context().Value(callerKey{}).(called)
+	if !ok { // nobody is known to ask
+		writeStatus(w, unauthorized("no caller"))
+		return
+	}
+	if rec, ok := w.(*recorder); ok {
+		rec.route = "cloud"
+	}
+	f.proxy.serve(w, req, c.who, c.target)
+}
+
+func unauthorized(why string) *apierrors.StatusError { return apierrors.NewUnauthorized(why) }
+
+// recorder notes what was answered.
+type recorder struct {
+	http.ResponseWriter
+	route string
+	code  int
+}
+
+func (r *recorder) WriteHeader(code int) {
+	if r.code < 200 {
+		r.code = code
+	}
+	r.ResponseWriter.WriteHeader(code)
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.code < 200 {
+		r.code = http.StatusOK
+	}
+	return r.ResponseWriter.Write(p)
+}
+
+// Flush implements http.Flusher.
+func (r *recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
+
+// Unwrap lets http.ResponseController flush, hijack and set deadlines.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

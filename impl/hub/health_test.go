@@ -1,0 +1,105 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+var testPolicy = healthPolicy{interval: 10 * time.Second, timeout: 2 * time.Second, failures: 3, healthy: 2}
+
+func TestHealthState(t *testing.T) {
+	// Each letter is an answer (g good, b bad) and gives one in the second string (H healthy, U not); then the time until the next probe.
+	tests := []struct {
+		answers, want string
+		next          time.Duration
+	}{
+		{"g", "H", 10 * time.Second},
+		{"b", "U", 250 * time.Millisecond},
+		{"bb", "UU", 500 * time.Millisecond},
+		{"bbbbbbbbb", "UUUUUUUUU", 10 * time.Second},
+		{"gb", "HH", time.Second},
+		{"gbb", "HHH", time.Second},
+		{"gbbb", "HHHU", time.Second},
+		{"gbbg", "HHHH", 10 * time.Second},
+		{"gbbgbb", "HHHHHH", time.Second},
+		{"gbbbg", "HHHUU", time.Second},
+		{"gbbbgg", "HHHUUH", 10 * time.Second},
+		{"gbbbgbgg", "HHHUUUUH", 10 * time.Second},
+	}
+	for _, test := range tests {
+		var s healthState
+		got := ""
+		for _, a := range test.answers {
+			s.observe(testPolicy, a == 'g')
+			got += map[bool]string{true: "H", false: "U"}[s.ok]
+		}
+		if next := s.next(testPolicy); got != test.want || next != test.next {
+			t.Errorf("%s: got %s, next in %v; want %s, %v", test.answers, got, next, test.want, test.next)
+		}
+	}
+}
+
+// TestChecker: probes follow the clock, a kick makes one due, an idle checker waits for a kick.
+func TestChecker(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	answers, probes := make(chan error), make(chan struct{}, 100)
+	c := newChecker("server", testPolicy, clock, slog.New(slog.DiscardHandler), func(ctx context.Context) error {
+		probes <- struct{}{}
+		select {
+		case err := <-answers:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	idle := make(chan bool, 1)
+	idle <- false
+	c.idle = func() bool { v := <-idle; idle <- v; return v }
+	changes := make(chan bool, 10)
+	c.changed = func() { changes <- c.ok() }
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- c.run(ctx) }()
+
+	<-probes
+	answers <- nil
+	if !<-changes {
+		t.Error("not healthy after a good answer")
+	}
+	for i := range 3 {
+		eventually(t, "the next probe to be scheduled", clock.HasWaiters)
+		if i == 0 {
+			c.kick() // not before half a timeout has passed since the last probe
+			eventually(t, "the kick to be taken", func() bool { return len(c.kicks) == 0 && clock.Waiters() > 1 })
+			if len(probes) > 0 {
+				t.Error("probed again at once")
+			}
+		}
+		clock.Step(time.Second)
+		<-probes
+		answers <- errors.New("refused")
+	}
+	if <-changes {
+		t.Error("healthy after three bad answers")
+	}
+	if j := c.judgement(); !j.Known || j.Healthy || j.Error != "refused" {
+		t.Errorf("got %+v", j)
+	}
+	<-idle
+	idle <- true
+	eventually(t, "the next probe to be scheduled", clock.HasWaiters)
+	eventually(t, "a kick to wake the idle checker", func() bool {
+		c.kick()
+		clock.Step(time.Second)
+		return len(probes) > 0
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,281 @@
+package hub
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"net/http"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/source"
+)
+
+// Hub is the one door of a node to the Kubernetes API. See the package comment.
+type Hub struct {
+	*settings
+	clock   clock.WithTicker
+	metrics *metrics
+	reload  *reloader
+
+	serving  *pair
+	clientCA *bundle // nil: client certificates are not asked for
+
+	cloud   *cloud
+	relays  []*relay.Relay
+	feeders []*feeder
+	sources *sources
+	front   *front
+	pool    *pool // nil: no coordinator
+
+	discovery *discovery
+
+	secure, health, plain net.Listener
+}
+
+// New checks a configuration, reads the credentials and opens the ports; Run does the rest. A hub that was made must be run,
+// or closed by Close.
+func New(c Config) (*Hub, error) {
+	s, err := c.check()
+	if err != nil {
+		return nil, err
+	}
+	h := &Hub{settings: s, clock: clock.RealClock{}, metrics: newMetrics()}
+	h.reload = &reloader{clock: h.clock, logger: s.Logger, then: func() {}}
+	if err := h.build(); err != nil {
+		return nil, err
+	}
+	if err := h.listen(); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *Hub) build() error {
+	var err error
+	if h.serving, err = h.pair("--tls-cert-file", h.TLSCertFile, "--tls-private-key-file", h.TLSPrivateKeyFile); err != nil {
+		return err
+	}
+	if h.ClientCAFile != "" {
+		if h.clientCA, err = h.bundle("--client-ca-file", h.ClientCAFile); err != nil {
+			return err
+		}
+	}
+	roots, err := h.bundle("--cloud-ca-file", h.CloudCAFile)
+	if err != nil {
+		return err
+	}
+	cert, err := h.pair("--cloud-client-cert-file", h.CloudClientCertFile, "--cloud-client-key-file", h.CloudClientKeyFile)
+	if err != nil {
+		return err
+	}
+	h.cloud = newCloud(cloudConfig{servers: h.servers, policy: h.policy(), roots: roots, cert: cert, quantum: h.CloudPostQuantum, clock: h.clock, logger: h.Logger})
+	if err := h.buildRelays(); err != nil {
+		return err
+	}
+	h.buildFront()
+	h.sources = &sources{feeders: h.feeders, cloud: cloudUpstream(h.cloud.doors[doorKey{classPool, true, false}], h.metrics)}
+	renew := []func(){h.cloud.renew}
+	if h.EnableCoordinator {
+		if err := h.buildPool(); err != nil {
+			return err
+		}
+		renew = append(renew, h.pool.coordinator.renew)
+	}
+	h.reload.then = func() {
+		for _, f := range renew {
+			f()
+		}
+	}
+	h.metrics.registry.MustRegister(newState(h), relay.NewCollector(h.relays...))
+	return nil
+}
+
+func (h *Hub) buildRelays() error {
+	for _, res := range h.resources {
+		r, err := relay.New(relay.Config{
+			Resource: res, RingBytes: h.RingBytes, RingAge: h.RingAge, Clock: h.clock, Logger: h.Logger,
+			Fallback: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { h.front.fallback(w, req) }),
+		})
+		if err != nil {
+			return err
+		}
+		f, err := source.NewFeeder(source.Config{Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Clock: h.clock, Logger: h.Logger})
+		if err != nil {
+			return err
+		}
+		h.relays = append(h.relays, r)
+		h.feeders = append(h.feeders, &feeder{f, res.String()})
+	}
+	return nil
+}
+
+func (h *Hub) buildFront() {
+	door := func(c class, asHub bool) http.RoundTripper {
+		return route{h.cloud.doors[doorKey{c, asHub, false}], h.cloud.doors[doorKey{c, asHub, true}], asHub}
+	}
+	h.discovery = &discovery{clock: h.clock, logger: h.Logger}
+	asCaller, asHub := h.discovery.through(door(classNode, false)), h.discovery.through(door(classNode, true))
+	h.discovery.asHub = asHub
+	wr := &written{clock: h.clock, newest: make([]writtenVersion, len(h.relays))}
+	review := reviewer{asCaller: door(classControl, false), asHub: door(classControl, true)}
+	h.front = &front{
+		identifier: &identifier{user: contract.NodeUserPrefix + h.NodeName, roots: h.clientCA, now: h.clock.Now},
+		router:     router{h.resources},
+		authorizer: newAuthorizer(review.review, h.clock, func(outcome string) { h.metrics.reviews.WithLabelValues(outcome).Inc() }),
+		relays:     h.relays,
+		written:    wr,
+		proxy:      newProxy(proxyConfig{asCaller: asCaller, asHub: asHub, written: wr.observe, logger: h.Logger}),
+		metrics:    h.metrics,
+	}
+}
+
+func (h *Hub) buildPool() error {
+	roots, err := h.bundle("--coordinator-ca-file", h.CoordinatorCAFile)
+	if err != nil {
+		return err
+	}
+	cert, err := h.pair("--coordinator-client-cert-file", h.CoordinatorClientCertFile, "--coordinator-client-key-file", h.CoordinatorClientKeyFile)
+	if err != nil {
+		return err
+	}
+	identity, seed, err := newIdentity(h.NodeName)
+	if err != nil {
+		return err
+	}
+	rc := h.role(identity)
+	rc.Seed = seed
+	machine, err := role.New(rc)
+	if err != nil {
+		return err
+	}
+	c := newCoordinator(h.settings.coordinator, roots, cert, h.clock.Now)
+	p := &pool{
+		machine: machine, coordinator: c, cloudOK: h.cloud.healthy, use: h.sources.use, clock: h.clock, logger: h.Logger, metrics: h.metrics,
+		timeout: h.HeartbeatTimeout, began: h.clock.Now(),
+		results: make(chan role.Result), poke: make(chan struct{}, 1), refused: make(chan role.Refusal),
+	}
+	p.snap.Store(&role.Snapshot{Reason: "starting"})
+	p.checker = newChecker(h.settings.coordinator.Host, h.policy(), h.clock, h.Logger.With("at", "coordinator"), c.healthz)
+	p.checker.changed = p.changed
+	h.cloud.changed = p.changed
+	up := coordinatorUpstream(c, h.metrics)
+	h.sources.coordinator = up
+	h.discovery.coordinator = c
+	p.feed = &feed{
+		discovery: h.discovery, relays: h.relays, coordinator: c, upstream: up, maxAge: h.UpstreamWatchTimeout * 5 / 2,
+		refused: p.refused, changed: p.changed, clock: h.clock, logger: h.Logger, metrics: h.metrics, terms: make(chan contract.Term),
+	}
+	h.pool = p
+	return nil
+}
+
+// newIdentity returns "<node>_<random>" and a seed.
+func newIdentity(node string) (identity string, seed uint64, err error) {
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", 0, fmt.Errorf("make an identity: %w", err)
+	}
+	identity = node + "_" + hex.EncodeToString(b[:])
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(identity))
+	return identity, sum.Sum64(), nil
+}
+
+func (s *settings) policy() healthPolicy {
+	return healthPolicy{interval: s.HeartbeatInterval, timeout: s.HeartbeatTimeout, failures: s.HeartbeatFailedRetry, healthy: s.HeartbeatHealthyThreshold}
+}
+
+func (s *settings) role(identity string) role.Config {
+	if identity == "" {
+		identity = s.NodeName + "_"
+	}
+	return role.Config{
+		Identity: identity, LeaseDuration: s.LeaderElectLeaseDuration, RenewDeadline: s.LeaderElectRenewDeadline,
+		RetryPeriod: s.LeaderElectRetryPeriod, Wait: s.CoordinatorWait,
+	}
+}
+
+func (h *Hub) pair(certFlag, certFile, keyFlag, keyFile string) (*pair, error) {
+	p, err := loadPair(certFlag, certFile, keyFlag, keyFile)
+	h.reload.files = append(h.reload.files, p)
+	return p, err
+}
+
+func (h *Hub) bundle(flag, file string) (*bundle, error) {
+	b, err := loadBundle(flag, file)
+	h.reload.files = append(h.reload.files, b)
+	return b, err
+}
+
+func (h *Hub) listen() (err error) {
+	if h.secure, err = listen("--secure-port", h.BindAddress, h.SecurePort); err != nil {
+		return err
+	}
+	if h.health, err = listen("--health-port", h.HealthBindAddress, h.HealthPort); err != nil {
+		return err
+	}
+	if h.ProxyPort != 0 {
+		h.plain, err = listen("--proxy-port", h.BindAddress, h.ProxyPort)
+	}
+	return err
+}
+
+// Addr is where the API is served.
+func (h *Hub) Addr() net.Addr { return h.secure.Addr() }
+
+// HealthAddr is where health, metrics and status are served.
+func (h *Hub) HealthAddr() net.Addr { return h.health.Addr() }
+
+// Close gives back the ports of a hub that is not run.
+func (h *Hub) Close() {
+	for _, l := range []net.Listener{h.secure, h.health, h.plain} {
+		if l != nil {
+			_ = l.Close()
+		}
+	}
+}
+
+// Run serves until ctx ends. A leader gives back its Lease first.
+func (h *Hub) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	// What serves goes on until the pool has been left.
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	h.front.authorizer.start(serving)
+	g.Go(func() error { return serve(serving, tls.NewListener(h.secure, h.tlsConfig()), h.front, h.Logger) })
+	g.Go(func() error { return serve(serving, h.health, h.admin(), h.Logger) })
+	if h.plain != nil {
+		g.Go(func() error { return serve(serving, h.plain, h.front, h.Logger) })
+	}
+	for i, r := range h.relays {
+		g.Go(func() error { return r.Run(serving) })
+		g.Go(func() error { return h.feeders[i].Run(serving) })
+	}
+	g.Go(func() error { return h.cloud.run(serving) })
+	g.Go(func() error { return h.reload.run(serving) })
+	g.Go(func() error {
+		defer stop()
+		if h.pool == nil {
+			h.sources.use(role.Cloud)
+			<-ctx.Done()
+			return nil
+		}
+		return h.pool.run(ctx)
+	})
+	err := g.Wait()
+	h.cloud.close()
+	if h.pool != nil {
+		h.pool.coordinator.transport.close()
+	}
+	return err
+}

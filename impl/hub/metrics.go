@@ -1,0 +1,127 @@
+package hub
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/weir-edge/weir/impl/role"
+)
+
+// metrics are what the hub counts itself; what others hold is read when it is asked for (see state).
+type metrics struct {
+	registry  *prometheus.Registry
+	requests  *prometheus.CounterVec
+	reviews   *prometheus.CounterVec
+	elections *prometheus.CounterVec
+	feeds     *prometheus.CounterVec
+	bodies    *prometheus.CounterVec
+}
+
+func newMetrics() *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "weir", Subsystem: "hub", Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		registry:  prometheus.NewRegistry(),
+		requests:  counter("requests_total", "Requests answered, by route (relay, cloud, refused) and status code.", "route", "code"),
+		reviews:   counter("authorizations_total", "Decisions about reads from relays, by outcome.", "outcome"),
+		elections: counter("elections_total", "Elections that this hub stood in, and those it won.", "outcome"),
+		feeds:     counter("feeds_total", "Feeds of the coordinator that ended, by outcome.", "resource", "outcome"),
+		bodies:    counter("relay_source_bytes_total", "Bytes of lists and watches that fed relays, compressed as they came.", "source"),
+	}
+	m.registry.MustRegister(m.requests, m.reviews, m.elections, m.feeds, m.bodies,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) answered(r *recorder) {
+	code := "none"
+	if r.code != 0 {
+		code = strconv.Itoa(r.code)
+	}
+	m.requests.WithLabelValues(r.route, code).Inc()
+}
+
+// state exports what the parts of a hub hold.
+type state struct {
+	h *Hub
+
+	role, term, ready, fresh, coordinator, cloud, bytes, connections, verdicts, switches, lists, watches *prometheus.Desc
+}
+
+func newState(h *Hub) *state {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("weir_hub_"+name, help, labels, nil)
+	}
+	return &state{
+		h:           h,
+		role:        desc("role", "1 for the role that the hub has now.", "role"),
+		term:        desc("term", "Lease version of the hub's leadership, 0 if it does not lead."),
+		ready:       desc("coordinator_ready", "1 while the pool's cache is fresh."),
+		fresh:       desc("leader_fresh", "1 while a leader's streams from the cloud are fresh and pushed."),
+		coordinator: desc("coordinator_healthy", "1 while the coordinator answers."),
+		cloud:       desc("cloud_server_healthy", "1 while a cloud server answers.", "server"),
+		bytes:       desc("cloud_bytes_total", "Bytes to and from the cloud, TLS included, by class of traffic.", "class", "direction"),
+		connections: desc("cloud_connections_total", "Connections opened to the cloud, by class of traffic.", "class"),
+		verdicts:    desc("authorization_cache_size", "Verdicts remembered."),
+		switches:    desc("relay_source_switches_total", "Changes of a relay's source.", "resource"),
+		lists:       desc("relay_source_lists_total", "Lists opened to feed a relay.", "resource"),
+		watches:     desc("relay_source_watches_total", "Watches opened to feed a relay.", "resource"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (s *state) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, ch) }
+
+// Collect implements prometheus.Collector.
+func (s *state) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+	}
+	for _, srv := range s.h.cloud.servers {
+		gauge(s.cloud, number(srv.ok()), srv.name)
+	}
+	for _, c := range classes {
+		m := s.h.cloud.meters[c]
+		counter(s.bytes, float64(m.read.Load()), string(c), "down")
+		counter(s.bytes, float64(m.written.Load()), string(c), "up")
+		counter(s.connections, float64(m.connections.Load()), string(c))
+	}
+	gauge(s.verdicts, float64(s.h.front.authorizer.size()))
+	for _, f := range s.h.feeders {
+		st := f.Status()
+		name := f.resource
+		counter(s.switches, float64(st.Switches), name)
+		counter(s.lists, float64(st.Lists), name)
+		counter(s.watches, float64(st.Watches), name)
+	}
+	if s.h.pool == nil {
+		return
+	}
+	snap := s.h.pool.snapshot()
+	for _, r := range []role.Role{role.Pending, role.Follower, role.Leader} {
+		gauge(s.role, number(r == snap.Role), r.String())
+	}
+	gauge(s.term, float64(snap.Term.Version))
+	gauge(s.ready, number(snap.Ready))
+	gauge(s.fresh, number(s.h.pool.fresh.Load()))
+	gauge(s.coordinator, number(s.h.pool.checker.ok()))
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// body counts what feeds relays from a source.
+func (m *metrics) body(from role.Source) func(int) {
+	c := m.bodies.WithLabelValues(from.String())
+	return func(n int) { c.Add(float64(n)) }
+}

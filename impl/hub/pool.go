@@ -1,0 +1,182 @@
+package hub
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/role"
+)
+
+const (
+	leaderLook = 500 * time.Millisecond // how often a leader looks whether its streams are fresh
+	lastWords  = 2 * time.Second        // for giving back the Lease at the end
+)
+
+// pool is the hub's part in its pool: it steps the role machine with what it observes and does what the machine says.
+// One goroutine owns the machine; requests run beside it and report to it.
+type pool struct {
+	machine     *role.Machine
+	coordinator *coordinator
+	checker     *checker
+	cloudOK     func() bool
+	feed        *feed
+	use         func(role.Source)
+	clock       clock.WithTicker
+	logger      *slog.Logger
+	metrics     *metrics
+	timeout     time.Duration // of one request
+
+	began   time.Time
+	results chan role.Result
+	poke    chan struct{} // something may have changed
+	refused chan role.Refusal
+	snap    atomic.Pointer[role.Snapshot]
+	fresh   atomic.Bool
+}
+
+func (p *pool) snapshot() role.Snapshot { return *p.snap.Load() }
+
+// now is the machine's clock: monotonic, since the start.
+func (p *pool) now() time.Duration { return p.clock.Since(p.began) }
+
+// changed tells the machine to look again. It never blocks.
+func (p *pool) changed() {
+	select {
+	case p.poke <- struct{}{}:
+	default:
+	}
+}
+
+// run takes part until ctx ends, and then gives back what the hub holds.
+func (p *pool) run(ctx context.Context) error {
+	probing, stopProbing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopProbing()
+	// Requests outlive ctx for a moment: the last one gives back the Lease.
+	asking, stopAsking := context.WithCancel(context.WithoutCancel(ctx))
+	g, _ := errgroup.WithContext(asking)
+	g.Go(func() error { return p.checker.run(probing) })
+	g.Go(func() error { return p.feed.run(asking) })
+	p.loop(ctx, asking, g)
+	stopProbing()
+	stopAsking()
+	return g.Wait()
+}
+
+func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
+	var in role.Input
+	ended := ctx.Done()
+	var deadline <-chan time.Time
+	for {
+		in.Now, in.Coordinator, in.Cloud = p.now(), p.checker.ok(), p.cloudOK()
+		in.Fresh = p.feed.fresh(p.clock.Now())
+		p.fresh.Store(in.Fresh)
+		out := p.machine.Step(in)
+		in.Result, in.Refused = nil, nil
+		p.publish(out.Snapshot)
+		for _, a := range out.Actions {
+			switch a.Kind {
+			case role.Feed:
+				p.feed.start(a.Term)
+			case role.StopFeed:
+				p.feed.stop()
+			default:
+				g.Go(func() error { p.request(asking, a); return nil })
+			}
+		}
+		if out.Snapshot.Done {
+			return
+		}
+		wait := out.Wake - p.now()
+		if out.Snapshot.Role == role.Leader {
+			wait = min(wait, leaderLook)
+		}
+		timer := p.clock.NewTimer(max(wait, 0))
+		select {
+		case <-timer.C():
+		case <-p.poke:
+		case r := <-p.results:
+			in.Result = &r
+		case r := <-p.refused:
+			in.Refused = &r
+		case <-ended:
+			in.Stop, ended = true, nil
+			deadline = p.clock.After(lastWords)
+		case <-deadline:
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+func (p *pool) publish(s role.Snapshot) {
+	was := p.snapshot()
+	p.snap.Store(&s)
+	if s.Role != was.Role {
+		p.logger.Info("role changed", "role", s.Role.String(), "was", was.Role.String(), "reason", s.Reason, "leader", s.Leader)
+	}
+	if s.Ready != was.Ready {
+		p.logger.Info("readiness of the coordinator changed", "ready", s.Ready)
+	}
+	if s.Source != was.Source {
+		p.logger.Info("relays change their source", "source", s.Source.String(), "was", was.Source.String())
+		p.use(s.Source)
+	}
+}
+
+// request does an action and reports its result.
+func (p *pool) request(ctx context.Context, a role.Action) {
+	r := role.Result{Kind: a.Kind, Sent: p.now()}
+	limit, cancel := context.WithTimeout(ctx, p.timeout)
+	err := p.perform(limit, a, &r)
+	cancel()
+	if err != nil && r.Outcome == role.OK {
+		r.Outcome = role.Failed
+		p.checker.kick() // perhaps the coordinator is away
+	}
+	if err != nil {
+		p.logger.Debug("request to the coordinator", "what", a.Kind.String(), "outcome", r.Outcome.String(), "err", err)
+	}
+	if a.Kind == role.Acquire {
+		p.metrics.elections.WithLabelValues("tried").Inc()
+		if r.Outcome == role.OK {
+			p.metrics.elections.WithLabelValues("won").Inc()
+		}
+	}
+	select {
+	case p.results <- r:
+	case <-ctx.Done():
+	}
+}
+
+func (p *pool) perform(ctx context.Context, a role.Action, r *role.Result) (err error) {
+	var conflict bool
+	switch a.Kind {
+	case role.ReadElection:
+		r.Lease, err = p.coordinator.readLease(ctx, contract.ElectionLease)
+	case role.ReadSync:
+		r.Lease, err = p.coordinator.readLease(ctx, contract.InformerSync)
+	case role.RenewSync:
+		r.Lease, conflict, err = p.coordinator.writeLease(ctx, contract.InformerSync, a.Lease, false)
+	case role.Acquire, role.Renew, role.Release:
+		r.Lease, conflict, err = p.coordinator.writeLease(ctx, contract.ElectionLease, a.Lease, a.Kind == role.Acquire)
+	}
+	if conflict {
+		r.Outcome = role.Conflict
+	}
+	if err == nil && (a.Kind == role.Acquire || a.Kind == role.ReadStatus) {
+		// Read after the write: if the coordinator loses its disk in between, the term names a life that never saw the Lease,
+		// and the feed is refused.
+		var s *poolStatus
+		if s, err = p.coordinator.status(ctx); err == nil {
+			r.Incarnation, r.Ready = s.Incarnation, s.Ready
+		}
+	}
+	return err
+}

@@ -1,0 +1,105 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"sync"
+)
+
+// proxy sends requests on to the cloud and streams the answers back. Bodies, encodings, trailers and upgrades pass through.
+type proxy struct {
+	asCaller, asHub *httputil.ReverseProxy
+	logger          *slog.Logger
+}
+
+type proxyConfig struct {
+	asCaller, asHub http.RoundTripper
+	written         func(*http.Response) error // sees the answer to each write of a relayed resource
+	logger          *slog.Logger
+}
+
+// targetKey carries the *target of a write to its answer.
+type targetKey struct{}
+
+func newProxy(c proxyConfig) *proxy {
+	p := &proxy{logger: c.logger}
+	buffers := &bufferPool{}
+	build := func(rt http.RoundTripper) *httputil.ReverseProxy {
+		return &httputil.ReverseProxy{
+			Transport:     rt,
+			Rewrite:       rewrite,
+			FlushInterval: -1, // a watch event is worth a packet
+			BufferPool:    buffers,
+			ModifyResponse: func(resp *http.Response) error {
+				if t, _ := resp.Request.Context().Value(targetKey{}).(*target); t == nil || !t.write {
+					return nil
+				}
+				return c.written(resp)
+			},
+			ErrorHandler: p.fail,
+			ErrorLog:     log.New(logWriter{c.logger}, "", 0),
+		}
+	}
+	p.asCaller, p.asHub = build(c.asCaller), build(c.asHub)
+	return p
+}
+
+// rewrite leaves a request as it came, but for hop-by-hop headers and X-Forwarded-*, which ReverseProxy has removed: the
+// cloud should not believe a caller about where it calls from.
+func rewrite(r *httputil.ProxyRequest) {
+	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", "cloud", "" // doors choose the server
+	r.Out.URL.RawQuery = r.In.URL.RawQuery
+}
+
+// serve sends a request on as its caller. t is set if it is about a relayed resource.
+func (p *proxy) serve(w http.ResponseWriter, req *http.Request, who caller, t *target) {
+	if t != nil {
+		req = req.WithContext(context.WithValue(req.Context(), targetKey{}, t))
+	}
+	if who.kind == thisNode {
+		p.asHub.ServeHTTP(w, req)
+		return
+	}
+	p.asCaller.ServeHTTP(w, req)
+}
+
+func (p *proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
+	var connect *connectError
+	switch {
+	case req.Context().Err() != nil: // the client is gone, or the hub ends
+		writeStatus(w, unavailable("the request was cancelled"))
+	case errors.Is(err, errNoServer), errors.As(err, &connect):
+		p.logger.Debug("the cloud cannot be reached", "method", req.Method, "path", req.URL.Path, "err", err)
+		writeStatus(w, unavailable("the hub cannot reach the cloud: "+err.Error()))
+	default:
+		p.logger.Info("a request to the cloud failed", "method", req.Method, "path", req.URL.Path, "err", err)
+		read := req.Method == http.MethodGet || req.Method == http.MethodHead
+		writeStatus(w, badGateway(read, "the hub lost the cloud's answer: "+err.Error()))
+	}
+}
+
+// logWriter turns lines of ReverseProxy and http.Server into records.
+type logWriter struct{ logger *slog.Logger }
+
+func (w logWriter) Write(p []byte) (int, error) {
+	w.logger.Debug("http", "msg", string(p))
+	return len(p), nil
+}
+
+// bufferPool lends the buffers that bodies are copied through.
+type bufferPool struct{ pool sync.Pool }
+
+const bufferSize = 32 << 10
+
+func (b *bufferPool) Get() []byte {
+	if p, ok := b.pool.Get().(*[]byte); ok {
+		return *p
+	}
+	return make([]byte, bufferSize)
+}
+
+func (b *bufferPool) Put(p []byte) { b.pool.Put(&p) }

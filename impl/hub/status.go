@@ -1,0 +1,61 @@
+package hub
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// retryLater is the Retry-After of answers about a cloud that is away, in seconds.
+const retryLater = 1
+
+// unavailable says that the cloud cannot be asked. Nothing was done: the request may be sent again.
+func unavailable(why string) *apierrors.StatusError {
+	err := apierrors.NewServiceUnavailable(why)
+	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryLater}
+	return err
+}
+
+// badGateway says that the cloud was asked and the answer was lost. Only a read may be sent again without a thought.
+func badGateway(read bool, why string) *apierrors.StatusError {
+	err := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusBadGateway, Reason: metav1.StatusReasonUnknown, Message: why,
+	}}
+	if read {
+		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryLater}
+	}
+	return err
+}
+
+// forbidden words a denial as kube-apiserver does (endpoints/handlers/responsewriters/errors.go).
+func forbidden(user string, a attributes, reason string) *apierrors.StatusError {
+	group := schema.GroupResource{Group: a.group, Resource: a.resource}
+	where := "at the cluster scope"
+	if a.namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", a.namespace)
+	}
+	msg := fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", user, a.verb, a.resource, a.group, where)
+	if reason != "" {
+		msg += ": " + reason
+	}
+	return apierrors.NewForbidden(group, a.name, errors.New(msg))
+}
+
+// writeStatus answers with a Status.
+func writeStatus(w http.ResponseWriter, err *apierrors.StatusError) {
+	s := err.ErrStatus
+	s.Kind, s.APIVersion = "Status", "v1"
+	if s.Details != nil && s.Details.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(s.Details.RetryAfterSeconds)))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-cache, private")
+	w.WriteHeader(int(s.Code))
+	_ = json.NewEncoder(w).Encode(s)
+}

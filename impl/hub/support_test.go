@@ -1,0 +1,257 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// authority is a certificate authority of a test.
+type authority struct {
+	t    testing.TB
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+func newAuthority(t testing.TB, name string) *authority {
+	t.Helper()
+	a := &authority{t: t}
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	a.cert, a.key, a.pem = a.sign(template)
+	return a
+}
+
+func (a *authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey, []byte) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(a.t, err)
+	template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
+	check(a.t, err)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().Add(time.Hour)
+	}
+	template.NotBefore = time.Now().Add(-time.Hour)
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	check(a.t, err)
+	cert, err := x509.ParseCertificate(der)
+	check(a.t, err)
+	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func (a *authority) pool() *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(a.cert)
+	return p
+}
+
+// issue returns PEM of a certificate for 127.0.0.1 and a user, and its key.
+func (a *authority) issue(user string, groups ...string) (certPEM, keyPEM []byte) {
+	a.t.Helper()
+	_, key, certPEM := a.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: user, Organization: groups}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	})
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	check(a.t, err)
+	return certPEM, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+func (a *authority) tls(user string, groups ...string) tls.Certificate {
+	a.t.Helper()
+	c, err := tls.X509KeyPair(a.issue(user, groups...))
+	check(a.t, err)
+	return c
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// files writes named files into a folder.
+func write(t testing.TB, dir string, files map[string][]byte) {
+	t.Helper()
+	for name, data := range files {
+		check(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+	}
+}
+
+// bed is a hub in front of a cloud.
+type bed struct {
+	t      testing.TB
+	dir    string
+	ca     *authority // of the cloud: its server, nodes
+	local  *authority // of the hub's own serving certificate, and of the pool
+	clouds []*fakeCloud
+	config Config
+	hub    *Hub
+	log    *logBuffer
+}
+
+// newBed prepares a hub; change it before start.
+func newBed(t testing.TB, clouds int) *bed {
+	t.Helper()
+	b := &bed{t: t, dir: t.TempDir(), ca: newAuthority(t, "cloud"), local: newAuthority(t, "pool"), log: &logBuffer{}}
+	for range clouds {
+		b.clouds = append(b.clouds, newFakeCloud(t, b.ca))
+	}
+	b.credentials("edge-1")
+	path := func(name string) string { return filepath.Join(b.dir, name) }
+	b.config = Config{
+		NodeName: "edge-1", NodePoolName: "pool-a",
+		CloudCAFile: path("cloud-ca.crt"), CloudClientCertFile: path("cloud.crt"), CloudClientKeyFile: path("cloud.key"), CloudPostQuantum: true,
+		BindAddress: "127.0.0.1", HealthBindAddress: "127.0.0.1",
+		TLSCertFile: path("serving.crt"), TLSPrivateKeyFile: path("serving.key"), ClientCAFile: path("cloud-ca.crt"),
+		UpstreamWatchTimeout: 3 * time.Second,
+		CoordinatorCAFile:    path("pool-ca.crt"), CoordinatorClientCertFile: path("pool.crt"), CoordinatorClientKeyFile: path("pool.key"),
+		CoordinatorWait:          5 * time.Second,
+		LeaderElectLeaseDuration: 3 * time.Second, LeaderElectRenewDeadline: 2 * time.Second, LeaderElectRetryPeriod: 200 * time.Millisecond,
+		HeartbeatInterval: 200 * time.Millisecond, HeartbeatTimeout: 200 * time.Millisecond, HeartbeatFailedRetry: 2, HeartbeatHealthyThreshold: 1,
+		Logger: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	for _, c := range b.clouds {
+		b.config.CloudServers = append(b.config.CloudServers, c.url())
+	}
+	return b
+}
+
+func (b *bed) credentials(node string) {
+	b.t.Helper()
+	files := map[string][]byte{"cloud-ca.crt": b.ca.pem, "pool-ca.crt": b.local.pem}
+	files["cloud.crt"], files["cloud.key"] = b.ca.issue("system:node:"+node, "system:nodes", "openyurt:yurthub")
+	files["serving.crt"], files["serving.key"] = b.local.issue("hub")
+	files["pool.crt"], files["pool.key"] = b.local.issue("system:node:"+node, "weir:pool:pool-a", "openyurt:yurthub")
+	write(b.t, b.dir, files)
+}
+
+// start runs the hub until the test ends, or until the function returned is called.
+func (b *bed) start() (stop func()) {
+	b.t.Helper()
+	h, err := New(b.config)
+	check(b.t, err)
+	return b.run(h)
+}
+
+func (b *bed) run(h *Hub) (stop func()) {
+	b.hub = h
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				b.t.Errorf("hub ended: %v", err)
+			}
+			if b.t.Failed() {
+				b.t.Logf("log of the hub:\n%s", b.log)
+			}
+		})
+	}
+	b.t.Cleanup(stop)
+	return stop
+}
+
+func (b *bed) url() string { return "https://" + b.hub.Addr().String() }
+
+// client returns a client of the hub. cert may be nil.
+func (b *bed) client(cert *tls.Certificate) *http.Client {
+	config := &tls.Config{RootCAs: b.local.pool()}
+	if cert != nil {
+		config.Certificates = []tls.Certificate{*cert}
+	}
+	return testClient(b.t, config, true)
+}
+
+func testClient(t testing.TB, config *tls.Config, http2 bool) *http.Client {
+	tr := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: http2, DisableCompression: true}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr, Timeout: 20 * time.Second}
+}
+
+// get sends a request and reads the answer.
+func get(t testing.TB, c *http.Client, url string, header ...string) (*http.Response, string) {
+	t.Helper()
+	return do(t, c, http.MethodGet, url, nil, header...)
+}
+
+func do(t testing.TB, c *http.Client, method, url string, body []byte, header ...string) (*http.Response, string) {
+	t.Helper()
+	var r io.Reader
+	if body != nil {
+		r = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, url, r)
+	check(t, err)
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	resp, err := c.Do(req)
+	check(t, err)
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	check(t, err)
+	return resp, string(answer)
+}
+
+// eventually waits until cond holds.
+func eventually(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(20 * time.Second)
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("in vain waited for: %s", what)
+		}
+	}
+}
+
+// logBuffer keeps a log.
+type logBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

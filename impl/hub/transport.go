@@ -1,0 +1,138 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// transport is an http.Transport that is replaced when credentials change.
+type transport struct {
+	make    func() *http.Transport
+	current atomic.Pointer[http.Transport]
+
+	mu      sync.Mutex
+	retired []*http.Transport
+}
+
+func newTransport(build func() *http.Transport) *transport {
+	t := &transport{make: build}
+	t.current.Store(build())
+	return t
+}
+
+// RoundTrip implements http.RoundTripper, but after a *connectError the body of the request is as it was, and open.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	var body *heldBody
+	if req.Body != nil && req.Body != http.NoBody {
+		body = &heldBody{inner: req.Body}
+		req = req.WithContext(req.Context())
+		req.Body = body
+	}
+	for {
+		resp, err := t.current.Load().RoundTrip(req)
+		if errors.Is(err, errRaced) && req.Context().Err() == nil {
+			time.Sleep(settling / 10)
+			continue
+		}
+		var connect *connectError
+		if body != nil && !errors.As(err, &connect) {
+			body.settle()
+		}
+		return resp, err
+	}
+}
+
+// heldBody keeps a body open over attempts that found no connection: http.Transport closes what it could not send.
+type heldBody struct {
+	inner io.ReadCloser
+
+	mu      sync.Mutex
+	used    bool // it was read, or its attempt was the last
+	closing bool // Close was called before
+}
+
+func (b *heldBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	b.used = true
+	b.mu.Unlock()
+	return b.inner.Read(p)
+}
+
+func (b *heldBody) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closing = true
+	if b.used {
+		return b.inner.Close()
+	}
+	return nil
+}
+
+// settle says that no attempt follows.
+func (b *heldBody) settle() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.used && b.closing {
+		_ = b.inner.Close()
+	}
+	b.used = true
+}
+
+// renew sends new requests over new connections. Streams that are open stay on theirs.
+func (t *transport) renew() {
+	t.mu.Lock()
+	t.retired = append(t.retired, t.current.Swap(t.make()))
+	t.mu.Unlock()
+	t.sweep()
+}
+
+// sweep closes connections of before a renewal on which nothing runs any more.
+func (t *transport) sweep() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, old := range t.retired {
+		old.CloseIdleConnections()
+	}
+}
+
+func (t *transport) close() {
+	t.sweep()
+	t.current.Load().CloseIdleConnections()
+}
+
+// transportConfig says what connections of a transport are like.
+type transportConfig struct {
+	dialer      *dialer
+	http1       bool          // HTTP/1.1 only: see route
+	idlePing    time.Duration // HTTP/2: ask whether the peer is there after that much silence
+	pingTimeout time.Duration
+}
+
+func (c transportConfig) build() *http.Transport {
+	t := &http.Transport{
+		DialTLSContext: c.dialer.dial,
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return nil, errors.New("plain HTTP upstreams are not supported")
+		},
+		DisableCompression:    true, // encodings pass untouched
+		MaxIdleConnsPerHost:   8,
+		ExpectContinueTimeout: time.Second,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: c.idlePing, PingTimeout: c.pingTimeout},
+	}
+	t.Protocols = new(http.Protocols)
+	if c.http1 {
+		t.Protocols.SetHTTP1(true)
+		t.IdleConnTimeout = time.Minute
+	} else {
+		c.dialer.turns = newTurns()
+		t.Protocols.SetHTTP1(true)
+		t.Protocols.SetHTTP2(true)
+	}
+	return t
+}

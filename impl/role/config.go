@@ -1,0 +1,70 @@
+package role
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config is what a machine is made of.
+type Config struct {
+	// Identity is "<node>_<random>"; two machines never have the same one. Required.
+	Identity string
+	// LeaseDuration is how long others leave an election Lease alone that does not change. Whole seconds, default 15 s.
+	LeaseDuration time.Duration
+	// RenewDeadline is how long a leader believes in its last renewal. Shorter than LeaseDuration, default 10 s.
+	RenewDeadline time.Duration
+	// RetryPeriod is the time between two reads or renewals of the election Lease. Shorter than RenewDeadline by a fifth
+	// or more, default 2 s.
+	RetryPeriod time.Duration
+	// SyncDuration is how long the pool's cache counts as ready after leader-informer-sync changed. It outlives a change
+	// of the leader. Whole seconds, longer than LeaseDuration; default twice that.
+	SyncDuration time.Duration
+	// Wait is how long a starting machine waits for a Ready coordinator before it goes to the cloud; if the coordinator
+	// does not answer at all, at most a third of it. Default 0: no wait.
+	Wait time.Duration
+	// Seed of the jitter of reads.
+	Seed uint64
+}
+
+// Validate checks a configuration; zero values mean defaults and are fine.
+func (c Config) Validate() error {
+	d := c.withDefaults()
+	switch {
+	case c.Identity == "":
+		return errors.New("role: no identity")
+	case d.LeaseDuration < time.Second || d.LeaseDuration%time.Second != 0:
+		return fmt.Errorf("role: lease duration %v: want whole seconds", d.LeaseDuration)
+	case d.RenewDeadline <= 0 || d.RenewDeadline >= d.LeaseDuration:
+		return fmt.Errorf("role: renew deadline %v: want less than the lease duration, %v", d.RenewDeadline, d.LeaseDuration)
+	case d.RetryPeriod <= 0 || d.RetryPeriod*6/5 >= d.RenewDeadline:
+		return fmt.Errorf("role: retry period %v: 1.2 times it must be less than the renew deadline, %v", d.RetryPeriod, d.RenewDeadline)
+	case d.SyncDuration <= d.LeaseDuration || d.SyncDuration%time.Second != 0:
+		return fmt.Errorf("role: sync duration %v: want whole seconds, more than the lease duration, %v", d.SyncDuration, d.LeaseDuration)
+	case d.Wait < 0:
+		return fmt.Errorf("role: wait %v is negative", d.Wait)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.LeaseDuration == 0 {
+		c.LeaseDuration = 15 * time.Second
+	}
+	if c.RenewDeadline == 0 {
+		c.RenewDeadline = 10 * time.Second
+	}
+	if c.RetryPeriod == 0 {
+		c.RetryPeriod = 2 * time.Second
+	}
+	if c.SyncDuration == 0 {
+		c.SyncDuration = 2 * c.LeaseDuration
+	}
+	return c
+}
+
+// syncRenew is the time between two renewals of leader-informer-sync. Seldom, because each one is a write to flash.
+func (c Config) syncRenew() time.Duration { return c.SyncDuration / 6 }
+
+// eager is the time between two reads while something is waited for at the start.
+func (c Config) eager() time.Duration { return c.RetryPeriod / 4 }

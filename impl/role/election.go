@@ -1,0 +1,186 @@
+package role
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// election is the part of a machine that stands for leader and keeps the election Lease.
+type election struct {
+	busy    bool // a request is under way
+	read    bool // the last result was a read: the only moment to acquire
+	reread  bool // the version of the Lease is in doubt
+	record  Record
+	changed time.Duration // when a change of record was last seen, on this machine's clock
+	due     time.Duration // of the next request
+	could   bool          // was eligible at the last step
+	tried   bool          // stopping: giving back was tried
+
+	held    bool
+	led     bool          // held once
+	ended   time.Duration // when held ended
+	term    contract.Term
+	renewed time.Duration // when the last successful write was sent
+	refused time.Duration // when the feed was last refused, 0: never
+	barred  time.Duration // does not stand before this
+}
+
+// result takes the end of a request.
+func (e *election) result(m *Machine, now time.Duration, r Result) {
+	e.busy = false
+	if r.Outcome == OK {
+		e.observe(now, r.Lease)
+	}
+	switch {
+	case r.Outcome == Conflict:
+		// Somebody else wrote, or a write of ours that seemed to fail was applied: only a read can tell.
+		e.reread = true
+		e.due = now
+		if r.Kind == Acquire {
+			e.due = now + m.jitter(m.cfg.eager())
+		}
+	case r.Outcome == Failed:
+		e.due = max(now, r.Sent+m.jitter(m.cfg.RetryPeriod))
+	case r.Kind == ReadElection:
+		e.read, e.reread = true, false
+		e.due = now
+	case r.Kind == Acquire:
+		version, err := strconv.ParseUint(r.Lease.Version, 10, 64)
+		e.due = r.Sent + m.cfg.RetryPeriod
+		if err != nil || r.Incarnation == "" || now >= r.Sent+m.cfg.RenewDeadline {
+			return // not led: the next read finds the Lease ours and acquires it again
+		}
+		e.held, e.renewed, e.tried = true, r.Sent, false
+		m.sync.renew = 0
+		e.term = contract.Term{Incarnation: r.Incarnation, Version: version}
+	case r.Kind == Renew:
+		e.due = r.Sent + m.cfg.RetryPeriod
+		if e.held {
+			e.renewed = r.Sent
+		}
+	case r.Kind == Release:
+		e.due = now + m.jitter(m.cfg.RetryPeriod)
+	}
+	if r.Kind == Release && r.Outcome != Conflict {
+		e.tried = true
+	}
+}
+
+func (e *election) observe(now time.Duration, r Record) {
+	if r.changed(e.record) {
+		e.changed = now
+	}
+	e.record = r
+}
+
+// judge ends a leadership that may not go on and returns why.
+func (e *election) judge(m *Machine, in Input) (reason string) {
+	if r := in.Refused; r != nil && e.held && r.Term == e.term {
+		reason = "the coordinator refused the feed"
+		if r.Lasting || e.refused != 0 && in.Now < e.refused+m.cfg.SyncDuration {
+			e.barred = in.Now + m.cfg.SyncDuration // let another hub lead
+		}
+		e.refused = max(in.Now, 1)
+	}
+	switch {
+	case !e.held:
+		return ""
+	case reason != "":
+	case e.record.Holder != m.cfg.Identity:
+		reason = "the election lease is another hub's, or gone"
+	case in.Now >= e.renewed+m.cfg.RenewDeadline:
+		reason = "the election lease could not be renewed"
+	case in.Stop:
+		reason = "stops"
+	case !in.Coordinator:
+		reason = "the coordinator is not healthy"
+	case !in.Cloud:
+		reason = "the cloud is not healthy"
+	default:
+		return ""
+	}
+	e.held, e.led, e.ended, e.due = false, true, in.Now, in.Now
+	return reason
+}
+
+// lingers is until when a hub that led stays at its source: often it leads again a moment later, under a new term.
+func (e *election) lingers(m *Machine) time.Duration {
+	if e.held || !e.led {
+		return 0
+	}
+	return e.ended + m.cfg.RetryPeriod
+}
+
+// eligible tells whether the hub may lead.
+func (e *election) eligible(in Input) bool {
+	return in.Coordinator && in.Cloud && !in.Stop && in.Now >= e.barred
+}
+
+// next is the request due, if there is one.
+func (e *election) next(m *Machine, in Input) (Action, bool) {
+	read := e.read
+	e.read = false
+	eligible := e.eligible(in)
+	if eligible && !e.could {
+		e.due = min(e.due, in.Now)
+	}
+	e.could = eligible
+	if e.busy || !in.Coordinator {
+		return Action{}, false
+	}
+	release := !e.held && !eligible && e.record.Holder == m.cfg.Identity && (!in.Stop || !e.tried)
+	switch {
+	case e.held && !e.reread && in.Now >= e.due:
+		return e.send(Renew, e.lease(m))
+	case release && !e.reread && in.Now >= e.due:
+		lease := e.lease(m)
+		lease.Holder, lease.Duration = "", time.Second
+		return e.send(Release, lease)
+	case in.Stop && !release:
+		return Action{}, false
+	case !e.held && read && eligible && e.free(m, in.Now):
+		return e.send(Acquire, e.lease(m))
+	case read && !e.held:
+		e.due = in.Now + m.jitter(m.cfg.RetryPeriod)
+		if until := e.changed + e.duration(m); eligible && until > in.Now {
+			e.due = min(e.due, until)
+		}
+	case in.Now >= e.due:
+		return e.send(ReadElection, Record{})
+	}
+	return Action{}, false
+}
+
+func (e *election) send(k Kind, lease Record) (Action, bool) {
+	e.busy = true
+	return Action{Kind: k, Lease: lease}, true
+}
+
+// free tells whether the Lease may be taken.
+func (e *election) free(m *Machine, now time.Duration) bool {
+	return !e.record.Exists || e.record.Holder == "" || e.record.Holder == m.cfg.Identity || now >= e.changed+e.duration(m)
+}
+
+func (e *election) duration(m *Machine) time.Duration {
+	if e.record.Duration > 0 {
+		return e.record.Duration
+	}
+	return m.cfg.LeaseDuration
+}
+
+// lease is what this machine writes to hold the Lease.
+func (e *election) lease(m *Machine) Record {
+	lease := e.record
+	if lease.Exists && lease.Holder != m.cfg.Identity {
+		lease.Transitions++
+	}
+	lease.Holder, lease.Duration = m.cfg.Identity, m.cfg.LeaseDuration
+	return lease
+}
+
+// given tells, while stopping, that the Lease is given back or cannot be.
+func (e *election) given(m *Machine, in Input) bool {
+	return !e.held && (!in.Coordinator || !e.busy && (e.tried || e.record.Holder != m.cfg.Identity))
+}

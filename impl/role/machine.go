@@ -1,0 +1,158 @@
+package role
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// Machine is the role machine of one hub. It is not safe for concurrent use: one goroutine steps it.
+type Machine struct {
+	cfg     Config
+	rng     *rand.Rand
+	elect   election
+	sync    readiness
+	feeding contract.Term // zero: not
+	settled bool          // a source was chosen since the start
+	reached bool          // the coordinator was healthy once
+	snap    Snapshot
+}
+
+// New returns a machine that is Pending and fed from nowhere yet.
+func New(c Config) (*Machine, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	m := &Machine{cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 0)), snap: Snapshot{Reason: "starting"}}
+	return m, nil
+}
+
+// Step takes what was observed and returns what follows. It must be called when Output.Wake is due and whenever
+// something in Input changed; calling it more often does no harm.
+func (m *Machine) Step(in Input) Output {
+	now := in.Now
+	if in.Result != nil {
+		if in.Result.Kind.election() {
+			m.elect.result(m, now, *in.Result)
+		} else {
+			m.sync.result(m, now, *in.Result)
+		}
+	}
+	m.reached = m.reached || in.Coordinator
+
+	reason := m.elect.judge(m, in)
+	actions := m.feed()
+	if a, ok := m.elect.next(m, in); ok {
+		actions = append(actions, a)
+	}
+	if a, ok := m.sync.next(m, in); ok {
+		actions = append(actions, a)
+	}
+	m.publish(in, reason)
+	return Output{Snapshot: m.snap, Actions: actions, Wake: m.wake(in)}
+}
+
+// feed makes the feed follow the leadership.
+func (m *Machine) feed() (actions []Action) {
+	var term contract.Term
+	if m.elect.held {
+		term = m.elect.term
+	}
+	if term == m.feeding {
+		return nil
+	}
+	if m.feeding != (contract.Term{}) {
+		actions = append(actions, Action{Kind: StopFeed})
+	}
+	if m.elect.held {
+		actions = append(actions, Action{Kind: Feed, Term: term})
+	}
+	m.feeding = term
+	return actions
+}
+
+func (m *Machine) publish(in Input, reason string) {
+	role := Follower
+	switch {
+	case m.elect.held:
+		role, reason = Leader, "holds the election lease"
+	case !in.Coordinator:
+		role = Pending
+		if reason == "" {
+			reason = "the coordinator is not healthy"
+		}
+	case reason != "":
+	case !in.Cloud:
+		reason = "the cloud is not healthy"
+	default:
+		reason = "stands for election"
+	}
+	if role != m.snap.Role {
+		m.snap.Role, m.snap.Since = role, in.Now
+	}
+	m.snap.Reason, m.snap.Term = reason, m.feeding
+	m.snap.Leader = m.elect.record.Holder
+	m.snap.Ready = m.sync.ready(m, in)
+	m.snap.Source = m.source(in)
+	m.snap.Done = in.Stop && m.elect.given(m, in)
+}
+
+// source is where the relays are to be fed from; see the package comment.
+func (m *Machine) source(in Input) Source {
+	source := Cloud
+	switch {
+	case m.elect.held:
+	case m.snap.Source == Cloud && in.Cloud && in.Now < m.elect.lingers(m):
+	case m.sync.ready(m, in):
+		source = Coordinator
+	case !m.settled && in.Now < m.patience():
+		return Nowhere
+	case !in.Cloud && in.Coordinator:
+		source = Coordinator
+	}
+	m.settled = true
+	return source
+}
+
+// patience is how long a starting machine waits for a Ready coordinator.
+func (m *Machine) patience() time.Duration {
+	if m.reached {
+		return m.cfg.Wait
+	}
+	return m.cfg.Wait / 3
+}
+
+// wake is when something changes without anything being observed.
+func (m *Machine) wake(in Input) time.Duration {
+	wake := in.Now + time.Minute
+	at := func(t time.Duration) {
+		if t > in.Now {
+			wake = min(wake, t)
+		}
+	}
+	if in.Coordinator {
+		if !m.elect.busy {
+			at(m.elect.due)
+		}
+		if !m.sync.busy {
+			at(m.sync.when(m, in))
+		}
+		at(m.elect.barred)
+		at(m.elect.lingers(m))
+		at(m.sync.expires(m))
+	}
+	if m.elect.held {
+		at(m.elect.renewed + m.cfg.RenewDeadline)
+	}
+	if !m.settled {
+		at(m.patience())
+	}
+	return wake
+}
+
+// jitter spreads the requests of hubs that started together.
+func (m *Machine) jitter(period time.Duration) time.Duration {
+	return period + time.Duration(m.rng.Float64()*float64(period)/5)
+}

@@ -1,0 +1,315 @@
+package role
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// pool is a pool of machines around one Lease store, in virtual time on one goroutine.
+type pool struct {
+	t       *testing.T
+	now     time.Duration
+	seq     int
+	queue   events
+	hubs    []*hub
+	latency func() time.Duration // one way
+	trace   func(h *hub, format string, args ...any)
+	check   func(h *hub)
+
+	// The coordinator.
+	incarnation int
+	version     uint64
+	leases      map[Kind]Record // by kind of read
+	wall        time.Time
+	accepted    contract.Term // newest term of a feed that was accepted in this incarnation
+	sayReady    bool
+}
+
+type hub struct {
+	name               string
+	m                  *Machine
+	running, frozen    bool
+	coordinator, cloud bool // healthy, as the hub judges
+	lost               bool // answers of the coordinator do not come back
+	fresh, stop        bool
+	out                Output
+	term               contract.Term // being fed
+	refused            *Refusal
+	held               []Result // arrived while frozen
+	wakeSeq            int
+	skew               time.Duration // of its wall clock
+}
+
+type event struct {
+	at  time.Duration
+	seq int
+	do  func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].seq < e[j].seq
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	old := *e
+	last := old[len(old)-1]
+	*e = old[:len(old)-1]
+	return last
+}
+
+func newPool(t *testing.T, names ...string) *pool {
+	t.Helper()
+	p := &pool{
+		t: t, incarnation: 1, version: 100, leases: map[Kind]Record{},
+		wall:    time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		latency: func() time.Duration { return 5 * time.Millisecond },
+		trace:   func(*hub, string, ...any) {}, check: func(*hub) {},
+	}
+	for i, name := range names {
+		m, err := New(Config{Identity: name + "_1", Wait: 9 * time.Second, Seed: uint64(i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.hubs = append(p.hubs, &hub{name: name, m: m})
+	}
+	return p
+}
+
+func (p *pool) after(d time.Duration, do func()) int {
+	p.seq++
+	heap.Push(&p.queue, event{p.now + d, p.seq, do})
+	return p.seq
+}
+
+// run handles all events up to a time.
+func (p *pool) run(until time.Duration) {
+	for len(p.queue) > 0 && p.queue[0].at <= until {
+		e := heap.Pop(&p.queue).(event)
+		p.now = e.at
+		e.do()
+	}
+	p.now = until
+}
+
+// step steps a hub with what it observes now.
+func (p *pool) step(h *hub, r *Result) {
+	if !h.running || h.frozen {
+		return
+	}
+	was := h.out.Snapshot
+	h.out = h.m.Step(Input{
+		Now: p.now, Coordinator: h.coordinator, Cloud: h.cloud, Fresh: h.fresh && h.term != contract.Term{},
+		Stop: h.stop, Result: r, Refused: h.refused,
+	})
+	h.refused = nil
+	s := h.out.Snapshot
+	if s.Role != was.Role {
+		p.trace(h, "%v: %s", s.Role, s.Reason)
+	}
+	for _, a := range h.out.Actions {
+		p.act(h, a)
+	}
+	if s.Ready != was.Ready {
+		p.trace(h, "ready=%t", s.Ready)
+	}
+	if s.Source != was.Source {
+		p.trace(h, "fed from %v", s.Source)
+	}
+	if s.Done && !was.Done {
+		p.trace(h, "done")
+		h.running = false
+	}
+	if h.out.Wake <= p.now {
+		p.t.Fatalf("%v %s: wake at %v is not in the future", p.now, h.name, h.out.Wake)
+	}
+	var seq int
+	seq = p.after(h.out.Wake-p.now, func() {
+		if h.wakeSeq == seq {
+			p.step(h, nil)
+		}
+	})
+	h.wakeSeq = seq
+	p.check(h)
+}
+
+func (p *pool) act(h *hub, a Action) {
+	switch a.Kind {
+	case Feed:
+		h.term = a.Term
+		p.trace(h, "feed %v", a.Term)
+		p.after(0, func() { p.step(h, nil) }) // fresh may be true now
+		return
+	case StopFeed:
+		h.term = contract.Term{}
+		p.trace(h, "stop-feed")
+		return
+	}
+	sent := p.now
+	if !h.coordinator {
+		p.t.Fatalf("%v %s: %v to a coordinator that is not healthy", p.now, h.name, a.Kind)
+	}
+	p.after(p.latency(), func() {
+		r := p.serve(h, a)
+		back := p.latency()
+		if h.lost {
+			r, back = Result{Kind: a.Kind, Outcome: Failed}, 2*time.Second
+		}
+		r.Sent = sent
+		p.after(back, func() {
+			if a.Kind == Acquire || a.Kind == Release || r.Outcome != OK {
+				p.trace(h, "%v: %v", a.Kind, r.Outcome)
+			}
+			if h.frozen {
+				h.held = append(h.held, r)
+				return
+			}
+			p.step(h, &r)
+		})
+	})
+}
+
+// serve is what the coordinator does with a request.
+func (p *pool) serve(h *hub, a Action) Result {
+	r := Result{Kind: a.Kind, Incarnation: strconv.Itoa(p.incarnation), Ready: p.sayReady}
+	key := ReadElection
+	switch a.Kind {
+	case ReadStatus:
+		return r
+	case ReadSync, RenewSync:
+		key = ReadSync
+	}
+	stored := p.leases[key]
+	if a.Kind == ReadElection || a.Kind == ReadSync {
+		r.Lease = stored
+		return r
+	}
+	if stored.Exists != a.Lease.Exists || stored.UID != a.Lease.UID || stored.Version != a.Lease.Version {
+		r.Outcome = Conflict
+		return r
+	}
+	p.version++
+	l := a.Lease
+	l.Exists, l.UID, l.Version = true, strconv.Itoa(p.incarnation), strconv.FormatUint(p.version, 10)
+	l.RenewTime = p.wall.Add(p.now + h.skew)
+	if a.Kind == Acquire {
+		l.AcquireTime = l.RenewTime
+	}
+	p.leases[key] = l
+	r.Lease = l
+	return r
+}
+
+func (p *pool) wipe() {
+	p.incarnation++
+	p.version = 0
+	p.leases = map[Kind]Record{}
+	p.accepted = contract.Term{}
+}
+
+func (p *pool) hub(name string) []*hub {
+	if name == "all" {
+		return p.hubs
+	}
+	for _, h := range p.hubs {
+		if h.name == name {
+			return []*hub{h}
+		}
+	}
+	p.t.Fatalf("no hub %q", name)
+	return nil
+}
+
+// do executes one command of a script.
+func (p *pool) do(command string) {
+	words := strings.Fields(command)
+	arg := func(i int) string {
+		if i < len(words) {
+			return words[i]
+		}
+		return ""
+	}
+	switch words[0] {
+	case "wipe":
+		p.wipe()
+		return
+	case "vouch":
+		p.sayReady = true
+		return
+	case "lease":
+		p.version++
+		key := map[string]Kind{"election": ReadElection, "sync": ReadSync}[arg(1)]
+		p.leases[key] = Record{Exists: true, Holder: arg(2), Duration: 30 * time.Second, Version: strconv.FormatUint(p.version, 10), RenewTime: p.wall.Add(p.now)}
+		return
+	}
+	for _, h := range p.hub(arg(1)) {
+		up := arg(2) != "down"
+		switch words[0] {
+		case "start":
+			h.running, h.coordinator, h.cloud, h.fresh = true, true, true, true
+		case "boot": // starts and has observed nothing yet
+			h.running = true
+		case "cloud":
+			h.cloud = up
+		case "coordinator":
+			h.coordinator = up
+		case "answers":
+			h.lost = !up
+			continue
+		case "fresh":
+			h.fresh = up
+		case "kill":
+			h.running = false
+		case "stop":
+			h.stop = true
+		case "freeze":
+			h.frozen = true
+		case "thaw":
+			h.frozen = false
+			for _, r := range h.held {
+				p.step(h, &r)
+			}
+			h.held = nil
+		case "refuse", "refuse-lasting":
+			h.refused = &Refusal{Term: h.term, Lasting: words[0] == "refuse-lasting"}
+		default:
+			p.t.Fatalf("unknown command %q", command)
+		}
+		p.step(h, nil)
+	}
+}
+
+// faults draws a random command.
+func fault(rng *rand.Rand, names []string) string {
+	name := names[rng.IntN(len(names))]
+	one := func(s ...string) string { return s[rng.IntN(len(s))] }
+	switch rng.IntN(12) {
+	case 0, 1:
+		return fmt.Sprintf("cloud %s %s", name, one("up", "down"))
+	case 2, 3:
+		return fmt.Sprintf("coordinator %s %s", name, one("up", "down"))
+	case 4, 5, 6:
+		return fmt.Sprintf("answers %s %s", name, one("up", "down"))
+	case 7, 8:
+		return fmt.Sprintf("%s %s", one("freeze", "thaw"), name)
+	case 9:
+		return fmt.Sprintf("fresh %s %s", name, one("up", "down"))
+	case 10:
+		return fmt.Sprintf("%s %s", one("refuse", "refuse", "refuse-lasting"), name)
+	default:
+		if rng.IntN(4) == 0 {
+			return "wipe"
+		}
+		return "cloud all up"
+	}
+}

@@ -1,0 +1,116 @@
+package role
+
+import "time"
+
+// readiness is the part of a machine that watches leader-informer-sync and, as leader, renews it.
+type readiness struct {
+	busy    bool // a request is under way
+	seen    bool // record is what was last read or written
+	reread  bool // the version of the Lease is in doubt
+	ask     bool // the coordinator's own status should be asked
+	live    bool // record was seen to change, or to come into being
+	vouched bool // the coordinator said that it is ready
+	record  Record
+	changed time.Duration // when a change was last seen
+	vouchAt time.Duration // when the coordinator last vouched
+	due     time.Duration // of the next request
+	renew   time.Duration // of the next renewal, as leader
+}
+
+// result takes the end of a request.
+func (s *readiness) result(m *Machine, now time.Duration, r Result) {
+	s.busy = false
+	switch {
+	case r.Outcome == Conflict: // another leader wrote it
+		s.reread, s.due = true, now
+	case r.Outcome == Failed:
+		s.due = max(now, r.Sent+m.jitter(m.cfg.RetryPeriod))
+		s.renew = s.due
+	case r.Kind == ReadStatus:
+		if r.Ready {
+			s.vouched, s.vouchAt = true, now
+		}
+	default:
+		s.observe(now, r.Lease)
+		s.due = now + m.jitter(m.cfg.RetryPeriod)
+		if !m.settled {
+			s.due = now + m.jitter(m.cfg.eager())
+		}
+		s.ask = r.Lease.Exists && !s.live
+		if r.Kind == RenewSync {
+			s.live = true
+			s.renew = r.Sent + m.cfg.syncRenew()
+		}
+	}
+}
+
+func (s *readiness) observe(now time.Duration, r Record) {
+	switch {
+	case !r.Exists:
+		s.live, s.vouched = false, false
+	case s.seen && r.changed(s.record):
+		s.live, s.changed = true, now
+	}
+	s.record, s.seen, s.reread = r, true, false
+}
+
+// ready tells whether the pool's cache is fresh.
+func (s *readiness) ready(m *Machine, in Input) bool {
+	return in.Coordinator && in.Now < s.expires(m)
+}
+
+// expires is when the cache stops being fresh unless something is seen, 0 if it is not.
+func (s *readiness) expires(m *Machine) time.Duration {
+	if !s.seen || !s.record.Exists {
+		return 0
+	}
+	duration, until := s.record.Duration, time.Duration(0)
+	if duration <= 0 {
+		duration = m.cfg.SyncDuration
+	}
+	if s.live {
+		until = s.changed + duration
+	}
+	if s.vouched {
+		until = max(until, s.vouchAt+duration)
+	}
+	return until
+}
+
+// next is the request due, if there is one.
+func (s *readiness) next(m *Machine, in Input) (Action, bool) {
+	if s.busy || !in.Coordinator || in.Stop {
+		return Action{}, false
+	}
+	switch {
+	case in.Now < s.when(m, in) && !s.asking(m, in):
+		return Action{}, false
+	case s.renewing(m, in):
+		lease := s.record
+		lease.Holder, lease.Duration = m.cfg.Identity, m.cfg.SyncDuration
+		s.busy = true
+		return Action{Kind: RenewSync, Lease: lease}, true
+	case s.asking(m, in):
+		s.ask, s.busy = false, true
+		return Action{Kind: ReadStatus}, true
+	}
+	s.busy = true
+	return Action{Kind: ReadSync}, true
+}
+
+// renewing tells whether the hub's part is to write the Lease, not to read it.
+func (s *readiness) renewing(m *Machine, in Input) bool {
+	return m.elect.held && in.Fresh && s.seen && !s.reread
+}
+
+func (s *readiness) asking(m *Machine, in Input) bool {
+	return s.ask && !m.elect.held && !s.ready(m, in)
+}
+
+// when is the time of the next request.
+func (s *readiness) when(m *Machine, in Input) time.Duration {
+	if s.renewing(m, in) {
+		return s.renew
+	}
+	return s.due
+}

@@ -1,0 +1,71 @@
+package role
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata")
+
+// TestScripts runs testdata/*.txt: a header of comments, "hubs NAME…", lines "TIME COMMAND", then "----" and the trace.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			script, want, _ := strings.Cut(string(data), "----\n")
+			got := runScript(t, script)
+			if *update {
+				if err := os.WriteFile(file, []byte(script+"----\n"+got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("trace differs (-want +got), go test -update rewrites it:\n%s", diff)
+			}
+		})
+	}
+}
+
+func runScript(t *testing.T, script string) string {
+	t.Helper()
+	var out strings.Builder
+	var p *pool
+	for line := range strings.Lines(script) {
+		line = strings.TrimSpace(line)
+		words := strings.Fields(line)
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case words[0] == "hubs":
+			p = newPool(t, words[1:]...)
+			p.trace = func(h *hub, format string, args ...any) {
+				fmt.Fprintf(&out, "%9s %s  %s\n", p.now.Truncate(time.Millisecond), h.name, fmt.Sprintf(format, args...))
+			}
+		default:
+			at, err := time.ParseDuration(words[0])
+			if err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			p.run(at)
+			if command := strings.Join(words[1:], " "); command != "end" {
+				fmt.Fprintf(&out, "%9s * %s\n", p.now, command)
+				p.do(command)
+			}
+		}
+	}
+	return out.String()
+}

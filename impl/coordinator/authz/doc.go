@@ -1,0 +1,17 @@
+// Package authz says who may do what at a coordinator, by rules that stand in the program: there is no RBAC in a pool, and
+// nobody, system:masters included, is above the rules.
+//
+// Who calls is known by client certificate. A certificate of this pool carries the group weir:pool:<pool> and one role:
+//
+//	role    certificate                                    may
+//	hub     CN system:node:<node>, O openyurt:yurthub      read everything; feed relayed resources; write the Leases
+//	                                                       kube-system/yurthub and kube-system/leader-informer-sync,
+//	                                                       and its own kube-node-lease/<node>
+//	viewer  O weir:viewers                                 read everything
+//	nobody  none                                           read /healthz, /livez, /readyz and /version
+//
+// Relayed resources are read-only for everybody by what they are: a write gets 405 from the resource, not 403 from here, so
+// that its caller does not go looking for a grant that cannot exist.
+//
+// The package is pure: no state that changes, no goroutine.
+package authz

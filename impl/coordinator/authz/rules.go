@@ -1,0 +1,138 @@
+package authz
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// PublicPaths are the paths that need no certificate.
+func PublicPaths() []string { return []string{"/healthz", "/livez", "/readyz", "/version"} }
+
+// GroupResource names a resource without its version.
+type GroupResource struct{ Group, Resource string }
+
+// Rules are the rules of one pool's coordinator.
+type Rules struct {
+	pool    string
+	relayed []GroupResource
+}
+
+// New returns the rules of a pool that relays these resources.
+func New(pool string, relayed ...GroupResource) *Rules { return &Rules{pool: pool, relayed: relayed} }
+
+// Authorizer returns the rules in the form of k8s.io/apiserver.
+func (r *Rules) Authorizer() authorizer.Authorizer {
+	return authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		if reason := r.refuse(a); reason != "" {
+			return authorizer.DecisionDeny, reason, nil
+		}
+		return authorizer.DecisionAllow, "", nil
+	})
+}
+
+type role int
+
+const (
+	stranger role = iota
+	viewer
+	hub
+)
+
+// who tells the role of a caller, or why it has none.
+func (r *Rules) who(u user.Info) (role, string) {
+	if u == nil {
+		return stranger, "a client certificate of the pool is needed"
+	}
+	groups := u.GetGroups()
+	if !slices.Contains(groups, contract.PoolGroupPrefix+r.pool) {
+		for _, g := range groups {
+			if pool, ok := strings.CutPrefix(g, contract.PoolGroupPrefix); ok {
+				return stranger, fmt.Sprintf("the certificate is of pool %q, this is the coordinator of pool %q", pool, r.pool)
+			}
+		}
+		return stranger, fmt.Sprintf("the certificate is not of pool %q: it lacks the organization %s", r.pool, contract.PoolGroupPrefix+r.pool)
+	}
+	if slices.Contains(groups, contract.HubGroup) {
+		if node := NodeOf(u); node == "" {
+			return stranger, fmt.Sprintf("a certificate of %s must be of a user %s<node>", contract.HubGroup, contract.NodeUserPrefix)
+		}
+		return hub, ""
+	}
+	if slices.Contains(groups, contract.ViewerGroup) {
+		return viewer, ""
+	}
+	return stranger, fmt.Sprintf("the certificate has no role here: it lacks the organization %s or %s", contract.HubGroup, contract.ViewerGroup)
+}
+
+// NodeOf is the node whose hub a user is, "" if the user is none.
+func NodeOf(u user.Info) string {
+	if node, ok := strings.CutPrefix(u.GetName(), contract.NodeUserPrefix); ok {
+		return node
+	}
+	return ""
+}
+
+// refuse tells why a request is refused, "" if it is not.
+func (r *Rules) refuse(a authorizer.Attributes) string {
+	if !a.IsResourceRequest() && a.GetVerb() == "get" && slices.Contains(PublicPaths(), a.GetPath()) {
+		return ""
+	}
+	role, why := r.who(a.GetUser())
+	switch {
+	case role == stranger:
+		return why
+	case !a.IsResourceRequest():
+		return refusePath(role, a)
+	case a.GetVerb() == "get" || a.GetVerb() == "list" || a.GetVerb() == "watch":
+		return ""
+	case slices.Contains(r.relayed, GroupResource{a.GetAPIGroup(), a.GetResource()}):
+		return "" // 405 follows
+	case role == viewer:
+		return fmt.Sprintf("%s only read", contract.ViewerGroup)
+	}
+	return refuseHubWrite(NodeOf(a.GetUser()), a)
+}
+
+func refusePath(r role, a authorizer.Attributes) string {
+	switch {
+	case strings.HasPrefix(a.GetPath(), contract.FeedPrefix):
+		if r != hub {
+			return "only a hub feeds a coordinator"
+		}
+		return "" // other methods than POST get 405
+	case a.GetVerb() == "get":
+		return ""
+	case a.GetVerb() == "put" && a.GetPath() == contract.DocumentsPath && r == hub:
+		return "" // the handler lets the leader alone
+	}
+	return "this path is only read"
+}
+
+// refuseHubWrite tells why a hub may not write what it asks for. The name is not known when a Lease is created by POST; then
+// the request is let pass if there is a name that would be, and CreateLease decides.
+func refuseHubWrite(node string, a authorizer.Attributes) string {
+	if a.GetAPIGroup() != "coordination.k8s.io" || a.GetResource() != "leases" || a.GetSubresource() != "" {
+		return "a hub writes Leases only"
+	}
+	switch a.GetVerb() {
+	case "create", "update", "patch", "delete":
+	default:
+		return "a hub writes Leases one at a time, by name"
+	}
+	unnamed := a.GetVerb() == "create" && a.GetName() == ""
+	switch {
+	case a.GetNamespace() == contract.LeaseNamespace && (unnamed || a.GetName() == contract.ElectionLease || a.GetName() == contract.InformerSync):
+		return ""
+	case a.GetNamespace() == contract.NodeLeaseNamespace && (unnamed || a.GetName() == node):
+		return ""
+	}
+	return fmt.Sprintf("a hub writes the Leases %s/%s, %[1]s/%[3]s and its own %s/%s only",
+		contract.LeaseNamespace, contract.ElectionLease, contract.InformerSync, contract.NodeLeaseNamespace, node)
+}

@@ -1,0 +1,102 @@
+package authz
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+var (
+	hubA      = &user.DefaultInfo{Name: "system:node:a", Groups: []string{"weir:pool:p", "openyurt:yurthub"}}
+	hubOther  = &user.DefaultInfo{Name: "system:node:a", Groups: []string{"weir:pool:q", "openyurt:yurthub"}}
+	reader    = &user.DefaultInfo{Name: "ann", Groups: []string{"weir:viewers", "weir:pool:p"}}
+	masters   = &user.DefaultInfo{Name: "root", Groups: []string{"system:masters"}}
+	poolless  = &user.DefaultInfo{Name: "system:node:a", Groups: []string{"openyurt:yurthub"}}
+	roleless  = &user.DefaultInfo{Name: "x", Groups: []string{"weir:pool:p"}}
+	hubNoNode = &user.DefaultInfo{Name: "x", Groups: []string{"weir:pool:p", "openyurt:yurthub"}}
+	emptyNode = &user.DefaultInfo{Name: "system:node:", Groups: []string{"weir:pool:p", "openyurt:yurthub"}}
+	anonymous = &user.DefaultInfo{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
+)
+
+func path(u user.Info, verb, p string) authorizer.Attributes {
+	return authorizer.AttributesRecord{User: u, Verb: verb, Path: p}
+}
+
+func lease(u user.Info, verb, ns, name string) authorizer.Attributes {
+	return authorizer.AttributesRecord{
+		User: u, Verb: verb, ResourceRequest: true, APIGroup: "coordination.k8s.io", APIVersion: "v1", Resource: "leases", Namespace: ns, Name: name,
+	}
+}
+
+func resource(u user.Info, verb, group, res, sub string) authorizer.Attributes {
+	return authorizer.AttributesRecord{
+		User: u, Verb: verb, ResourceRequest: true, APIGroup: group, APIVersion: "v1", Resource: res, Subresource: sub, Namespace: "default",
+	}
+}
+
+func TestRules(t *testing.T) {
+	const slices, discovery = "endpointslices", "discovery.k8s.io"
+	rules := New("p", GroupResource{discovery, slices}, GroupResource{"", "endpoints"}).Authorizer()
+	for _, c := range []struct {
+		name string
+		a    authorizer.Attributes
+		deny string // part of the reason; "" allows
+	}{
+		{"anybody reads health", path(anonymous, "get", "/healthz"), ""},
+		{"anybody reads readiness", path(anonymous, "get", "/readyz"), ""},
+		{"anybody reads the version", path(anonymous, "get", "/version"), ""},
+		{"nobody writes health", path(hubA, "post", "/healthz"), "only read"},
+		{"metrics need a certificate", path(anonymous, "get", "/metrics"), "not of pool"},
+		{"no user at all", path(nil, "get", "/metrics"), "certificate"},
+		{"a stranger to the pool reads nothing", path(poolless, "get", "/weir/v1/status"), `lacks the organization weir:pool:p`},
+		{"another pool reads nothing", path(hubOther, "get", "/weir/v1/status"), `of pool "q"`},
+		{"another pool lists nothing", lease(hubOther, "list", "", ""), `of pool "q"`},
+		{"no role", lease(roleless, "get", "kube-system", "yurthub"), "no role"},
+		{"masters get nothing", lease(masters, "get", "kube-system", "yurthub"), "not of pool"},
+		{"masters write nothing", lease(masters, "update", "kube-system", "yurthub"), "not of pool"},
+		{"a hub is a node", lease(hubNoNode, "get", "kube-system", "yurthub"), "must be of a user"},
+		{"a hub has a node name", lease(emptyNode, "update", "kube-node-lease", ""), "must be of a user"},
+
+		{"hub reads Leases", lease(hubA, "watch", "", ""), ""},
+		{"hub gets any Lease", lease(hubA, "get", "kube-node-lease", "b"), ""},
+		{"hub stands for leader", lease(hubA, "update", "kube-system", "yurthub"), ""},
+		{"hub posts a Lease, its name is checked later", lease(hubA, "create", "kube-system", ""), ""},
+		{"hub creates the election Lease by PUT", lease(hubA, "create", "kube-system", "yurthub"), ""},
+		{"hub creates no other Lease by PUT", lease(hubA, "create", "kube-system", "other"), "a hub writes the Leases kube-system/yurthub, kube-system/leader-informer-sync and its own kube-node-lease/a only"},
+		{"hub renews informer sync", lease(hubA, "patch", "kube-system", "leader-informer-sync"), ""},
+		{"hub deletes its own node's Lease", lease(hubA, "delete", "kube-node-lease", "a"), ""},
+		{"hub leaves other nodes alone", lease(hubA, "update", "kube-node-lease", "b"), "its own kube-node-lease/a"},
+		{"hub leaves other namespaces alone", lease(hubA, "create", "default", ""), "a hub writes the Leases"},
+		{"names belong to namespaces", lease(hubA, "update", "kube-node-lease", "yurthub"), "a hub writes the Leases"},
+		{"hub deletes no collection", lease(hubA, "deletecollection", "kube-system", ""), "one at a time"},
+		{"hub impersonates nobody", resource(hubA, "impersonate", "", "users", ""), "a hub writes Leases only"},
+		{"hub writes no subresource", resource(hubA, "update", "coordination.k8s.io", "leases", "status"), "a hub writes Leases only"},
+		{"hub reads relays", resource(hubA, "watch", discovery, slices, ""), ""},
+		{"a write to a relay is for the relay to refuse", resource(hubA, "create", discovery, slices, ""), ""},
+		{"only of that group", resource(hubA, "create", "example.com", slices, ""), "a hub writes Leases only"},
+		{"hub feeds", path(hubA, "post", "/weir/v1/feed/core/v1/endpoints"), ""},
+		{"hub of another pool does not feed", path(hubOther, "post", "/weir/v1/feed/core/v1/endpoints"), `of pool "q"`},
+		{"hub reads status", path(hubA, "get", "/weir/v1/status"), ""},
+		{"hub discovers", path(hubA, "get", "/apis"), ""},
+
+		{"viewer reads relays", resource(reader, "list", "", "endpoints", ""), ""},
+		{"viewer reads metrics", path(reader, "get", "/metrics"), ""},
+		{"viewer reads OpenAPI", path(reader, "get", "/openapi/v3"), ""},
+		{"viewer writes no Lease", lease(reader, "update", "kube-system", "yurthub"), "weir:viewers only read"},
+		{"viewer feeds nothing", path(reader, "post", "/weir/v1/feed/core/v1/endpoints"), "only a hub feeds"},
+		{"viewer posts nothing", path(reader, "post", "/weir/v1/status"), "only read"},
+		{"viewer impersonates nobody", resource(reader, "impersonate", "", "users", ""), "only read"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, reason, err := rules.Authorize(t.Context(), c.a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (got == authorizer.DecisionAllow) != (c.deny == "") || !strings.Contains(reason, c.deny) {
+				t.Errorf("got %v %q, want denied with %q", got, reason, c.deny)
+			}
+		})
+	}
+}

@@ -1,0 +1,190 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/coordinator/store"
+	"github.com/weir-edge/weir/impl/memory"
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+// Coordinator is the API of a pool. See the package comment.
+type Coordinator struct {
+	set     *settings
+	dir     *store.Dir
+	serving serving
+
+	rules  authorizer.Authorizer
+	relays []*relay.Relay
+	front  *relays
+
+	// Set by Run.
+	store   *store.Store
+	fence   *fence
+	leases  *leases
+	feeds   *feeds
+	metrics *metrics
+}
+
+// New checks a configuration and takes what it names: data directory, certificates, port. The caller runs the coordinator, or
+// closes it.
+func New(config Config) (*Coordinator, error) {
+	set, err := config.check()
+	if err != nil {
+		return nil, err
+	}
+	c := &Coordinator{set: set}
+	var relayed []authz.GroupResource
+	for _, res := range set.resources {
+		r, err := relay.New(relay.Config{Resource: res, RingBytes: set.RingBytes, RingAge: set.RingAge, Clock: set.Clock, Logger: set.Logger})
+		if err != nil {
+			return nil, err
+		}
+		c.relays = append(c.relays, r)
+		relayed = append(relayed, authz.GroupResource{Group: res.Group, Resource: res.Resource})
+	}
+	c.rules = authz.New(set.NodePoolName, relayed...).Authorizer()
+	c.front = newRelays(c.relays, set.Clock)
+	if err := c.loadCredentials(); err != nil {
+		return nil, err
+	}
+	if c.dir, err = store.Lock(set.DataDir); err != nil {
+		var locked *store.LockedError
+		if errors.As(err, &locked) {
+			return nil, err
+		}
+		return nil, cli.Usage("--data-dir", set.DataDir, "a directory that this process may make and write: "+err.Error())
+	}
+	if c.serving.listener, err = listen(set); err != nil {
+		c.dir.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// loadCredentials reads the files once, for clear errors; later changes are followed by dynamiccertificates.
+func (c *Coordinator) loadCredentials() error {
+	cert, key := c.set.TLSCertFile, c.set.TLSPrivateKeyFile
+	if _, err := os.ReadFile(cert); err != nil {
+		return cli.Usage("--tls-cert-file", cert, err.Error())
+	}
+	if _, err := os.ReadFile(key); err != nil {
+		return cli.Usage("--tls-private-key-file", key, err.Error())
+	}
+	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
+		return cli.Usage("--tls-cert-file", cert, "a PEM certificate that belongs to --tls-private-key-file: "+err.Error())
+	}
+	ca, err := os.ReadFile(c.set.ClientCAFile)
+	if err != nil {
+		return cli.Usage("--client-ca-file", c.set.ClientCAFile, err.Error())
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(ca) {
+		return cli.Usage("--client-ca-file", c.set.ClientCAFile, "a PEM file with at least one certificate")
+	}
+	if c.serving.cert, err = dynamiccertificates.NewDynamicServingContentFromFiles("serving", cert, key); err != nil {
+		return cli.Usage("--tls-cert-file", cert, err.Error())
+	}
+	if c.serving.ca, err = dynamiccertificates.NewDynamicCAContentFromFile("client-ca", c.set.ClientCAFile); err != nil {
+		return cli.Usage("--client-ca-file", c.set.ClientCAFile, err.Error())
+	}
+	return nil
+}
+
+func listen(set *settings) (net.Listener, error) {
+	address := net.JoinHostPort(set.BindAddress, strconv.Itoa(set.SecurePort))
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listen on %s: %w: stop the other process, or choose another --secure-port", address, syscall.EADDRINUSE)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, cli.Usage("--bind-address", set.BindAddress, "an IP address of this machine")
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return l, nil
+}
+
+// Addr is where the API is served.
+func (c *Coordinator) Addr() net.Addr { return c.serving.listener.Addr() }
+
+// Close gives back what New took, if Run is not called.
+func (c *Coordinator) Close() {
+	c.serving.listener.Close()
+	c.dir.Close()
+}
+
+// Run serves until ctx ends.
+func (c *Coordinator) Run(ctx context.Context) (err error) {
+	defer c.Close()
+	if c.store, err = store.Open(ctx, c.dir, c.set.Logger); err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		select {
+		case err := <-c.store.Failed():
+			failed <- err
+			stop(err)
+		case <-ctx.Done():
+		}
+	}()
+	err = c.serve(ctx)
+	select {
+	case broken := <-failed: // and cannot be closed
+		return broken
+	default:
+		c.store.Close()
+		return err
+	}
+}
+
+// serve runs everything but etcd.
+func (c *Coordinator) serve(ctx context.Context) error {
+	t, err := newTypes()
+	if err != nil {
+		return err
+	}
+	c.fence = &fence{incarnation: c.store.Incarnation()}
+	c.metrics = newMetrics(c.relays, c.unready)
+	c.feeds = newFeeds(ctx, c.relays)
+	server, err := c.newServer(t)
+	if err != nil {
+		return err
+	}
+	vote := &election{leases: c.leases, fence: c.fence, clock: c.set.Clock, logger: c.set.Logger}
+	c.front.fail, c.feeds.fail = fail(t), fail(t)
+	c.feeds.fence, c.feeds.look, c.feeds.metrics, c.feeds.logger = c.fence, vote.look, c.metrics, c.set.Logger
+
+	c.fence.moved = c.feeds.enforce
+	vote.attach()
+
+	g, ctx := errgroup.WithContext(ctx)
+	for _, r := range c.relays {
+		g.Go(func() error { return r.Run(ctx) })
+	}
+	g.Go(func() error { return vote.run(ctx) })
+	g.Go(func() error {
+		if err := server.PrepareRun().RunWithContext(ctx); err != nil {
+			return fmt.Errorf("api server: %w", err)
+		}
+		return nil
+	})
+	memory.Trim()
+	return g.Wait()
+}

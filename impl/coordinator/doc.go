@@ -1,0 +1,38 @@
+// Package coordinator is weir-coordinator: the small Kubernetes API of a pool.
+//
+// It is k8s.io/apiserver's generic server over an embedded etcd (package store) for what is decided in the pool, Leases, and
+// relays (package relay) for what is copied from the cloud: list/watch caches that keep the cloud's resourceVersions, served
+// read-only over the native REST paths. kubectl and client-go work against it. Callers are known by client certificate, and
+// package authz says what they may.
+//
+// # Feeds
+//
+// The leader's hub pushes each relay as one streamed POST (contract.FeedPath). The answer comes at once, with the version
+// that the relay has reached; then the body is applied as it comes, at the pace at which it can be: HTTP/2 holds the sender
+// back. A feed is fenced by its term, (incarnation of this etcd, resourceVersion of the election Lease at acquisition):
+//
+//   - the incarnation is ours;
+//   - the election Lease is held by the node of the caller's certificate, at the start and before each change;
+//   - the version is that of a write of this Lease: not ahead of it, and not below the term that is known to have begun last,
+//     be it by an accepted feed or because the Lease was seen to change hands.
+//
+// One feed per resource at a time: a newer one, or one of the same term (the hub reconnected), ends the older one and starts
+// when that has ended.
+//
+// The highest term is not written down. After a restart it is unknown, but the holder is not: the Lease is in etcd, and only
+// the node that holds it may feed. What could slip in is an earlier process of that same node, until the present one
+// feeds. It can do no harm that outlasts this: versions are the cloud's, a relay drops events at or below the version it
+// has reached and refuses a list that is older.
+//
+// # Healthy and Ready
+//
+// /healthz and /livez tell whether it serves: whether Leases can be read and written. /readyz has one check more for each
+// relay: synced, and shown to be fresh by its feed within Config.FreshWithin. A relay that is not fresh is still served; its
+// age is told in the header contract.AgeHeader. One that was never synced answers 503.
+//
+// # Goroutines
+//
+// New starts none; it takes the data directory, the certificates and the port, so that what a user got wrong is known at
+// once. Run starts all, ends them all when its context does, and gives the rest back; Close does only that, if Run is never
+// called.
+package coordinator

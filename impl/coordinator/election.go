@@ -1,0 +1,145 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+const electionRetry = 200 * time.Millisecond
+
+// election shows the election Lease to the fence: attach sees each write before its writer is answered, so that no feed of
+// the old leader is applied after the new one knows that it leads; run follows the Lease, for the write whose request was cut
+// off behind the store; look reads it.
+type election struct {
+	leases *leases
+	fence  *fence
+	clock  clock.WithTicker
+	logger *slog.Logger
+}
+
+// attach hears of the writes that go through the store. The server must not run yet.
+func (e *election) attach() {
+	written := func(obj runtime.Object, dryRun []string, deleted bool) {
+		lease, ok := obj.(*coordinationv1.Lease)
+		if !ok || len(dryRun) > 0 || lease.Namespace != contract.LeaseNamespace || lease.Name != contract.ElectionLease {
+			return
+		}
+		if s, err := sight(lease, deleted); err == nil {
+			e.fence.observe(s)
+		}
+	}
+	e.leases.AfterCreate = func(obj runtime.Object, o *metav1.CreateOptions) { written(obj, o.DryRun, false) }
+	e.leases.AfterUpdate = func(obj runtime.Object, o *metav1.UpdateOptions) { written(obj, o.DryRun, false) }
+	e.leases.AfterDelete = func(obj runtime.Object, o *metav1.DeleteOptions) {
+		if o == nil {
+			o = &metav1.DeleteOptions{}
+		}
+		written(obj, o.DryRun, true)
+	}
+}
+
+// run follows the Lease until ctx ends.
+func (e *election) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := e.follow(ctx); err != nil && ctx.Err() == nil {
+			e.logger.Debug("the watch of the election lease ended", "err", err)
+		}
+		t := e.clock.NewTimer(electionRetry)
+		select {
+		case <-t.C():
+		case <-ctx.Done():
+			t.Stop()
+		}
+	}
+	return nil
+}
+
+// follow lists and watches the Lease until the watch ends.
+func (e *election) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(genericrequest.WithNamespace(ctx, contract.LeaseNamespace))
+	defer cancel()
+	only := fields.OneTermEqualSelector("metadata.name", contract.ElectionLease)
+	obj, err := e.leases.List(ctx, &internalversion.ListOptions{FieldSelector: only})
+	if err != nil {
+		return err
+	}
+	list := obj.(*coordinationv1.LeaseList)
+	now, err := sightList(list)
+	if err != nil {
+		return err
+	}
+	e.fence.follow(now, true)
+	w, err := e.leases.Watch(ctx, &internalversion.ListOptions{FieldSelector: only, ResourceVersion: list.ResourceVersion, Watch: true})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	for ev := range w.ResultChan() {
+		if ev.Type == watch.Error {
+			return apierrors.FromObject(ev.Object)
+		}
+		lease, ok := ev.Object.(*coordinationv1.Lease)
+		if !ok {
+			continue
+		}
+		now, err := sight(lease, ev.Type == watch.Deleted)
+		if err != nil {
+			return err
+		}
+		e.fence.follow(now, false)
+	}
+	return errors.New("closed")
+}
+
+// look reads the Lease as it is now: the watch may be a moment behind.
+func (e *election) look(ctx context.Context) error {
+	obj, err := e.leases.Get(genericrequest.WithNamespace(ctx, contract.LeaseNamespace), contract.ElectionLease, &metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil // at which version is not told; the watch tells
+	}
+	if err != nil {
+		return fmt.Errorf("read the election lease: %w", err)
+	}
+	s, err := sight(obj.(*coordinationv1.Lease), false)
+	if err != nil {
+		return err
+	}
+	e.fence.observe(s)
+	return nil
+}
+
+// sight is what a fence sees of a Lease. A deleted one has the version of its deletion.
+func sight(l *coordinationv1.Lease, deleted bool) (s sighting, err error) {
+	if s.version, err = strconv.ParseUint(l.ResourceVersion, 10, 64); err != nil {
+		return s, fmt.Errorf("resourceVersion %q of the election lease: %w", l.ResourceVersion, err)
+	}
+	if !deleted {
+		s.holder = holderOf(l)
+	}
+	return s, nil
+}
+
+// sightList is what a fence sees of a list that has the Lease or nothing. The list's version is later than that of the Lease
+// in it, which is what terms compare with.
+func sightList(l *coordinationv1.LeaseList) (s sighting, err error) {
+	if len(l.Items) > 0 {
+		return sight(&l.Items[0], false)
+	}
+	return sight(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: l.ResourceVersion}}, true)
+}

@@ -1,0 +1,221 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/source"
+)
+
+// feeds takes the feeds of all relays. It is an http.Handler for contract.FeedPrefix; its callers are authorized as hubs.
+type feeds struct {
+	stop    context.Context  // its end ends all feeds
+	slots   map[string]*slot // by contract.FeedPath
+	fence   *fence
+	look    func(context.Context) error // shows the election Lease to the fence as it is now
+	fail    func(w http.ResponseWriter, req *http.Request, err error)
+	metrics *metrics
+	logger  *slog.Logger
+}
+
+var errStopping = errors.New("the coordinator is stopping")
+
+// slot is the place of the one feed that a relay has.
+type slot struct {
+	relay *relay.Relay
+
+	mu      sync.Mutex
+	current *feeding // the newest; nil if there is none
+}
+
+// feeding is one feed.
+type feeding struct {
+	node string
+	term contract.Term
+	end  context.CancelCauseFunc
+	done chan struct{} // closed when it has touched the relay for the last time
+}
+
+func newFeeds(stop context.Context, relays []*relay.Relay) *feeds {
+	f := &feeds{stop: stop, slots: map[string]*slot{}}
+	for _, r := range relays {
+		res := r.Resource()
+		f.slots[contract.FeedPath(res.Group, res.Version, res.Resource)] = &slot{relay: r}
+	}
+	return f
+}
+
+// of returns the slot of a relay.
+func (f *feeds) of(r *relay.Relay) *slot {
+	res := r.Resource()
+	return f.slots[contract.FeedPath(res.Group, res.Version, res.Resource)]
+}
+
+// ServeHTTP implements http.Handler.
+func (f *feeds) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	s, ok := f.slots[req.URL.Path]
+	if !ok {
+		f.fail(w, req, apierrors.NewGenericServerResponse(http.StatusNotFound, "feed", schema.GroupResource{}, "",
+			fmt.Sprintf("no resource of this pool is fed at %s", req.URL.Path), 0, false))
+		return
+	}
+	name := s.relay.Resource().String()
+	err := f.serve(w, req, s)
+	var r *refusal
+	switch {
+	case err == nil:
+	case errors.As(err, &r):
+		f.metrics.refused.WithLabelValues(name, r.reason).Inc()
+		f.logger.Warn("feed refused", "resource", name, "reason", r.reason, "err", err)
+		f.fail(w, req, apierrors.NewGenericServerResponse(http.StatusConflict, "feed", schema.GroupResource{}, "", r.message, 0, true))
+	default:
+		f.metrics.refused.WithLabelValues(name, "protocol").Inc()
+		f.fail(w, req, err)
+	}
+}
+
+// serve returns an error only if the feed was not begun.
+func (f *feeds) serve(w http.ResponseWriter, req *http.Request, s *slot) error {
+	if req.Method != http.MethodPost {
+		return apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "feed"}, strings.ToLower(req.Method))
+	}
+	if req.ProtoMajor < 2 {
+		return apierrors.NewBadRequest("a feed needs HTTP/2: its answer comes before its body ends")
+	}
+	term, err := contract.ParseTerm(req.Header.Get(contract.TermHeader))
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("header %s: %v", contract.TermHeader, err))
+	}
+	u, _ := genericrequest.UserFrom(req.Context())
+	x := &feeding{node: authz.NodeOf(u), term: term, done: make(chan struct{})}
+	if err := f.look(req.Context()); err != nil {
+		return err
+	}
+	if err := f.fence.open(term, x.node); err != nil {
+		return err
+	}
+	ctx, end := context.WithCancelCause(req.Context())
+	defer end(nil)
+	x.end = end
+	defer context.AfterFunc(f.stop, func() { end(errStopping) })()
+	if err := s.take(x); err != nil {
+		return err
+	}
+	defer s.leave(x)
+	if err := f.fence.admit(term, x.node); err != nil { // it may have moved before the feed could be found in its slot
+		return err
+	}
+
+	name := s.relay.Resource().String()
+	logger := f.logger.With("resource", name, "node", x.node, "term", term.String())
+	reached := uint64(0)
+	if st := s.relay.Status(); st.Synced {
+		reached = st.Version
+	}
+	f.metrics.accepted.WithLabelValues(name).Inc()
+	logger.Info("feed begins", "reached", reached)
+	w.Header().Set(contract.ReachedHeader, strconv.FormatUint(reached, 10))
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusOK)
+	err = f.receive(ctx, http.NewResponseController(w), req.Body, s.relay, x)
+	if why := context.Cause(ctx); why != nil && !errors.Is(why, context.Canceled) {
+		err = why
+	}
+	logger.Info("feed ended", "err", err, "reached", s.relay.Status().Version)
+	if err != nil {
+		_, _ = io.WriteString(w, err.Error())
+	}
+	return nil
+}
+
+// receive applies the body of a feed.
+func (f *feeds) receive(ctx context.Context, control *http.ResponseController, body io.Reader, r *relay.Relay, x *feeding) error {
+	if err := control.Flush(); err != nil {
+		return err
+	}
+	// A read that waits for the leader must end when the feed does. The deadline must not be set when the handler has
+	// returned: there is nothing left to set it on.
+	unblocked := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(unblocked)
+		_ = control.SetReadDeadline(time.Unix(1, 0))
+	})
+	defer func() {
+		if !stop() {
+			<-unblocked
+		}
+	}()
+	return source.Receive(ctx, body, r, func() error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return f.fence.admit(x.term, x.node)
+	})
+}
+
+// enforce ends the feeds that the fence no longer admits: one that is idle would not ask.
+func (f *feeds) enforce() {
+	for _, s := range f.slots {
+		s.mu.Lock()
+		x := s.current
+		s.mu.Unlock()
+		if x == nil {
+			continue
+		}
+		if err := f.fence.admit(x.term, x.node); err != nil {
+			x.end(err)
+		}
+	}
+}
+
+// take makes a feed the one of its slot: it ends the one before and waits until that has ended. A feed that is itself ended
+// meanwhile returns all the same and finds its context ended. A feed that comes late, after one of a newer term, is refused.
+func (s *slot) take(x *feeding) error {
+	s.mu.Lock()
+	before := s.current
+	if before != nil && before.term.Version > x.term.Version {
+		s.mu.Unlock()
+		return &refusal{"term", fmt.Sprintf("term %s is over, a feed of term %s has begun", x.term, before.term)}
+	}
+	s.current = x
+	s.mu.Unlock()
+	if before != nil {
+		before.end(fmt.Errorf("replaced by a feed of node %s, term %s", x.node, x.term))
+		<-before.done
+	}
+	return nil
+}
+
+func (s *slot) leave(x *feeding) {
+	s.mu.Lock()
+	if s.current == x {
+		s.current = nil
+	}
+	s.mu.Unlock()
+	close(x.done)
+}
+
+// feeder is the node that feeds, "" if none does.
+func (s *slot) feeder() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil {
+		return ""
+	}
+	return s.current.node
+}

@@ -1,0 +1,24 @@
+package coordinator
+
+import (
+	"time"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// bind declares the flags of weir-coordinator.
+func (c *Config) bind(f *cli.Flags) {
+	f.StringVar(&c.NodePoolName, "nodepool-name", "", "name of the pool; required")
+	f.StringVar(&c.BindAddress, "bind-address", "0.0.0.0", "IP address that the API is served on")
+	f.IntVar(&c.SecurePort, "secure-port", contract.CoordinatorPort, "TLS port of the API; 0 takes any free one")
+	f.StringVar(&c.DataDir, "data-dir", "", "directory of the pool's Leases, on a disk that survives restarts; one process at a time; required")
+	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "PEM file of the serving certificate; read again when it changes; required")
+	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "PEM file of its key; required")
+	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of the pool's authorities, who sign all client certificates; read again when it changes; required")
+	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
+		"resource.version.group that the leader feeds and the pool reads here; repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
+	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
+	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")
+	f.DurationVar(&c.FreshWithin, "fresh-within", 30*time.Second, "a resource is ready while its feed has shown a sign of life within this time")
+}

@@ -1,0 +1,64 @@
+package coordinator
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	apimetrics "k8s.io/apiserver/pkg/endpoints/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+// metrics are the coordinator's own.
+type metrics struct {
+	registry *prometheus.Registry
+	accepted *prometheus.CounterVec
+	refused  *prometheus.CounterVec
+}
+
+func newMetrics(relays []*relay.Relay, unready func(*relay.Relay) error) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		accepted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_coordinator_feeds_accepted_total", Help: "Feeds that were begun.",
+		}, []string{"resource"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_coordinator_feeds_refused_total", Help: "Feeds that were not begun, by reason: incarnation, holder, term, protocol.",
+		}, []string{"resource", "reason"}),
+	}
+	m.registry.MustRegister(m.accepted, m.refused, relay.NewCollector(relays...))
+	for _, r := range relays {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "weir_coordinator_ready", Help: "1 while the resource is synced and fresh.",
+			ConstLabels: prometheus.Labels{"resource": r.Resource().String()},
+		}, func() float64 {
+			if unready(r) == nil {
+				return 1
+			}
+			return 0
+		}))
+	}
+	return m
+}
+
+// handler serves the coordinator's own metrics, those of the generic server, the process and Go, and those of etcd.
+func (m *metrics) handler() http.Handler {
+	apimetrics.Register()
+	return promhttp.HandlerFor(prometheus.Gatherers{m.registry, legacyregistry.DefaultGatherer, prometheus.GathererFunc(etcd)}, promhttp.HandlerOpts{})
+}
+
+// etcd gathers what the embedded etcd registers with Prometheus' default registry, which also has what legacyregistry has.
+func etcd() ([]*dto.MetricFamily, error) {
+	all, err := prometheus.DefaultGatherer.Gather()
+	var own []*dto.MetricFamily
+	for _, f := range all {
+		if strings.HasPrefix(f.GetName(), "etcd_") {
+			own = append(own, f)
+		}
+	}
+	return own, err
+}

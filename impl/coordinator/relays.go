@@ -1,0 +1,57 @@
+package coordinator
+
+import (
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+// relays serves the relayed resources, in front of what the coordinator keeps itself and behind authorization.
+type relays struct {
+	byResource map[schema.GroupVersionResource]*relay.Relay
+	clock      clock.PassiveClock
+	fail       func(w http.ResponseWriter, req *http.Request, err error)
+	next       http.Handler
+}
+
+func newRelays(all []*relay.Relay, c clock.PassiveClock) *relays {
+	x := &relays{byResource: map[schema.GroupVersionResource]*relay.Relay{}, clock: c}
+	for _, r := range all {
+		res := r.Resource()
+		x.byResource[schema.GroupVersionResource{Group: res.Group, Version: res.Version, Resource: res.Resource}] = r
+	}
+	return x
+}
+
+// of returns the relay that a request is for, nil if it is for none.
+func (x *relays) of(info *genericrequest.RequestInfo) *relay.Relay {
+	if info == nil || !info.IsResourceRequest {
+		return nil
+	}
+	return x.byResource[schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}]
+}
+
+// ServeHTTP implements http.Handler.
+func (x *relays) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	info, _ := genericrequest.RequestInfoFrom(req.Context())
+	r := x.of(info)
+	switch {
+	case r == nil:
+		x.next.ServeHTTP(w, req)
+		return
+	case req.Method != http.MethodGet:
+		x.fail(w, req, apierrors.NewMethodNotSupported(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Verb))
+		return
+	}
+	if s := r.Status(); s.Synced {
+		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(x.clock.Since(s.ProgressAt).Seconds()), 10))
+	}
+	r.ServeHTTP(w, req)
+}

@@ -1,0 +1,169 @@
+package coordinator
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/request/anonymous"
+	"k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authentication/request/x509"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/openapi"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/features"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/apiserver/pkg/server/filters"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/authz"
+	definitions "github.com/weir-edge/weir/impl/coordinator/openapi"
+)
+
+const (
+	watchGrace   = 500 * time.Millisecond  // for watches of Leases to end at a stop
+	requestGrace = 1500 * time.Millisecond // for everything else
+)
+
+// gates sets the features of the generic server, which are variables of the process.
+var gates = sync.OnceValue(func() error {
+	return utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{
+		string(features.DetectCacheInconsistency): false, // reads everything from etcd every few minutes
+		string(features.APIServerIdentity):        false, // an identity among several servers of one cluster
+	})
+})
+
+// serving is what is taken before the server starts: the port and the files of credentials.
+type serving struct {
+	listener net.Listener
+	cert     dynamiccertificates.CertKeyContentProvider
+	ca       *dynamiccertificates.DynamicFileCAContent
+}
+
+// newServer puts the generic server together. Its privileged loopback client does not exist: nothing here needs one.
+func (c *Coordinator) newServer(t *types) (*genericapiserver.GenericAPIServer, error) {
+	if err := gates(); err != nil {
+		return nil, fmt.Errorf("feature gates: %w", err)
+	}
+	cfg := genericapiserver.NewConfig(t.codecs)
+	cfg.EffectiveVersion = newAPIVersion()
+	cfg.ExternalAddress = c.serving.listener.Addr().String()
+	cfg.SecureServing = &genericapiserver.SecureServingInfo{
+		Listener: c.serving.listener, Cert: c.serving.cert, ClientCA: c.serving.ca, MinTLSVersion: tls.VersionTLS13,
+	}
+	cfg.LoopbackClientConfig = &clientrest.Config{}
+	cfg.Authentication.Authenticator = newAuthenticator(c.serving.ca)
+	cfg.Authorization.Authorizer = c.rules
+	cfg.RESTOptionsGetter = c.storage(t)
+	cfg.EnableProfiling = false
+	cfg.EnableMetrics = false // ours is served instead
+	cfg.StorageObjectCountTracker = nil
+	cfg.ShutdownWatchTerminationGracePeriod = watchGrace
+	longRunning := filters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString())
+	cfg.LongRunningFunc = func(req *http.Request, info *genericrequest.RequestInfo) bool {
+		// Lists of relays too: they are streamed, and the relay itself closes those whose client takes nothing.
+		return longRunning(req, info) || c.front.of(info) != nil || strings.HasPrefix(info.Path, contract.FeedPrefix)
+	}
+	cfg.BuildHandlerChainFunc = func(h http.Handler, cfg *genericapiserver.Config) http.Handler {
+		c.front.next = h
+		return genericapiserver.DefaultBuildHandlerChain(c.front, cfg)
+	}
+	c.addHealth(cfg)
+	namer := openapi.NewDefinitionNamer(t.published)
+	cfg.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions.GetOpenAPIDefinitions, namer)
+	cfg.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions.GetOpenAPIDefinitions, namer)
+	cfg.OpenAPIConfig.Info.Title, cfg.OpenAPIV3Config.Info.Title = "weir-coordinator", "weir-coordinator"
+
+	s, err := cfg.Complete(nil).New("weir-coordinator", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("api server: %w", err)
+	}
+	s.ShutdownTimeout = requestGrace
+	if err := c.install(s, t, cfg); err != nil {
+		return nil, fmt.Errorf("api server: %w", err)
+	}
+	return s, nil
+}
+
+// install adds what is served.
+func (c *Coordinator) install(s *genericapiserver.GenericAPIServer, t *types, cfg *genericapiserver.Config) (err error) {
+	if c.leases, err = newLeases(t, cfg.RESTOptionsGetter, c.rules); err != nil {
+		return err
+	}
+	info := genericapiserver.NewDefaultAPIGroupInfo(coordinationv1.GroupName, t.scheme, t.parameters, t.codecs)
+	info.VersionedResourcesStorageMap[coordinationv1.SchemeGroupVersion.Version] = map[string]rest.Storage{"leases": c.leases}
+	if err := s.InstallAPIGroup(&info); err != nil {
+		return err
+	}
+	advertise(s, c.set.resources, cfg.DiscoveryAddresses)
+	mux := s.Handler.NonGoRestfulMux
+	mux.Handle("/metrics", c.metrics.handler())
+	mux.Handle(contract.StatusPath, http.HandlerFunc(c.serveStatus))
+	mux.Handle(contract.DocumentsPath, &sharedDocuments{feeds: c.feeds})
+	mux.UnlistedHandlePrefix(contract.FeedPrefix, c.feeds)
+	return nil
+}
+
+// addHealth sets the checks: etcd for all, relays for /readyz only.
+func (c *Coordinator) addHealth(cfg *genericapiserver.Config) {
+	etcd := healthz.NamedCheck("etcd", func(req *http.Request) error { return c.store.Check(req.Context()) })
+	cfg.HealthzChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
+	cfg.LivezChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
+	cfg.ReadyzChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
+	for _, r := range c.relays {
+		cfg.AddReadyzChecks(healthz.NamedCheck("relay-"+r.Resource().String(), func(*http.Request) error { return c.unready(r) }))
+	}
+}
+
+// newAuthenticator knows callers by client certificate, and lets in others where it does not matter who they are.
+func newAuthenticator(ca *dynamiccertificates.DynamicFileCAContent) authenticator.Request {
+	var public []apiserverv1.AnonymousAuthCondition
+	for _, p := range authz.PublicPaths() {
+		public = append(public, apiserverv1.AnonymousAuthCondition{Path: p})
+	}
+	return union.New(x509.NewDynamic(ca.VerifyOptions, x509.CommonNameUserConversion), anonymous.NewAuthenticator(public))
+}
+
+// storage says how Leases are kept: as protobuf, under /registry, behind a watch cache.
+func (c *Coordinator) storage(t *types) generic.RESTOptionsGetter {
+	proto, _ := runtime.SerializerInfoForMediaType(t.codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	gv := coordinationv1.SchemeGroupVersion
+	codec := t.codecs.CodecForVersions(proto.Serializer, t.codecs.UniversalDeserializer(), gv, schema.GroupVersion{
+		Group: coordinationv1.GroupName, Version: runtime.APIVersionInternal,
+	})
+	config := storagebackend.NewDefaultConfig("/registry", codec)
+	config.EncodeVersioner = gv
+	config.Transport.ServerList = []string{c.store.Endpoint()}
+	resource := coordinationv1.Resource("leases")
+	return generic.RESTOptions{
+		StorageConfig:           config.ForResource(resource),
+		Decorator:               registry.StorageWithCacher(),
+		DeleteCollectionWorkers: 1,
+		ResourcePrefix:          "/leases",
+	}
+}
+
+// fail writes an error as an API server does.
+func fail(t *types) func(w http.ResponseWriter, req *http.Request, err error) {
+	return func(w http.ResponseWriter, req *http.Request, err error) {
+		responsewriters.ErrorNegotiated(err, t.codecs, schema.GroupVersion{Version: "v1"}, w, req)
+	}
+}

@@ -1,0 +1,79 @@
+package coordinator
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+// Status is what a coordinator says of itself at contract.StatusPath.
+type Status struct {
+	Pool        string           `json:"pool"`
+	Incarnation string           `json:"incarnation"` // of its etcd
+	Leader      string           `json:"leader"`      // node that holds the election Lease; "": nobody
+	Term        string           `json:"term"`        // the latest that is known to have begun; "": none since the start
+	Ready       bool             `json:"ready"`       // all resources are
+	Resources   []ResourceStatus `json:"resources"`
+}
+
+// ResourceStatus is the state of one relay.
+type ResourceStatus struct {
+	Resource string `json:"resource"`
+	Synced   bool   `json:"synced"`
+	Ready    bool   `json:"ready"`   // synced, and fed within --fresh-within
+	Version  uint64 `json:"version"` // reached
+	Oldest   uint64 `json:"oldest"`  // from which a watch can resume
+	Objects  int    `json:"objects"`
+	Bytes    int64  `json:"bytes"`
+	Watchers int    `json:"watchers"`
+	// ProgressAgeSeconds is the time since the last sign of the feed; null: there was none.
+	ProgressAgeSeconds *float64 `json:"progressAgeSeconds"`
+	Feeder             string   `json:"feeder"` // node that feeds it now; "": none
+}
+
+// status looks at everything.
+func (c *Coordinator) status() Status {
+	s := Status{Pool: c.set.NodePoolName, Incarnation: c.fence.incarnation, Ready: true, Resources: make([]ResourceStatus, 0, len(c.relays))}
+	s.Leader, s.Term = c.fence.state()
+	for _, r := range c.relays {
+		st := r.Status()
+		rs := ResourceStatus{
+			Resource: r.Resource().String(), Synced: st.Synced, Ready: c.unready(r) == nil, Version: st.Version, Oldest: st.Oldest,
+			Objects: st.Objects, Bytes: st.Bytes, Watchers: st.Watchers, Feeder: c.feeds.of(r).feeder(),
+		}
+		if !st.ProgressAt.IsZero() {
+			seconds := c.set.Clock.Since(st.ProgressAt).Seconds()
+			rs.ProgressAgeSeconds = &seconds
+		}
+		s.Ready = s.Ready && rs.Ready
+		s.Resources = append(s.Resources, rs)
+	}
+	return s
+}
+
+func (c *Coordinator) serveStatus(w http.ResponseWriter, req *http.Request) {
+	if req.Method != http.MethodGet {
+		w.Header().Set("Allow", http.MethodGet)
+		http.Error(w, "only GET", http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	_ = e.Encode(c.status())
+}
+
+// unready tells why a relay is not ready; nil: it is.
+func (c *Coordinator) unready(r *relay.Relay) error {
+	s := r.Status()
+	if !s.Synced {
+		return fmt.Errorf("%s has not been fed since the start", r.Resource())
+	}
+	if age := c.set.Clock.Since(s.ProgressAt); age > c.set.FreshWithin {
+		return fmt.Errorf("%s was last fed %v ago, more than %v", r.Resource(), age.Round(time.Second), c.set.FreshWithin)
+	}
+	return nil
+}

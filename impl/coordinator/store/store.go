@@ -1,0 +1,174 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+)
+
+const (
+	incarnationKey = "/weir/incarnation"
+	startPatience  = 30 * time.Second
+	checkPatience  = 2 * time.Second
+)
+
+// Store is a running etcd.
+type Store struct {
+	etcd        *embed.Etcd
+	client      *clientv3.Client
+	failure     *failure
+	endpoint    string
+	incarnation string
+}
+
+// small sets what etcd offers as a variable of its package only: a WAL segment is written in full when it is made, 64 MiB by
+// default, and there are two.
+var small = sync.OnceFunc(func() { wal.SegmentSizeBytes = 4 << 20 })
+
+// config is a single member for a few hundred Leases on flash.
+func config(d *Dir, l *slog.Logger, f *failure) (*embed.Config, error) {
+	small()
+	c := embed.NewConfig()
+	c.Name = "weir"
+	c.Dir = filepath.Join(d.path, "etcd")
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger(l, f))
+	for name, urls := range map[string][]*[]url.URL{
+		"etcd.sock": {&c.ListenClientUrls, &c.AdvertiseClientUrls},
+		"peer.sock": {&c.ListenPeerUrls, &c.AdvertisePeerUrls}, // nobody comes, but etcd insists
+	} {
+		path, err := d.socket(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range urls {
+			*u = []url.URL{{Scheme: "unix", Path: path}}
+		}
+	}
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	// kube-apiserver's watch cache, hence bookmarks and consistent reads from memory, lives on progress notifications.
+	c.WatchProgressNotifyInterval = 5 * time.Second
+	// There is nobody to vote with: the first tick that may elect, does.
+	c.TickMs, c.ElectionMs = 50, 250
+	// Entries of the raft log stay in memory until a snapshot, and nobody has to catch up.
+	c.SnapshotCount, c.SnapshotCatchUpEntries = 2000, 100
+	// The WAL makes a write durable. The database behind it may lag: fewer pages are written to flash.
+	c.BackendBatchInterval = time.Second
+	c.QuotaBackendBytes = 512 << 20
+	c.BootstrapDefragThresholdMegabytes = 32
+	c.EnableGRPCGateway = false
+	return c, nil
+}
+
+// Open starts etcd in a locked directory and waits until it serves.
+func Open(ctx context.Context, d *Dir, l *slog.Logger) (*Store, error) {
+	s := &Store{failure: newFailure()}
+	c, err := config(d, l, s.failure)
+	if err != nil {
+		return nil, err
+	}
+	s.endpoint = "unix://" + c.AdvertiseClientUrls[0].Path
+	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("etcd does not serve after %v", startPatience))
+	defer cancel()
+	if s.etcd, err = start(ctx, c, s.failure); err != nil {
+		return nil, fmt.Errorf("start etcd in %s: %w", c.Dir, err)
+	}
+	s.client = v3client.New(s.etcd.Server)
+	if s.incarnation, err = s.draw(ctx); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("read incarnation: %w", err)
+	}
+	return s, nil
+}
+
+// start starts etcd in a goroutine of its own, because a failure ends the goroutine that meets it.
+func start(ctx context.Context, c *embed.Config, f *failure) (*embed.Etcd, error) {
+	type result struct {
+		etcd *embed.Etcd
+		err  error
+	}
+	started := make(chan result, 1)
+	go func() {
+		e, err := embed.StartEtcd(c)
+		started <- result{e, err}
+	}()
+	var r result
+	select {
+	case r = <-started:
+	case err := <-f.c:
+		return nil, err
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	select {
+	case <-r.etcd.Server.ReadyNotify():
+		return r.etcd, nil
+	case err := <-f.c:
+		return nil, err
+	case <-r.etcd.Server.StopNotify():
+		return nil, errStopped
+	case <-ctx.Done():
+		r.etcd.Close()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// draw returns the incarnation, and makes it if this etcd is new.
+func (s *Store) draw(ctx context.Context) (string, error) {
+	fresh := strings.ToLower(rand.Text())[:16]
+	resp, err := s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(incarnationKey), "=", 0)).
+		Then(clientv3.OpPut(incarnationKey, fresh)).
+		Else(clientv3.OpGet(incarnationKey)).
+		Commit()
+	if err != nil {
+		return "", err
+	}
+	if resp.Succeeded {
+		return fresh, nil
+	}
+	return string(resp.Responses[0].GetResponseRange().Kvs[0].Value), nil
+}
+
+// Endpoint is where clients of etcd reach it.
+func (s *Store) Endpoint() string { return s.endpoint }
+
+// Incarnation names this etcd's data.
+func (s *Store) Incarnation() string { return s.incarnation }
+
+// Failed is sent what etcd could not survive, once. After that the store cannot be used, nor closed.
+func (s *Store) Failed() <-chan error { return s.failure.c }
+
+// Check tells whether the store answers and takes writes.
+func (s *Store) Check(ctx context.Context) error {
+	for _, a := range s.etcd.Server.Alarms() {
+		if a.Alarm == etcdserverpb.AlarmType_NOSPACE {
+			return errors.New("etcd is full and takes no writes")
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkPatience)
+	defer cancel()
+	if _, err := s.client.Get(ctx, incarnationKey, clientv3.WithCountOnly()); err != nil {
+		return fmt.Errorf("etcd does not answer: %w", err)
+	}
+	return nil
+}
+
+// Close ends etcd. Its clients must have gone.
+func (s *Store) Close() {
+	s.client.Close()
+	s.etcd.Close()
+}

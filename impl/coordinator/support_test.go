@@ -1,0 +1,360 @@
+package coordinator_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// asCommand makes the test binary be weir-coordinator, for tests that need a process to kill.
+const asCommand = "WEIR_TEST_COORDINATOR"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		cli.Main("weir-coordinator", coordinator.Run)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+const patience = 20 * time.Second
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits for a condition.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline, tick := time.After(patience), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+	}
+}
+
+// authority signs the certificates of one pool.
+type authority struct {
+	t    testing.TB
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	a := &authority{t: t}
+	a.cert, a.key, a.pem, _ = a.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "pool"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	})
+	return a
+}
+
+func (a *authority) sign(template *x509.Certificate) (cert *x509.Certificate, key *ecdsa.PrivateKey, certPEM, keyPEM []byte) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(a.t, err)
+	template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
+	check(a.t, err)
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, signer := template, key
+	if a.cert != nil {
+		parent, signer = a.cert, a.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	check(a.t, err)
+	cert, err = x509.ParseCertificate(der)
+	check(a.t, err)
+	raw, err := x509.MarshalPKCS8PrivateKey(key)
+	check(a.t, err)
+	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
+}
+
+func (a *authority) client(user string, groups ...string) (certPEM, keyPEM []byte) {
+	_, _, certPEM, keyPEM = a.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: user, Organization: groups}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return certPEM, keyPEM
+}
+
+func (a *authority) server() (certPEM, keyPEM []byte) {
+	_, _, certPEM, keyPEM = a.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "coordinator"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	return certPEM, keyPEM
+}
+
+func write(t testing.TB, path string, data []byte) string {
+	t.Helper()
+	check(t, os.WriteFile(path, data, 0o600))
+	return path
+}
+
+// pool is a coordinator's surroundings: its authority and its files.
+type pool struct {
+	t      testing.TB
+	ca     *authority
+	config coordinator.Config
+}
+
+func newPool(t testing.TB) *pool {
+	t.Helper()
+	dir := t.TempDir()
+	ca := newAuthority(t)
+	cert, key := ca.server()
+	level := slog.LevelWarn
+	if testing.Verbose() {
+		level = slog.LevelDebug
+	}
+	return &pool{t: t, ca: ca, config: coordinator.Config{
+		NodePoolName: "p", BindAddress: "127.0.0.1", DataDir: filepath.Join(dir, "data"), FreshWithin: 30 * time.Second,
+		RingBytes: 1 << 20, RingAge: time.Minute,
+		TLSCertFile: write(t, filepath.Join(dir, "tls.crt"), cert), TLSPrivateKeyFile: write(t, filepath.Join(dir, "tls.key"), key),
+		ClientCAFile: write(t, filepath.Join(dir, "ca.crt"), ca.pem),
+		Logger:       slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level})),
+	}}
+}
+
+// server is a running coordinator.
+type server struct {
+	*pool
+	url  *url.URL
+	stop func() // waits until it has ended
+}
+
+// start runs a coordinator in this process until the test ends or stop is called.
+func (p *pool) start() *server {
+	p.t.Helper()
+	c, err := coordinator.New(p.config)
+	check(p.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	s := &server{pool: p, url: &url.URL{Scheme: "https", Host: c.Addr().String()}}
+	stopped := false
+	s.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				p.t.Errorf("coordinator: %v", err)
+			}
+		case <-time.After(patience):
+			p.t.Error("the coordinator does not end")
+		}
+	}
+	p.t.Cleanup(s.stop)
+	anybody := s.as("")
+	eventually(p.t, "a healthy coordinator", func() bool {
+		code, _, err := anybody.do(http.MethodGet, "/healthz", "")
+		return err == nil && code == http.StatusOK
+	})
+	return s
+}
+
+func (s *server) hub(node string) *caller {
+	return s.as(contract.NodeUserPrefix+node, contract.HubGroup, contract.PoolGroupPrefix+"p")
+}
+
+func (s *server) viewer() *caller {
+	return s.as("ann", contract.ViewerGroup, contract.PoolGroupPrefix+"p")
+}
+
+// caller is a client with a certificate of its own, or with none.
+type caller struct {
+	t      testing.TB
+	url    *url.URL
+	config *rest.Config
+	http   *http.Client
+}
+
+func (s *server) as(user string, groups ...string) *caller {
+	s.t.Helper()
+	return s.asIssuedBy(s.ca, user, groups...)
+}
+
+func (s *server) asIssuedBy(ca *authority, user string, groups ...string) *caller {
+	s.t.Helper()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.ca.cert)
+	config := &rest.Config{Host: s.url.String(), TLSClientConfig: rest.TLSClientConfig{CAData: s.ca.pem}, QPS: -1}
+	tlsConfig := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}
+	if user != "" {
+		cert, key := ca.client(user, groups...)
+		pair, err := tls.X509KeyPair(cert, key)
+		check(s.t, err)
+		tlsConfig.Certificates = []tls.Certificate{pair}
+		config.CertData, config.KeyData = cert, key
+	}
+	transport := &http.Transport{TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true}
+	s.t.Cleanup(transport.CloseIdleConnections)
+	return &caller{t: s.t, url: s.url, config: config, http: &http.Client{Transport: transport}}
+}
+
+// do sends a request and returns the answer's code and body.
+func (c *caller) do(method, path, body string, headers ...string) (int, string, error) {
+	req, err := http.NewRequestWithContext(c.t.Context(), method, c.url.String()+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(answer), err
+}
+
+// want sends a request, wants a code and returns the body.
+func (c *caller) want(code int, method, path, body string, headers ...string) string {
+	c.t.Helper()
+	got, answer, err := c.do(method, path, body, headers...)
+	check(c.t, err)
+	if got != code {
+		c.t.Fatalf("%s %s: %d, want %d: %s", method, path, got, code, answer)
+	}
+	return answer
+}
+
+func (c *caller) leases(namespace string) coordinationclient.LeaseInterface {
+	c.t.Helper()
+	client, err := coordinationclient.NewForConfig(c.config)
+	check(c.t, err)
+	return client.Leases(namespace)
+}
+
+// state is what GET contract.StatusPath says.
+type state struct {
+	Pool, Incarnation, Leader, Term string
+	Ready                           bool
+	Resources                       []struct {
+		Resource           string
+		Synced, Ready      bool
+		Version, Oldest    uint64
+		Objects, Watchers  int
+		Bytes              int64
+		ProgressAgeSeconds *float64
+		Feeder             string
+	}
+}
+
+func (c *caller) state() (s state) {
+	c.t.Helper()
+	d := json.NewDecoder(bytes.NewReader([]byte(c.want(http.StatusOK, http.MethodGet, contract.StatusPath, ""))))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		c.t.Fatal(err)
+	}
+	return s
+}
+
+// elect makes a hub the leader by its own hands and returns its term.
+func (c *caller) elect(identity string) contract.Term {
+	c.t.Helper()
+	ctx, leases := c.t.Context(), c.leases(contract.LeaseNamespace)
+	lease, err := leases.Get(ctx, contract.ElectionLease, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		lease, err = leases.Create(ctx, newLease(contract.ElectionLease, identity), metav1.CreateOptions{})
+	} else if err == nil {
+		lease.Spec.HolderIdentity = &identity
+		lease, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+	}
+	check(c.t, err)
+	version, err := wire.ParseVersion(lease.ResourceVersion)
+	check(c.t, err)
+	return contract.Term{Incarnation: c.state().Incarnation, Version: version}
+}
+
+func newLease(name, holder string) *coordinationv1.Lease {
+	seconds, now := int32(15), metav1.NowMicro()
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now,
+	}}
+}
+
+// leaderRelay is a relay as a leader's hub has it, with one EndpointSlice.
+func leaderRelay(t testing.TB, version uint64) *relay.Relay {
+	t.Helper()
+	res, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
+	check(t, err)
+	r, err := relay.New(relay.Config{Resource: res})
+	check(t, err)
+	check(t, r.Replace(version, []*wire.Object{slice(t, "one", version)}))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return r
+}
+
+func slice(t testing.TB, name string, version uint64) *wire.Object {
+	t.Helper()
+	s := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID("uid-" + name), ResourceVersion: wire.FormatVersion(version),
+			CreationTimestamp: metav1.Unix(1e9, 0),
+		},
+		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
+	}
+	raw, err := s.Marshal()
+	check(t, err)
+	o, err := wire.ParseObject(wire.Protobuf, raw)
+	check(t, err)
+	return o
+}
+
+func put(t testing.TB, r *relay.Relay, name string, version uint64) {
+	t.Helper()
+	o := slice(t, name, version)
+	frame := wire.AppendProtobufFrame(nil, wire.Added, r.Resource().WireKind(), o.Raw)
+	check(t, r.Apply(&wire.Event{Type: wire.Added, Object: o, Version: version, Frame: frame}))
+}

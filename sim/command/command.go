@@ -21,6 +21,9 @@ type subcommand struct {
 
 func subcommands() []subcommand {
 	return []subcommand{
+		{"scenario run", "FILE|DIR", "run a scenario, or all in a folder, and write reports", scenarioRun},
+		{"report compare", "A B", "lay two runs of one scenario side by side", compare},
+		{"metrics", "", "list the metrics that expectations may name", listMetrics},
 		{"assets", "", "find kube-apiserver and kubectl, or build and cache them", assets},
 	}
 }

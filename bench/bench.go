@@ -1,0 +1,297 @@
+package bench
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/weir-edge/weir/sim/runtime"
+)
+
+// Config says how much is measured.
+type Config struct {
+	Rounds   int // of every comparison; the median counts. Default 5
+	Objects  int // EndpointSlices of 100 endpoints beside kube-apiserver. Default 1000
+	Large    int // EndpointSlices for the coordinator's memory and the simultaneous lists. Default 5000
+	Progress func(string)
+}
+
+// Line is one measured figure.
+type Line struct {
+	Name   string  `json:"name"`
+	Got    float64 `json:"got"`
+	Unit   string  `json:"unit"`
+	Target float64 `json:"target"` // at most
+	Detail string  `json:"detail"`
+}
+
+// Met tells whether the figure is within its target.
+func (l Line) Met() bool { return l.Got <= l.Target }
+
+const (
+	pool = "bench"
+	node = "bench-1"
+
+	stock     = "stock"
+	stockNode = "stock-1"
+	mb        = 1e6
+)
+
+// run is one benchmark under way.
+type run struct {
+	Config
+
+	site             runtime.Site
+	hub, cloud       target
+	straight         target // kube-apiserver through a link as the hub's, without a hub
+	hubPart, coord   runtime.Part
+	client           kubernetes.Interface
+	lines            []Line
+	nodePath         string
+	fillHub, fillAll int
+}
+
+// Run brings up a control plane and a pool of one node over an unlimited link, and measures.
+func Run(ctx context.Context, c Config) (_ []Line, err error) {
+	if c.Rounds == 0 {
+		c.Rounds = 5
+	}
+	if c.Objects == 0 {
+		c.Objects = 1000
+	}
+	if c.Large == 0 {
+		c.Large = 5000
+	}
+	if c.Progress == nil {
+		c.Progress = func(string) {}
+	}
+	r := &run{Config: c, fillHub: c.Objects, fillAll: c.Large, nodePath: "/api/v1/nodes/" + node}
+	local := &runtime.Local{}
+	topology := runtime.Topology{Pools: []runtime.Pool{
+		{Name: pool, Nodes: 1, Mode: runtime.Weir}, {Name: stock, Nodes: 1, Mode: runtime.Stock},
+	}}
+	if r.site, err = local.Up(ctx, topology, c.Progress); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.site.Down(context.WithoutCancel(ctx))) }()
+	for _, step := range []func(context.Context) error{r.start, r.idle, r.withObjects, r.lists, r.watches, r.latency, r.large} {
+		if err := step(ctx); err != nil {
+			return r.lines, err
+		}
+	}
+	return r.lines, nil
+}
+
+func (r *run) start(ctx context.Context) (err error) {
+	r.Progress("starting coordinator and hub")
+	if err := runtime.Start(ctx, r.site, runtime.CoordinatorOf(pool), runtime.HubOf(node)); err != nil {
+		return err
+	}
+	if r.client, err = kubernetes.NewForConfig(r.site.Admin()); err != nil {
+		return err
+	}
+	if r.hubPart, err = r.site.Part(runtime.HubOf(node)); err != nil {
+		return err
+	}
+	if r.coord, err = r.site.Part(runtime.CoordinatorOf(pool)); err != nil {
+		return err
+	}
+	apiserver, err := r.site.Part(runtime.APIServer)
+	if err != nil {
+		return err
+	}
+	token, err := r.site.Token(ctx, "kube-proxy")
+	if err != nil {
+		return err
+	}
+	door, err := r.site.Endpoint(node, "node")
+	if err != nil {
+		return err
+	}
+	hubCA, cloudCA := x509.NewCertPool(), x509.NewCertPool()
+	if !hubCA.AppendCertsFromPEM(door.CAPEM) || !cloudCA.AppendCertsFromPEM(r.site.Admin().CAData) {
+		return errors.New("the testbed's authorities cannot be read")
+	}
+	r.hub = target{"hub", door.URL, hubCA, token, r.hubPart}
+	r.cloud = target{"kube-apiserver", r.site.Admin().Host, cloudCA, token, apiserver}
+	direct, err := r.site.Endpoint(stockNode, "node")
+	if err != nil {
+		return err
+	}
+	r.straight = r.cloud
+	r.straight.url = direct.URL
+	return r.synced(ctx)
+}
+
+// synced waits until the hub's relay shows the newest version.
+func (r *run) synced(ctx context.Context) error {
+	want, err := latest(ctx, r.cloud)
+	if err != nil {
+		return err
+	}
+	return waitFor(ctx, nil, func() bool {
+		got, err := latest(ctx, r.hub)
+		return err == nil && got >= want
+	})
+}
+
+// memory reads a part when its garbage and the pages it gave back have settled: the smallest of readings over some seconds.
+func memory(ctx context.Context, p runtime.Part, settle time.Duration) (anon, rss float64, err error) {
+	end := time.Now().Add(settle)
+	for {
+		u, err := p.Usage()
+		if err != nil {
+			return 0, 0, err
+		}
+		if anon == 0 || float64(u.RSSAnon) < anon {
+			anon, rss = float64(u.RSSAnon), float64(u.RSS)
+		}
+		select {
+		case <-ctx.Done():
+			return 0, 0, ctx.Err()
+		case <-time.After(500 * time.Millisecond):
+		}
+		if time.Now().After(end) {
+			return anon, rss, nil
+		}
+	}
+}
+
+func (r *run) measureMemory(ctx context.Context, name string, p runtime.Part, limit float64) error {
+	anon, rss, err := memory(ctx, p, 15*time.Second)
+	if err != nil {
+		return err
+	}
+	r.add(Line{name, anon / mb, "MB RssAnon", limit, fmt.Sprintf("VmRSS %.1f MB", rss/mb)})
+	return nil
+}
+
+func (r *run) add(l Line) {
+	r.lines = append(r.lines, l)
+	r.Progress(fmt.Sprintf("%s: %.3g %s (at most %.3g; %s)", l.Name, l.Got, l.Unit, l.Target, l.Detail))
+}
+
+func (r *run) idle(ctx context.Context) error {
+	if err := r.measureMemory(ctx, "coordinator memory, idle", r.coord, 32); err != nil {
+		return err
+	}
+	return r.measureMemory(ctx, "hub memory, idle", r.hubPart, 16)
+}
+
+func (r *run) withObjects(ctx context.Context) error {
+	if err := fill(ctx, r.client, 0, r.fillHub, r.Progress); err != nil {
+		return err
+	}
+	if err := r.synced(ctx); err != nil {
+		return err
+	}
+	return r.measureMemory(ctx, fmt.Sprintf("hub memory, %d slices of 100 endpoints", r.fillHub), r.hubPart, 40)
+}
+
+// ratio compares the hub with kube-apiserver over some rounds.
+func (r *run) ratio(ctx context.Context, name, unit string, limit float64, f func(context.Context, target) (float64, error)) error {
+	var ours, theirs []float64
+	for i := range r.Rounds {
+		r.Progress(fmt.Sprintf("%s: round %d of %d", name, i+1, r.Rounds))
+		for _, side := range []struct {
+			t   target
+			got *[]float64
+		}{{r.cloud, &theirs}, {r.hub, &ours}} {
+			v, err := f(ctx, side.t)
+			if err != nil {
+				return err
+			}
+			*side.got = append(*side.got, v)
+		}
+	}
+	a, b := median(ours), median(theirs)
+	r.add(Line{name + ", hub ÷ kube-apiserver", a / b, "ratio", limit,
+		fmt.Sprintf("%.3g ÷ %.3g %s; spread %.3g–%.3g and %.3g–%.3g", a, b, unit, ours[0], ours[len(ours)-1], theirs[0], theirs[len(theirs)-1])})
+	return nil
+}
+
+func (r *run) lists(ctx context.Context) error {
+	return r.ratio(ctx, "server CPU per GB listed", "s/GB", 0.1, listCPU)
+}
+
+func (r *run) watches(ctx context.Context) error {
+	change := changer(r.client, r.fillHub)
+	return r.ratio(ctx, fmt.Sprintf("server CPU per watch event at %d watchers", watchers), "µs", 1.0/3,
+		func(ctx context.Context, t target) (float64, error) {
+			d, err := watchCPU(ctx, t, change)
+			return float64(d.Nanoseconds()) / 1e3, err
+		})
+}
+
+func (r *run) latency(ctx context.Context) error {
+	var p50, p99 []float64
+	for i := range r.Rounds {
+		r.Progress(fmt.Sprintf("latency: round %d of %d", i+1, r.Rounds))
+		hub, cloud, err := latencies(ctx, r.hub, r.straight, r.nodePath)
+		if err != nil {
+			return err
+		}
+		p50 = append(p50, (quantile(hub, 0.5)-quantile(cloud, 0.5)).Seconds()*1e3)
+		p99 = append(p99, (quantile(hub, 0.99)-quantile(cloud, 0.99)).Seconds()*1e3)
+	}
+	r.add(Line{"latency a hub adds to a get, p50", median(p50), "ms", 0.3, fmt.Sprintf("%d gets a round", gets)})
+	r.add(Line{"latency a hub adds to a get, p99", median(p99), "ms", 2, fmt.Sprintf("%d gets a round", gets)})
+	return nil
+}
+
+func (r *run) large(ctx context.Context) error {
+	if err := fill(ctx, r.client, r.fillHub, r.fillAll, r.Progress); err != nil {
+		return err
+	}
+	if err := r.synced(ctx); err != nil {
+		return err
+	}
+	if err := r.measureMemory(ctx, fmt.Sprintf("coordinator memory, %d slices of 100 endpoints", r.fillAll), r.coord, 110); err != nil {
+		return err
+	}
+	before, _, err := memory(ctx, r.hubPart, 10*time.Second)
+	if err != nil {
+		return err
+	}
+	const clients = 20
+	var wg sync.WaitGroup
+	errs := make(chan error, clients)
+	for range clients {
+		wg.Go(func() {
+			c := r.hub.client()
+			defer c.CloseIdleConnections()
+			_, err := r.hub.discard(ctx, c, slicesPath+"?resourceVersion=0")
+			errs <- err
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	peak := before
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for reading := true; reading; {
+		select {
+		case <-done:
+			reading = false
+		case <-tick.C:
+			u, err := r.hubPart.Usage()
+			if err != nil {
+				return err
+			}
+			peak = max(peak, float64(u.RSSAnon))
+		}
+	}
+	for range clients {
+		if err := <-errs; err != nil {
+			return err
+		}
+	}
+	r.add(Line{fmt.Sprintf("memory that %d simultaneous lists of %d slices add to a hub", clients, r.fillAll), (peak - before) / mb, "MB RssAnon", 32,
+		fmt.Sprintf("from %.1f MB to a peak of %.1f MB", before/mb, peak/mb)})
+	return nil
+}

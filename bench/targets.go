@@ -1,0 +1,75 @@
+package bench
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/weir-edge/weir/sim/runtime"
+)
+
+const slicesPath = "/apis/discovery.k8s.io/v1/endpointslices"
+
+// target is a server under measurement.
+type target struct {
+	name  string
+	url   string
+	ca    *x509.CertPool
+	token string
+	part  runtime.Part
+}
+
+// client has connections of its own, so that targets and watchers share none.
+func (t target) client() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: t.ca, MinVersion: tls.VersionTLS12},
+	}}
+}
+
+// get opens a read in protobuf, uncompressed.
+func (t target) get(ctx context.Context, c *http.Client, path string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+t.token)
+	req.Header.Set("Accept", "application/vnd.kubernetes.protobuf")
+	req.Header.Set("Accept-Encoding", "identity")
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		msg, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
+		return nil, errors.Join(fmt.Errorf("%s: GET %s: %s: %s", t.name, path, resp.Status, msg), resp.Body.Close())
+	}
+	return resp.Body, nil
+}
+
+// discard reads an answer to its end.
+func (t target) discard(ctx context.Context, c *http.Client, path string) (int64, error) {
+	body, err := t.get(ctx, c, path)
+	if err != nil {
+		return 0, err
+	}
+	n, err := io.Copy(io.Discard, body)
+	return n, errors.Join(err, body.Close())
+}
+
+// cpu is the CPU time that the server used while f ran.
+func (t target) cpu(f func() error) (time.Duration, error) {
+	before, err := t.part.Usage()
+	if err != nil {
+		return 0, err
+	}
+	if err := f(); err != nil {
+		return 0, err
+	}
+	after, err := t.part.Usage()
+	return after.CPU - before.CPU, err
+}

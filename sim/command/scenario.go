@@ -1,0 +1,157 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runner"
+	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
+)
+
+// errFailed is the end of a run whose report tells why.
+var errFailed = errors.New("the scenario did not pass")
+
+type scenarioFlags struct {
+	out, output, runtime string
+	seed                 int64
+}
+
+func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var f scenarioFlags
+	fs := pflag.NewFlagSet("scenario run", pflag.ContinueOnError)
+	fs.StringVar(&f.out, "out", "reports/out", "folder of the reports; each scenario gets a folder of its own in it")
+	fs.StringVar(&f.output, "output", "text", "text or json: with json, standard output is one object")
+	fs.StringVar(&f.runtime, "runtime", "local", "local: real processes on this machine")
+	fs.Int64Var(&f.seed, "seed", 0, "instead of the seed in the file")
+	if err := parse(fs, "scenario run FILE|DIR", args, 1, stdout); err != nil {
+		return err
+	}
+	if f.output != "text" && f.output != "json" {
+		return cli.Usage("--output", f.output, "text or json")
+	}
+	if f.runtime != "local" {
+		return cli.Usage("--runtime", f.runtime, "local")
+	}
+	scenarios, err := scenario.Load(fs.Arg(0))
+	if err != nil {
+		return err
+	}
+	if len(scenarios) > 1 && f.output == "json" {
+		return cli.Usage("--output", f.output, "json takes one scenario file, not a folder of several")
+	}
+	var entries []report.Entry
+	var failed error
+	for _, s := range scenarios {
+		if fs.Changed("seed") {
+			s.Seed = f.seed
+		}
+		res, err := runOne(ctx, s, f, stdout, stderr)
+		entries = append(entries, report.Entry{Dir: s.Name, Result: res})
+		failed = errors.Join(failed, err)
+		if ctx.Err() != nil {
+			return errors.Join(failed, errors.New("interrupted"))
+		}
+	}
+	if len(entries) > 1 {
+		if err := report.WriteIndex(f.out, entries); err != nil {
+			return err
+		}
+		fmt.Fprintf(stderr, "index: %s\n", filepath.Join(f.out, "index.html"))
+	}
+	return failed
+}
+
+func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, stderr io.Writer) (report.Result, error) {
+	began := time.Now()
+	say := func(format string, args ...any) {
+		fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+	}
+	dir := filepath.Join(f.out, s.Name)
+	say("scenario %s, seed %d, report in %s", s.Name, s.Seed, dir)
+	logs := filepath.Join(dir, "logs")
+	res, err := runner.Run(ctx, s, runner.Options{
+		Runtime:  &runtime.Local{LogDir: logs},
+		Dir:      dir,
+		Repeat:   fmt.Sprintf("bin/weir scenario run %s --seed %d", s.File, s.Seed),
+		Revision: revision(ctx),
+		Progress: func(m string) { say("%s", m) },
+	})
+	if err != nil {
+		say("failed: %v", err)
+		say("logs of all parts: %s", logs)
+	}
+	if werr := report.Write(dir, res); werr != nil {
+		return res, errors.Join(err, werr)
+	}
+	for _, e := range res.Expectations {
+		verdict := "ok    "
+		if !e.Passed {
+			verdict = "FAILED"
+		}
+		say("%s  %-28s got %s, want %s", verdict, e.Name, e.Got, e.Want)
+	}
+	say("report: %s and %s", filepath.Join(dir, "summary.md"), filepath.Join(dir, "report.html"))
+	if f.output == "json" {
+		if err := report.WriteOutcome(stdout, res); err != nil {
+			return res, err
+		}
+	}
+	switch {
+	case err != nil:
+		return res, fmt.Errorf("%s: %w", s.Name, err)
+	case !res.Passed:
+		return res, fmt.Errorf("%s: %w; see %s", s.Name, errFailed, filepath.Join(dir, "summary.md"))
+	}
+	return res, nil
+}
+
+// revision of the source tree that the command runs in, "" outside of one.
+func revision(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func compare(_ context.Context, args []string, stdout, _ io.Writer) error {
+	fs := pflag.NewFlagSet("report compare", pflag.ContinueOnError)
+	if err := parse(fs, "report compare A B", args, 2, stdout); err != nil {
+		return err
+	}
+	var results [2]report.Result
+	for i := range results {
+		var err error
+		if results[i], err = report.Load(fs.Arg(i)); errors.Is(err, os.ErrNotExist) {
+			return cli.Usage("argument", fs.Arg(i), "a report's folder or its result.json")
+		} else if err != nil {
+			return err
+		}
+	}
+	text, err := report.Compare(results[0], results[1])
+	fmt.Fprint(stdout, text)
+	return err
+}
+
+func listMetrics(_ context.Context, args []string, stdout, _ io.Writer) error {
+	fs := pflag.NewFlagSet("metrics", pflag.ContinueOnError)
+	if err := parse(fs, "metrics", args, 0, stdout); err != nil {
+		return err
+	}
+	for _, m := range report.Metrics() {
+		fmt.Fprintf(stdout, "%-28s %s\n", m.Name, m.Doc)
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-edge/weir/sim/client"
+	"github.com/weir-edge/weir/sim/invariant"
+	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/scenario"
+	"github.com/weir-edge/weir/sim/timeline"
+)
+
+// stream is one stream of one client on one node.
+type stream struct {
+	*client.Stream
+	node    string
+	verdict invariant.Verdict
+}
+
+// class is what a client's bytes count as in a pool without Weir: the copies of pool-scope resources, or the node's own.
+func class(kind string) string {
+	if kind == string(scenario.Kubectl) {
+		return "node"
+	}
+	return "pool"
+}
+
+// startClients opens the streams of all clients on all nodes of a way.
+func (r *run) startClients(ctx context.Context, w *way) error {
+	kinds := []string{}
+	for _, k := range r.s.Clients {
+		kinds = append(kinds, string(k))
+	}
+	if w.name == report.WayReference {
+		kinds = []string{"reference"}
+	}
+	for _, node := range w.nodes {
+		for _, kind := range kinds {
+			specs := client.Specs(kind)
+			if len(specs) == 0 {
+				continue // kubectl runs later
+			}
+			config, err := r.config(ctx, node, kind)
+			if err != nil {
+				return err
+			}
+			for _, spec := range specs {
+				s, err := client.Start(ctx, config, spec)
+				if err != nil {
+					return fmt.Errorf("client %s on %s: %w", kind, node, err)
+				}
+				w.streams = append(w.streams, &stream{Stream: s, node: node})
+				r.background.Go(s.Wait)
+				r.time.Emit(timeline.Event{Lane: timeline.Client, Way: w.name, Node: node, Name: "start", Strings: map[string]string{"client": kind, "resource": spec.Resource}})
+			}
+		}
+	}
+	return nil
+}
+
+// config is how a kind of client reaches the API from a node.
+func (r *run) config(ctx context.Context, node, kind string) (*rest.Config, error) {
+	e, err := r.site.Endpoint(node, class(kind))
+	if err != nil {
+		return nil, err
+	}
+	identity := "coredns" // the reference reads what CoreDNS may
+	if kind != "reference" {
+		identity = scenario.ClientKind(kind).Identity()
+	}
+	token, err := r.site.Token(ctx, identity)
+	if err != nil {
+		return nil, fmt.Errorf("token of %s: %w", identity, err)
+	}
+	return e.RESTConfig(token), nil
+}
+
+// synced counts the streams that have not had a complete state.
+func (w *way) synced() int {
+	n := 0
+	for _, s := range w.streams {
+		if !s.Recording.Synced() {
+			n++
+		}
+	}
+	return n
+}
+
+// behind counts the streams that have not shown everything.
+func (r *run) behind(w *way) int {
+	n := 0
+	for _, s := range w.streams {
+		v, err := r.truth.through(s.Spec)
+		if err != nil || !s.Recording.Synced() || v.Behind(s.Recording.Version()) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// kubectlOn runs kubectl on one node and compares the names that it shows with the cloud's.
+func (r *run) kubectlOn(ctx context.Context, w *way, node string) error {
+	config, err := r.config(ctx, node, string(scenario.Kubectl))
+	if err != nil {
+		return err
+	}
+	path, err := r.site.Tool("kubectl")
+	if err != nil {
+		return err
+	}
+	home, err := os.MkdirTemp("", "weir-kubectl-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(home)
+	began := time.Now()
+	out, err := client.Kubectl(ctx, path, config, home, "get", "endpointslices", "--all-namespaces", "--no-headers")
+	if err != nil {
+		return fmt.Errorf("on %s: %w", node, err)
+	}
+	want, err := r.admin.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	rows := strings.Split(strings.TrimSpace(out), "\n")
+	shown := map[string]bool{}
+	for _, row := range rows {
+		if f := strings.Fields(row); len(f) > 1 {
+			shown[f[0]+"/"+f[1]] = true
+		}
+	}
+	for i := range want.Items {
+		if key := want.Items[i].Namespace + "/" + want.Items[i].Name; !shown[key] {
+			return fmt.Errorf("kubectl on %s does not show %s", node, key)
+		}
+	}
+	if len(shown) != len(want.Items) {
+		return fmt.Errorf("kubectl on %s shows %d slices, the cloud has %d", node, len(shown), len(want.Items))
+	}
+	r.time.Emit(timeline.Event{Lane: timeline.Client, Way: w.name, Node: node, Name: "kubectl", Numbers: map[string]float64{"rows": float64(len(rows)), "seconds": time.Since(began).Seconds()}})
+	return nil
+}
+
+// truth records the whole history of the cloud, over no link.
+type truth struct {
+	streams []*client.Stream
+	views   map[client.Spec]*invariant.View // once complete
+}
+
+func recordTruth(ctx context.Context, admin *rest.Config) (*truth, error) {
+	t := &truth{}
+	for _, spec := range client.Specs("truth") {
+		s, err := client.Start(ctx, admin, spec)
+		if err != nil {
+			return nil, err
+		}
+		t.streams = append(t.streams, s)
+	}
+	return t, nil
+}
+
+// catchUp waits until the recorders hold what the cloud holds; nothing may change any more.
+func (t *truth) catchUp(ctx context.Context, api kubernetes.Interface) error {
+	slices, err := api.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	endpoints, err := api.CoreV1().Endpoints("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	want := map[string]map[string]string{client.EndpointSlices: {}, client.Endpoints: {}}
+	for i := range slices.Items {
+		want[client.EndpointSlices][slices.Items[i].Namespace+"/"+slices.Items[i].Name] = slices.Items[i].ResourceVersion
+	}
+	for i := range endpoints.Items {
+		want[client.Endpoints][endpoints.Items[i].Namespace+"/"+endpoints.Items[i].Name] = endpoints.Items[i].ResourceVersion
+	}
+	poll := time.NewTicker(tick)
+	defer poll.Stop()
+	for {
+		behind := 0
+		for _, s := range t.streams {
+			h, err := invariant.NewHistory(s.Recording.Ops())
+			if err != nil || !h.Holds(want[s.Spec.Resource]) {
+				behind++
+			}
+		}
+		if behind == 0 {
+			t.views = map[client.Spec]*invariant.View{}
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the recorders of the truth do not show what the cloud has: %w", ctx.Err())
+		case <-poll.C:
+		}
+	}
+}
+
+// through is the history as a stream's filter shows it.
+func (t *truth) through(spec client.Spec) (*invariant.View, error) {
+	key := client.Spec{Resource: spec.Resource, Selector: spec.Selector}
+	if v := t.views[key]; v != nil {
+		return v, nil
+	}
+	sel, err := labels.Parse(spec.Selector)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range t.streams {
+		if s.Spec.Resource != spec.Resource {
+			continue
+		}
+		h, err := invariant.NewHistory(s.Recording.Ops())
+		if err != nil {
+			return nil, err
+		}
+		v := h.Through(sel)
+		if t.views != nil {
+			t.views[key] = v
+		}
+		return v, nil
+	}
+	return nil, fmt.Errorf("no truth of %s", spec.Resource)
+}
+
+// judge has every stream judged.
+func (r *run) judge() error {
+	for _, w := range r.ways {
+		for _, s := range w.streams {
+			v, err := r.truth.through(s.Spec)
+			if err != nil {
+				return fmt.Errorf("judge: %w", err)
+			}
+			s.verdict = invariant.Judge(v, s.Recording.Ops())
+		}
+	}
+	return nil
+}

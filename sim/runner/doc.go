@@ -1,0 +1,10 @@
+// Package runner runs a scenario: it brings up a site with three pools over equal links, the reference, the stock way and
+// Weir, lets clients watch while the workload changes, has every client's stream judged, and makes the result that
+// sim/report renders.
+//
+// The three ways run side by side, so that they carry the very same changes. Each has a link of its own. The window in which
+// Weir and the reference are compared ends when both have delivered everything; the stock way, whose link is saturated, gets
+// more time to catch up, and what it carried until then counts.
+//
+// A run owns all goroutines that it starts and ends them before it returns; the processes belong to the runtime.
+package runner

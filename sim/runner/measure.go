@@ -1,0 +1,138 @@
+package runner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/weir-edge/weir/sim/link"
+	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runtime"
+)
+
+// direction translates a link's direction into the report's.
+func direction(d link.Direction) string {
+	if d == link.Up {
+		return report.Up
+	}
+	return report.Down
+}
+
+// byteRows adds up what crossed a pool's link so far.
+func byteRows(way string, l *link.Pool) report.ByteTable {
+	sums := map[report.ByteRow]int64{}
+	for _, c := range l.Counters() {
+		sums[report.ByteRow{Way: way, Class: c.Class, Direction: direction(c.Dir), Phase: c.Phase, Node: c.Node}] += c.Bytes
+	}
+	rows := make(report.ByteTable, 0, len(sums))
+	for row, n := range sums {
+		row.Bytes = n
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// series is what crossed a pool's link in each second since began.
+func series(way string, l *link.Pool, began time.Time) []report.Series {
+	type key struct{ class, dir string }
+	bytes := map[key][]int64{}
+	for _, s := range l.Series(time.Second) {
+		i := max(int(s.At.Sub(began)/time.Second), 0)
+		k := key{s.Class, direction(s.Dir)}
+		for len(bytes[k]) <= i {
+			bytes[k] = append(bytes[k], 0)
+		}
+		bytes[k][i] += s.Bytes
+	}
+	out := make([]report.Series, 0, len(bytes))
+	for k, b := range bytes {
+		out = append(out, report.Series{Way: way, Direction: k.dir, Class: k.class, Bytes: b})
+	}
+	return out
+}
+
+// status is what hub and coordinator say of themselves at their status path, as far as the runner reads it.
+type status struct {
+	Role      string           `json:"role"`
+	Leader    string           `json:"leader"`
+	Resources []resourceStatus `json:"resources"`
+}
+
+type resourceStatus struct {
+	Resource string `json:"resource"`
+	Synced   bool   `json:"synced"`
+	Ready    bool   `json:"ready"`
+	Version  uint64 `json:"version"`
+}
+
+// readiness polls the status of Weir's parts until all their relays are synced, the coordinator's ready as well, and
+// notes when each was.
+type readiness struct {
+	mu    sync.Mutex
+	began time.Time
+	seen  map[[2]string]report.Readiness // by node and resource; "" is the pool
+}
+
+// poll reads one part; it returns whether all of its resources are there.
+func (r *readiness) poll(ctx context.Context, way, node string, p runtime.Part) bool {
+	var s status
+	if err := p.Status(ctx, &s); err != nil || len(s.Resources) == 0 {
+		return false
+	}
+	all := true
+	for _, res := range s.Resources {
+		there := res.Synced && (node != "" || res.Ready)
+		all = all && there
+		r.mu.Lock()
+		key := [2]string{node, res.Resource}
+		if old, ok := r.seen[key]; !ok || !old.Synced {
+			now := report.Readiness{Way: way, Node: node, Resource: res.Resource, Synced: there}
+			if there {
+				now.Seconds = time.Since(r.began).Seconds()
+			}
+			r.seen[key] = now
+		}
+		r.mu.Unlock()
+	}
+	return all
+}
+
+func (r *readiness) list() []report.Readiness {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]report.Readiness, 0, len(r.seen))
+	for _, v := range r.seen {
+		out = append(out, v)
+	}
+	return out
+}
+
+// peaks keeps the largest memory readings of processes.
+type peaks struct {
+	mu   sync.Mutex
+	peak map[[2]string]report.Memory // by process and node
+}
+
+func (p *peaks) read(id runtime.PartID, part runtime.Part) {
+	u, err := part.Usage()
+	if err != nil {
+		return // it does not run now
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := [2]string{id.Kind(), id.Of()}
+	m := p.peak[key]
+	m.Process, m.Node, m.When = id.Kind(), id.Of(), "peak"
+	m.RSSAnonBytes, m.RSSBytes = max(m.RSSAnonBytes, u.RSSAnon), max(m.RSSBytes, u.RSS)
+	p.peak[key] = m
+}
+
+func (p *peaks) list() []report.Memory {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]report.Memory, 0, len(p.peak))
+	for _, m := range p.peak {
+		out = append(out, m)
+	}
+	return out
+}

@@ -1,0 +1,125 @@
+package runner
+
+import (
+	"os"
+	goruntime "runtime"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/report"
+)
+
+// maxViolations is how many violations a report lists; the metric counts all.
+const maxViolations = 100
+
+// report makes the result of what was measured, also of a run that failed half-way.
+func (r *run) report(started time.Time, err error) report.Result {
+	res := report.Result{
+		Outcome:     report.Outcome{Scenario: r.s.Name, Seed: r.s.Seed, Metrics: r.metrics},
+		Description: r.s.Description,
+		Repeat:      r.Repeat,
+		Runtime:     r.Runtime.Name(),
+		Started:     started,
+		Seconds:     time.Since(started).Seconds(),
+		Revision:    r.Revision,
+		Versions:    map[string]string{"kube-apiserver": cloud.Version, "Go": goruntime.Version()},
+		Machine:     machine(),
+		Marks:       r.marks,
+
+		UplinkBitsPerSecond: float64(r.s.Topology.Pool.Uplink.Down),
+	}
+	if err != nil {
+		res.Error = err.Error()
+	}
+	w, p := r.s.Workload, r.s.Topology.Pool
+	res.Topology = []report.Fact{
+		{Name: "nodes", Value: float64(p.Nodes)}, {Name: "clients per node", Value: float64(len(r.s.Clients))},
+		{Name: "Services", Value: float64(w.Services)}, {Name: "endpoints per Service", Value: float64(w.Endpoints)},
+		{Name: "changes", Value: float64(w.Changes)}, {Name: "changes per second", Value: w.ChangesPerSecond},
+		{Name: "round trip", Value: p.Uplink.RTT.Seconds(), Unit: report.UnitSeconds},
+	}
+	if r.site != nil && !r.began.IsZero() {
+		r.addTraffic(&res)
+		r.addClients(&res)
+		res.Readiness, res.Memory = r.ready.list(), r.peaks.list()
+		r.addMemory(res.Memory)
+	}
+	res.Passed = err == nil
+	for _, e := range r.s.Expectations {
+		x := e.Report(r.metrics)
+		res.Expectations = append(res.Expectations, x)
+		res.Passed = res.Passed && x.Passed
+	}
+	return res
+}
+
+func (r *run) addTraffic(res *report.Result) {
+	for _, w := range r.ways {
+		res.Bytes = append(res.Bytes, w.bytes...)
+		res.Series = append(res.Series, series(w.name, r.site.Link(w.pool), r.began)...)
+	}
+	sum := func(way, class, direction string) float64 {
+		return float64(res.Bytes.Sum(report.ByteRow{Way: way, Class: class, Direction: direction}))
+	}
+	if r.weir().ended.IsZero() {
+		return
+	}
+	r.metrics["cloud_bytes_down"] = sum(report.WayWeir, "", report.Down)
+	r.metrics["cloud_bytes_up"] = sum(report.WayWeir, "", report.Up)
+	if ref := sum(report.WayReference, "pool", ""); ref > 0 {
+		r.metrics["pool_bytes_ratio"] = sum(report.WayWeir, "pool", "") / ref
+		r.metrics["total_bytes_ratio"] = sum(report.WayWeir, "", "") / sum(report.WayReference, "", "")
+		r.metrics["stock_bytes_ratio"] = sum(report.WayStock, "", "") / sum(report.WayReference, "", "")
+	}
+}
+
+func (r *run) addClients(res *report.Result) {
+	var relists, violations float64
+	for _, w := range r.ways {
+		for _, s := range w.streams {
+			v := s.verdict
+			res.Clients = append(res.Clients, report.Client{
+				Way: w.name, Node: s.node, Name: s.Spec.Client, Resource: s.Spec.Resource,
+				Adds: int64(v.Adds), Updates: int64(v.Updates), Deletes: int64(v.Deletes), Bookmarks: int64(v.Bookmarks),
+				Relists: int64(v.Relists), Violations: int64(len(v.Violations)),
+			})
+			if w.name == report.WayWeir {
+				relists += float64(v.Relists)
+				violations += float64(len(v.Violations))
+			}
+			for _, x := range v.Violations {
+				if len(res.Violations) < maxViolations {
+					res.Violations = append(res.Violations, report.Violation{
+						Way: w.name, Node: s.node, Client: s.Spec.Client, Rule: x.Rule, Detail: x.Detail, Seconds: x.At.Sub(r.began).Seconds(),
+					})
+				}
+			}
+		}
+	}
+	if !r.weir().ended.IsZero() {
+		r.metrics["client_relists"], r.metrics["watch_violations"] = relists, violations
+	}
+}
+
+func (r *run) addMemory(readings []report.Memory) {
+	raise := func(name string, v int64) { r.metrics[name] = max(r.metrics[name], float64(v)) }
+	for _, m := range readings {
+		switch m.Process {
+		case "coordinator":
+			raise("coordinator_rss_anon_bytes", m.RSSAnonBytes)
+			raise("coordinator_rss_bytes", m.RSSBytes)
+		case "hub":
+			raise("hub_rss_anon_bytes_max", m.RSSAnonBytes)
+			raise("hub_rss_bytes_max", m.RSSBytes)
+		}
+	}
+}
+
+func machine() report.Machine {
+	m := report.Machine{OS: goruntime.GOOS + "/" + goruntime.GOARCH, CPUs: goruntime.NumCPU()}
+	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.Kernel = strings.TrimSpace(string(b))
+	}
+	return m
+}

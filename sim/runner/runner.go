@@ -1,0 +1,357 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
+	"github.com/weir-edge/weir/sim/timeline"
+	"github.com/weir-edge/weir/sim/workload"
+)
+
+// Options of a run.
+type Options struct {
+	Runtime  runtime.Runtime
+	Dir      string       // folder of the report
+	Repeat   string       // the command that repeats the run
+	Revision string       // of the source
+	Progress func(string) // told what happens, at least every few seconds; may be nil
+}
+
+// Patience of a run, in the order in which it may run out.
+const (
+	syncPatience   = 3 * time.Minute  // until caches and clients are there
+	settlePatience = 2 * time.Minute  // until everything is delivered with Weir and in the reference
+	stockPatience  = 10 * time.Minute // until the stock way has caught up
+	tick           = 200 * time.Millisecond
+)
+
+// Names of the pools that a scenario's pool is compared with.
+const (
+	referencePool = "reference"
+	stockPool     = "stock"
+)
+
+// way is one of the three ways to carry the workload.
+type way struct {
+	name    string // report.WayWeir, …
+	pool    string
+	nodes   []string
+	streams []*stream
+	bytes   report.ByteTable // at the end of its window
+	ended   time.Time
+}
+
+type run struct {
+	Options
+
+	s       *scenario.Scenario
+	site    runtime.Site
+	admin   kubernetes.Interface
+	work    *workload.Workload
+	time    *timeline.Writer
+	began   time.Time
+	ways    []*way // reference, stock, weir
+	truth   *truth
+	ready   readiness
+	peaks   peaks
+	marks   []report.Mark
+	metrics report.Values
+
+	background sync.WaitGroup // everything that runs beside the steps
+}
+
+// Run runs a scenario. The result is worth reporting even with an error: it then tells how far the run came.
+func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Result, err error) {
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	r := &run{Options: o, s: s, metrics: report.Values{}, peaks: peaks{peak: map[[2]string]report.Memory{}}}
+	started := time.Now()
+	defer func() {
+		res = r.report(started, err)
+	}()
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return res, err
+	}
+	if r.time, err = timeline.Create(filepath.Join(o.Dir, "timeline.jsonl"), clock.RealClock{}); err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, r.time.Close()) }()
+	if r.site, err = o.Runtime.Up(ctx, r.topology(), o.Progress); err != nil {
+		return res, err
+	}
+	defer func() {
+		r.Progress("stopping everything")
+		err = errors.Join(err, r.site.Down(context.WithoutCancel(ctx)))
+	}()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer r.background.Wait()
+	defer cancel(nil)
+	r.background.Go(func() { r.watchParts(ctx) })
+	if err := r.steps(ctx); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return res, err
+	}
+	return res, nil
+}
+
+// topology puts the three pools beside each other.
+func (r *run) topology() runtime.Topology {
+	p := r.s.Topology.Pool
+	weir, stock, reference := p.RuntimePool(p.Mode()), p.RuntimePool(runtime.Stock), p.RuntimePool(runtime.Stock)
+	stock.Name, reference.Name, reference.Nodes = stockPool, referencePool, 1
+	for _, x := range []struct {
+		name string
+		pool runtime.Pool
+	}{{report.WayReference, reference}, {report.WayStock, stock}, {report.WayWeir, weir}} {
+		r.ways = append(r.ways, &way{name: x.name, pool: x.pool.Name, nodes: x.pool.NodeNames()})
+	}
+	return runtime.Topology{Pools: []runtime.Pool{reference, stock, weir}, Tools: r.s.Tools()}
+}
+
+func (r *run) reference() *way { return r.ways[0] }
+func (r *run) stock() *way     { return r.ways[1] }
+func (r *run) weir() *way      { return r.ways[2] }
+
+func (r *run) steps(ctx context.Context) error {
+	for _, step := range []struct {
+		phase string
+		do    func(context.Context) error
+	}{
+		{"fill", r.fill}, {"sync", r.sync}, {"churn", r.churn}, {"settle", r.settle}, {"catch-up", r.catchUp},
+	} {
+		r.phase(step.phase)
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.phase, err)
+		}
+	}
+	return r.judge()
+}
+
+// phase names what is counted and drawn from now on.
+func (r *run) phase(name string) {
+	for _, w := range r.ways {
+		r.site.Link(w.pool).SetPhase(name)
+		if !r.began.IsZero() {
+			r.marks = append(r.marks, report.Mark{Way: w.name, Seconds: time.Since(r.began).Seconds(), Label: name})
+		}
+	}
+	r.time.Emit(timeline.Event{Lane: timeline.Phase, Name: name})
+}
+
+// fill writes the workload, with a recorder of the whole history beside.
+func (r *run) fill(ctx context.Context) (err error) {
+	if r.admin, err = workload.NewClient(r.site.Admin()); err != nil {
+		return err
+	}
+	if r.truth, err = recordTruth(ctx, r.site.Admin()); err != nil {
+		return err
+	}
+	w := r.s.Workload
+	r.work = workload.New(workload.Config{Seed: r.s.Seed, Services: w.Services, Endpoints: w.Endpoints, Nodes: r.weir().nodes})
+	return r.work.Fill(ctx, r.admin, r.counting("objects written"))
+}
+
+// counting tells progress every few seconds.
+func (r *run) counting(what string) func(done, total int) {
+	var last time.Time
+	return func(done, total int) {
+		if time.Since(last) > 3*time.Second || done == total {
+			last = time.Now()
+			r.Progress(fmt.Sprintf("%s: %d of %d", what, done, total))
+		}
+	}
+}
+
+// sync starts everything at once and waits until the reference and Weir have it all. The stock way goes on by itself.
+func (r *run) sync(ctx context.Context) error {
+	r.began = time.Now()
+	r.ready = readiness{began: r.began, seen: map[[2]string]report.Readiness{}}
+	for _, w := range []*way{r.reference(), r.stock()} {
+		if err := r.startClients(ctx, w); err != nil {
+			return err
+		}
+	}
+	if err := r.startWeir(ctx); err != nil {
+		return err
+	}
+	if err := r.startClients(ctx, r.weir()); err != nil {
+		return err
+	}
+	err := r.until(ctx, syncPatience, func() (bool, string) {
+		ready := r.pollReady(ctx)
+		a, b := r.reference().synced(), r.weir().synced()
+		return ready && a == 0 && b == 0, fmt.Sprintf("waiting for caches and clients: pool ready: %v, clients not synced: reference %d, weir %d, stock %d", ready, a, b, r.stock().synced())
+	})
+	if err != nil {
+		return err
+	}
+	r.metrics["cache_ready_seconds"] = r.readySeconds()
+	return r.kubectl(ctx, r.weir())
+}
+
+func (r *run) startWeir(ctx context.Context) error {
+	p := r.s.Topology.Pool
+	r.Progress(fmt.Sprintf("starting %d hubs and %d coordinators", p.Nodes, p.Coordinators))
+	var ids []runtime.PartID
+	if p.Coordinators > 0 {
+		ids = append(ids, runtime.CoordinatorOf(r.weir().pool))
+	}
+	for _, n := range r.weir().nodes {
+		ids = append(ids, runtime.HubOf(n))
+	}
+	return runtime.Start(ctx, r.site, ids...)
+}
+
+// pollReady notes which caches are there; true when all are.
+func (r *run) pollReady(ctx context.Context) bool {
+	all := true
+	for _, id := range r.site.Parts() {
+		node := id.Of()
+		switch id.Kind() {
+		case "hub":
+		case "coordinator":
+			node = ""
+		default:
+			continue
+		}
+		p, err := r.site.Part(id)
+		if err != nil || !r.ready.poll(ctx, report.WayWeir, node, p) {
+			all = false
+		}
+	}
+	return all
+}
+
+// readySeconds is when the last cache of the pool was there.
+func (r *run) readySeconds() float64 {
+	var last float64
+	for _, x := range r.ready.list() {
+		last = max(last, x.Seconds)
+	}
+	return last
+}
+
+func (r *run) churn(ctx context.Context) error {
+	w := r.s.Workload
+	return r.work.Churn(ctx, r.admin, w.Changes, w.ChangesPerSecond, r.counting("changes"), func(c workload.Change) {
+		r.time.Emit(timeline.Event{Lane: timeline.Workload, Name: string(c.Kind), Strings: map[string]string{"namespace": c.Namespace, "service": c.Service}})
+	})
+}
+
+// settle waits until all that changed is delivered in the reference and with Weir, and closes their window.
+func (r *run) settle(ctx context.Context) error {
+	if err := r.truth.catchUp(ctx, r.admin); err != nil {
+		return err
+	}
+	err := r.until(ctx, settlePatience, func() (bool, string) {
+		a, b := r.behind(r.reference()), r.behind(r.weir())
+		return a == 0 && b == 0, fmt.Sprintf("waiting for delivery: clients behind: reference %d, weir %d, stock %d", a, b, r.behind(r.stock()))
+	})
+	for _, w := range []*way{r.reference(), r.weir()} {
+		w.bytes, w.ended = byteRows(w.name, r.site.Link(w.pool)), time.Now()
+	}
+	return err
+}
+
+// catchUp gives the stock way time to deliver what its link holds back.
+func (r *run) catchUp(ctx context.Context) error {
+	w := r.stock()
+	err := r.until(ctx, stockPatience, func() (bool, string) {
+		n := r.behind(w)
+		return n == 0, fmt.Sprintf("the stock way catches up over its saturated link: %d clients behind", n)
+	})
+	if err == nil {
+		err = r.kubectl(ctx, w)
+	}
+	w.bytes, w.ended = byteRows(w.name, r.site.Link(w.pool)), time.Now()
+	r.metrics["stock_catch_up_seconds"] = w.ended.Sub(r.weir().ended).Seconds()
+	return err
+}
+
+// until waits for a condition, with progress.
+func (r *run) until(ctx context.Context, patience time.Duration, ok func() (bool, string)) error {
+	deadline := time.Now().Add(patience)
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	var told time.Time
+	for {
+		done, what := ok()
+		if done {
+			return nil
+		}
+		if time.Since(told) > 5*time.Second {
+			told = time.Now()
+			r.Progress(what)
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not after %v: %s", patience, what)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+		}
+	}
+}
+
+// watchParts reads memory, notes roles and parts that end, until ctx ends.
+func (r *run) watchParts(ctx context.Context) {
+	t := time.NewTicker(500 * time.Millisecond)
+	defer t.Stop()
+	dead := map[runtime.PartID]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		for _, id := range r.site.Parts() {
+			p, err := r.site.Part(id)
+			if err != nil {
+				continue
+			}
+			r.peaks.read(id, p)
+			if done := p.Done(); done != nil && !dead[id] {
+				select {
+				case <-done:
+					dead[id] = true
+					r.time.Emit(timeline.Event{Lane: timeline.Proc, Node: id.Of(), Name: "ended", Strings: map[string]string{"part": string(id), "err": fmt.Sprint(p.Err())}})
+					r.Progress(fmt.Sprintf("%s ended: %v", id, p.Err()))
+				default:
+				}
+			}
+		}
+	}
+}
+
+// kubectl runs the real one on every node of a way, two at a time, and compares what it shows with the cloud.
+func (r *run) kubectl(ctx context.Context, w *way) error {
+	if len(r.s.Tools()) == 0 {
+		return nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(2)
+	for i, node := range w.nodes {
+		g.Go(func() error {
+			r.Progress(fmt.Sprintf("kubectl on %s (%d of %d)", node, i+1, len(w.nodes)))
+			return r.kubectlOn(ctx, w, node)
+		})
+	}
+	return g.Wait()
+}

@@ -1,0 +1,311 @@
+package scenario
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+const (
+	maxFile        = 1 << 20
+	maxNodes       = 200 // of runtime local
+	maxPoolName    = 58  // node names are labels of at most 63 characters, "-200" among them
+	maxDescription = 4000
+	maxServices    = 5000
+	maxEndpoints   = 1000
+	maxChanges     = 100_000
+	maxRTT         = 10 * time.Second
+
+	// Extension of scenario files.
+	Extension = ".yaml"
+)
+
+// Parse reads one scenario. file names it in mistakes; unless it is empty, the scenario has to have its name. The
+// error is of type FileErrors.
+func Parse(file string, data []byte) (*Scenario, error) {
+	r := &reader{file: file}
+	s := &Scenario{File: file}
+	if root := r.document(data); root != nil {
+		r.plain(root)
+		r.scenario(value{r: r, line: root.Line, node: root}, s)
+	}
+	if len(r.mistakes) > 0 {
+		slices.SortStableFunc(r.mistakes, func(a, b Mistake) int { return a.Line - b.Line })
+		return nil, FileErrors(r.mistakes)
+	}
+	return s, nil
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
+
+// document returns the root of the one document in data, or nil.
+func (r *reader) document(data []byte) *yaml.Node {
+	refuse := func(line int, allowed string) {
+		r.mistakes = append(r.mistakes, Mistake{File: r.file, Line: line, Field: "file", Allowed: allowed})
+	}
+	if len(data) > maxFile {
+		refuse(1, fmt.Sprintf("it is larger than %d bytes: no scenario is", maxFile))
+		return nil
+	}
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	var document, next yaml.Node
+	switch err := d.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		refuse(1, "it is empty: want a scenario, as those in scenarios/")
+		return nil
+	case err != nil:
+		line := 1
+		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil && m[1] != "" {
+			line, _ = strconv.Atoi(m[1])
+		}
+		refuse(line, "from about this line on it is no YAML: "+yamlLine.ReplaceAllString(err.Error(), ""))
+		return nil
+	}
+	if document.Kind != yaml.DocumentNode || len(document.Content) != 1 {
+		refuse(1, "want a mapping of fields")
+		return nil
+	}
+	if err := d.Decode(&next); !errors.Is(err, io.EOF) {
+		refuse(max(next.Line, 1), "there is more than one document: want one scenario a file")
+	}
+	return document.Content[0]
+}
+
+// plain refuses YAML that reads otherwise than it looks. It does not follow aliases, so it ends.
+func (r *reader) plain(n *yaml.Node) {
+	if n.Anchor != "" || n.Kind == yaml.AliasNode {
+		r.mistakes = append(r.mistakes, Mistake{File: r.file, Line: n.Line, Field: "YAML", Allowed: "anchors and aliases are not allowed: write the value where it is needed"})
+	}
+	for _, c := range n.Content {
+		r.plain(c)
+	}
+}
+
+func (r *reader) scenario(v value, s *Scenario) {
+	o, ok := v.object("name", "description", "seed", "topology", "workload", "clients", "faults", "expectations")
+	if !ok {
+		return
+	}
+	s.Name = o.name("name", validation.DNS1123LabelMaxLength)
+	if base := strings.TrimSuffix(filepath.Base(r.file), Extension); r.file != "" && s.Name != "" && s.Name != base {
+		o.fields["name"].contradiction(fmt.Sprintf("the file is %s: want %q here, or another name of the file", filepath.Base(r.file), base))
+	}
+	if o.has("description") {
+		allowed := fmt.Sprintf("a text of at most %d bytes", maxDescription)
+		text, ok := o.fields["description"].str(allowed)
+		if ok && len(text) > maxDescription {
+			o.fields["description"].wrong(allowed)
+		}
+		s.Description = strings.TrimSpace(text)
+	}
+	s.Seed, _ = o.fields["seed"].integer(0, math.MaxInt64)
+	s.Topology.Pool.Coordinators = 1
+	if t, ok := o.fields["topology"].object("pool"); ok {
+		s.Topology.Pool = t.fields["pool"].pool()
+	}
+	s.Workload = o.fields["workload"].workload()
+	s.Clients = o.fields["clients"].clients()
+	if o.has("faults") {
+		o.fields["faults"].faults()
+	}
+	s.Expectations = o.fields["expectations"].expectations(s)
+}
+
+// name reads a name that Kubernetes takes as a label.
+func (o object) name(field string, limit int) string {
+	v := o.fields[field]
+	allowed := fmt.Sprintf("text of at most %d lower case letters, digits and dashes, as harbour", limit)
+	s, ok := v.str(allowed)
+	if ok && (len(s) > limit || len(validation.IsDNS1123Label(s)) > 0) {
+		v.wrong(allowed)
+		return ""
+	}
+	return s
+}
+
+func (v value) pool() Pool {
+	p := Pool{Coordinators: 1}
+	o, ok := v.object("name", "nodes", "uplink", "coordinators")
+	if !ok {
+		return p
+	}
+	p.Name = o.name("name", maxPoolName)
+	p.Nodes = o.count("nodes", 1, maxNodes)
+	p.Uplink = o.fields["uplink"].uplink()
+	if o.has("coordinators") {
+		if n, ok := o.fields["coordinators"].integer(0, 1); ok {
+			p.Coordinators = int(n)
+		}
+	}
+	return p
+}
+
+func (o object) count(field string, from, to int) int {
+	n, _ := o.fields[field].integer(int64(from), int64(to))
+	return int(n)
+}
+
+func (v value) uplink() (u Uplink) {
+	o, ok := v.object("rate", "up", "down", "rtt")
+	if !ok {
+		return u
+	}
+	switch {
+	case o.has("rate"):
+		u.Up = o.fields["rate"].rate()
+		u.Down = u.Up
+		for _, one := range []string{"up", "down"} {
+			if o.has(one) {
+				o.fields[one].contradiction("rate is given too, for both directions: want either rate, or up and down")
+			}
+		}
+	case o.has("up") || o.has("down"):
+		u.Up, u.Down = o.fields["up"].rate(), o.fields["down"].rate()
+	default:
+		o.fields["rate"].wrong(rateHelp)
+	}
+	u.RTT = o.fields["rtt"].duration(0, maxRTT)
+	return u
+}
+
+func (v value) rate() Rate {
+	s, ok := v.str(rateHelp)
+	if !ok {
+		return 0
+	}
+	rate, err := parseRate(s)
+	if err != nil {
+		v.mistake(err.Error())
+	}
+	return rate
+}
+
+func (v value) duration(from, to time.Duration) time.Duration {
+	allowed := fmt.Sprintf("a duration from %v to %v with its unit, as 60ms", from, to)
+	s, ok := v.str(allowed)
+	if !ok {
+		return 0
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < from || d > to {
+		v.wrong(allowed)
+		return 0
+	}
+	return d
+}
+
+func (v value) workload() (w Workload) {
+	o, ok := v.object("services", "endpoints", "changes", "changesPerSecond")
+	if !ok {
+		return w
+	}
+	w.Services = o.count("services", 1, maxServices)
+	w.Endpoints = o.count("endpoints", 1, maxEndpoints)
+	changes, ok := o.fields["changes"].integer(0, maxChanges)
+	w.Changes = int(changes)
+	pace := o.fields["changesPerSecond"]
+	switch {
+	case !ok && pace.absent():
+	case ok && w.Changes == 0:
+		if !pace.absent() {
+			pace.contradiction("there are no changes: want changes, or no changesPerSecond")
+		}
+	default:
+		w.ChangesPerSecond, _ = pace.number(0.1, 1000)
+	}
+	return w
+}
+
+func (v value) clients() []ClientKind {
+	names := make([]string, 0, len(clientKinds))
+	for _, k := range clientKinds {
+		names = append(names, string(k))
+	}
+	allowed := "a list of " + strings.Join(names, ", ")
+	if !v.absent() && v.node.Kind == yaml.SequenceNode && len(v.node.Content) == 0 {
+		v.wrong(allowed + ": without a client nothing would be judged")
+	}
+	var kinds []ClientKind
+	for _, item := range v.list(allowed) {
+		one := "one of " + strings.Join(names, ", ")
+		s, ok := item.str(one)
+		switch {
+		case !ok:
+		case !slices.Contains(names, s):
+			item.wrong(one + didYouMean(s, names))
+		case slices.Contains(kinds, ClientKind(s)):
+			item.mistake("it is there twice: every node runs one of each kind")
+		default:
+			kinds = append(kinds, ClientKind(s))
+		}
+	}
+	return kinds
+}
+
+// faults refuses all faults: none is implemented yet.
+func (v value) faults() {
+	const none = "no fault is implemented yet: want an empty list, or no faults"
+	for _, item := range v.list("a list of {at, action, target}") {
+		o, ok := item.object("at", "action", "target")
+		switch {
+		case !ok:
+		case o.has("action"):
+			o.fields["action"].mistake(none)
+		default:
+			item.mistake(none)
+		}
+	}
+}
+
+func (v value) expectations(s *Scenario) []Expectation {
+	const allowed = "a list of expectations, each " + expectationHelp
+	if !v.absent() && v.node.Kind == yaml.SequenceNode && len(v.node.Content) == 0 {
+		v.wrong(allowed + ": a scenario that expects nothing cannot fail")
+	}
+	var list []Expectation
+	lines := map[string]int{}
+	for _, item := range v.list(allowed) {
+		text, ok := item.str(expectationHelp)
+		if !ok {
+			continue
+		}
+		e, err := ParseExpectation(text)
+		if err != nil {
+			item.mistake(err.Error())
+			continue
+		}
+		if first, twice := lines[e.Metric]; twice {
+			item.contradiction(fmt.Sprintf("line %d states what %s is: want one expectation of a metric", first, e.Metric))
+			continue
+		}
+		lines[e.Metric] = item.line
+		if why := s.cannotMeasure(e.Metric); why != "" {
+			item.contradiction(why)
+			continue
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// cannotMeasure tells why a run of s would never have the metric; empty: it may.
+func (s *Scenario) cannotMeasure(metric string) string {
+	switch {
+	case strings.HasPrefix(metric, "failover"), metric == "new_cloud_connections":
+		return metric + " is measured when a fault happens, and there is none"
+	case s.Topology.Pool.Coordinators == 0 && (strings.HasPrefix(metric, "coordinator_") || metric == "cache_ready_seconds"):
+		return metric + " is measured at the coordinator, and topology.pool.coordinators is 0"
+	}
+	return ""
+}

@@ -1,0 +1,114 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-edge/weir/sim/runtime"
+)
+
+// Scenario is one scenario file. What is optional and absent has its default.
+type Scenario struct {
+	File string `yaml:"-"` // it was read from
+
+	Name         string        `yaml:"name"`
+	Description  string        `yaml:"description,omitempty"`
+	Seed         int64         `yaml:"seed"`
+	Topology     Topology      `yaml:"topology"`
+	Workload     Workload      `yaml:"workload"`
+	Clients      []ClientKind  `yaml:"clients,flow"`
+	Expectations []Expectation `yaml:"expectations"`
+}
+
+// Topology is what there is beside the cloud.
+type Topology struct {
+	Pool Pool `yaml:"pool"`
+}
+
+// Pool is a group of nodes behind one uplink.
+type Pool struct {
+	Name         string `yaml:"name"`
+	Nodes        int    `yaml:"nodes"`
+	Uplink       Uplink `yaml:"uplink"`
+	Coordinators int    `yaml:"coordinators"`
+}
+
+// Uplink is the link between a pool and the cloud.
+type Uplink struct {
+	Up   Rate          `yaml:"up"`   // from the nodes to the cloud
+	Down Rate          `yaml:"down"` // from the cloud to the nodes
+	RTT  time.Duration `yaml:"rtt"`
+}
+
+// Workload is what the cloud holds and how it changes.
+type Workload struct {
+	Services         int     `yaml:"services"`
+	Endpoints        int     `yaml:"endpoints"` // of each Service
+	Changes          int     `yaml:"changes"`   // of one endpoint each
+	ChangesPerSecond float64 `yaml:"changesPerSecond,omitempty"`
+}
+
+// ClientKind is a kind of client that runs on every node.
+type ClientKind string
+
+// The kinds of clients.
+const (
+	KubeProxy ClientKind = "kube-proxy" // EndpointSlices as kube-proxy watches them
+	CoreDNS   ClientKind = "coredns"    // EndpointSlices as CoreDNS watches them
+	JSON      ClientKind = "json"       // a client that knows no protobuf
+	Kubectl   ClientKind = "kubectl"    // the tool itself
+)
+
+// clientKinds are all of them.
+var clientKinds = [...]ClientKind{KubeProxy, CoreDNS, JSON, Kubectl}
+
+// Identity is whose token such a client has, as runtime.Site calls it.
+func (k ClientKind) Identity() string {
+	if k == JSON {
+		return "json-client"
+	}
+	return string(k)
+}
+
+// Link is the uplink as the runtime takes it.
+func (u Uplink) Link() runtime.Link {
+	return runtime.Link{Up: int64(u.Up), Down: int64(u.Down), RTT: u.RTT}
+}
+
+// Mode is how the pool runs with Weir.
+func (p Pool) Mode() runtime.Mode {
+	if p.Coordinators == 0 {
+		return runtime.HubOnly
+	}
+	return runtime.Weir
+}
+
+// RuntimePool is the pool as the runtime takes it, in one of its modes: Stock to compare with, Mode for Weir.
+func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
+	return runtime.Pool{Name: p.Name, Nodes: p.Nodes, Mode: mode, Uplink: p.Uplink.Link()}
+}
+
+// RuntimeTopology is a site with the pool alone, in one of its modes, and with the tools that the clients need.
+func (s *Scenario) RuntimeTopology(mode runtime.Mode) runtime.Topology {
+	return runtime.Topology{Pools: []runtime.Pool{s.Topology.Pool.RuntimePool(mode)}, Tools: s.Tools()}
+}
+
+// Tools are the command-line tools that the clients need.
+func (s *Scenario) Tools() []string {
+	if slices.Contains(s.Clients, Kubectl) {
+		return []string{"kubectl"}
+	}
+	return nil
+}
+
+// YAML writes s as a file that Parse reads back.
+func (s *Scenario) YAML() ([]byte, error) {
+	data, err := yaml.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("write scenario %s: %w", s.Name, err)
+	}
+	return data, nil
+}

@@ -1,0 +1,207 @@
+package scenario_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const shipped = "../../scenarios"
+
+// small is a scenario that is right.
+const small = `name: small
+seed: 7
+topology: {pool: {name: harbour, nodes: 3, uplink: {up: 512kbit/s, down: 1.5Mbit/s, rtt: 1.5s}}}
+workload: {services: 4, endpoints: 10, changes: 20, changesPerSecond: 2.5}
+clients: [json, kubectl]
+faults:
+expectations: [pool_bytes_ratio <= 1.02, hub_rss_bytes_max < 40MB]
+`
+
+func TestParse(t *testing.T) {
+	got, err := scenario.Parse("some/small.yaml", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &scenario.Scenario{
+		File: "some/small.yaml", Name: "small", Seed: 7,
+		Topology: scenario.Topology{Pool: scenario.Pool{
+			Name: "harbour", Nodes: 3, Coordinators: 1,
+			Uplink: scenario.Uplink{Up: 512_000, Down: 1_500_000, RTT: 1500 * time.Millisecond},
+		}},
+		Workload:     scenario.Workload{Services: 4, Endpoints: 10, Changes: 20, ChangesPerSecond: 2.5},
+		Clients:      []scenario.ClientKind{scenario.JSON, scenario.Kubectl},
+		Expectations: []scenario.Expectation{{Metric: "pool_bytes_ratio", Op: "<=", Limit: 1.02}, {Metric: "hub_rss_bytes_max", Op: "<", Limit: 40e6}},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(scenario.Expectation{})); diff != "" {
+		t.Errorf("parsed (-want +got):\n%s", diff)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	all, err := scenario.Load(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := scenario.Parse("", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range append(all, one) {
+		roundTrip(t, s)
+	}
+}
+
+func roundTrip(t *testing.T, s *scenario.Scenario) {
+	t.Helper()
+	data, err := s.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := scenario.Parse(s.File, data)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", s.Name, err, data)
+	}
+	if diff := cmp.Diff(s, again, cmp.AllowUnexported(scenario.Expectation{})); diff != "" {
+		t.Errorf("%s: written and read (-before +after):\n%s", s.Name, diff)
+	}
+}
+
+func TestShipped(t *testing.T) {
+	all, err := scenario.Load(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 2 {
+		t.Fatalf("%d scenarios in %s, want at least 2", len(all), shipped)
+	}
+	for _, s := range all {
+		for _, mode := range []runtime.Mode{runtime.Stock, s.Topology.Pool.Mode()} {
+			if err := s.RuntimeTopology(mode).Validate(); err != nil {
+				t.Errorf("%s: the runtime refuses it: %v", s.File, err)
+			}
+		}
+		for _, e := range s.Expectations {
+			if got, passed := e.Check(nil); passed {
+				t.Errorf("%s: %s passes with %s", s.File, e, got)
+			}
+		}
+	}
+}
+
+func TestRuntimeTopology(t *testing.T) {
+	s, err := scenario.Parse("", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := runtime.Topology{
+		Pools: []runtime.Pool{{
+			Name: "harbour", Nodes: 3, Mode: runtime.Weir,
+			Uplink: runtime.Link{Up: 512_000, Down: 1_500_000, RTT: 1500 * time.Millisecond},
+		}},
+		Tools: []string{"kubectl"},
+	}
+	if diff := cmp.Diff(want, s.RuntimeTopology(s.Topology.Pool.Mode())); diff != "" {
+		t.Errorf("topology (-want +got):\n%s", diff)
+	}
+}
+
+// TestMistakes compares all that is said about each file of testdata/mistakes with its golden file.
+func TestMistakes(t *testing.T) {
+	files, err := filepath.Glob("testdata/mistakes/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no files", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			all, err := scenario.Load(file)
+			if err == nil {
+				t.Fatalf("accepted: %+v", all[0])
+			}
+			if code := cli.ExitCode(err); code != 2 {
+				t.Errorf("exit code %d, want 2", code)
+			}
+			var usage *cli.UsageError
+			if !errors.As(err, &usage) || !strings.Contains(usage.Field, filepath.Base(file)+":") {
+				t.Errorf("usage error %+v, want one that names the file", usage)
+			}
+			golden := strings.TrimSuffix(file, ".yaml") + ".golden"
+			got := strings.ReplaceAll(err.Error(), "testdata/mistakes/", "") + "\n"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("mistakes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLoadFolder(t *testing.T) {
+	write := func(dir, name, content string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	named := func(name string) string { return strings.Replace(small, "name: small", "name: "+name, 1) }
+	tests := []struct {
+		name  string
+		files map[string]string
+		want  string // names, or part of the error
+		fails bool
+	}{
+		{name: "sorted", files: map[string]string{"b.yaml": named("b"), "a.yaml": named("a"), "README.md": "x", ".c.yaml": "x"}, want: "a b"},
+		{name: "mistakes of all files", files: map[string]string{"a.yaml": "{}", "b.yaml": named("b"), "c.yaml": named("d")}, want: "c.yaml:1: name", fails: true},
+		{name: "empty", want: "no file in it", fails: true},
+		{name: "yml", files: map[string]string{"a.yaml": named("a"), "b.yml": named("b")}, want: "b.yml", fails: true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, content := range test.files {
+				write(dir, name, content)
+			}
+			all, err := scenario.Load(dir)
+			if test.fails {
+				if err == nil || cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), test.want) {
+					t.Fatalf("error %v, want wrong usage with %q", err, test.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, s := range all {
+				names = append(names, s.Name)
+			}
+			if got := strings.Join(names, " "); got != test.want {
+				t.Errorf("loaded %s, want %s", got, test.want)
+			}
+		})
+	}
+	for _, path := range []string{"testdata/none.yaml", "scenario.go", os.DevNull} {
+		if _, err := scenario.Load(path); cli.ExitCode(err) != 2 {
+			t.Errorf("%s: error %v, want wrong usage", path, err)
+		}
+	}
+}

@@ -44,7 +44,7 @@ func watchCPU(ctx context.Context, t target, change func(ctx context.Context, n 
 		wg.Go(func() {
 			defer c.CloseIdleConnections()
 			defer body.Close()
-			if err := countFrames(body, &seen); err != nil && watching.Err() == nil {
+			if err := countFrames(body, &seen); watching.Err() == nil {
 				failed <- err
 			}
 		})
@@ -60,7 +60,7 @@ func watchCPU(ctx context.Context, t target, change func(ctx context.Context, n 
 	return (with - without) / (watchers * eventsPerRound), err
 }
 
-// countFrames reads a protobuf watch and counts its frames without looking into them.
+// countFrames reads a protobuf watch and counts its frames without looking into them, until an error ends it.
 func countFrames(body io.Reader, seen *atomic.Int64) error {
 	var head [4]byte
 	for {

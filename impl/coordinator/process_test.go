@@ -265,3 +265,27 @@ func TestHelp(t *testing.T) {
 		t.Errorf("%d flags in the help", flags)
 	}
 }
+
+// TestIdleMemory: a coordinator shares its machine, of a gigabyte, with workloads.
+func TestIdleMemory(t *testing.T) {
+	c := newPool(t).spawn().healthy()
+	hub := c.hub("a")
+	hub.push(leaderRelay(t, 100), hub.elect("a_1"))
+	eventually(t, "the feed", func() bool { return hub.reached() == 100 })
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(c.cmd.Process.Pid), "status"))
+	check(t, err)
+	for line := range strings.Lines(string(status)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || fields[0] != "RssAnon:" {
+			continue
+		}
+		kib, err := strconv.Atoi(fields[1])
+		check(t, err)
+		t.Logf("RssAnon %d KiB", kib)
+		if kib > 32<<10 {
+			t.Errorf("RssAnon is %d KiB, want at most 32 MiB", kib)
+		}
+		return
+	}
+	t.Skip("this system does not tell RssAnon")
+}

@@ -31,6 +31,8 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
+	"go.uber.org/goleak"
+
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator"
@@ -46,7 +48,10 @@ func TestMain(m *testing.M) {
 		cli.Main("weir-coordinator", coordinator.Run)
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	// Two controllers of k8s.io/apiserver's certificates never shut their queues down.
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*delayingType[...]).waitingLoop"),
+		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"))
 }
 
 const patience = 20 * time.Second

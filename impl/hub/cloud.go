@@ -24,7 +24,7 @@ type class string
 const (
 	classPool    class = "pool"    // what feeds relays
 	classNode    class = "node"    // requests of the node's clients
-	classControl class = "control" // probes and access reviews
+	classControl class = "control" // probes, and what the hub asks for itself
 )
 
 var classes = []class{classPool, classNode, classControl}
@@ -105,7 +105,7 @@ func (k *cloud) transport(c cloudConfig, key doorKey) func() *http.Transport {
 			RootCAs: c.roots.get(), MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 			ClientSessionCache: k.resume[0],
 		}
-		if !c.quantum {
+		if !c.quantum || key.class != classNode { // what is secret for longer than a token lives is in class node
 			config.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384}
 		}
 		if key.asHub {

@@ -7,7 +7,8 @@
 //
 //	TLS listener ─► front ─┬─► authorizer ─► relay ◄── feeder ◄── coordinator or cloud    (class pool)
 //	                       └─► proxy ──────────────────────────► cloud                    (class node)
-//	                probes, access reviews ────────────────────► cloud                    (class control)
+//	                access reviews, as the caller ─────────────► cloud                    (class node)
+//	                probes, reviews of this node ──────────────► cloud                    (class control)
 //	pool ─► role.Machine ─► Leases in the coordinator; a leader also pushes its relays there (feed)
 //
 // # Who is calling

@@ -192,7 +192,7 @@ func (c *fakeCloud) review(w http.ResponseWriter, req *http.Request) {
 
 func (c *fakeCloud) pool(resource string) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
-		if req.URL.Query().Get("watch") == "" {
+		if q := req.URL.Query(); q.Get("watch") == "" || q.Get("sendInitialEvents") != "" {
 			c.mu.Lock()
 			c.lists[c.user(req)]++
 			c.mu.Unlock()

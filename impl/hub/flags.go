@@ -19,7 +19,7 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.CloudClientCertFile, "cloud-client-cert-file", "", "PEM file of the certificate by which the hub is system:node:<node-name> at the cloud; required")
 	f.StringVar(&c.CloudClientKeyFile, "cloud-client-key-file", "", "PEM file of its key; required")
 	f.BoolVar(&c.CloudPostQuantum, "cloud-post-quantum", true,
-		"agree on TLS keys that a quantum computer cannot recover either; false saves 2.3 kB for each connection to the cloud")
+		"agree on TLS keys that a quantum computer cannot recover either, for the node's own requests (Secrets are among them); false saves 2.3 kB a connection")
 
 	f.StringVar(&c.BindAddress, "bind-address", "127.0.0.1", "IP address that the API is served on")
 	f.IntVar(&c.SecurePort, "secure-port", contract.HubSecurePort, "TLS port of the API; 0 takes any free one")

@@ -127,7 +127,8 @@ func (h *Hub) buildFront() {
 	asCaller, asHub := h.discovery.through(door(classNode, false)), h.discovery.through(door(classNode, true))
 	h.discovery.asHub = asHub
 	wr := &written{clock: h.clock, newest: make([]writtenVersion, len(h.relays))}
-	review := reviewer{asCaller: door(classControl, false), asHub: door(classControl, true)}
+	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
+	review := reviewer{asCaller: door(classNode, false), asHub: door(classControl, true)}
 	h.front = &front{
 		identifier: &identifier{user: contract.NodeUserPrefix + h.NodeName, roots: h.clientCA, now: h.clock.Now},
 		router:     router{h.resources},

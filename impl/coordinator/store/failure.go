@@ -53,6 +53,9 @@ type core struct {
 
 func level(e zapcore.Entry) slog.Level {
 	switch {
+	case e.Message == "failed to update storage version", // of a database without a snapshot; the next try succeeds
+		e.Message == "setting up serving from embedded etcd failed.": // every stop says so
+		return slog.LevelDebug
 	case e.Level >= zapcore.DPanicLevel:
 		return slog.LevelDebug // the owner of the store reports it
 	case e.Level == zapcore.ErrorLevel, e.Level == zapcore.WarnLevel && strings.Contains(e.Message, "slow"):

@@ -1,0 +1,65 @@
+package runner
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
+)
+
+// TestSmallPool runs a whole scenario: real control plane, hubs, coordinator, clients, judge and report.
+func TestSmallPool(t *testing.T) {
+	s, err := scenario.Parse("small.yaml", []byte(`
+name: small
+description: Two nodes, few objects.
+seed: 7
+topology:
+  pool: {name: quay, nodes: 2, uplink: {rate: 20Mbit/s, rtt: 20ms}, coordinators: 1}
+workload: {services: 8, endpoints: 30, changes: 40, changesPerSecond: 20}
+clients: [kube-proxy, coredns, json, kubectl]
+expectations:
+  - watch_violations == 0
+  - client_relists == 0
+  - pool_bytes_ratio <= 1.25
+  - stock_bytes_ratio >= 2
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	logs := filepath.Join(dir, "logs")
+	res, err := Run(t.Context(), s, Options{Runtime: &runtime.Local{LogDir: logs}, Dir: dir, Repeat: "go test ./sim/runner", Progress: func(m string) { t.Log(m) }})
+	if err != nil || !res.Passed {
+		for _, name := range []string{"hub-quay-1.log", "coordinator-quay.log"} {
+			b, _ := os.ReadFile(filepath.Join(logs, name))
+			t.Logf("%s:\n%s", name, b)
+		}
+		t.Fatalf("%v\n%+v\n%+v", err, res.Expectations, res.Violations)
+	}
+	if err := report.Write(dir, res); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"summary.md", "report.html", "result.json", "timeline.jsonl"} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || len(b) == 0 {
+			t.Errorf("%s: %d bytes, %v", name, len(b), err)
+		}
+	}
+	// One hub feeds the pool; the others read nothing of class pool from the cloud.
+	fed := map[string]bool{}
+	for _, row := range res.Bytes {
+		if row.Way == report.WayWeir && row.Class == "pool" && row.Bytes > 0 {
+			fed[row.Node] = true
+		}
+	}
+	if len(fed) != 1 {
+		t.Errorf("bytes of class pool at %v, want one node", fed)
+	}
+	if m := res.Metrics; m["hub_rss_anon_bytes_max"] == 0 || m["coordinator_rss_anon_bytes"] == 0 || m["cache_ready_seconds"] == 0 {
+		t.Errorf("metrics are missing: %v", strings.Join(strings.Fields(strings.TrimSpace(res.Scenario)), " "))
+	}
+}

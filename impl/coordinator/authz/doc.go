@@ -4,9 +4,10 @@
 // Who calls is known by client certificate. A certificate of this pool carries the group weir:pool:<pool> and one role:
 //
 //	role    certificate                                    may
-//	hub     CN system:node:<node>, O openyurt:yurthub      read everything; feed relayed resources; write the Leases
-//	                                                       kube-system/yurthub and kube-system/leader-informer-sync,
-//	                                                       and its own kube-node-lease/<node>
+//	hub     CN system:node:<node>, O openyurt:yurthub      read everything; feed relayed resources and put
+//	                                                       documents, which the fence of feeds allows the leader
+//	                                                       only; write the Leases kube-system/yurthub and
+//	                                                       kube-system/leader-informer-sync, and its own kube-node-lease/<node>
 //	viewer  O weir:viewers                                 read everything
 //	nobody  none                                           read /healthz, /livez, /readyz and /version
 //

@@ -116,7 +116,7 @@ func refusePath(r role, a authorizer.Attributes) string {
 }
 
 // refuseHubWrite tells why a hub may not write what it asks for. The name is not known when a Lease is created by POST; then
-// the request is let pass if there is a name that would be, and CreateLease decides.
+// the request is let pass if there is a name that would be, and leases.Create decides.
 func refuseHubWrite(node string, a authorizer.Attributes) string {
 	if a.GetAPIGroup() != "coordination.k8s.io" || a.GetResource() != "leases" || a.GetSubresource() != "" {
 		return "a hub writes Leases only"

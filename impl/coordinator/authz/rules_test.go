@@ -78,6 +78,10 @@ func TestRules(t *testing.T) {
 		{"only of that group", resource(hubA, "create", "example.com", slices, ""), "a hub writes Leases only"},
 		{"hub feeds", path(hubA, "post", "/weir/v1/feed/core/v1/endpoints"), ""},
 		{"hub of another pool does not feed", path(hubOther, "post", "/weir/v1/feed/core/v1/endpoints"), `of pool "q"`},
+		{"hub puts documents", path(hubA, "put", "/weir/v1/documents"), ""},
+		{"hub deletes no documents", path(hubA, "delete", "/weir/v1/documents"), "only read"},
+		{"hub of another pool puts no documents", path(hubOther, "put", "/weir/v1/documents"), `of pool "q"`},
+		{"viewer puts no documents", path(reader, "put", "/weir/v1/documents"), "only read"},
 		{"hub reads status", path(hubA, "get", "/weir/v1/status"), ""},
 		{"hub discovers", path(hubA, "get", "/apis"), ""},
 

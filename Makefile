@@ -56,7 +56,7 @@ fuzz: ## every fuzzer for FUZZTIME (default 30s) each
 		echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-30s} $$p || exit 1; done; done
 
 .PHONY: bench
-bench: build assets ## relay beside kube-apiserver, hub latency, memory: bench/README.md says what is measured
+bench: build assets ## relay beside kube-apiserver, hub latency, memory: bench/doc.go says what is measured
 	go run ./bench/cmd/weir-bench
 
 .PHONY: generate

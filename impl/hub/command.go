@@ -35,6 +35,6 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		defer stop()
 		return h.Run(ctx)
 	})
-	g.Go(func() error { return memory.Headroom{}.Keep(serving) })
+	g.Go(func() error { return memory.Headroom{Min: 3 << 20}.Keep(serving) }) // a hub that serves little has little
 	return g.Wait()
 }

@@ -11,15 +11,25 @@ import (
 	"syscall"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/weir-edge/weir/sim/pki"
 )
 
-// Kubectl runs the real kubectl with a home of its own, and returns its standard output.
+// Kubectl runs the real kubectl with a home, and hence a cache, of its own, and returns its standard output.
 func Kubectl(ctx context.Context, path string, config *rest.Config, home string, args ...string) (string, error) {
-	ca := filepath.Join(home, "ca.crt")
-	if err := os.WriteFile(ca, config.CAData, 0o600); err != nil {
+	var pair *pki.Pair
+	if config.BearerToken == "" {
+		pair = &pki.Pair{CertPEM: config.CertData, KeyPEM: config.KeyData}
+	}
+	kubeconfig, err := pki.Kubeconfig(config.Host, config.CAData, pair, config.BearerToken)
+	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, path, append([]string{"--server", config.Host, "--certificate-authority", ca, "--token", config.BearerToken}, args...)...)
+	file := filepath.Join(home, "kubeconfig")
+	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, path, append([]string{"--kubeconfig", file}, args...)...)
 	cmd.Env = []string{"HOME=" + home}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var out, errs bytes.Buffer

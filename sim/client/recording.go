@@ -1,60 +1,34 @@
 package client
 
 import (
-	"hash/fnv"
+	"errors"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// What happened in a stream.
-const (
-	OpList       = "list"        // a complete list; Items is set
-	OpOpen       = "open"        // a watch was opened; Initial tells a streaming list
-	OpEvent      = "event"       // Type, Item
-	OpBookmark   = "bookmark"    // Version
-	OpInitialEnd = "initial-end" // the bookmark that ends the initial events of a streaming list
-	OpError      = "error"       // a list or watch failed, or the stream said ERROR; Code is the status code, 0 if there was none
-)
-
-// Item is one object as a client saw it.
-type Item struct {
-	Key, UID string
-	Version  uint64
-	Hash     uint64            // of the object's canonical bytes
-	Labels   map[string]string // kept by a recorder of the truth only
-}
-
-// Op is one thing that happened in a stream.
-type Op struct {
-	At      time.Time
-	What    string
-	Type    watch.EventType
-	Version uint64 // of the list, bookmark or event; of OpOpen: from where
-	Initial bool
-	Item    Item
-	Items   []Item
-	Code    int
-	Err     string
-}
-
 // Recording is what one stream carried. It is safe for concurrent use.
 type Recording struct {
 	labels bool
+	pages  []Item // of a list that is not complete
 
-	mu   sync.Mutex
-	ops  []Op
-	last uint64 // version reached
-	full bool   // it had a complete state
+	mu  sync.Mutex
+	ops []Op
+	progress
+}
+
+// progress is how far a stream has come.
+type progress struct {
+	last    uint64 // version reached
+	full    bool   // it had a complete state
+	initial bool   // initial events of a streaming list are under way
 }
 
 // Ops returns what happened so far.
@@ -78,103 +52,116 @@ func (r *Recording) Version() uint64 {
 	return r.last
 }
 
-func (r *Recording) add(op Op) {
+// add takes down op. Until the next one is added, undo takes it back.
+func (r *Recording) add(op Op) (undo func()) {
 	op.At = time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	n, before := len(r.ops), r.progress
 	r.ops = append(r.ops, op)
-	if op.What == OpList || op.What == OpInitialEnd {
-		r.full = true
+	switch op.What {
+	case OpOpen:
+		r.initial = op.Initial
+	case OpList, OpInitialEnd:
+		r.full, r.initial, r.last = true, false, op.Version
+	case OpEvent, OpBookmark:
+		if r.full && !r.initial { // initial events are in no order
+			r.last = op.Version
+		}
 	}
-	if op.What != OpOpen && op.What != OpError && r.full {
-		r.last = op.Version
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.ops) == n+1 {
+			// On a copy: who asked for Ops may still read the old array.
+			r.ops, r.progress = append(make([]Op, 0, n+1), r.ops[:n]...), before
+		}
 	}
 }
 
-// message is an object with canonical bytes.
-type message interface {
-	runtime.Object
-	metav1.Object
-	Marshal() ([]byte, error)
-}
-
-// item takes down an object. The canonical bytes are its protobuf, whatever encoding it came in.
-func (r *Recording) item(obj runtime.Object) Item {
-	m, ok := obj.DeepCopyObject().(message)
-	if !ok {
-		return Item{} // its hash is that of nothing: the judge objects
-	}
-	m.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	raw, err := m.Marshal()
+// list takes down a list, or a page of one.
+func (r *Recording) list(l runtime.Object, o metav1.ListOptions) {
+	items, err := newItems(l, r.labels)
 	if err != nil {
-		return Item{} // its hash is that of nothing: the judge objects
+		r.malformed(err)
+		return
 	}
-	h := fnv.New64a()
-	_, _ = h.Write(raw)
+	m, err := meta.ListAccessor(l)
+	if err != nil {
+		r.malformed(err)
+		return
+	}
 	version, err := wire.ParseVersion(m.GetResourceVersion())
 	if err != nil {
-		return Item{} // its hash is that of nothing: the judge objects
-	}
-	it := Item{Key: m.GetNamespace() + "/" + m.GetName(), UID: string(m.GetUID()), Version: version, Hash: h.Sum64()}
-	if r.labels {
-		it.Labels = m.GetLabels()
-	}
-	return it
-}
-
-func (r *Recording) list(l runtime.Object) {
-	op := Op{What: OpList}
-	var meta metav1.ListMeta
-	switch l := l.(type) {
-	case *discoveryv1.EndpointSliceList:
-		meta = l.ListMeta
-		for i := range l.Items {
-			it := r.item(&l.Items[i])
-			op.Items = append(op.Items, it)
-		}
-	case *corev1.EndpointsList:
-		meta = l.ListMeta
-		for i := range l.Items {
-			it := r.item(&l.Items[i])
-			op.Items = append(op.Items, it)
-		}
-	}
-	op.Version, _ = wire.ParseVersion(meta.ResourceVersion)
-	r.add(op)
-}
-
-func (r *Recording) event(ev watch.Event) {
-	if ev.Type == watch.Error {
-		r.failed(apierrors.FromObject(ev.Object))
+		r.malformed(err)
 		return
 	}
-	m, ok := ev.Object.(metav1.Object)
-	if !ok {
-		r.add(Op{What: OpError, Err: "an event that is no object"})
+	if o.Continue != "" {
+		items = append(r.pages, items...)
+	}
+	if r.pages = nil; m.GetContinue() != "" {
+		r.pages = items
 		return
 	}
-	if ev.Type == watch.Bookmark {
-		version, _ := wire.ParseVersion(m.GetResourceVersion())
-		what := OpBookmark
-		if m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
-			what = OpInitialEnd
-		}
-		r.add(Op{What: what, Version: version})
-		return
-	}
-	it := r.item(ev.Object)
-	r.add(Op{What: OpEvent, Type: ev.Type, Version: it.Version, Item: it})
+	r.add(Op{What: OpList, Version: version, Items: items, Options: query(o)})
 }
 
-func (r *Recording) failed(err error) {
+// opened takes down that a watch was opened.
+func (r *Recording) opened(o metav1.ListOptions) {
+	version, err := wire.ParseVersion(o.ResourceVersion)
+	if err != nil {
+		r.malformed(err) // a client repeats what the server told it
+		return
+	}
+	r.add(Op{What: OpOpen, Version: version, Initial: o.SendInitialEvents != nil && *o.SendInitialEvents, Options: query(o)})
+}
+
+// event takes down what a watch brought.
+func (r *Recording) event(ev watch.Event) (undo func()) {
+	switch ev.Type {
+	case watch.Error:
+		return r.failed(apierrors.FromObject(ev.Object))
+	case watch.Bookmark:
+		return r.bookmark(ev.Object)
+	case watch.Added, watch.Modified, watch.Deleted:
+		it, err := newItem(ev.Object, r.labels)
+		if err != nil {
+			return r.malformed(err)
+		}
+		return r.add(Op{What: OpEvent, Type: ev.Type, Version: it.Version, Item: it})
+	}
+	return r.malformed(errors.New("an event of type " + string(ev.Type)))
+}
+
+func (r *Recording) bookmark(obj runtime.Object) (undo func()) {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return r.malformed(err)
+	}
+	version, err := wire.ParseVersion(m.GetResourceVersion())
+	if err == nil && version == 0 {
+		err = errors.New("a bookmark without resourceVersion")
+	}
+	if err != nil {
+		return r.malformed(err)
+	}
+	if m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+		return r.add(Op{What: OpInitialEnd, Version: version})
+	}
+	return r.add(Op{What: OpBookmark, Version: version})
+}
+
+// failed takes down the error of a list or watch.
+func (r *Recording) failed(err error) (undo func()) {
 	op := Op{What: OpError, Err: err.Error()}
-	if s, ok := err.(apierrors.APIStatus); ok {
+	var s apierrors.APIStatus
+	if errors.As(err, &s) {
 		op.Code = int(s.Status().Code)
 	}
-	r.add(op)
+	return r.add(op)
 }
 
-func parseVersion(s string) uint64 {
-	v, _ := wire.ParseVersion(s) // client-go repeats what a server sent
-	return v
+// malformed takes down that something came which is not what it should be.
+func (r *Recording) malformed(err error) (undo func()) {
+	return r.add(Op{What: OpError, Err: err.Error(), Malformed: true})
 }

@@ -2,138 +2,115 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"strconv"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
-// Resources that streams can be of.
-const (
-	EndpointSlices = "endpointslices"
-	Endpoints      = "endpoints"
-)
-
-// ProxySelector is the label selector of kube-proxy's informers (cmd/kube-proxy/app of Kubernetes 1.37).
-const ProxySelector = "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name"
-
-// Spec is what a stream watches, and how.
-type Spec struct {
-	Client   string // "kube-proxy", "coredns", "json", "reference", "truth"
-	Resource string
-	Selector string // of labels; "" is everything
-	JSON     bool   // else protobuf
-	Labels   bool   // record labels
-}
-
-// Specs are the streams of one kind of client.
-func Specs(kind string) []Spec {
-	switch kind {
-	case "kube-proxy":
-		return []Spec{{Client: kind, Resource: EndpointSlices, Selector: ProxySelector}}
-	case "coredns":
-		return []Spec{{Client: kind, Resource: EndpointSlices}, {Client: kind, Resource: Endpoints}}
-	case "json":
-		return []Spec{{Client: kind, Resource: EndpointSlices, JSON: true}}
-	case "reference", "truth":
-		labels := kind == "truth"
-		return []Spec{{Client: kind, Resource: EndpointSlices, Labels: labels}, {Client: kind, Resource: Endpoints, Labels: labels}}
-	}
-	return nil
-}
-
-// Stream is one reflector that runs.
+// Stream is one informer that runs.
 type Stream struct {
 	Spec      Spec
 	Recording *Recording
 
-	done sync.WaitGroup
+	informer cache.SharedIndexInformer
+	done     sync.WaitGroup
 }
 
-// Start opens a stream with credentials and address of config, until ctx ends.
+// Start opens one stream, with a connection of its own, until ctx ends.
 func Start(ctx context.Context, config *rest.Config, spec Spec) (*Stream, error) {
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	config.UserAgent = spec.Client
-	// A dialer of its own keeps client-go from sharing the connection with other clients of the same credentials.
-	config.Dial = (&net.Dialer{}).DialContext
-	if !spec.JSON {
-		config.ContentType = runtime.ContentTypeProtobuf
-		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	}
-	api, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("client %s: %w", spec.Client, err)
-	}
-	s := &Stream{Spec: spec, Recording: &Recording{labels: spec.Labels}}
-	lw, kind, err := s.listWatch(api)
+	streams, err := Open(ctx, config, spec)
 	if err != nil {
 		return nil, err
 	}
-	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, api), kind, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{Name: spec.Client})
-	s.done.Go(func() { r.RunWithContext(ctx) })
+	return streams[0], nil
+}
+
+// Open starts the streams of one process, which share a connection, with address and credentials of config, until ctx
+// ends.
+func Open(ctx context.Context, config *rest.Config, specs ...Spec) ([]*Stream, error) {
+	if len(specs) == 0 {
+		return nil, errors.New("open streams: there are none")
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.UserAgent = specs[0].Client
+	// A dialer of its own keeps client-go from sharing the connection with other clients of the same credentials.
+	config.Dial = (&net.Dialer{}).DialContext
+	connection, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("client %s: %w", config.UserAgent, err)
+	}
+	streams := make([]*Stream, 0, len(specs))
+	for _, spec := range specs {
+		s, err := newStream(config, connection, spec)
+		if err != nil {
+			return nil, err
+		}
+		streams = append(streams, s)
+	}
+	// Whatever goes wrong is in the recording; in the log of the testbed it would be noise.
+	ctx = klog.NewContext(ctx, klog.Logger{})
+	var all sync.WaitGroup
+	for i, s := range streams {
+		all.Add(1)
+		s.done.Go(func() {
+			s.informer.RunWithContext(ctx)
+			if all.Done(); i == 0 {
+				all.Wait()
+				utilnet.CloseIdleConnectionsFor(connection.Transport)
+			}
+		})
+	}
+	return streams, nil
+}
+
+func newStream(config *rest.Config, connection *http.Client, spec Spec) (*Stream, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Stream{Spec: spec, Recording: &Recording{labels: spec.Labels}}
+	a, err := newAPI(config, connection, spec, s.Recording)
+	if err != nil {
+		return nil, err
+	}
+	s.informer = cache.NewSharedIndexInformer(listWatch(a, spec, s.Recording), spec.object(), 0, cache.Indexers{})
+	if err := s.informer.SetTransform(identity); err != nil {
+		return nil, fmt.Errorf("client %s: %w", spec.Client, err)
+	}
 	return s, nil
+}
+
+// identity keeps of an object what tells which one it is. Real clients keep little more, and a testbed has hundreds.
+func identity(obj any) (any, error) {
+	m, ok := obj.(metav1.Object)
+	if !ok {
+		return obj, nil
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(), ResourceVersion: m.GetResourceVersion(),
+	}}, nil
 }
 
 // Wait waits for the end of a stream whose context has ended.
 func (s *Stream) Wait() { s.done.Wait() }
 
-func (s *Stream) listWatch(api kubernetes.Interface) (*cache.ListWatch, runtime.Object, error) {
-	slices, endpoints := api.DiscoveryV1().EndpointSlices(""), api.CoreV1().Endpoints("")
-	switch s.Spec.Resource {
-	case EndpointSlices:
-		return s.record(
-			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return slices.List(ctx, o) },
-			slices.Watch,
-		), &discoveryv1.EndpointSlice{}, nil
-	case Endpoints:
-		return s.record(
-			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return endpoints.List(ctx, o) },
-			endpoints.Watch,
-		), &corev1.Endpoints{}, nil
+// Stored is what the informer's store holds, for the users of the client: items without a hash.
+func (s *Stream) Stored() []Item {
+	var items []Item
+	for _, obj := range s.informer.GetStore().List() {
+		if m, ok := obj.(metav1.Object); ok {
+			version, _ := strconv.ParseUint(m.GetResourceVersion(), 10, 64)
+			items = append(items, Item{Key: m.GetNamespace() + "/" + m.GetName(), UID: string(m.GetUID()), Version: version})
+		}
 	}
-	return nil, nil, fmt.Errorf("client %s: resource %q is none of %s, %s", s.Spec.Client, s.Spec.Resource, EndpointSlices, Endpoints)
-}
-
-// record wraps list and watch so that all they bring is taken down.
-func (s *Stream) record(
-	list func(context.Context, metav1.ListOptions) (runtime.Object, error),
-	open func(context.Context, metav1.ListOptions) (watch.Interface, error),
-) *cache.ListWatch {
-	rec := s.Recording
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = s.Spec.Selector
-			l, err := list(ctx, o)
-			if err != nil {
-				rec.failed(err)
-				return nil, err
-			}
-			rec.list(l)
-			return l, nil
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = s.Spec.Selector
-			w, err := open(ctx, o)
-			if err != nil {
-				rec.failed(err)
-				return nil, err
-			}
-			op := Op{What: OpOpen, Initial: o.SendInitialEvents != nil && *o.SendInitialEvents}
-			op.Version = parseVersion(o.ResourceVersion)
-			rec.add(op)
-			return watch.Filter(w, func(ev watch.Event) (watch.Event, bool) {
-				rec.event(ev)
-				return ev, true
-			}), nil
-		},
-	}
+	return items
 }

@@ -1,8 +1,9 @@
 package invariant
 
 import (
+	"errors"
 	"fmt"
-	"sort"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/watch"
@@ -10,8 +11,8 @@ import (
 	"github.com/weir-edge/weir/sim/client"
 )
 
-// History is all that happened to one resource, taken down at kube-apiserver by a recorder that lists once and never loses
-// its watch.
+// History is all that happened to one resource, taken down at kube-apiserver by a recorder with labels that lists once
+// and never loses its watch.
 type History struct {
 	start  uint64
 	state  map[string]client.Item // at start
@@ -21,65 +22,96 @@ type History struct {
 
 // NewHistory reads a recorder of the truth. A recording that itself has a gap is an error: it proves nothing.
 func NewHistory(ops []client.Op) (*History, error) {
-	h := &History{state: map[string]client.Item{}}
-	initial := false
-	for _, op := range ops {
-		switch op.What {
-		case client.OpList:
-			if h.start != 0 {
-				return nil, fmt.Errorf("the recorder of the truth listed twice, at %d and %d", h.start, op.Version)
-			}
-			for _, it := range op.Items {
-				h.state[it.Key] = it
-			}
-			h.start, h.last = op.Version, op.Version
-		case client.OpOpen:
-			initial = op.Initial
-			if initial && h.start != 0 {
-				return nil, fmt.Errorf("the recorder of the truth listed twice")
-			}
-		case client.OpInitialEnd:
-			h.start, h.last, initial = op.Version, op.Version, false
-		case client.OpEvent:
-			if initial {
-				h.state[op.Item.Key] = op.Item
-				continue
-			}
-			h.events = append(h.events, op)
-			h.last = op.Version
-		case client.OpBookmark:
-			h.last = op.Version
+	h := &History{}
+	var initial map[string]client.Item
+	for i, op := range ops {
+		if err := h.read(op, &initial); err != nil {
+			return nil, fmt.Errorf("the recorder of the truth: op %d, %v: %w", i, op, err)
 		}
 	}
-	if h.start == 0 {
-		return nil, fmt.Errorf("the recorder of the truth has no list")
+	if h.state == nil {
+		return nil, errors.New("the recorder of the truth has no list")
 	}
 	return h, nil
+}
+
+var errListedTwice = errors.New("it listed twice, so events may be missing")
+
+func (h *History) read(op client.Op, initial *map[string]client.Item) error {
+	switch op.What {
+	case client.OpList:
+		if h.state != nil {
+			return errListedTwice
+		}
+		h.state = map[string]client.Item{}
+		for _, it := range op.Items {
+			h.state[it.Key] = it
+		}
+		h.start, h.last = op.Version, op.Version
+	case client.OpOpen:
+		switch {
+		case op.Initial && h.state != nil:
+			return errListedTwice
+		case op.Initial:
+			*initial = map[string]client.Item{}
+		case op.Version > h.last:
+			return fmt.Errorf("it had only reached %d, so events may be missing", h.last)
+		}
+	case client.OpInitialEnd:
+		if *initial == nil || h.state != nil {
+			return errListedTwice
+		}
+		h.state, h.start, h.last = *initial, op.Version, op.Version
+	case client.OpEvent:
+		switch {
+		case h.state != nil && op.Version <= h.last:
+			return fmt.Errorf("it had reached %d before", h.last)
+		case h.state != nil:
+			h.events, h.last = append(h.events, op), op.Version
+		case *initial != nil && op.Type == watch.Deleted:
+			delete(*initial, op.Item.Key)
+		case *initial != nil:
+			(*initial)[op.Item.Key] = op.Item
+		default:
+			return errors.New("it had no list before")
+		}
+	case client.OpBookmark:
+		h.last = max(h.last, op.Version)
+	case client.OpError:
+		if op.Malformed {
+			return errors.New("it cannot be read")
+		}
+	}
+	return nil
 }
 
 // Last is the version up to which the history is complete.
 func (h *History) Last() uint64 { return h.last }
 
-// expected is one event as a filter shows it.
-type expected struct {
-	typ     watch.EventType
-	item    client.Item
-	version uint64
-	old     bool // its content is the previous one under a new version: the hash is not known
+// Holds tells whether the history ends in a state: resourceVersions by key.
+func (h *History) Holds(want map[string]string) bool {
+	state := make(map[string]client.Item, len(h.state))
+	for k, it := range h.state {
+		state[k] = it
+	}
+	for _, op := range h.events {
+		apply(state, op.Type, op.Item)
+	}
+	if len(state) != len(want) {
+		return false
+	}
+	for k, v := range want {
+		if strconv.FormatUint(state[k].Version, 10) != v {
+			return false
+		}
+	}
+	return true
 }
 
-// View is a history through a selector.
-type View struct {
-	start  uint64
-	last   uint64
-	state  map[string]client.Item
-	events []expected
-}
-
-// Through returns the history as a watch with a selector should show it.
+// Through returns the history as list and watch with a selector should show it.
 func (h *History) Through(sel labels.Selector) *View {
 	v := &View{start: h.start, last: h.last, state: map[string]client.Item{}}
-	all := map[string]client.Item{}
+	all := make(map[string]client.Item, len(h.state))
 	for k, it := range h.state {
 		all[k] = it
 		if sel.Matches(labels.Set(it.Labels)) {
@@ -90,19 +122,17 @@ func (h *History) Through(sel labels.Selector) *View {
 		prev, existed := all[op.Item.Key]
 		was := existed && sel.Matches(labels.Set(prev.Labels))
 		is := op.Type != watch.Deleted && sel.Matches(labels.Set(op.Item.Labels))
-		if op.Type == watch.Deleted {
-			delete(all, op.Item.Key)
-		} else {
-			all[op.Item.Key] = op.Item
-		}
+		apply(all, op.Type, op.Item)
 		e := expected{item: op.Item, version: op.Version}
 		switch {
 		case is && was:
 			e.typ = watch.Modified
 		case is:
 			e.typ = watch.Added
-		case was:
-			e.typ, e.old = watch.Deleted, op.Type != watch.Deleted
+		case was && op.Type == watch.Deleted:
+			e.typ = watch.Deleted
+		case was: // it leaves the selector: its previous content under the new version
+			e.typ, e.item = watch.Deleted, prev
 		default:
 			continue
 		}
@@ -111,50 +141,10 @@ func (h *History) Through(sel labels.Selector) *View {
 	return v
 }
 
-// after is the index of the first event behind a version.
-func (v *View) after(version uint64) int {
-	return sort.Search(len(v.events), func(i int) bool { return v.events[i].version > version })
-}
-
-// Behind is how many events a client at a version has not seen.
-func (v *View) Behind(version uint64) int { return len(v.events) - v.after(version) }
-
-// at is the state at a version.
-func (v *View) at(version uint64) map[string]client.Item {
-	state := make(map[string]client.Item, len(v.state))
-	for k, it := range v.state {
-		state[k] = it
+func apply(state map[string]client.Item, typ watch.EventType, it client.Item) {
+	if typ == watch.Deleted {
+		delete(state, it.Key)
+		return
 	}
-	for _, e := range v.events[:v.after(version)] {
-		if e.typ == watch.Deleted {
-			delete(state, e.item.Key)
-		} else {
-			state[e.item.Key] = e.item
-		}
-	}
-	return state
-}
-
-// Holds tells whether the history ends in a state: resourceVersions by key.
-func (h *History) Holds(want map[string]string) bool {
-	state := map[string]uint64{}
-	for k, it := range h.state {
-		state[k] = it.Version
-	}
-	for _, op := range h.events {
-		if op.Type == watch.Deleted {
-			delete(state, op.Item.Key)
-		} else {
-			state[op.Item.Key] = op.Item.Version
-		}
-	}
-	if len(state) != len(want) {
-		return false
-	}
-	for k, v := range want {
-		if fmt.Sprint(state[k]) != v {
-			return false
-		}
-	}
-	return true
+	state[it.Key] = it
 }

@@ -53,14 +53,14 @@ func (r *run) startClients(ctx context.Context, w *way) error {
 			if err != nil {
 				return err
 			}
-			for _, spec := range specs {
-				s, err := client.Start(ctx, config, spec)
-				if err != nil {
-					return fmt.Errorf("client %s on %s: %w", kind, node, err)
-				}
+			opened, err := client.Open(ctx, config, specs...)
+			if err != nil {
+				return fmt.Errorf("client %s on %s: %w", kind, node, err)
+			}
+			for _, s := range opened {
 				w.streams = append(w.streams, &stream{Stream: s, node: node})
 				r.background.Go(s.Wait)
-				r.time.Emit(timeline.Event{Lane: timeline.Client, Way: w.name, Node: node, Name: "start", Strings: map[string]string{"client": kind, "resource": spec.Resource}})
+				r.time.Emit(timeline.Event{Lane: timeline.Client, Way: w.name, Node: node, Name: "start", Strings: map[string]string{"client": kind, "resource": s.Spec.Resource}})
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func (r *run) behind(w *way) int {
 	return n
 }
 
-// kubectlOn runs kubectl on one node and compares the names that it shows with the cloud's.
+// kubectlOn runs kubectl on one node and compares what it shows with what it shows at the cloud.
 func (r *run) kubectlOn(ctx context.Context, w *way, node string) error {
 	config, err := r.config(ctx, node, string(scenario.Kubectl))
 	if err != nil {
@@ -117,36 +117,28 @@ func (r *run) kubectlOn(ctx context.Context, w *way, node string) error {
 	if err != nil {
 		return err
 	}
-	home, err := os.MkdirTemp("", "weir-kubectl-")
-	if err != nil {
-		return err
+	get := func(config *rest.Config) (string, error) {
+		home, err := os.MkdirTemp("", "weir-kubectl-")
+		if err != nil {
+			return "", err
+		}
+		defer os.RemoveAll(home)
+		return client.Kubectl(ctx, path, config, home, "get", "endpointslices", "--all-namespaces", "--no-headers")
 	}
-	defer os.RemoveAll(home)
+	want, err := get(r.site.Admin())
+	if err != nil {
+		return fmt.Errorf("at the cloud: %w", err)
+	}
 	began := time.Now()
-	out, err := client.Kubectl(ctx, path, config, home, "get", "endpointslices", "--all-namespaces", "--no-headers")
+	got, err := get(config)
 	if err != nil {
 		return fmt.Errorf("on %s: %w", node, err)
 	}
-	want, err := r.admin.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
+	seconds, rows := time.Since(began).Seconds(), strings.Count(got, "\n")
+	if err := client.CompareTables(got, want); err != nil {
+		return fmt.Errorf("kubectl on %s does not show what it shows at the cloud: %w", node, err)
 	}
-	rows := strings.Split(strings.TrimSpace(out), "\n")
-	shown := map[string]bool{}
-	for _, row := range rows {
-		if f := strings.Fields(row); len(f) > 1 {
-			shown[f[0]+"/"+f[1]] = true
-		}
-	}
-	for i := range want.Items {
-		if key := want.Items[i].Namespace + "/" + want.Items[i].Name; !shown[key] {
-			return fmt.Errorf("kubectl on %s does not show %s", node, key)
-		}
-	}
-	if len(shown) != len(want.Items) {
-		return fmt.Errorf("kubectl on %s shows %d slices, the cloud has %d", node, len(shown), len(want.Items))
-	}
-	r.time.Emit(timeline.Event{Lane: timeline.Client, Way: w.name, Node: node, Name: "kubectl", Numbers: map[string]float64{"rows": float64(len(rows)), "seconds": time.Since(began).Seconds()}})
+	r.time.Emit(timeline.Event{Lane: timeline.Client, Way: w.name, Node: node, Name: "kubectl", Numbers: map[string]float64{"rows": float64(rows), "seconds": seconds}})
 	return nil
 }
 
@@ -243,6 +235,9 @@ func (r *run) judge() error {
 				return fmt.Errorf("judge: %w", err)
 			}
 			s.verdict = invariant.Judge(v, s.Recording.Ops())
+			for _, d := range v.Stored(s.Stored()) {
+				s.verdict.Violations = append(s.verdict.Violations, invariant.Violation{Rule: invariant.Complete, Detail: "the informer's store: " + d, At: time.Now()})
+			}
 		}
 	}
 	return nil

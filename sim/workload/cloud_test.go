@@ -71,7 +71,7 @@ func TestRealCloud(t *testing.T) {
 	}
 
 	watcher, err := slicesAPI.Watch(t.Context(), metav1.ListOptions{
-		LabelSelector: mine.LabelSelector + ",!service.kubernetes.io/service-proxy-name", ResourceVersion: full.ResourceVersion,
+		LabelSelector: mine.LabelSelector + ",!service.kubernetes.io/headless", ResourceVersion: full.ResourceVersion,
 	})
 	if err != nil {
 		t.Fatal(err)

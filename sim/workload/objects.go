@@ -18,8 +18,6 @@ const (
 	endpointsController = "endpoint-controller"
 	slicesController    = "endpointslice-controller.k8s.io"
 	applicationLabel    = "app.kubernetes.io/name"
-	proxyNameLabel      = "service.kubernetes.io/service-proxy-name" // kube-proxy selects objects without it
-	otherProxy          = "mesh"
 )
 
 // port is one port of every service.
@@ -58,7 +56,7 @@ func (s *service) endpointSlice(sl *slice) *discoveryv1.EndpointSlice {
 	labels[discoveryv1.LabelServiceName] = s.name
 	labels[discoveryv1.LabelManagedBy] = slicesController
 	if sl.hidden {
-		labels[proxyNameLabel] = otherProxy
+		labels[corev1.IsHeadlessService] = "" // as those of a headless Service, which kube-proxy leaves out
 	}
 	o := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{

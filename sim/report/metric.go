@@ -23,6 +23,7 @@ func Metrics() []Metric {
 		{"cloud_bytes_down", UnitBytes, "bytes from the cloud to the pool with Weir"},
 		{"cloud_bytes_up", UnitBytes, "bytes from the pool to the cloud with Weir"},
 		{"cache_ready_seconds", UnitSeconds, "from the start of the pool until its cache was synced and fresh for all resources"},
+		{"stock_catch_up_seconds", UnitSeconds, "how much longer than Weir the stock way took to deliver everything"},
 		{"client_relists", UnitCount, "lists that clients had to repeat, with Weir"},
 		{"watch_violations", UnitCount, "breaks of the promises of list and watch that clients saw, with Weir"},
 		{"coordinator_rss_anon_bytes", UnitBytes, "anonymous memory (RssAnon) of the coordinator, largest reading"},

@@ -160,6 +160,16 @@ func recordTruth(ctx context.Context, admin *rest.Config) (*truth, error) {
 	return t, nil
 }
 
+// synced tells whether the recorders have begun: what happens from then on is in the history.
+func (t *truth) synced() bool {
+	for _, s := range t.streams {
+		if !s.Recording.Synced() {
+			return false
+		}
+	}
+	return true
+}
+
 // catchUp waits until the recorders hold what the cloud holds; nothing may change any more.
 func (t *truth) catchUp(ctx context.Context, api kubernetes.Interface) error {
 	slices, err := api.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})

@@ -162,6 +162,12 @@ func (r *run) fill(ctx context.Context) (err error) {
 	if r.truth, err = recordTruth(ctx, r.site.Admin()); err != nil {
 		return err
 	}
+	for _, s := range r.truth.streams {
+		r.background.Go(s.Wait)
+	}
+	if err := r.until(ctx, syncPatience, func() (bool, string) { return r.truth.synced(), "waiting for the recorders of the truth" }); err != nil {
+		return err
+	}
 	w := r.s.Workload
 	r.work = workload.New(workload.Config{Seed: r.s.Seed, Services: w.Services, Endpoints: w.Endpoints, Nodes: r.weir().nodes})
 	return r.work.Fill(ctx, r.admin, r.counting("objects written"))

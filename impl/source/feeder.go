@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/url"
-	"strconv"
 	"sync"
 	"time"
 
@@ -217,10 +215,7 @@ func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
 		}
 		return nil
 	}
-	err := f.watch(ctx, up, url.Values{
-		"resourceVersion": {wire.FormatVersion(s.Version)},
-		"timeoutSeconds":  {strconv.Itoa(int(f.cfg.WatchTimeout / time.Second))},
-	}, f.cfg.WatchTimeout+slack, f.apply)
+	err := f.watch(ctx, up, s.Version)
 	if gone(err) {
 		f.failed(up, err)
 		f.cfg.Logger.Info("the upstream has forgotten our version; listing", "upstream", up.Name, "version", s.Version)
@@ -244,7 +239,7 @@ func (f *Feeder) count(what *int) {
 func (f *Feeder) list(ctx context.Context, up *Upstream) error {
 	f.count(&f.status.Lists)
 	res := f.cfg.Relay.Resource()
-	body, err := up.get(ctx, res, url.Values{})
+	body, err := up.get(ctx, res, whole, url.Values{})
 	if err != nil {
 		return err
 	}
@@ -262,111 +257,4 @@ func (f *Feeder) list(ctx context.Context, up *Upstream) error {
 	}
 	f.works(up)
 	return nil
-}
-
-// slack is how much later than its timeout a watch may end before it counts as dead.
-const slack = 5 * time.Second
-
-// streamList fills an empty relay by a streaming list (KEP-3157) and goes on with the events behind it. kube-apiserver 1.37
-// compresses such a stream to its end, and no other watch: a third of the bytes while objects change. A quiet stream proves
-// nothing about freshness, so it is left for short watches once nothing came for as long as one of those lasts.
-func (f *Feeder) streamList(ctx context.Context, up *Upstream) error {
-	f.count(&f.status.Lists)
-	quiet, stop := context.WithCancel(ctx)
-	defer stop()
-	idle := f.cfg.Clock.NewTimer(f.cfg.WatchTimeout)
-	defer idle.Stop()
-	listed := make(chan struct{})
-	go func() {
-		select {
-		case <-listed: // a list may take long over a thin link: it is not timed
-			idle.Reset(f.cfg.WatchTimeout)
-		case <-quiet.Done():
-			return
-		}
-		select {
-		case <-idle.C():
-			stop()
-		case <-quiet.Done():
-		}
-	}()
-	var items []*wire.Object
-	done := false
-	err := f.watch(quiet, up, url.Values{
-		"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"},
-	}, 0, func(ev *wire.Event) error {
-		switch {
-		case done:
-			idle.Reset(f.cfg.WatchTimeout)
-			return f.cfg.Relay.Apply(ev)
-		case ev.InitialEnd:
-			err := f.cfg.Relay.Replace(ev.Version, items)
-			items, done = nil, true
-			close(listed)
-			return err
-		case ev.Type == wire.Added:
-			items = append(items, ev.Object)
-			return nil
-		}
-		return fmt.Errorf("a %s event among the initial ones", ev.Type)
-	})
-	if done && quiet.Err() != nil && ctx.Err() == nil {
-		return nil
-	}
-	if err == nil && !done {
-		err = io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-func (f *Feeder) apply(ev *wire.Event) error { return f.cfg.Relay.Apply(ev) }
-
-// watch opens one watch and hands its events to take until it ends. limit is when it counts as dead; 0: never.
-func (f *Feeder) watch(ctx context.Context, up *Upstream, query url.Values, limit time.Duration, take func(*wire.Event) error) error {
-	f.count(&f.status.Watches)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if limit > 0 {
-		timer := f.cfg.Clock.NewTimer(limit)
-		defer timer.Stop()
-		go func() {
-			select {
-			case <-timer.C():
-				cancel(fmt.Errorf("the upstream did not end the watch after %v: the link is dead", limit))
-			case <-ctx.Done():
-			}
-		}()
-	}
-	query.Set("watch", "1")
-	query.Set("allowWatchBookmarks", "true")
-	res := f.cfg.Relay.Resource()
-	body, err := up.get(ctx, res, query)
-	if err != nil {
-		return cause(ctx, err)
-	}
-	defer body.Close()
-	events := wire.NewEventReader(body, res.Encoding(), res.WireKind())
-	for {
-		ev, err := events.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return cause(ctx, err)
-		}
-		if ev.Type == wire.Error {
-			return fromStatus(ev.Status)
-		}
-		if err := take(ev); err != nil {
-			return err
-		}
-		f.works(up)
-	}
-}
-
-func cause(ctx context.Context, err error) error {
-	if c := context.Cause(ctx); c != nil && !errors.Is(c, context.Canceled) {
-		return c
-	}
-	return err
 }

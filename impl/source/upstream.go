@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bufio"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -35,6 +36,17 @@ type Upstream struct {
 	Progress bool
 }
 
+// form is how much of each object is asked for.
+type form bool
+
+const (
+	whole    form = false
+	metadata form = true
+)
+
+// metadataKind is what objects of form metadata declare.
+var metadataKind = wire.Kind{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
+
 const (
 	acceptProtobuf = "application/vnd.kubernetes.protobuf"
 	acceptJSON     = "application/json"
@@ -66,17 +78,21 @@ func fromStatus(s *metav1.Status) *StatusError {
 }
 
 // get opens a list or watch. The body is decompressed and counted; the caller closes it.
-func (u *Upstream) get(ctx context.Context, res relay.Resource, query url.Values) (io.ReadCloser, error) {
+func (u *Upstream) get(ctx context.Context, res relay.Resource, of form, query url.Values) (io.ReadCloser, error) {
 	target := u.URL.JoinPath(res.Path(), res.Resource)
 	target.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", acceptProtobuf)
+	accept := acceptProtobuf
 	if res.Encoding() == wire.JSON {
-		req.Header.Set("Accept", acceptJSON)
+		accept = acceptJSON
 	}
+	if of == metadata {
+		accept += ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	}
+	req.Header.Set("Accept", accept)
 	if u.Progress {
 		req.Header.Set(relay.ProgressHeader, "1")
 	}
@@ -96,23 +112,39 @@ func (u *Upstream) get(ctx context.Context, res relay.Resource, query url.Values
 	if resp.Header.Get("Content-Encoding") != "gzip" {
 		return body, nil
 	}
-	return &gzipBody{body: body}, nil
+	return newGzipBody(body), nil
 }
 
-// gzipBody decompresses a body. kube-apiserver writes a gzip member per flush of a stream, and the first may be long in coming:
-// the header is read when the first byte is asked for.
+// gzipBody decompresses a body. kube-apiserver writes a gzip member per flush of a stream: what a member holds is handed on before
+// the next one is waited for, which may be long in coming.
 type gzipBody struct {
 	body io.ReadCloser
+	in   *bufio.Reader
 	z    *gzip.Reader
+	open bool // inside a member
 }
 
-func (b *gzipBody) Read(p []byte) (n int, err error) {
-	if b.z == nil {
-		if b.z, err = gzip.NewReader(b.body); err != nil {
-			return 0, err
+func newGzipBody(body io.ReadCloser) *gzipBody {
+	return &gzipBody{body: body, in: bufio.NewReader(body), z: new(gzip.Reader)}
+}
+
+func (b *gzipBody) Read(p []byte) (int, error) {
+	for {
+		if !b.open {
+			if err := b.z.Reset(b.in); err != nil {
+				return 0, err
+			}
+			b.z.Multistream(false)
+			b.open = true
+		}
+		n, err := b.z.Read(p)
+		if errors.Is(err, io.EOF) {
+			b.open, err = false, nil
+		}
+		if n > 0 || err != nil || len(p) == 0 {
+			return n, err
 		}
 	}
-	return b.z.Read(p)
 }
 
 func (b *gzipBody) Close() error { return b.body.Close() }

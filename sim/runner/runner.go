@@ -133,8 +133,11 @@ func (r *run) steps(ctx context.Context) error {
 		phase string
 		do    func(context.Context) error
 	}{
-		{"fill", r.fill}, {"sync", r.sync}, {"churn", r.churn}, {"settle", r.settle}, {"catch-up", r.catchUp},
+		{"fill", r.fill}, {"sync", r.sync}, {"quiet", r.quiet}, {"churn", r.churn}, {"settle", r.settle}, {"catch-up", r.catchUp},
 	} {
+		if step.phase == "quiet" && r.s.Workload.Quiet == 0 {
+			continue
+		}
 		r.phase(step.phase)
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.phase, err)
@@ -251,6 +254,15 @@ func (r *run) readySeconds() float64 {
 		last = max(last, x.Seconds)
 	}
 	return last
+}
+
+// quiet lets nothing change for a while: streams that were opened in one go end, and are resumed.
+func (r *run) quiet(ctx context.Context) error {
+	began := time.Now()
+	return r.until(ctx, r.s.Workload.Quiet+time.Minute, func() (bool, string) {
+		left := r.s.Workload.Quiet - time.Since(began)
+		return left <= 0, fmt.Sprintf("nothing changes for another %v", left.Round(time.Second))
+	})
 }
 
 func (r *run) churn(ctx context.Context) error {

@@ -13,6 +13,7 @@
 //	workload:
 //	  services: 40
 //	  endpoints: 100                # of each Service
+//	  quiet: 30s                    # optional; without changes, before they begin
 //	  changes: 200                  # of one endpoint each
 //	  changesPerSecond: 10
 //	clients: [kube-proxy, coredns, json, kubectl]      # of each on every node

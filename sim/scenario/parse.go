@@ -25,6 +25,7 @@ const (
 	maxServices    = 5000
 	maxEndpoints   = 1000
 	maxChanges     = 100_000
+	maxQuiet       = time.Hour
 	maxRTT         = 10 * time.Second
 
 	// Extension of scenario files.
@@ -206,12 +207,15 @@ func (v value) duration(from, to time.Duration) time.Duration {
 }
 
 func (v value) workload() (w Workload) {
-	o, ok := v.object("services", "endpoints", "changes", "changesPerSecond")
+	o, ok := v.object("services", "endpoints", "quiet", "changes", "changesPerSecond")
 	if !ok {
 		return w
 	}
 	w.Services = o.count("services", 1, maxServices)
 	w.Endpoints = o.count("endpoints", 1, maxEndpoints)
+	if o.has("quiet") {
+		w.Quiet = o.fields["quiet"].duration(0, maxQuiet)
+	}
 	changes, ok := o.fields["changes"].integer(0, maxChanges)
 	w.Changes = int(changes)
 	pace := o.fields["changesPerSecond"]

@@ -45,10 +45,11 @@ type Uplink struct {
 
 // Workload is what the cloud holds and how it changes.
 type Workload struct {
-	Services         int     `yaml:"services"`
-	Endpoints        int     `yaml:"endpoints"` // of each Service
-	Changes          int     `yaml:"changes"`   // of one endpoint each
-	ChangesPerSecond float64 `yaml:"changesPerSecond,omitempty"`
+	Services         int           `yaml:"services"`
+	Endpoints        int           `yaml:"endpoints"`       // of each Service
+	Quiet            time.Duration `yaml:"quiet,omitempty"` // without changes, once all caches are there
+	Changes          int           `yaml:"changes"`         // of one endpoint each
+	ChangesPerSecond float64       `yaml:"changesPerSecond,omitempty"`
 }
 
 // ClientKind is a kind of client that runs on every node.

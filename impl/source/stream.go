@@ -1,0 +1,153 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// streamTimeout is the timeoutSeconds of streaming lists. kube-apiserver has no upper bound; a stock informer asks for 5 to 10 min.
+const streamTimeout = 24 * time.Hour
+
+var (
+	errQuiet = errors.New("nothing came")    // on a stream that is not worth keeping
+	errMoved = errors.New("something moved") // while it was watched whether anything does
+)
+
+// streamList fills an empty relay by a streaming list (KEP-3157) and goes on with the events behind it.
+//
+// kube-apiserver 1.37 compresses such a stream to its end, and no other watch: a third of the bytes. So a compressed one is
+// kept for as long as it lasts. A quiet stream proves nothing about freshness, and kube-apiserver sends bookmarks once a
+// minute, so while it is quiet, short watches of metadata run beside it: see prove. A stream that is not compressed is left
+// for short watches once it is quiet.
+func (f *Feeder) streamList(ctx context.Context, up *Upstream) error {
+	f.count(&f.status.Lists)
+	ctx, stop := context.WithCancelCause(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer stop(nil)
+	w, err := f.open(ctx, up, whole, url.Values{
+		"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}, "timeoutSeconds": {strconv.Itoa(int(streamTimeout / time.Second))},
+	})
+	if err != nil {
+		return err
+	}
+	defer w.body.Close()
+	heard := make(chan struct{}, 1)
+	var items []*wire.Object
+	done := false
+	err = f.read(ctx, up, w, func(ev *wire.Event) error {
+		switch {
+		case done:
+			err := f.cfg.Relay.Apply(ev)
+			select {
+			case heard <- struct{}{}:
+			default:
+			}
+			return err
+		case ev.InitialEnd:
+			err := f.cfg.Relay.Replace(ev.Version, items)
+			items, done = nil, true // a list may take long over a thin link: it is not timed
+			if err == nil {
+				beside.Go(func() { stop(f.attend(ctx, up, w.compressed, heard)) })
+			}
+			return err
+		case ev.Type == wire.Added:
+			items = append(items, ev.Object)
+			return nil
+		}
+		return fmt.Errorf("a %s event among the initial ones", ev.Type)
+	})
+	switch {
+	case errors.Is(err, errQuiet):
+		return nil
+	case err == nil && !done:
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// attend returns when a stream is not to be read any more, and why.
+func (f *Feeder) attend(ctx context.Context, up *Upstream, compressed bool, heard <-chan struct{}) error {
+	if compressed {
+		return f.prove(ctx, up, heard)
+	}
+	if f.quiet(ctx, heard, f.cfg.WatchTimeout) {
+		return errQuiet
+	}
+	return nil
+}
+
+// quiet waits until nothing was heard for a time. false: ctx ended.
+func (f *Feeder) quiet(ctx context.Context, heard <-chan struct{}, d time.Duration) bool {
+	t := f.cfg.Clock.NewTimer(d)
+	defer t.Stop()
+	for {
+		select {
+		case <-heard:
+			t.Reset(d)
+		case <-t.C():
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// prove shows while a stream is quiet that it is not dead or behind. It returns the error that proves the contrary.
+//
+// Beside the stream it opens short watches from the version reached that bring metadata only. A bookmark on one, at X, with no event
+// before it shows that nothing changed up to X, so the relay is complete at X (rule 4). An event shows that the stream has to bring
+// something; the watch is then of no more use.
+func (f *Feeder) prove(ctx context.Context, up *Upstream, heard <-chan struct{}) error {
+	for f.quiet(ctx, heard, f.cfg.WatchTimeout/2) {
+		for still := true; still; {
+			var err error
+			still, err = f.probe(ctx, up, heard)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return fmt.Errorf("watch of metadata beside the stream: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// probe is one watch of prove. still tells whether nothing moved.
+func (f *Feeder) probe(ctx context.Context, up *Upstream, heard <-chan struct{}) (still bool, err error) {
+	probing, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() {
+		select {
+		case <-heard:
+			end(errMoved)
+		case <-probing.Done():
+		}
+	}()
+	var moved uint64
+	err = f.short(probing, up, metadata, f.cfg.Relay.Status().Version, func(ev *wire.Event) error {
+		if ev.Type == wire.Bookmark {
+			return f.cfg.Relay.Apply(ev)
+		}
+		moved = ev.Version
+		return errMoved
+	})
+	if !errors.Is(err, errMoved) {
+		return true, err
+	}
+	waiting, cancel := f.limit(ctx, f.cfg.WatchTimeout, fmt.Errorf("the stream has not brought version %d after %v", moved, f.cfg.WatchTimeout))
+	defer cancel(nil)
+	if err := f.cfg.Relay.WaitVersion(waiting, moved); err != nil {
+		return false, cause(waiting, err)
+	}
+	return false, nil
+}

@@ -1,0 +1,117 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+const (
+	// slack is how much later than its timeout a watch may end before it counts as dead.
+	slack = 5 * time.Second
+	// short is how soon a watch that showed nothing must not end: else an upstream that ends each at once is asked without rest.
+	short = time.Second
+)
+
+// watch feeds the relay from a version by one short watch.
+func (f *Feeder) watch(ctx context.Context, up *Upstream, from uint64) error {
+	return f.short(ctx, up, whole, from, f.cfg.Relay.Apply)
+}
+
+// short opens a watch from a version that lasts WatchTimeout and hands its events to take. nil: the watch ended in order.
+func (f *Feeder) short(ctx context.Context, up *Upstream, of form, from uint64, take func(*wire.Event) error) error {
+	limit := f.cfg.WatchTimeout + slack
+	ctx, cancel := f.limit(ctx, limit, fmt.Errorf("the upstream did not end the watch after %v: the link is dead", limit))
+	defer cancel(nil)
+	began, shown := f.cfg.Clock.Now(), false
+	w, err := f.open(ctx, up, of, url.Values{
+		"resourceVersion": {wire.FormatVersion(from)},
+		"timeoutSeconds":  {strconv.Itoa(int(f.cfg.WatchTimeout / time.Second))},
+	})
+	if err != nil {
+		return err
+	}
+	defer w.body.Close()
+	err = f.read(ctx, up, w, func(ev *wire.Event) error {
+		shown = true
+		return take(ev)
+	})
+	if err == nil && !shown && f.cfg.Clock.Since(began) < short {
+		return errors.New("the upstream ended the watch at once")
+	}
+	return err
+}
+
+// limit is a context that ends with a cause after a time.
+func (f *Feeder) limit(ctx context.Context, d time.Duration, because error) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := f.cfg.Clock.NewTimer(d)
+	go func() {
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+			cancel(because)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// openWatch is a watch that was opened.
+type openWatch struct {
+	body       io.ReadCloser
+	events     *wire.EventReader
+	compressed bool
+}
+
+// open opens a watch; the caller closes its body.
+func (f *Feeder) open(ctx context.Context, up *Upstream, of form, query url.Values) (*openWatch, error) {
+	f.count(&f.status.Watches)
+	query.Set("watch", "1")
+	query.Set("allowWatchBookmarks", "true")
+	res := f.cfg.Relay.Resource()
+	body, err := up.get(ctx, res, of, query)
+	if err != nil {
+		return nil, cause(ctx, err)
+	}
+	kind := res.WireKind()
+	if of == metadata {
+		kind = metadataKind
+	}
+	_, compressed := body.(*gzipBody)
+	return &openWatch{body: body, events: wire.NewEventReader(body, res.Encoding(), kind), compressed: compressed}, nil
+}
+
+// read hands the events of a watch to take until it ends. nil: it ended in order.
+func (f *Feeder) read(ctx context.Context, up *Upstream, w *openWatch, take func(*wire.Event) error) error {
+	for {
+		ev, err := w.events.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return cause(ctx, err)
+		}
+		if ev.Type == wire.Error {
+			return fromStatus(ev.Status)
+		}
+		if err := take(ev); err != nil {
+			return err
+		}
+		f.works(up)
+	}
+}
+
+// cause is why a context ended, if that tells more than err.
+func cause(ctx context.Context, err error) error {
+	if c := context.Cause(ctx); c != nil && !errors.Is(c, context.Canceled) {
+		return c
+	}
+	return err
+}

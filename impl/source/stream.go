@@ -110,11 +110,7 @@ func (f *Feeder) prove(ctx context.Context, up *Upstream, heard <-chan struct{})
 	for f.quiet(ctx, heard, f.cfg.WatchTimeout/2) {
 		for still := true; still; {
 			var err error
-			still, err = f.probe(ctx, up, heard)
-			switch {
-			case ctx.Err() != nil:
-				return nil
-			case err != nil:
+			if still, err = f.probe(ctx, up, heard); err != nil {
 				return fmt.Errorf("watch of metadata beside the stream: %w", err)
 			}
 		}

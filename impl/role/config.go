@@ -23,7 +23,13 @@ type Config struct {
 	// Wait is how long a starting machine waits for a Ready coordinator before it goes to the cloud; if the coordinator
 	// does not answer at all, at most a third of it. Default 0: no wait.
 	Wait time.Duration
-	// Seed of the jitter of reads.
+	// Grace is how long a hub whose pool's cache is no longer ready serves on from its own relays, if the cloud could feed
+	// them; then it goes there. 0: no time. 30 s outlive a restart of the coordinator and an election, and are
+	// less than the 50 s after which Kubernetes calls a silent node dead: endpoints are not older than Kubernetes makes them.
+	Grace time.Duration
+	// Spread is the time over which the hubs of a pool go to the cloud after Grace; they come back over a tenth of it.
+	Spread time.Duration
+	// Seed of all jitter.
 	Seed uint64
 }
 
@@ -43,6 +49,10 @@ func (c Config) Validate() error {
 		return fmt.Errorf("role: sync duration %v: want whole seconds, more than the lease duration, %v", d.SyncDuration, d.LeaseDuration)
 	case d.Wait < 0:
 		return fmt.Errorf("role: wait %v is negative", d.Wait)
+	case d.Grace < 0:
+		return fmt.Errorf("role: grace %v is negative", d.Grace)
+	case d.Spread < 0:
+		return fmt.Errorf("role: spread %v is negative", d.Spread)
 	}
 	return nil
 }

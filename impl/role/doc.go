@@ -25,7 +25,14 @@
 //
 // The pool's cache is Ready while the Lease leader-informer-sync exists and was seen to change within its duration.
 // A Lease found at the start counts only once it changed, or if the coordinator's own status says that it is ready.
-// Leaders are fed from the cloud; others from the coordinator while it is Ready, else from the cloud, else, when the
-// cloud is away too, from a coordinator that is healthy but stale. A hub that starts waits a bounded time for a Ready
-// coordinator before it opens streams to the cloud, so that hubs that start together do not all list there.
+// Leaders are fed from the cloud; others from the coordinator while it is Ready. When it is not any more, a hub stays with it
+// and with what its relays hold for Config.Grace, counted from when the cloud could feed them instead; then it goes to the
+// cloud, at a random time within Config.Spread, and comes back, once the coordinator is Ready, within a tenth of that. While the cloud is
+// away, a coordinator that is healthy but stale is read. A hub that starts with a state on disk behaves as one that has just lost
+// the coordinator; one without waits a bounded time (Config.Wait) before it opens streams to the cloud, so that hubs
+// that start together do not all list there.
+//
+// The coordinator may take the Lease from a holder whose feed broke and did not come back. Such a holder may believe to lead
+// until it hears of it; its term is then older than the next one, and its feed is refused. A Lease that is gone altogether, with the
+// coordinator's disk, is left to the hub that led for RetryPeriod, because its streams from the cloud are open.
 package role

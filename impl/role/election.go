@@ -68,7 +68,19 @@ func (e *election) result(m *Machine, now time.Duration, r Result) {
 	}
 }
 
+// noticed takes what a watch showed. It is as good as a read, unless a request is under way that may have changed it.
+func (e *election) noticed(now time.Duration, r Record) {
+	if r.older(e.record) {
+		return
+	}
+	e.observe(now, r)
+	e.read = !e.busy
+}
+
 func (e *election) observe(now time.Duration, r Record) {
+	if r.older(e.record) {
+		return
+	}
 	if r.changed(e.record) {
 		e.changed = now
 	}
@@ -140,12 +152,14 @@ func (e *election) next(m *Machine, in Input) (Action, bool) {
 		return e.send(Release, lease)
 	case in.Stop && !release:
 		return Action{}, false
-	case !e.held && read && eligible && e.free(m, in.Now):
+	case !e.held && read && eligible && e.free(m, in.Now) && in.Now >= e.yields(m, in):
 		return e.send(Acquire, e.lease(m))
 	case read && !e.held:
 		e.due = in.Now + m.jitter(m.cfg.RetryPeriod)
-		if until := e.changed + e.duration(m); eligible && until > in.Now {
-			e.due = min(e.due, until)
+		for _, until := range []time.Duration{e.changed + e.duration(m), e.yields(m, in)} {
+			if eligible && until > in.Now {
+				e.due = min(e.due, until)
+			}
 		}
 	case in.Now >= e.due:
 		return e.send(ReadElection, Record{})
@@ -156,6 +170,15 @@ func (e *election) next(m *Machine, in Input) (Action, bool) {
 func (e *election) send(k Kind, lease Record) (Action, bool) {
 	e.busy = true
 	return Action{Kind: k, Lease: lease}, true
+}
+
+// yields is until when a hub that is not fed from the cloud leaves a Lease alone that is gone: the coordinator lost its disk, and
+// whoever led has open streams from the cloud. That hub may go on without a byte, another one has to open its own.
+func (e *election) yields(m *Machine, in Input) time.Duration {
+	if e.record.Exists || !in.Have || m.snap.Source == Cloud {
+		return 0
+	}
+	return e.changed + m.cfg.RetryPeriod
 }
 
 // free tells whether the Lease may be taken.

@@ -13,8 +13,8 @@ type Machine struct {
 	rng     *rand.Rand
 	elect   election
 	sync    readiness
+	source  sourcing
 	feeding contract.Term // zero: not
-	settled bool          // a source was chosen since the start
 	reached bool          // the coordinator was healthy once
 	snap    Snapshot
 }
@@ -39,6 +39,12 @@ func (m *Machine) Step(in Input) Output {
 		} else {
 			m.sync.result(m, now, *in.Result)
 		}
+	}
+	if in.Election != nil {
+		m.elect.noticed(now, *in.Election)
+	}
+	if in.Sync != nil {
+		m.sync.observe(now, *in.Sync)
 	}
 	m.reached = m.reached || in.Coordinator
 
@@ -95,25 +101,8 @@ func (m *Machine) publish(in Input, reason string) {
 	m.snap.Reason, m.snap.Term = reason, m.feeding
 	m.snap.Leader = m.elect.record.Holder
 	m.snap.Ready = m.sync.ready(m, in)
-	m.snap.Source = m.source(in)
+	m.snap.Source = m.source.choose(m, in)
 	m.snap.Done = in.Stop && m.elect.given(m, in)
-}
-
-// source is where the relays are to be fed from; see the package comment.
-func (m *Machine) source(in Input) Source {
-	source := Cloud
-	switch {
-	case m.elect.held:
-	case m.snap.Source == Cloud && in.Cloud && in.Now < m.elect.lingers(m):
-	case m.sync.ready(m, in):
-		source = Coordinator
-	case !m.settled && in.Now < m.patience():
-		return Nowhere
-	case !in.Cloud && in.Coordinator:
-		source = Coordinator
-	}
-	m.settled = true
-	return source
 }
 
 // patience is how long a starting machine waits for a Ready coordinator.
@@ -140,19 +129,26 @@ func (m *Machine) wake(in Input) time.Duration {
 			at(m.sync.when(m, in))
 		}
 		at(m.elect.barred)
-		at(m.elect.lingers(m))
+		at(m.elect.yields(m, in))
 		at(m.sync.expires(m))
 	}
 	if m.elect.held {
 		at(m.elect.renewed + m.cfg.RenewDeadline)
 	}
-	if !m.settled {
+	if m.snap.Source == Nowhere {
 		at(m.patience())
 	}
+	at(m.source.leave)
+	at(m.source.back)
 	return wake
+}
+
+// spread is a random part of a time.
+func (m *Machine) spread(over time.Duration) time.Duration {
+	return time.Duration(m.rng.Float64() * float64(over))
 }
 
 // jitter spreads the requests of hubs that started together.
 func (m *Machine) jitter(period time.Duration) time.Duration {
-	return period + time.Duration(m.rng.Float64()*float64(period)/5)
+	return period + m.spread(period/5)
 }

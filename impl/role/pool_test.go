@@ -28,8 +28,9 @@ type pool struct {
 	version     uint64
 	leases      map[Kind]Record // by kind of read
 	wall        time.Time
-	accepted    contract.Term // newest term of a feed that was accepted in this incarnation
+	freed       map[string]uint64 // newest version whose Lease the coordinator took away, by incarnation
 	sayReady    bool
+	watching    bool // hubs watch the Leases
 }
 
 type hub struct {
@@ -38,7 +39,7 @@ type hub struct {
 	running, frozen    bool
 	coordinator, cloud bool // healthy, as the hub judges
 	lost               bool // answers of the coordinator do not come back
-	fresh, stop        bool
+	fresh, stop, have  bool
 	out                Output
 	term               contract.Term // being fed
 	refused            *Refusal
@@ -70,14 +71,20 @@ func (e *events) Pop() any {
 
 func newPool(t *testing.T, names ...string) *pool {
 	t.Helper()
+	return newPoolOf(t, Config{}, names...)
+}
+
+func newPoolOf(t *testing.T, c Config, names ...string) *pool {
+	t.Helper()
 	p := &pool{
-		t: t, incarnation: 1, version: 100, leases: map[Kind]Record{},
+		t: t, incarnation: 1, version: 100, leases: map[Kind]Record{}, freed: map[string]uint64{},
 		wall:    time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		latency: func() time.Duration { return 5 * time.Millisecond },
 		trace:   func(*hub, string, ...any) {}, check: func(*hub) {},
 	}
 	for i, name := range names {
-		m, err := New(Config{Identity: name + "_1", Wait: 9 * time.Second, Seed: uint64(i)})
+		c.Identity, c.Wait, c.Seed = name+"_1", 9*time.Second, uint64(i)
+		m, err := New(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,15 +110,17 @@ func (p *pool) run(until time.Duration) {
 }
 
 // step steps a hub with what it observes now.
-func (p *pool) step(h *hub, r *Result) {
+func (p *pool) step(h *hub, r *Result) { p.stepWith(h, Input{Result: r}) }
+
+func (p *pool) stepWith(h *hub, in Input) {
 	if !h.running || h.frozen {
 		return
 	}
 	was := h.out.Snapshot
-	h.out = h.m.Step(Input{
-		Now: p.now, Coordinator: h.coordinator, Cloud: h.cloud, Fresh: h.fresh && h.term != contract.Term{},
-		Stop: h.stop, Result: r, Refused: h.refused,
-	})
+	h.have = h.have || was.Source != Nowhere
+	in.Now, in.Coordinator, in.Cloud, in.Fresh = p.now, h.coordinator, h.cloud, h.fresh && h.term != contract.Term{}
+	in.Stop, in.Refused, in.Have = h.stop, h.refused, h.have
+	h.out = h.m.Step(in)
 	h.refused = nil
 	s := h.out.Snapshot
 	if s.Role != was.Role {
@@ -207,14 +216,47 @@ func (p *pool) serve(h *hub, a Action) Result {
 	}
 	p.leases[key] = l
 	r.Lease = l
+	p.notify(key)
 	return r
+}
+
+// notify shows a Lease to those who watch it.
+func (p *pool) notify(key Kind) {
+	if !p.watching {
+		return
+	}
+	l := p.leases[key]
+	in := Input{Election: &l}
+	if key == ReadSync {
+		in = Input{Sync: &l}
+	}
+	for _, h := range p.hubs {
+		p.after(p.latency(), func() {
+			if h.coordinator && !h.lost {
+				p.stepWith(h, in)
+			}
+		})
+	}
+}
+
+// free takes the election Lease from its holder, as a coordinator does whose feed broke.
+func (p *pool) free() {
+	l := p.leases[ReadElection]
+	if !l.Exists || l.Holder == "" {
+		return
+	}
+	version, _ := strconv.ParseUint(l.Version, 10, 64)
+	p.freed[strconv.Itoa(p.incarnation)] = version
+	p.version++
+	l.Holder, l.Version = "", strconv.FormatUint(p.version, 10)
+	p.leases[ReadElection] = l
+	p.notify(ReadElection)
 }
 
 func (p *pool) wipe() {
 	p.incarnation++
 	p.version = 0
 	p.leases = map[Kind]Record{}
-	p.accepted = contract.Term{}
 }
 
 func (p *pool) hub(name string) []*hub {
@@ -243,6 +285,12 @@ func (p *pool) do(command string) {
 	case "wipe":
 		p.wipe()
 		return
+	case "watches":
+		p.watching = true
+		return
+	case "free":
+		p.free()
+		return
 	case "vouch":
 		p.sayReady = true
 		return
@@ -268,6 +316,9 @@ func (p *pool) do(command string) {
 			continue
 		case "fresh":
 			h.fresh = up
+		case "have":
+			h.have = true
+			continue
 		case "kill":
 			h.running = false
 		case "stop":
@@ -293,7 +344,9 @@ func (p *pool) do(command string) {
 func fault(rng *rand.Rand, names []string) string {
 	name := names[rng.IntN(len(names))]
 	one := func(s ...string) string { return s[rng.IntN(len(s))] }
-	switch rng.IntN(12) {
+	switch rng.IntN(13) {
+	case 12:
+		return "free"
 	case 0, 1:
 		return fmt.Sprintf("cloud %s %s", name, one("up", "down"))
 	case 2, 3:

@@ -16,8 +16,9 @@ var (
 )
 
 // TestSafety runs random schedules of faults and checks, after every step of every machine, that no two machines that run
-// believe to lead in one life of the coordinator, that a leader reaches the cloud, that terms only grow, and that at
-// most one feed is in effect. At the end everything is healed, and exactly one machine must lead.
+// believe to lead in one life of the coordinator, that a leader reaches the cloud, that terms only grow, that at
+// most one feed is in effect, and that nobody leaves the pool's cache for the cloud before its grace period is over. At the
+// end everything is healed, and exactly one machine must lead.
 func TestSafety(t *testing.T) {
 	if *seed != 0 {
 		schedule(t, *seed)
@@ -35,7 +36,9 @@ func schedule(t *testing.T, number uint64) {
 	t.Helper()
 	rng, replay := rand.New(rand.NewPCG(number, 1)), *seed != 0
 	names := []string{"a", "b", "c", "d"}[:2+rng.IntN(3)]
-	p := newPool(t, names...)
+	grace := time.Duration(rng.Int64N(int64(20 * time.Second)))
+	p := newPoolOf(t, Config{Grace: grace, Spread: time.Duration(rng.Int64N(int64(20 * time.Second)))}, names...)
+	p.watching = rng.IntN(2) == 0
 	slow := rng.IntN(2) == 0
 	p.latency = func() time.Duration {
 		if slow && rng.IntN(10) == 0 {
@@ -47,8 +50,21 @@ func schedule(t *testing.T, number uint64) {
 		t.Errorf("seed %d, %v, hub %s: "+format, append([]any{number, p.now, h.name}, args...)...)
 	}
 	newest := map[string]contract.Term{}
+	type at struct {
+		source Source
+		fine   time.Duration // when there was last no reason to leave the pool's cache
+	}
+	last := map[*hub]at{}
 	p.check = func(h *hub) {
 		s := h.out.Snapshot
+		before := last[h]
+		if before.source == Coordinator && s.Source == Cloud && s.Role != Leader && p.now < before.fine+grace {
+			fail(h, "goes to the cloud %v after the pool's cache was lost, grace is %v", p.now-before.fine, grace)
+		}
+		if s.Source != Coordinator || s.Ready || !h.cloud {
+			before.fine = p.now
+		}
+		last[h] = at{s.Source, before.fine}
 		leads := s.Role == Leader
 		if leads != (h.term != contract.Term{}) || leads && (h.term != s.Term) {
 			fail(h, "role %v, term %v, feeds under %v", s.Role, s.Term, h.term)
@@ -59,15 +75,21 @@ func schedule(t *testing.T, number uint64) {
 		if !h.cloud || !h.coordinator {
 			fail(h, "leads with cloud=%t coordinator=%t", h.cloud, h.coordinator)
 		}
-		if last := newest[h.name]; last.Incarnation == s.Term.Incarnation && last.Version > s.Term.Version {
-			fail(h, "term went back from %v to %v", last, s.Term)
+		if old := newest[h.name]; old.Incarnation == s.Term.Incarnation && old.Version > s.Term.Version {
+			fail(h, "term went back from %v to %v", old, s.Term)
 		}
 		newest[h.name] = s.Term
+		if s.Term.Version <= p.freed[s.Term.Incarnation] {
+			return // it has not heard yet that the coordinator took the Lease away; its feed is refused
+		}
 		if holder := p.leases[ReadElection].Holder; s.Term.Incarnation == strconv.Itoa(p.incarnation) && holder != h.name+"_1" {
 			fail(h, "leads under %v, but %q holds the lease", s.Term, holder)
 		}
 		for _, other := range p.hubs {
 			o := other.out.Snapshot
+			if o.Term.Version <= p.freed[o.Term.Incarnation] {
+				continue
+			}
 			if other != h && other.running && !other.frozen && o.Role == Leader && o.Term.Incarnation == s.Term.Incarnation {
 				fail(h, "leads under %v beside %s under %v", s.Term, other.name, o.Term)
 			}

@@ -33,7 +33,7 @@ func (s *readiness) result(m *Machine, now time.Duration, r Result) {
 	default:
 		s.observe(now, r.Lease)
 		s.due = now + m.jitter(m.cfg.RetryPeriod)
-		if !m.settled {
+		if m.snap.Source == Nowhere {
 			s.due = now + m.jitter(m.cfg.eager())
 		}
 		s.ask = r.Lease.Exists && !s.live
@@ -45,6 +45,9 @@ func (s *readiness) result(m *Machine, now time.Duration, r Result) {
 }
 
 func (s *readiness) observe(now time.Duration, r Record) {
+	if r.older(s.record) {
+		return
+	}
 	switch {
 	case !r.Exists:
 		s.live, s.vouched = false, false

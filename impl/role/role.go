@@ -1,6 +1,7 @@
 package role
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -62,6 +63,16 @@ type Record struct {
 func (r Record) changed(from Record) bool {
 	return r.Exists != from.Exists || r.Holder != from.Holder || !r.RenewTime.Equal(from.RenewTime) ||
 		!r.AcquireTime.Equal(from.AcquireTime) || r.UID != from.UID || r.Transitions != from.Transitions
+}
+
+// older tells whether r is surely from before another record: what was asked and what was watched come in any order.
+func (r Record) older(than Record) bool {
+	if !r.Exists || !than.Exists || r.UID != than.UID {
+		return false
+	}
+	a, errA := strconv.ParseUint(r.Version, 10, 64)
+	b, errB := strconv.ParseUint(than.Version, 10, 64)
+	return errA == nil && errB == nil && a < b
 }
 
 // Kind is what an action does.
@@ -132,7 +143,10 @@ type Input struct {
 	Coordinator bool          // healthy
 	Cloud       bool          // healthy
 	Fresh       bool          // this hub's own streams from the cloud are fresh, and what they brought was pushed
+	Have        bool          // the relays hold a state, fresh or not
 	Stop        bool          // the hub ends: give back the Lease
+	Election    *Record       // the election Lease as a watch showed it, nil: nothing new
+	Sync        *Record       // leader-informer-sync, likewise
 	Result      *Result
 	Refused     *Refusal
 }

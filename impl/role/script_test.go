@@ -14,7 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
 
-// TestScripts runs testdata/*.txt: a header of comments, "hubs NAME…", lines "TIME COMMAND", then "----" and the trace.
+// TestScripts runs testdata/*.txt: a header of comments, perhaps "grace TIME spread TIME", "hubs NAME…", lines "TIME COMMAND",
+// then "----" and the trace.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -45,13 +46,21 @@ func runScript(t *testing.T, script string) string {
 	t.Helper()
 	var out strings.Builder
 	var p *pool
+	var c Config
 	for line := range strings.Lines(script) {
 		line = strings.TrimSpace(line)
 		words := strings.Fields(line)
 		switch {
 		case line == "" || strings.HasPrefix(line, "#"):
+		case words[0] == "grace": // grace TIME spread TIME
+			for i, d := range []*time.Duration{&c.Grace, &c.Spread} {
+				var err error
+				if *d, err = time.ParseDuration(words[1+2*i]); err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+			}
 		case words[0] == "hubs":
-			p = newPool(t, words[1:]...)
+			p = newPoolOf(t, c, words[1:]...)
 			p.trace = func(h *hub, format string, args ...any) {
 				fmt.Fprintf(&out, "%9s %s  %s\n", p.now.Truncate(time.Millisecond), h.name, fmt.Sprintf(format, args...))
 			}

@@ -1,0 +1,70 @@
+package role
+
+import "time"
+
+// sourcing is the part of a machine that chooses where the relays are fed from; see the package comment.
+type sourcing struct {
+	leave time.Duration // when the pool's cache is left for the cloud; 0: it is not planned
+	back  time.Duration // when the cloud is left for the pool's cache; 0: likewise
+}
+
+// choose returns the source, which may be the one of before.
+func (s *sourcing) choose(m *Machine, in Input) Source {
+	ready := m.sync.ready(m, in)
+	if m.elect.held {
+		s.leave, s.back = 0, 0
+		return Cloud
+	}
+	switch m.snap.Source {
+	case Cloud:
+		return s.atCloud(m, in, ready)
+	case Coordinator:
+		return s.atCoordinator(m, in, ready)
+	}
+	switch {
+	case ready, in.Have:
+		return s.atCoordinator(m, in, ready)
+	case in.Now < m.patience():
+		return Nowhere
+	case !in.Cloud && in.Coordinator:
+		return Coordinator
+	}
+	return Cloud
+}
+
+// atCoordinator stays with the pool's cache. While the cloud is away there is nothing to go to, and when it comes back the
+// pool has the whole of Grace to find a leader.
+func (s *sourcing) atCoordinator(m *Machine, in Input, ready bool) Source {
+	s.back = 0
+	switch {
+	case ready, !in.Cloud:
+		s.leave = 0
+	case s.leave == 0:
+		s.leave = in.Now + m.cfg.Grace + m.spread(m.cfg.Spread)
+	}
+	if s.leave != 0 && in.Now >= s.leave {
+		s.leave = 0
+		return Cloud
+	}
+	return Coordinator
+}
+
+// atCloud goes back once the pool's cache is ready; if there is no cloud, also to one that is not.
+func (s *sourcing) atCloud(m *Machine, in Input, ready bool) Source {
+	switch {
+	case !ready && !in.Cloud && in.Coordinator:
+		s.back = in.Now
+	case !ready:
+		s.back = 0
+	case !in.Cloud:
+		s.back = in.Now
+	case s.back == 0:
+		// A hub that led often leads again a moment later, under a new term.
+		s.back = max(in.Now, m.elect.lingers(m)) + m.spread(m.cfg.Spread/10)
+	}
+	if s.back != 0 && in.Now >= s.back {
+		s.back = 0
+		return Coordinator
+	}
+	return Cloud
+}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Ports, as in OpenYurt.
@@ -42,11 +43,19 @@ const (
 // Paths and headers between hub and coordinator.
 const (
 	FeedPrefix    = "/weir/v1/feed/"     // POST FeedPath(...): one pushed watch stream per resource
+	PulsePath     = FeedPrefix + "pulse" // POST: the leader's signs of life, any byte at least every PulsePeriod
 	DocumentsPath = "/weir/v1/documents" // GET, PUT by the leader: copies of API discovery, see impl/documents
 	StatusPath    = "/weir/v1/status"    // GET: JSON status of a hub (health port) or coordinator
 	TermHeader    = "Weir-Term"          // request header of a feed, see Term
 	ReachedHeader = "Weir-Reached"       // response header of a feed: version the coordinator's relay has reached, 0 before its first sync
 	AgeHeader     = "Weir-Age"           // response header of a relayed read: seconds since the relay was last known fresh
+)
+
+// PulsePeriod is the longest time between two bytes of a leader's pulse; a coordinator that hears nothing for PulseSilence takes
+// the election Lease from it.
+const (
+	PulsePeriod  = 500 * time.Millisecond
+	PulseSilence = 6 * PulsePeriod
 )
 
 // FeedPath is the path that feeds one resource; the core group is written "core".

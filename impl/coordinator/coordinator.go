@@ -171,6 +171,9 @@ func (c *Coordinator) serve(ctx context.Context) error {
 	c.front.fail, c.feeds.fail = fail(t), fail(t)
 	c.feeds.fence, c.feeds.look, c.feeds.metrics, c.feeds.logger = c.fence, vote.look, c.metrics, c.set.Logger
 
+	c.feeds.pulse = &pulse{
+		fence: c.fence, free: vote.free, freed: func(reason string) { c.metrics.freed.WithLabelValues(reason).Inc() }, clock: c.set.Clock, logger: c.set.Logger,
+	}
 	c.fence.moved = c.feeds.enforce
 	vote.attach()
 

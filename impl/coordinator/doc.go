@@ -24,6 +24,12 @@
 // feeds. It can do no harm that outlasts this: versions are the cloud's, a relay drops events at or below the version it
 // has reached and refuses a list that is older.
 //
+// # Pulse
+//
+// Beside its feeds a leader keeps one POST open (contract.PulsePath) on which it sends a byte every contract.PulsePeriod. If
+// that breaks and does not come back at once, or is silent for contract.PulseSilence, the coordinator takes the
+// election Lease from it, and hubs that watch the Lease stand for it without waiting for it to expire.
+//
 // # Healthy and Ready
 //
 // /healthz and /livez tell whether it serves: whether Leases can be read and written. /readyz has one check more for each

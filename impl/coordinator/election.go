@@ -16,12 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-const electionRetry = 200 * time.Millisecond
+const (
+	electionRetry = 200 * time.Millisecond
+	freeTimeout   = 5 * time.Second
+)
 
 // election shows the election Lease to the fence: attach sees each write before its writer is answered, so that no feed of
 // the old leader is applied after the new one knows that it leads; run follows the Lease, for the write whose request was cut
@@ -122,6 +126,27 @@ func (e *election) look(ctx context.Context) error {
 	}
 	e.fence.observe(s)
 	return nil
+}
+
+// free takes the Lease from the holder whose feed it is, unless it has changed hands.
+func (e *election) free(ctx context.Context, x *feeding) error {
+	ctx, cancel := context.WithTimeout(genericrequest.WithNamespace(ctx, contract.LeaseNamespace), freeTimeout)
+	defer cancel()
+	take := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		lease := old.DeepCopyObject().(*coordinationv1.Lease)
+		s, err := sight(lease, false)
+		if err != nil {
+			return nil, err
+		}
+		e.fence.observe(s)
+		if err := e.fence.admit(x.term, x.node); err != nil {
+			return nil, err
+		}
+		lease.Spec.HolderIdentity = new(string)
+		return lease, nil
+	})
+	_, _, err := e.leases.Update(ctx, contract.ElectionLease, take, nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	return err
 }
 
 // sight is what a fence sees of a Lease. A deleted one has the version of its deletion.

@@ -27,6 +27,7 @@ type feeds struct {
 	stop    context.Context  // its end ends all feeds
 	slots   map[string]*slot // by contract.FeedPath
 	fence   *fence
+	pulse   *pulse
 	look    func(context.Context) error // shows the election Lease to the fence as it is now
 	fail    func(w http.ResponseWriter, req *http.Request, err error)
 	metrics *metrics
@@ -68,14 +69,21 @@ func (f *feeds) of(r *relay.Relay) *slot {
 
 // ServeHTTP implements http.Handler.
 func (f *feeds) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.URL.Path == contract.PulsePath {
+		f.answer(w, req, "pulse", f.listen(w, req))
+		return
+	}
 	s, ok := f.slots[req.URL.Path]
 	if !ok {
 		f.fail(w, req, apierrors.NewGenericServerResponse(http.StatusNotFound, "feed", schema.GroupResource{}, "",
 			fmt.Sprintf("no resource of this pool is fed at %s", req.URL.Path), 0, false))
 		return
 	}
-	name := s.relay.Resource().String()
-	err := f.serve(w, req, s)
+	f.answer(w, req, s.relay.Resource().String(), f.serve(w, req, s))
+}
+
+// answer tells the caller why what it asked for was not begun, if err is set.
+func (f *feeds) answer(w http.ResponseWriter, req *http.Request, name string, err error) {
 	var r *refusal
 	switch {
 	case err == nil:
@@ -91,22 +99,8 @@ func (f *feeds) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // serve returns an error only if the feed was not begun.
 func (f *feeds) serve(w http.ResponseWriter, req *http.Request, s *slot) error {
-	if req.Method != http.MethodPost {
-		return apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "feed"}, strings.ToLower(req.Method))
-	}
-	if req.ProtoMajor < 2 {
-		return apierrors.NewBadRequest("a feed needs HTTP/2: its answer comes before its body ends")
-	}
-	term, err := contract.ParseTerm(req.Header.Get(contract.TermHeader))
+	x, err := f.knock(req)
 	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("header %s: %v", contract.TermHeader, err))
-	}
-	u, _ := genericrequest.UserFrom(req.Context())
-	x := &feeding{node: authz.NodeOf(u), term: term, done: make(chan struct{})}
-	if err := f.look(req.Context()); err != nil {
-		return err
-	}
-	if err := f.fence.open(term, x.node); err != nil {
 		return err
 	}
 	ctx, end := context.WithCancelCause(req.Context())
@@ -117,12 +111,12 @@ func (f *feeds) serve(w http.ResponseWriter, req *http.Request, s *slot) error {
 		return err
 	}
 	defer s.leave(x)
-	if err := f.fence.admit(term, x.node); err != nil { // it may have moved before the feed could be found in its slot
+	if err := f.fence.admit(x.term, x.node); err != nil { // it may have moved before the feed could be found in its slot
 		return err
 	}
 
 	name := s.relay.Resource().String()
-	logger := f.logger.With("resource", name, "node", x.node, "term", term.String())
+	logger := f.logger.With("resource", name, "node", x.node, "term", x.term.String())
 	reached := uint64(0)
 	if st := s.relay.Status(); st.Synced {
 		reached = st.Version
@@ -140,6 +134,37 @@ func (f *feeds) serve(w http.ResponseWriter, req *http.Request, s *slot) error {
 	if err != nil {
 		_, _ = io.WriteString(w, err.Error())
 	}
+	return nil
+}
+
+// knock tells who wants to feed, and under which term, if the fence lets it in.
+func (f *feeds) knock(req *http.Request) (*feeding, error) {
+	if req.Method != http.MethodPost {
+		return nil, apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "feed"}, strings.ToLower(req.Method))
+	}
+	if req.ProtoMajor < 2 {
+		return nil, apierrors.NewBadRequest("a feed needs HTTP/2: its answer comes before its body ends")
+	}
+	term, err := contract.ParseTerm(req.Header.Get(contract.TermHeader))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("header %s: %v", contract.TermHeader, err))
+	}
+	u, _ := genericrequest.UserFrom(req.Context())
+	x := &feeding{node: authz.NodeOf(u), term: term, done: make(chan struct{})}
+	if err := f.look(req.Context()); err != nil {
+		return nil, err
+	}
+	return x, f.fence.open(term, x.node)
+}
+
+// listen hears the leader's pulse until it stops. It returns an error only if it was not begun.
+func (f *feeds) listen(w http.ResponseWriter, req *http.Request) error {
+	x, err := f.knock(req)
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusOK)
+	f.pulse.hear(f.stop, http.NewResponseController(w), req.Body, x)
 	return nil
 }
 

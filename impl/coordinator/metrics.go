@@ -18,6 +18,7 @@ type metrics struct {
 	registry *prometheus.Registry
 	accepted *prometheus.CounterVec
 	refused  *prometheus.CounterVec
+	freed    *prometheus.CounterVec
 }
 
 func newMetrics(relays []*relay.Relay, unready func(*relay.Relay) error) *metrics {
@@ -29,8 +30,11 @@ func newMetrics(relays []*relay.Relay, unready func(*relay.Relay) error) *metric
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_coordinator_feeds_refused_total", Help: "Feeds that were not begun, by reason: incarnation, holder, term, protocol.",
 		}, []string{"resource", "reason"}),
+		freed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_coordinator_leases_freed_total", Help: "Times the election Lease was taken from a leader whose pulse was broken or silent.",
+		}, []string{"pulse"}),
 	}
-	m.registry.MustRegister(m.accepted, m.refused, relay.NewCollector(relays...))
+	m.registry.MustRegister(m.accepted, m.refused, m.freed, relay.NewCollector(relays...))
 	for _, r := range relays {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "weir_coordinator_ready", Help: "1 while the resource is synced and fresh.",

@@ -46,6 +46,8 @@ type Config struct {
 	CoordinatorClientKeyFile  string
 	CoordinatorWait           time.Duration
 
+	FailoverGracePeriod, FailoverSpread time.Duration
+
 	LeaderElectLeaseDuration, LeaderElectRenewDeadline, LeaderElectRetryPeriod time.Duration
 
 	HeartbeatInterval, HeartbeatTimeout             time.Duration
@@ -195,8 +197,9 @@ func (s *settings) checkCoordinator() error {
 		return err
 	}
 	if err := s.role("").Validate(); err != nil {
-		return cli.Usage("--leader-elect-lease-duration, --leader-elect-renew-deadline, --leader-elect-retry-period, --coordinator-wait",
-			fmt.Sprint(s.LeaderElectLeaseDuration, ", ", s.LeaderElectRenewDeadline, ", ", s.LeaderElectRetryPeriod, ", ", s.CoordinatorWait),
+		return cli.Usage("--leader-elect-lease-duration, --leader-elect-renew-deadline, --leader-elect-retry-period, --coordinator-wait, --failover-grace-period, --failover-spread",
+			fmt.Sprint(s.LeaderElectLeaseDuration, ", ", s.LeaderElectRenewDeadline, ", ", s.LeaderElectRetryPeriod, ", ", s.CoordinatorWait, ", ",
+				s.FailoverGracePeriod, ", ", s.FailoverSpread),
 			strings.TrimPrefix(err.Error(), "role: "))
 	}
 	return needFiles(

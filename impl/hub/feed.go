@@ -69,6 +69,7 @@ func (f *feed) run(ctx context.Context) error {
 				g.Go(func() error { f.push(pushing, r, t); return nil })
 			}
 			g.Go(func() error { f.watch(pushing); return nil })
+			g.Go(func() error { f.pulse(pushing, t); return nil })
 			g.Go(func() error { f.discovery.keep(pushing, t); return nil })
 			end = func() {
 				cancel()
@@ -76,6 +77,16 @@ func (f *feed) run(ctx context.Context) error {
 				f.arrived(time.Time{})
 			}
 		}
+	}
+}
+
+// pulse shows the coordinator that the leader lives, until ctx ends.
+func (f *feed) pulse(ctx context.Context, t contract.Term) {
+	for ctx.Err() == nil {
+		if err := f.coordinator.pulse(ctx, t, f.clock); err != nil && ctx.Err() == nil {
+			f.logger.Debug("the pulse broke; trying again", "term", t.String(), "err", err)
+		}
+		sleep(ctx, f.clock, firstPushRetry/2+rand.N(firstPushRetry))
 	}
 }
 

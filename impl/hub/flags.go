@@ -44,6 +44,11 @@ func (c *Config) bind(f *cli.Flags) {
 	f.DurationVar(&c.CoordinatorWait, "coordinator-wait", 10*time.Second,
 		"how long a starting hub waits for the coordinator to be ready before it lists from the cloud; a third of it if the coordinator does not answer")
 
+	f.DurationVar(&c.FailoverGracePeriod, "failover-grace-period", 30*time.Second,
+		"how long a hub that lost the pool's cache serves on from its own and opens nothing to the cloud")
+	f.DurationVar(&c.FailoverSpread, "failover-spread", 30*time.Second,
+		"time after the grace period over which the hubs of a pool go to the cloud; they come back over a tenth of it")
+
 	f.DurationVar(&c.LeaderElectLeaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long other hubs leave a silent leader alone")
 	f.DurationVar(&c.LeaderElectRenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to renew before it steps down")
 	f.DurationVar(&c.LeaderElectRetryPeriod, "leader-elect-retry-period", 2*time.Second, "time between two tries to renew or acquire")

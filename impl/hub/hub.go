@@ -163,12 +163,13 @@ func (h *Hub) buildPool() error {
 	p := &pool{
 		machine: machine, coordinator: c, cloudOK: h.cloud.healthy, use: h.sources.use, clock: h.clock, logger: h.Logger, metrics: h.metrics,
 		timeout: h.HeartbeatTimeout, began: h.clock.Now(),
-		results: make(chan role.Result), poke: make(chan struct{}, 1), refused: make(chan role.Refusal),
+		have: h.have, results: make(chan role.Result), watched: make(chan leaseEvent), poke: make(chan struct{}, 1), refused: make(chan role.Refusal),
 	}
 	p.snap.Store(&role.Snapshot{Reason: "starting"})
 	p.checker = newChecker(h.settings.coordinator.Host, h.policy(), h.clock, h.Logger.With("at", "coordinator"), c.healthz)
 	p.checker.changed = p.changed
 	h.cloud.changed = p.changed
+	p.leases = &leases{coordinator: c, events: p.watched, broke: p.checker.kick, clock: h.clock, logger: h.Logger}
 	up := coordinatorUpstream(c, h.metrics)
 	h.sources.coordinator = up
 	h.discovery.coordinator = c
@@ -178,6 +179,16 @@ func (h *Hub) buildPool() error {
 	}
 	h.pool = p
 	return nil
+}
+
+// have tells whether all relays hold a state.
+func (h *Hub) have() bool {
+	for _, r := range h.relays {
+		if !r.Status().Synced {
+			return false
+		}
+	}
+	return true
 }
 
 // newIdentity returns "<node>_<random>" and a seed.
@@ -203,6 +214,7 @@ func (s *settings) role(identity string) role.Config {
 	return role.Config{
 		Identity: identity, LeaseDuration: s.LeaderElectLeaseDuration, RenewDeadline: s.LeaderElectRenewDeadline,
 		RetryPeriod: s.LeaderElectRetryPeriod, Wait: s.CoordinatorWait,
+		Grace: s.FailoverGracePeriod, Spread: s.FailoverSpread,
 	}
 }
 

@@ -24,7 +24,9 @@ type pool struct {
 	machine     *role.Machine
 	coordinator *coordinator
 	checker     *checker
+	leases      *leases
 	cloudOK     func() bool
+	have        func() bool
 	feed        *feed
 	use         func(role.Source)
 	clock       clock.WithTicker
@@ -34,6 +36,7 @@ type pool struct {
 
 	began   time.Time
 	results chan role.Result
+	watched chan leaseEvent
 	poke    chan struct{} // something may have changed
 	refused chan role.Refusal
 	snap    atomic.Pointer[role.Snapshot]
@@ -61,6 +64,7 @@ func (p *pool) run(ctx context.Context) error {
 	asking, stopAsking := context.WithCancel(context.WithoutCancel(ctx))
 	g, _ := errgroup.WithContext(asking)
 	g.Go(func() error { return p.checker.run(probing) })
+	g.Go(func() error { return p.leases.run(probing) })
 	g.Go(func() error { return p.feed.run(asking) })
 	p.loop(ctx, asking, g)
 	stopProbing()
@@ -74,10 +78,10 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 	var deadline <-chan time.Time
 	for {
 		in.Now, in.Coordinator, in.Cloud = p.now(), p.checker.ok(), p.cloudOK()
-		in.Fresh = p.feed.fresh(p.clock.Now())
+		in.Fresh, in.Have = p.feed.fresh(p.clock.Now()), p.have()
 		p.fresh.Store(in.Fresh)
 		out := p.machine.Step(in)
-		in.Result, in.Refused = nil, nil
+		in.Result, in.Refused, in.Election, in.Sync = nil, nil, nil, nil
 		p.publish(out.Snapshot)
 		for _, a := range out.Actions {
 			switch a.Kind {
@@ -102,6 +106,12 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 		case <-p.poke:
 		case r := <-p.results:
 			in.Result = &r
+		case e := <-p.watched:
+			if e.name == contract.ElectionLease {
+				in.Election = &e.record
+			} else {
+				in.Sync = &e.record
+			}
 		case r := <-p.refused:
 			in.Refused = &r
 		case <-ended:

@@ -69,12 +69,7 @@ func (e *events) Pop() any {
 	return last
 }
 
-func newPool(t *testing.T, names ...string) *pool {
-	t.Helper()
-	return newPoolOf(t, Config{}, names...)
-}
-
-func newPoolOf(t *testing.T, c Config, names ...string) *pool {
+func newPool(t *testing.T, c Config, names ...string) *pool {
 	t.Helper()
 	p := &pool{
 		t: t, incarnation: 1, version: 100, leases: map[Kind]Record{}, freed: map[string]uint64{},

@@ -37,7 +37,7 @@ func schedule(t *testing.T, number uint64) {
 	rng, replay := rand.New(rand.NewPCG(number, 1)), *seed != 0
 	names := []string{"a", "b", "c", "d"}[:2+rng.IntN(3)]
 	grace := time.Duration(rng.Int64N(int64(20 * time.Second)))
-	p := newPoolOf(t, Config{Grace: grace, Spread: time.Duration(rng.Int64N(int64(20 * time.Second)))}, names...)
+	p := newPool(t, Config{Grace: grace, Spread: time.Duration(rng.Int64N(int64(20 * time.Second)))}, names...)
 	p.watching = rng.IntN(2) == 0
 	slow := rng.IntN(2) == 0
 	p.latency = func() time.Duration {

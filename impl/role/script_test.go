@@ -60,7 +60,7 @@ func runScript(t *testing.T, script string) string {
 				}
 			}
 		case words[0] == "hubs":
-			p = newPoolOf(t, c, words[1:]...)
+			p = newPool(t, c, words[1:]...)
 			p.trace = func(h *hub, format string, args ...any) {
 				fmt.Fprintf(&out, "%9s %s  %s\n", p.now.Truncate(time.Millisecond), h.name, fmt.Sprintf(format, args...))
 			}

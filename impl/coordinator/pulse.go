@@ -1,0 +1,75 @@
+package coordinator
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// pulseReturn is how long a leader whose pulse broke has to come back.
+const pulseReturn = 250 * time.Millisecond
+
+// pulse hears whether the leader lives. A leader that dies leaves its Lease behind, and others would have to wait for that to
+// expire, many seconds, because each renewal is a write to flash. Signs of life over a connection are no writes: it breaks
+// at once when the leader's process dies, and falls silent when the machine does. Then the Lease is taken from the leader. Should it live
+// all the same, nothing is lost: its feeds are fenced off, and it may stand again.
+type pulse struct {
+	fence  *fence
+	free   func(ctx context.Context, x *feeding) error // takes the election Lease from its holder
+	freed  func(reason string)                         // counts
+	clock  clock.WithTicker
+	logger *slog.Logger
+
+	mu   sync.Mutex
+	last *feeding // heard last
+}
+
+// hear takes in one connection's pulse, and frees the Lease if it breaks while the leader holds it.
+func (p *pulse) hear(stop context.Context, control *http.ResponseController, body io.Reader, x *feeding) {
+	p.mu.Lock()
+	p.last = x
+	p.mu.Unlock()
+	if control.Flush() != nil {
+		return
+	}
+	// What is waited for is a read of a socket, so the deadline is the system's.
+	reason, buf := "broken", make([]byte, 64)
+	for {
+		began := p.clock.Now()
+		if err := control.SetReadDeadline(time.Now().Add(contract.PulseSilence)); err != nil {
+			return
+		}
+		if _, err := body.Read(buf); err != nil {
+			if p.clock.Since(began) >= contract.PulseSilence {
+				reason = "silent"
+			}
+			break
+		}
+	}
+	t := p.clock.NewTimer(pulseReturn)
+	defer t.Stop()
+	select {
+	case <-t.C():
+	case <-stop.Done():
+		return
+	}
+	p.mu.Lock()
+	back := p.last != x
+	p.mu.Unlock()
+	if back || p.fence.admit(x.term, x.node) != nil { // it came again, or gave the Lease back
+		return
+	}
+	p.logger.Info("the leader is dead or cut off: its Lease is free", "node", x.node, "term", x.term.String(), "pulse", reason)
+	if err := p.free(stop, x); err != nil {
+		p.logger.Warn("the election lease of a dead leader cannot be freed: others wait until it expires", "err", err)
+		return
+	}
+	p.freed(reason)
+}

@@ -1,0 +1,96 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/role"
+)
+
+const (
+	firstLeasesRetry = 200 * time.Millisecond
+	maxLeasesRetry   = 5 * time.Second
+)
+
+// leaseEvent is a Lease of the pool as a watch shows it.
+type leaseEvent struct {
+	name   string
+	record role.Record
+}
+
+// leases watches the pool's Leases, so that a change of the leader is seen at once. The machine's own reads go on beside it, so
+// nothing depends on it but speed.
+type leases struct {
+	coordinator *coordinator
+	events      chan<- leaseEvent
+	broke       func() // told when a watch broke: the coordinator may be away
+	clock       clock.WithTicker
+	logger      *slog.Logger
+}
+
+func (l *leases) run(ctx context.Context) error {
+	for wait := firstLeasesRetry; ctx.Err() == nil; wait = min(2*wait, maxLeasesRetry) {
+		began := l.clock.Now()
+		err := l.coordinator.watchLeases(ctx, func(e leaseEvent) {
+			select {
+			case l.events <- e:
+			case <-ctx.Done():
+			}
+		})
+		if l.clock.Since(began) > maxLeasesRetry { // a coordinator ends watches after half an hour or more
+			wait = firstLeasesRetry
+		}
+		l.logger.Debug("the watch of the pool's leases ended", "err", err)
+		l.broke()
+		sleep(ctx, l.clock, wait)
+	}
+	return nil
+}
+
+// watchLeases tells of the pool's two Leases as they are and as they change, until the watch ends.
+func (c *coordinator) watchLeases(ctx context.Context, take func(leaseEvent)) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url.JoinPath(leasesPath).String()+"?watch=1", nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("User-Agent", userAgent)
+	req.Header.Set("Accept", "application/json")
+	resp, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("watch leases: %s", resp.Status)
+	}
+	frames := json.NewDecoder(resp.Body)
+	for {
+		var ev struct {
+			Type   string
+			Object coordinationv1.Lease
+		}
+		if err := frames.Decode(&ev); err != nil {
+			return fmt.Errorf("watch leases: %w", err)
+		}
+		e := leaseEvent{name: ev.Object.Name}
+		switch ev.Type {
+		case "ADDED", "MODIFIED":
+			e.record = fromLease(&ev.Object)
+		case "DELETED":
+		default:
+			return errors.New("watch leases: " + ev.Type)
+		}
+		if e.name == contract.ElectionLease || e.name == contract.InformerSync {
+			take(e)
+		}
+	}
+}

@@ -24,11 +24,12 @@ type conditions struct {
 type flow struct {
 	wire *meter
 
-	waiting []byte  // read, not yet sent
-	ended   bool    // the sender closed its end after waiting
-	ticket  float64 // place on the wire of the first packet of waiting
-	booked  int     // length of that packet, 0 when nothing is reserved
-	unacked int     // sent since the opposite direction was cut
+	waiting []byte    // read, not yet sent
+	came    time.Time // when waiting was first stepped with
+	ended   bool      // the sender closed its end after waiting
+	ticket  float64   // place on the wire of the first packet of waiting
+	booked  int       // length of that packet, 0 when nothing is reserved
+	unacked int       // sent since the opposite direction was cut
 
 	travelling []packet
 	inFlight   int // bytes in travelling
@@ -42,7 +43,7 @@ type packet struct {
 }
 
 // push adds what was read from the sender. It may be called when step said hungry.
-func (f *flow) push(data []byte) { f.waiting = data }
+func (f *flow) push(data []byte) { f.waiting, f.came = data, time.Time{} }
 
 // end notes that the sender closed its end.
 func (f *flow) end() { f.ended = true }
@@ -81,6 +82,9 @@ func (f *flow) send(c conditions, p *progress) {
 	if c.acked {
 		f.unacked = 0
 	}
+	if f.came.IsZero() {
+		f.came = c.now
+	}
 	for len(f.waiting) > 0 {
 		if f.unacked >= unackedWindow {
 			return
@@ -108,10 +112,13 @@ func (f *flow) send(c conditions, p *progress) {
 	}
 }
 
-// depart lets a packet travel. It left at the given time, but not while the link was cut.
+// depart lets a packet travel. It left at the given time, but not while the link was cut, and not before it came: what an idle
+// wire has saved up is room, not time.
 func (f *flow) depart(k packet, at time.Time, c conditions) {
-	if at.Before(c.since) {
-		at = c.since
+	for _, earliest := range []time.Time{c.since, f.came} {
+		if at.Before(earliest) {
+			at = earliest
+		}
 	}
 	k.due = at.Add(c.delay)
 	f.travelling = append(f.travelling, k)

@@ -163,6 +163,19 @@ func TestUnlimitedRateHasLatencyOnly(t *testing.T) {
 	}
 }
 
+// TestIdleWireHasLatency: what a wire has saved up while it was idle makes nothing arrive sooner.
+func TestIdleWireHasLatency(t *testing.T) {
+	w := newWire(8_000_000, 64<<10, 30*time.Millisecond, 1)
+	var came time.Time
+	w.arrived = func(_ int, _ []byte, now time.Time) { came = now }
+	w.run(at(500), nil)
+	w.flows[0].push([]byte("hello"))
+	w.run(at(600), nil)
+	if got := came.Sub(at(500)); got != 30*time.Millisecond {
+		t.Errorf("it took %s, want 30ms", got)
+	}
+}
+
 func TestWindowPushesBack(t *testing.T) {
 	w := newWire(0, 0, time.Hour, 1)
 	w.run(at(10), endless)

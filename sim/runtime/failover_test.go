@@ -74,10 +74,7 @@ func TestFailover(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := stateOf(t, site)
-			other := "edge-1"
-			if before.Leader == other {
-				other = "edge-2"
-			}
+			other := fedByPool(t, site)
 			events := watchSlices(t, site, other)
 			part, err := site.Part(HubOf(before.Leader))
 			if err != nil {
@@ -109,6 +106,25 @@ func TestFailover(t *testing.T) {
 			wait(t, "a ready pool", func() bool { return stateOf(t, site).Ready })
 		})
 	}
+}
+
+// fedByPool is a node whose relays are fed by the coordinator.
+func fedByPool(t *testing.T, s Site) (node string) {
+	t.Helper()
+	wait(t, "a hub that is fed by the coordinator", func() bool {
+		for _, id := range s.Parts() {
+			var st struct {
+				Source string `json:"source"`
+			}
+			p, err := s.Part(id)
+			if err == nil && id.Kind() == "hub" && p.Status(t.Context(), &st) == nil && st.Source == "coordinator" {
+				node = id.Of()
+				return true
+			}
+		}
+		return false
+	})
+	return node
 }
 
 // watchSlices opens a watch through a node's hub that goes on as the pool changes its leader.

@@ -311,6 +311,13 @@ func (p *pool) do(command string) {
 			continue
 		case "fresh":
 			h.fresh = up
+		case "clock": // is stepped
+			d, err := time.ParseDuration(arg(2))
+			if err != nil {
+				p.t.Fatalf("%q: %v", command, err)
+			}
+			h.skew = d
+			continue
 		case "have":
 			h.have = true
 			continue
@@ -339,9 +346,11 @@ func (p *pool) do(command string) {
 func fault(rng *rand.Rand, names []string) string {
 	name := names[rng.IntN(len(names))]
 	one := func(s ...string) string { return s[rng.IntN(len(s))] }
-	switch rng.IntN(13) {
+	switch rng.IntN(14) {
 	case 12:
 		return "free"
+	case 13:
+		return fmt.Sprintf("clock %s %v", name, time.Duration(rng.Int64N(int64(2*time.Hour)))-time.Hour)
 	case 0, 1:
 		return fmt.Sprintf("cloud %s %s", name, one("up", "down"))
 	case 2, 3:

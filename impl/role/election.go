@@ -110,6 +110,10 @@ func (e *election) judge(m *Machine, in Input) (reason string) {
 		reason = "the coordinator is not healthy"
 	case !in.Cloud:
 		reason = "the cloud is not healthy"
+	case in.Silent:
+		// Probes will tell whether the cloud is away, but they take longer than a peer that reaches it should have to wait.
+		reason = "nothing comes from the cloud"
+		e.barred = in.Now + m.cfg.SyncDuration/2
 	default:
 		return ""
 	}

@@ -40,6 +40,7 @@ type hub struct {
 	coordinator, cloud bool // healthy, as the hub judges
 	lost               bool // answers of the coordinator do not come back
 	fresh, stop, have  bool
+	silent             bool // its streams from the cloud
 	out                Output
 	term               contract.Term // being fed
 	refused            *Refusal
@@ -114,7 +115,7 @@ func (p *pool) stepWith(h *hub, in Input) {
 	was := h.out.Snapshot
 	h.have = h.have || was.Source != Nowhere
 	in.Now, in.Coordinator, in.Cloud, in.Fresh = p.now, h.coordinator, h.cloud, h.fresh && h.term != contract.Term{}
-	in.Stop, in.Refused, in.Have = h.stop, h.refused, h.have
+	in.Stop, in.Refused, in.Have, in.Silent = h.stop, h.refused, h.have, h.silent && h.term != contract.Term{}
 	h.out = h.m.Step(in)
 	h.refused = nil
 	s := h.out.Snapshot
@@ -311,6 +312,8 @@ func (p *pool) do(command string) {
 			continue
 		case "fresh":
 			h.fresh = up
+		case "streams":
+			h.silent = !up
 		case "clock": // is stepped
 			d, err := time.ParseDuration(arg(2))
 			if err != nil {
@@ -346,9 +349,11 @@ func (p *pool) do(command string) {
 func fault(rng *rand.Rand, names []string) string {
 	name := names[rng.IntN(len(names))]
 	one := func(s ...string) string { return s[rng.IntN(len(s))] }
-	switch rng.IntN(14) {
+	switch rng.IntN(15) {
 	case 12:
 		return "free"
+	case 14:
+		return fmt.Sprintf("streams %s %s", name, one("up", "down"))
 	case 13:
 		return fmt.Sprintf("clock %s %v", name, time.Duration(rng.Int64N(int64(2*time.Hour)))-time.Hour)
 	case 0, 1:

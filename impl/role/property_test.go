@@ -119,7 +119,7 @@ func schedule(t *testing.T, number uint64) {
 	}
 
 	slow = false
-	for _, c := range []string{"thaw all", "answers all up", "coordinator all up", "cloud all up", "fresh all up"} {
+	for _, c := range []string{"thaw all", "answers all up", "coordinator all up", "cloud all up", "fresh all up", "streams all up"} {
 		p.do(c)
 	}
 	p.run(p.now + 2*time.Minute) // the longest bar is one minute, then a Lease may have to expire

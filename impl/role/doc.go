@@ -19,7 +19,8 @@
 // of two machines are never compared. A leader stops believing in itself RenewDeadline after it sent the last renewal
 // that succeeded, which is before anybody else may take the Lease. Each acquisition gives a new term, (incarnation of
 // the coordinator's etcd, Lease version), by which the coordinator refuses feeds of leaders that do not know yet that
-// they are not. A hub gives the Lease back when it loses the cloud, when its feed is refused and when it stops.
+// they are not. A hub gives the Lease back when it loses the cloud, when its feed is refused and when it stops. A leader to which
+// nothing comes from the cloud any more gives it back before probes have proved the loss, and lets others go first.
 //
 // # Readiness and source
 //

@@ -3,6 +3,7 @@ package hub
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,7 +26,7 @@ const (
 type discovery struct {
 	store       documents.Store
 	coordinator *coordinator      // nil: alone
-	asHub       http.RoundTripper // to the cloud, through the store
+	asHub       http.RoundTripper // to the cloud, through the store: for the pool, hence with what else the pool has one copy of
 	clock       clock.Clock
 	logger      *slog.Logger
 }
@@ -47,9 +48,9 @@ func (d *discovery) fetch(ctx context.Context, k documents.Key) (*documents.Docu
 		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("fetch %s from the coordinator: %s: %w", k.Path, resp.Status, err)
+	body, err := readOK(resp)
+	if err != nil {
+		return nil, fmt.Errorf("fetch %s from the coordinator: %w", k.Path, err)
 	}
 	return &documents.Document{ETag: resp.Header.Get("Etag"), ContentType: resp.Header.Get("Content-Type"), Body: body}, nil
 }
@@ -66,6 +67,17 @@ func (d *discovery) ask(ctx context.Context, method string, k documents.Key, hea
 	}
 	req.Header.Set("User-Agent", userAgent)
 	return d.coordinator.transport.RoundTrip(req)
+}
+
+func readOK(resp *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(resp.Body)
+	switch {
+	case resp.StatusCode != http.StatusOK:
+		return nil, errors.New(resp.Status)
+	case err != nil:
+		return nil, err
+	}
+	return body, nil
 }
 
 // keep is a leader's duty: the coordinator has a current copy. It ends with ctx.
@@ -94,9 +106,9 @@ func (d *discovery) put(ctx context.Context, k documents.Key, t contract.Term) e
 		return err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("read %s from the cloud: %s: %w", k.Path, resp.Status, err)
+	body, err := readOK(resp)
+	if err != nil {
+		return fmt.Errorf("read %s from the cloud: %w", k.Path, err)
 	}
 	header := http.Header{
 		"Etag": {resp.Header.Get("Etag")}, "Content-Type": {resp.Header.Get("Content-Type")}, contract.TermHeader: {t.String()},

@@ -125,7 +125,7 @@ func (h *Hub) buildFront() {
 	}
 	h.discovery = &discovery{clock: h.clock, logger: h.Logger}
 	asCaller, asHub := h.discovery.through(door(classNode, false)), h.discovery.through(door(classNode, true))
-	h.discovery.asHub = asHub
+	h.discovery.asHub = h.discovery.through(door(classPool, true))
 	wr := &written{clock: h.clock, newest: make([]writtenVersion, len(h.relays))}
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
 	review := reviewer{asCaller: door(classNode, false), asHub: door(classControl, true)}

@@ -1,0 +1,97 @@
+package documents
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// compact is Accept in protobuf, which is half as long as JSON.
+const compact = "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+const (
+	jsonType  = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	protoType = "application/vnd.kubernetes.protobuf"
+)
+
+var errLossy = errors.New("the JSON made of the cloud's protobuf does not have the digest that the cloud states")
+
+// transcode makes the JSON that kube-apiserver would have sent. It proves that nothing was lost: the ETag is a digest of
+// the document as JSON, whatever encoding it is sent in (apiserver, endpoints/discovery/aggregated/etag.go).
+func transcode(body []byte, etag string) ([]byte, error) {
+	kind, raw, err := wire.SplitEnvelope(body)
+	if err != nil {
+		return nil, err
+	}
+	var list apidiscoveryv2.APIGroupDiscoveryList
+	if err := list.Unmarshal(raw); err != nil {
+		return nil, err
+	}
+	bare, err := json.Marshal(list)
+	if err != nil {
+		return nil, err
+	}
+	if fmt.Sprintf("%q", fmt.Sprintf("%X", sha512.Sum512(bare))) != etag {
+		return nil, errLossy
+	}
+	list.APIVersion, list.Kind = kind.APIVersion, kind.Kind
+	full, err := json.Marshal(list)
+	return append(full, '\n'), err
+}
+
+// compactRequest asks for a document in protobuf.
+func compactRequest(req *http.Request) *http.Request {
+	req = req.Clone(req.Context())
+	req.Header.Set("Accept", compact)
+	req.Header.Set("Accept-Encoding", "gzip") // kube-apiserver compresses above 128 kB
+	return req
+}
+
+// expand makes a Document of the answer to a compactRequest. lost tells that the answer did not arrive whole; any other
+// error is why the document has to be asked for as it is wanted.
+func expand(resp *http.Response) (d *Document, lost bool, err error) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if err != nil {
+		return nil, true, err
+	}
+	if resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), protoType) {
+		return nil, false, fmt.Errorf("the cloud answers %s in %q", resp.Status, resp.Header.Get("Content-Type"))
+	}
+	if resp.Header.Get("Content-Encoding") == "gzip" {
+		z, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			return nil, false, err
+		}
+		if body, err = io.ReadAll(io.LimitReader(z, maxBody)); err != nil {
+			return nil, false, err
+		}
+	}
+	etag := resp.Header.Get("Etag")
+	full, err := transcode(body, etag)
+	if err != nil {
+		return nil, false, err
+	}
+	return &Document{ETag: etag, ContentType: jsonType, Body: full}, false, nil
+}
+
+// answerWith makes an answer of the cloud one with a document.
+func answerWith(resp *http.Response, d *Document) *http.Response {
+	resp.Body.Close()
+	resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
+	resp.Header.Set("Content-Type", d.ContentType)
+	resp.Header.Set("Etag", d.ETag)
+	resp.Header.Del("Content-Length")
+	resp.Header.Del("Content-Encoding")
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(d.Body)), int64(len(d.Body))
+	return resp
+}

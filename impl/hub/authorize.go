@@ -97,7 +97,11 @@ func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, creden
 		z.count("allowed")
 		v.expires = z.clock.Now().Add(allowTTL)
 	case refused != nil && (refused.ErrStatus.Code == http.StatusUnauthorized || who.kind != anonymous):
-		z.count("refused")
+		outcome := "refused"
+		if refused.ErrStatus.Code == http.StatusForbidden {
+			outcome = "denied"
+		}
+		z.count(outcome)
 		v.refusal = refused
 	default:
 		z.count("denied")

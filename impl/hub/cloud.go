@@ -1,12 +1,14 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -38,7 +40,7 @@ type cloud struct {
 	current atomic.Int32 // index of the server in use: one at a time, connections are expensive
 	doors   map[doorKey]*door
 	meters  map[class]*meter
-	resume  [2]*sessions // without and with the hub's certificate
+	resume  *sessions // of connections without the hub's certificate
 	logger  *slog.Logger
 	changed func() // the judgement of a server changed
 }
@@ -69,7 +71,7 @@ type cloudConfig struct {
 func newCloud(c cloudConfig) *cloud {
 	k := &cloud{
 		doors: map[doorKey]*door{}, meters: map[class]*meter{}, logger: c.logger,
-		resume: [2]*sessions{newSessions(), newSessions()}, changed: func() {},
+		resume: newSessions(), changed: func() {},
 	}
 	for _, cl := range classes {
 		k.meters[cl] = &meter{}
@@ -92,6 +94,7 @@ func newCloud(c cloudConfig) *cloud {
 			j := current.judgement()
 			return current != s && (j.Healthy || !j.Known)
 		}
+		s.grace = c.policy.timeout
 		s.checker.changed = func() { k.judged() }
 		k.servers = append(k.servers, s)
 	}
@@ -103,24 +106,45 @@ func (k *cloud) transport(c cloudConfig, key doorKey) func() *http.Transport {
 	return func() *http.Transport {
 		config := &tls.Config{
 			RootCAs: c.roots.get(), MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-			ClientSessionCache: k.resume[0],
 		}
 		if !c.quantum || key.class != classNode { // what is secret for longer than a token lives is in class node
 			config.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384}
 		}
-		if key.asHub {
-			config.ClientSessionCache = k.resume[1]
+		if key.asHub { // a ticket would hold the certificate, and be longer than what resuming saves
 			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.cert.get(), nil }
+		} else {
+			config.ClientSessionCache = k.resume
 		}
 		if key.http1 {
 			config.NextProtos = []string{"http/1.1"}
 		}
-		t := transportConfig{dialer: &dialer{tls: config, meter: k.meters[key.class]}, http1: key.http1, idlePing: 30 * time.Second, pingTimeout: 15 * time.Second}
-		if key.class == classPool {
+		t := transportConfig{
+			dialer: &dialer{tls: config, meter: k.meters[key.class], heard: func(address string) func() { return k.hearing(key.class, address) }},
+			http1:  key.http1, idlePing: 30 * time.Second, pingTimeout: 15 * time.Second,
+		}
+		switch key.class {
+		case classPool:
 			t.idlePing, t.pingTimeout = 15*time.Second, 5*time.Second // bookmarks come sooner: a ping is rare
+		case classNode: // a ping spares the probe that would be due, and is half as long
+			t.idlePing = max(c.policy.interval-c.policy.timeout, c.policy.interval/2)
 		}
 		return t.build()
 	}
+}
+
+// hearing returns what notes signs of life from an address: nil if it is not that of exactly one server.
+func (k *cloud) hearing(cl class, address string) (heard func()) {
+	for _, s := range k.servers {
+		u := s.address[cl]
+		if a := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")); a != address {
+			continue
+		}
+		if heard != nil {
+			return nil
+		}
+		heard = s.heard
+	}
+	return heard
 }
 
 // run probes the servers until ctx ends.
@@ -198,9 +222,7 @@ func (k *cloud) candidates() []*server {
 
 // renew follows a change of credentials.
 func (k *cloud) renew() {
-	for _, s := range k.resume {
-		s.forget()
-	}
+	k.resume.forget()
 	for _, d := range k.doors {
 		d.transport.renew()
 	}
@@ -236,6 +258,7 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 		var resp *http.Response
 		resp, err = d.transport.RoundTrip(out)
 		if err == nil {
+			s.answered(resp.StatusCode)
 			return resp, nil
 		}
 		var connect *connectError

@@ -30,12 +30,16 @@ type meter struct{ read, written, connections atomic.Int64 }
 
 type meteredConn struct {
 	net.Conn
-	m *meter
+	m     *meter
+	heard atomic.Pointer[func()] // called when something arrives; nil before the peer has proved who it is
 }
 
 func (c *meteredConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.m.read.Add(int64(n))
+	if heard := c.heard.Load(); heard != nil && n > 0 {
+		(*heard)()
+	}
 	return n, err
 }
 
@@ -52,6 +56,7 @@ var errRaced = errors.New("another connection was opened meanwhile")
 type dialer struct {
 	tls   *tls.Config // ServerName is filled in
 	meter *meter
+	heard func(address string) func() // what to call when something arrives from an address; may be nil, and return nil
 	// turns, if set, lets one dial at a time go on. http.Transport dials for each request that finds no connection, and a hub
 	// that starts has many at once; but HTTP/2 needs one connection, and each further handshake costs kilobytes.
 	turns *turns
@@ -107,10 +112,16 @@ func (d *dialer) connect(ctx context.Context, network, address string) (net.Conn
 	d.meter.connections.Add(1)
 	config := d.tls.Clone()
 	config.ServerName = host
-	conn := tls.Client(&meteredConn{raw, d.meter}, config)
+	metered := &meteredConn{Conn: raw, m: d.meter}
+	conn := tls.Client(metered, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
 		return nil, &connectError{address, err}
+	}
+	if d.heard != nil {
+		if heard := d.heard(address); heard != nil {
+			metered.heard.Store(&heard)
+		}
 	}
 	return conn, nil
 }

@@ -192,6 +192,9 @@ func (c *fakeCloud) review(w http.ResponseWriter, req *http.Request) {
 
 func (c *fakeCloud) pool(resource string) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
+		if user, q := c.user(req), req.URL.Query(); q.Get("watch") != "" && !strings.HasPrefix(user, "system:node:") && !c.mayWatch(w, req, user) {
+			return
+		}
 		if q := req.URL.Query(); q.Get("watch") == "" || q.Get("sendInitialEvents") != "" {
 			c.mu.Lock()
 			c.lists[c.user(req)]++
@@ -199,6 +202,30 @@ func (c *fakeCloud) pool(resource string) http.HandlerFunc {
 		}
 		c.relays[resource].ServeHTTP(w, req)
 	}
+}
+
+// mayWatch judges a watch as review does, and answers if it is not allowed.
+func (c *fakeCloud) mayWatch(w http.ResponseWriter, req *http.Request, user string) bool {
+	r, err := relay.ParseResource("endpoints.v1.")
+	check(c.t, err)
+	slices, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
+	check(c.t, err)
+	a := (router{[]relay.Resource{r, slices}}).route(req).attributes
+	c.mu.Lock()
+	c.reviews = append(c.reviews, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", user, a.verb, a.resource, a.namespace, a.name)))
+	allowed := c.allow(user, &authorizationv1.ResourceAttributes{
+		Verb: a.verb, Group: a.group, Version: a.version, Resource: a.resource, Namespace: a.namespace, Name: a.name,
+	})
+	c.mu.Unlock()
+	switch {
+	case user == "expired":
+		writeStatus(w, unauthorized("Unauthorized"))
+	case !allowed:
+		writeStatus(w, forbidden(user, a, ""))
+	default:
+		return true
+	}
+	return false
 }
 
 // core serves Endpoints, and takes a PUT of one: its answer is the object as it was stored.

@@ -3,7 +3,9 @@ package hub
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -16,6 +18,10 @@ type healthPolicy struct {
 	failures int           // in a row that make a healthy server unhealthy
 	healthy  int           // good ones in a row that make an unhealthy server healthy
 }
+
+// spared is for how many intervals signs of life can take the place of probes. They show that link and server work, but
+// not that the server finds itself ready.
+const spared = 6
 
 // healthState judges one server by its answers. It is pure.
 type healthState struct {
@@ -52,29 +58,38 @@ func (s *healthState) next(p healthPolicy) time.Duration {
 	return min(p.interval, p.timeout/8<<min(s.fails-1, 10))
 }
 
-// checker probes one server and judges it.
+// checker judges one server: by probes, and by what else is heard of it.
 type checker struct {
 	name    string
 	policy  healthPolicy
 	clock   clock.WithTicker
 	logger  *slog.Logger
 	probe   func(ctx context.Context) error
-	idle    func() bool // true: nobody needs to know; wait for a kick. nil: never
-	changed func()      // called without locks after each change of the judgement
+	grace   time.Duration // before the first probe, in which an answer to somebody else spares it
+	idle    func() bool   // true: nobody needs to know; wait for a kick. nil: never
+	changed func()        // called without locks after each change of the judgement
 	kicks   chan struct{}
+	news    chan struct{} // the next probe may be due at another time
+	born    time.Time
+	heardAt atomic.Int64 // the last sign of life, as time since born
 
 	mu        sync.Mutex
 	state     healthState
+	doubted   bool // signs of life do not count before the next probe
 	lastError string
 	since     time.Time
 }
 
 func newChecker(name string, p healthPolicy, c clock.WithTicker, logger *slog.Logger, probe func(context.Context) error) *checker {
-	return &checker{name: name, policy: p, clock: c, logger: logger, probe: probe, changed: func() {}, kicks: make(chan struct{}, 1)}
+	return &checker{
+		name: name, policy: p, clock: c, logger: logger, probe: probe, changed: func() {},
+		kicks: make(chan struct{}, 1), news: make(chan struct{}, 1), born: c.Now(),
+	}
 }
 
 // run probes until ctx ends.
 func (c *checker) run(ctx context.Context) error {
+	c.rest(ctx, c.clock.Now(), c.grace)
 	for ctx.Err() == nil {
 		if c.idle != nil && c.idle() {
 			select {
@@ -87,26 +102,87 @@ func (c *checker) run(ctx context.Context) error {
 		probing, cancel := context.WithTimeout(ctx, c.policy.timeout)
 		err := c.probe(probing)
 		cancel()
-		var next time.Duration
-		if ctx.Err() == nil { // else the probe was cut short
-			next = c.observe(err)
+		if ctx.Err() != nil { // the probe was cut short
+			return nil
 		}
-		timer := c.clock.NewTimer(next)
+		c.rest(ctx, began, c.observe(err))
+	}
+	return nil
+}
+
+// rest waits until a probe is due: some time after now, later if other signs of life spare it, and soon after a kick.
+// began is when the probe before began.
+func (c *checker) rest(ctx context.Context, began time.Time, next time.Duration) {
+	now := c.clock.Now()
+	for ctx.Err() == nil {
+		wait := c.due(now, next)
+		if wait <= 0 {
+			return
+		}
+		timer := c.clock.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-timer.C():
+		case <-c.news:
 		case <-c.kicks:
 			sleep(ctx, c.clock, c.policy.timeout/2-c.clock.Since(began)) // many requests that fail are one reason to probe
+			timer.Stop()
+			return
 		}
 		timer.Stop()
 	}
-	return nil
+}
+
+// due is the time from now until the next probe, which is due some time after the last, or later if the server was heard.
+func (c *checker) due(last time.Time, after time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := last.Add(after)
+	if c.state.ok && c.state.fails == 0 && !c.doubted {
+		heard := c.born.Add(time.Duration(c.heardAt.Load()) + c.policy.interval)
+		if latest := last.Add(spared * c.policy.interval); heard.After(latest) {
+			heard = latest
+		}
+		if heard.After(at) {
+			at = heard
+		}
+	}
+	return at.Sub(c.clock.Now())
+}
+
+// heard notes a sign of life: something came over a connection that the server proved to be its own. It is cheap.
+func (c *checker) heard() { c.heardAt.Store(int64(c.clock.Since(c.born))) }
+
+// answered takes the answer to a request that was no probe. It decides about a server of which nothing is known. Later it
+// is a sign of life, and no more: a server that failed a probe has to pass one. A server error is none, but a reason to
+// ask the server itself.
+func (c *checker) answered(code int) {
+	c.mu.Lock()
+	known := c.state.known
+	if code >= http.StatusInternalServerError {
+		c.doubted = true
+	}
+	c.mu.Unlock()
+	switch {
+	case code >= http.StatusInternalServerError:
+	case known:
+		c.heard()
+		return
+	default:
+		c.heard()
+		c.observe(nil)
+	}
+	select {
+	case c.news <- struct{}{}:
+	default:
+	}
 }
 
 func (c *checker) observe(err error) (next time.Duration) {
 	c.mu.Lock()
 	before := c.state
 	c.state.observe(c.policy, err == nil)
+	c.doubted = false
 	turned := c.state.known != before.known || c.state.ok != before.ok
 	c.lastError = ""
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
@@ -101,5 +103,87 @@ func TestChecker(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSparedProbes: what else is heard of a server takes the place of probes, within bounds.
+func TestSparedProbes(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	probes, answer := 0, error(nil)
+	c := newChecker("server", testPolicy, clock, slog.New(slog.DiscardHandler), nil)
+	probed := clock.Now()
+	probe := func() { probes, probed = probes+1, clock.Now(); c.observe(answer) }
+	// pass lets time pass, a second a step, and probes when it is due.
+	pass := func(d time.Duration, each func()) {
+		for range int(d / time.Second) {
+			clock.Step(time.Second)
+			each()
+			if c.due(probed, c.state.next(c.policy)) <= 0 {
+				probe()
+			}
+		}
+	}
+	nothing := func() {}
+	want := func(what string, n int) {
+		t.Helper()
+		if probes != n {
+			t.Errorf("%s: %d probes, want %d", what, probes, n)
+		}
+		probes = 0
+	}
+	c.answered(http.StatusForbidden)
+	if !c.ok() {
+		t.Fatal("an answer does not make a server healthy of which nothing was known")
+	}
+	pass(9*time.Second, nothing)
+	want("right after an answer", 0)
+	pass(time.Second, nothing)
+	want("an interval after it", 1)
+	pass(30*time.Second, nothing)
+	want("silence", 3)
+	pass(time.Minute, c.heard)
+	want("signs of life", 1) // readiness is asked for all the same
+	pass(59*time.Second, func() { c.answered(http.StatusOK) })
+	want("answers", 0)
+	pass(2*time.Second, func() { c.answered(http.StatusInternalServerError) })
+	want("server errors", 1) // the probe was due long ago
+	answer = errors.New("not ready")
+	pass(9*time.Second, nothing)
+	want("the next one", 1)
+	pass(10*time.Second, func() { c.answered(http.StatusOK) })
+	if c.ok() || probes < 2 {
+		t.Error("answers acquit a server that fails probes")
+	}
+	answer = nil
+	probe()
+	probe()
+	if !c.ok() {
+		t.Error("not healthy again")
+	}
+}
+
+// TestHearing: signs of life are those of the server that an address belongs to, if that is one.
+func TestHearing(t *testing.T) {
+	parse := func(s string) *url.URL {
+		u, err := url.Parse(s)
+		check(t, err)
+		return u
+	}
+	own := []*url.URL{parse("https://a.example"), parse("https://[::1]:6443")}
+	k := newCloud(cloudConfig{
+		servers: map[class][]*url.URL{classPool: {parse("https://one.example:1"), parse("https://one.example:1")}, classNode: own, classControl: own},
+		policy:  testPolicy, roots: &bundle{}, cert: &pair{}, clock: clocktesting.NewFakeClock(time.Now()), logger: slog.New(slog.DiscardHandler),
+	})
+	for _, test := range []struct {
+		class   class
+		address string
+		want    bool
+	}{
+		{classNode, "a.example:443", true}, {classControl, "[::1]:6443", true}, {classNode, "b.example:443", false},
+		{classPool, "one.example:1", false}, // either server may be behind it
+	} {
+		if got := k.hearing(test.class, test.address) != nil; got != test.want {
+			t.Errorf("%s %s: got %v", test.class, test.address, got)
+		}
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -33,41 +35,38 @@ func (e *unavailableError) Unwrap() error { return e.err }
 
 // reviewer asks the cloud whether a caller may do something, with the caller's own credentials: one request
 // authenticates and authorizes.
+//
+// Whether somebody may watch is asked by the very watch, from a version that never comes and left as soon as it is
+// granted: the answer is 100 bytes, and what was asked is what is meant. An access review says its answer in 500 bytes
+// (the question, its managed fields, the reason); it is for get and list, of which the answer itself would be long.
 type reviewer struct {
 	asCaller, asHub http.RoundTripper
 }
+
+// never is a version that is far in the future of each cluster: kube-apiserver sends what comes after it, so nothing.
+const never = "4611686018427387904"
 
 // isCredential tells whether a header says who the caller is or wants to be.
 func isCredential(name string) bool {
 	return name == "Authorization" || strings.HasPrefix(name, "Impersonate-")
 }
 
-// review returns the cloud's verdict. refused is set instead if the cloud did not take the question: the caller is not who
-// it says (401), or may not ask in that name (403).
+// review returns the cloud's verdict. refused is the cloud's own answer, if it refused or did not take the question: the
+// caller is not who it says (401), may not do it, or may not ask in that name (403).
 func (r reviewer) review(ctx context.Context, who caller, credentials http.Header, a attributes) (allowed bool, reason string, refused *apierrors.StatusError, err error) {
+	if a.verb == "watch" && who.kind != anonymous {
+		granted, refused, err := r.watch(ctx, who, credentials, a)
+		if granted || refused != nil || err != nil {
+			return granted, "", refused, err
+		}
+	}
 	body, err := encodeReview(a)
 	if err != nil {
 		return false, "", nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://cloud"+reviewPath, bytes.NewReader(body))
+	resp, err := r.send(ctx, who, credentials, http.MethodPost, reviewPath, body)
 	if err != nil {
 		return false, "", nil, err
-	}
-	for name, values := range credentials {
-		if isCredential(name) {
-			req.Header[name] = values
-		}
-	}
-	req.Header.Set("User-Agent", userAgent)
-	req.Header.Set("Content-Type", mediaProtobuf)
-	req.Header.Set("Accept", mediaProtobuf)
-	transport := r.asCaller
-	if who.kind == thisNode {
-		transport = r.asHub
-	}
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		return false, "", nil, &unavailableError{fmt.Errorf("access review: %w", err)}
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
@@ -92,6 +91,81 @@ func (r reviewer) review(ctx context.Context, who caller, credentials http.Heade
 		return false, "", decodeStatus(resp, answer), nil
 	}
 	return false, "", nil, &unavailableError{fmt.Errorf("access review: %s", resp.Status)}
+}
+
+// watch asks for a watch. Only a stream that begins grants it; neither granted nor refused means that it has to be asked
+// in another way, because the cloud found something else wrong with the question.
+func (r reviewer) watch(ctx context.Context, who caller, credentials http.Header, a attributes) (granted bool, refused *apierrors.StatusError, err error) {
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	resp, err := r.send(ctx, who, credentials, http.MethodGet, a.watchURI(), nil)
+	if err != nil {
+		return false, nil, err
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+		kind, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+		return err == nil && kind == mediaProtobuf && params["stream"] == "watch", nil, nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+		if err != nil {
+			return false, nil, &unavailableError{fmt.Errorf("access review: %w", err)}
+		}
+		return false, decodeStatus(resp, answer), nil
+	}
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError {
+		return false, nil, &unavailableError{fmt.Errorf("access review: %s", resp.Status)}
+	}
+	return false, nil, nil
+}
+
+// watchURI asks for what a watch is authorized by, and nothing else.
+func (a attributes) watchURI() string {
+	u := url.URL{Path: "/api/" + a.version}
+	if a.group != "" {
+		u.Path = "/apis/" + a.group + "/" + a.version
+	}
+	if a.namespace != "" {
+		u.Path += "/namespaces/" + a.namespace
+	}
+	u.Path += "/" + a.resource
+	q := url.Values{"watch": {"1"}, "resourceVersion": {never}, "timeoutSeconds": {"1"}}
+	if a.fieldSelector != "" {
+		q.Set("fieldSelector", a.fieldSelector)
+	}
+	if a.labelSelector != "" {
+		q.Set("labelSelector", a.labelSelector)
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// send sends a request with the credentials of a caller.
+func (r reviewer) send(ctx context.Context, who caller, credentials http.Header, method, uri string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "https://cloud"+uri, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range credentials {
+		if isCredential(name) {
+			req.Header[name] = values
+		}
+	}
+	req.Header.Set("User-Agent", userAgent)
+	req.Header.Set("Accept", mediaProtobuf)
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", mediaProtobuf)
+	}
+	transport := r.asCaller
+	if who.kind == thisNode {
+		transport = r.asHub
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return nil, &unavailableError{fmt.Errorf("access review: %w", err)}
+	}
+	return resp, nil
 }
 
 func encodeReview(a attributes) ([]byte, error) {

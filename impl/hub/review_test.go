@@ -1,0 +1,129 @@
+package hub
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// TestWatchReview: what the cloud answers to a watch, and what that says about who asks. Only a stream of a watch grants it.
+func TestWatchReview(t *testing.T) {
+	const stream = mediaProtobuf + ";stream=watch"
+	tests := []struct {
+		name        string
+		code        int
+		contentType string
+		allowed     bool
+		refused     int32
+		unavailable bool
+		asked       bool // by an access review then, which allows it
+	}{
+		{name: "granted", code: 200, contentType: stream, allowed: true},
+		{name: "not a stream", code: 200, contentType: mediaProtobuf, asked: true},
+		{name: "something that is no answer of kube-apiserver", code: 200, contentType: "text/html", asked: true},
+		{name: "who is that", code: 401, refused: 401},
+		{name: "forbidden", code: 403, refused: 403},
+		{name: "too many", code: 429, unavailable: true},
+		{name: "broken", code: 500, unavailable: true},
+		{name: "a selector that is none", code: 400, asked: true},
+		{name: "gone", code: 410, asked: true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			left := make(chan struct{})
+			asked := false
+			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				if req.Header.Get("Authorization") != "Bearer alice" || req.Header.Get("Impersonate-User") != "bob" || req.Header.Get("Cookie") != "" {
+					t.Errorf("credentials: %v", req.Header)
+				}
+				if req.Method == http.MethodPost {
+					asked = true
+					raw, _ := (&authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true}}).Marshal()
+					_, _ = w.Write(append(append(wire.AppendEnvelope(nil, reviewKind, len(raw)), raw...), wire.EnvelopeTail()...))
+					return
+				}
+				q := req.URL.Query()
+				if req.URL.Path != "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices" || q.Get("watch") != "1" || q.Get("labelSelector") != "x in (y,z)" ||
+					q.Get("fieldSelector") != "metadata.name=b" || q.Get("resourceVersion") != never {
+					t.Errorf("asked for %s", req.URL)
+				}
+				w.Header().Set("Content-Type", test.contentType)
+				w.WriteHeader(test.code)
+				if test.allowed {
+					w.(http.Flusher).Flush()
+					<-req.Context().Done()
+					close(left)
+				}
+			}))
+			srv.EnableHTTP2 = true
+			srv.StartTLS()
+			defer srv.Close()
+			u, err := url.Parse(srv.URL)
+			check(t, err)
+			tr := srv.Client().Transport
+			r := reviewer{asCaller: roundTripper(func(req *http.Request) (*http.Response, error) {
+				req.URL.Host = u.Host
+				return tr.RoundTrip(req)
+			})}
+			header := token("alice")
+			header.Set("Impersonate-User", "bob")
+			header.Set("Cookie", "x")
+			a := attributes{
+				verb: "watch", group: "discovery.k8s.io", version: "v1", resource: "endpointslices", namespace: "a", name: "b",
+				fieldSelector: "metadata.name=b", labelSelector: "x in (y,z)",
+			}
+			allowed, _, refused, err := r.review(t.Context(), caller{kind: bearer}, header, a)
+			var unavailable *unavailableError
+			if allowed != (test.allowed || test.asked) || errors.As(err, &unavailable) != test.unavailable || err != nil && !test.unavailable || asked != test.asked {
+				t.Errorf("allowed %v, asked %v, %v", allowed, asked, err)
+			}
+			if (refused != nil) != (test.refused != 0) || refused != nil && refused.ErrStatus.Code != test.refused {
+				t.Errorf("refused: %v", refused)
+			}
+			if test.allowed {
+				<-left // the watch does not stay
+			}
+		})
+	}
+	r := reviewer{asCaller: roundTripper(func(*http.Request) (*http.Response, error) { return nil, errNoServer })}
+	if allowed, _, _, err := r.review(t.Context(), caller{kind: bearer}, token("a"), attributes{verb: "watch"}); allowed || !errors.Is(err, errNoServer) {
+		t.Errorf("without a cloud: %v %v", allowed, err)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// TestProbesAreSpared: answers to clients take the place of probes.
+func TestProbesAreSpared(t *testing.T) {
+	b := newBed(t, 1)
+	b.config.HeartbeatInterval = 500 * time.Millisecond
+	cloud := b.clouds[0]
+	b.start()
+	eventually(t, "the cloud to be known as healthy", func() bool { return b.hub.cloud.healthy() })
+	probes := func() (n int) {
+		cloud.set(func() {
+			for _, s := range cloud.seen {
+				if s.path == "/readyz" {
+					n++
+				}
+			}
+		})
+		return n
+	}
+	before, client := probes(), b.client(nil)
+	for began := time.Now(); time.Since(began) < 5*b.config.HeartbeatInterval; {
+		get(t, client, b.url()+"/echo/x", "Authorization", "Bearer alice")
+	}
+	if n := probes() - before; n > 1 {
+		t.Errorf("%d probes in five intervals, beside a server that answers all the time", n)
+	}
+}

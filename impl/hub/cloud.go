@@ -24,9 +24,9 @@ import (
 type class string
 
 const (
-	classPool    class = "pool"    // what feeds relays
+	classPool    class = "pool"    // what the pool has one copy of: feeds of relays, API discovery
 	classNode    class = "node"    // requests of the node's clients
-	classControl class = "control" // probes, and what the hub asks for itself
+	classControl class = "control" // probes, and reviews of this node
 )
 
 var classes = []class{classPool, classNode, classControl}
@@ -94,7 +94,7 @@ func newCloud(c cloudConfig) *cloud {
 			j := current.judgement()
 			return current != s && (j.Healthy || !j.Known)
 		}
-		s.grace = c.policy.timeout
+		s.grace = c.policy.interval
 		s.checker.changed = func() { k.judged() }
 		k.servers = append(k.servers, s)
 	}
@@ -197,6 +197,9 @@ func (k *cloud) judged() {
 	}
 	k.changed()
 }
+
+// want says within what time somebody has to know whether there is a cloud; zero: nobody has to.
+func (k *cloud) want(within time.Duration) { k.servers[k.current.Load()].want(within) }
 
 // healthy tells whether any server is.
 func (k *cloud) healthy() bool {

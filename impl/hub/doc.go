@@ -7,7 +7,7 @@
 //
 //	TLS listener ─► front ─┬─► authorizer ─► relay ◄── feeder ◄── coordinator or cloud    (class pool)
 //	                       └─► proxy ──────────────────────────► cloud                    (class node)
-//	                access reviews, as the caller ─────────────► cloud                    (class node)
+//	                reviews, as the caller        ─────────────► cloud                    (class node)
 //	                probes, reviews of this node ──────────────► cloud                    (class control)
 //	pool ─► role.Machine ─► Leases in the coordinator; a leader also pushes its relays there (feed)
 //
@@ -31,16 +31,22 @@
 //
 // # Who may read
 //
-// Each read from a relay is authorized by the cloud: a SelfSubjectAccessReview with the credentials of the request itself
-// authenticates and authorizes in one round trip. Allowances count 5 minutes, denials 30 seconds. Without the cloud a valid
-// verdict still counts; without one the answer is 503. It never fails open.
+// Each read from a relay is authorized by the cloud, with the credentials of the request itself, which authenticates and
+// authorizes in one round trip. Who may watch is asked by the very watch, which is left as soon as it begins (100 bytes);
+// who may get or list, by a SelfSubjectAccessReview (500 bytes). Allowances count 5 minutes, denials 30 seconds. Without
+// the cloud a valid verdict still counts; without one the answer is 503. It never fails open.
 //
 // # The cloud
 //
 // One kube-apiserver is used as long as it is healthy; a request that cannot connect goes to the next. Health is judged by
-// answers to GET /readyz on an open connection, about 200 bytes each. Spare servers are not asked. The three classes
-// of traffic have connections of their own, one each and per identity: dials wait for each other, since a second handshake
-// is dearer than anything that could be won by it.
+// answers to GET /readyz on a connection of its own. A healthy server from which anything came within the last interval,
+// over a connection on which it had proved its name, is not probed, but for each sixth interval: it may live and not be
+// ready. On class node HTTP/2 pings see to that, 78 bytes each. A server error calls for a probe; a server that failed one
+// is judged by probes alone. After a start the first answer to anybody decides, and the hub probes only if none came within an
+// interval, or soon if the pool needs a leader. Spare servers are not asked.
+//
+// The three classes of traffic have connections of their own, one each and per identity: dials wait for each other, since
+// a second handshake is dearer than anything that could be won by it. Bulk delays no probe: there is none on class pool.
 //
 // # What a relay cannot do
 //

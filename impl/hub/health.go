@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -76,6 +77,8 @@ type checker struct {
 	mu        sync.Mutex
 	state     healthState
 	doubted   bool // signs of life do not count before the next probe
+	within    time.Duration
+	wanted    time.Time // when the first probe is due because somebody has to know; zero: nobody has
 	lastError string
 	since     time.Time
 }
@@ -138,6 +141,9 @@ func (c *checker) due(last time.Time, after time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := last.Add(after)
+	if !c.state.known && !c.wanted.IsZero() && c.wanted.Before(at) {
+		at = c.wanted
+	}
 	if c.state.ok && c.state.fails == 0 && !c.doubted {
 		heard := c.born.Add(time.Duration(c.heardAt.Load()) + c.policy.interval)
 		if latest := last.Add(spared * c.policy.interval); heard.After(latest) {
@@ -148,6 +154,30 @@ func (c *checker) due(last time.Time, after time.Duration) time.Duration {
 		}
 	}
 	return at.Sub(c.clock.Now())
+}
+
+// want says within what time somebody has to know of a server of which nothing is known yet; zero: nobody has to. Of
+// many who want it at once, not all want it at the same time: one of them may be enough.
+func (c *checker) want(within time.Duration) {
+	c.mu.Lock()
+	change := within != c.within
+	if change {
+		c.within, c.wanted = within, time.Time{}
+		if within > 0 {
+			c.wanted = c.clock.Now().Add(rand.N(within))
+		}
+	}
+	c.mu.Unlock()
+	if change {
+		c.nudge()
+	}
+}
+
+func (c *checker) nudge() {
+	select {
+	case c.news <- struct{}{}:
+	default:
+	}
 }
 
 // heard notes a sign of life: something came over a connection that the server proved to be its own. It is cheap.
@@ -172,10 +202,7 @@ func (c *checker) answered(code int) {
 		c.heard()
 		c.observe(nil)
 	}
-	select {
-	case c.news <- struct{}{}:
-	default:
-	}
+	c.nudge()
 }
 
 func (c *checker) observe(err error) (next time.Duration) {

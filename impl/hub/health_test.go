@@ -124,6 +124,17 @@ func TestSparedProbes(t *testing.T) {
 		}
 	}
 	nothing := func() {}
+	if at := c.due(probed, time.Hour); at != time.Hour {
+		t.Errorf("the first probe is due in %v", at)
+	}
+	c.want(time.Second)
+	if at := c.due(probed, time.Hour); at > time.Second {
+		t.Errorf("somebody wants to know: the first probe is due in %v", at)
+	}
+	c.want(0)
+	if at := c.due(probed, time.Hour); at != time.Hour {
+		t.Errorf("nobody wants to know any more: the first probe is due in %v", at)
+	}
 	want := func(what string, n int) {
 		t.Helper()
 		if probes != n {

@@ -161,7 +161,7 @@ func (h *Hub) buildPool() error {
 	}
 	c := newCoordinator(h.settings.coordinator, roots, cert, h.clock.Now)
 	p := &pool{
-		machine: machine, coordinator: c, cloudOK: h.cloud.healthy, use: h.sources.use, clock: h.clock, logger: h.Logger, metrics: h.metrics,
+		machine: machine, coordinator: c, cloudOK: h.cloud.healthy, wantCloud: h.cloud.want, use: h.sources.use, clock: h.clock, logger: h.Logger, metrics: h.metrics,
 		timeout: h.HeartbeatTimeout, began: h.clock.Now(),
 		have: h.have, results: make(chan role.Result), watched: make(chan leaseEvent), poke: make(chan struct{}, 1), refused: make(chan role.Refusal),
 	}

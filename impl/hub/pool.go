@@ -26,6 +26,7 @@ type pool struct {
 	checker     *checker
 	leases      *leases
 	cloudOK     func() bool
+	wantCloud   func(within time.Duration)
 	have        func() bool
 	feed        *feed
 	use         func(role.Source)
@@ -83,6 +84,7 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 		out := p.machine.Step(in)
 		in.Result, in.Refused, in.Election, in.Sync = nil, nil, nil, nil
 		p.publish(out.Snapshot)
+		p.wantCloud(p.hurry(in, out.Snapshot))
 		for _, a := range out.Actions {
 			switch a.Kind {
 			case role.Feed:
@@ -123,6 +125,18 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 		}
 		timer.Stop()
 	}
+}
+
+// hurry is within what time the machine has to know about the cloud: while nobody leads, soon, because only who reaches the
+// cloud may. A hub that starts in a pool that is fed has time until its clients ask something.
+func (p *pool) hurry(in role.Input, s role.Snapshot) time.Duration {
+	switch {
+	case !in.Coordinator || s.Ready:
+		return 0
+	case s.Leader == "":
+		return p.timeout
+	}
+	return 2 * p.timeout
 }
 
 func (p *pool) publish(s role.Snapshot) {

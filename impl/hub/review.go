@@ -37,7 +37,7 @@ func (e *unavailableError) Unwrap() error { return e.err }
 // authenticates and authorizes.
 //
 // Whether somebody may watch is asked by the very watch, from a version that never comes and left as soon as it is
-// granted: the answer is 100 bytes, and what was asked is what is meant. An access review says its answer in 500 bytes
+// granted: the answer is 100 bytes, and what is asked is what is meant. An access review says its answer in 500 bytes
 // (the question, its managed fields, the reason); it is for get and list, of which the answer itself would be long.
 type reviewer struct {
 	asCaller, asHub http.RoundTripper

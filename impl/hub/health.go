@@ -105,10 +105,9 @@ func (c *checker) run(ctx context.Context) error {
 		probing, cancel := context.WithTimeout(ctx, c.policy.timeout)
 		err := c.probe(probing)
 		cancel()
-		if ctx.Err() != nil { // the probe was cut short
-			return nil
+		if ctx.Err() == nil { // else the probe was cut short
+			c.rest(ctx, began, c.observe(err))
 		}
-		c.rest(ctx, began, c.observe(err))
 	}
 	return nil
 }

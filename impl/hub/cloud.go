@@ -64,6 +64,7 @@ type cloudConfig struct {
 	roots   *bundle
 	cert    *pair
 	quantum bool // post-quantum key exchange
+	leads   bool // this hub may feed a pool, which should not wait for it
 	clock   clock.WithTicker
 	logger  *slog.Logger
 }
@@ -125,6 +126,9 @@ func (k *cloud) transport(c cloudConfig, key doorKey) func() *http.Transport {
 		switch key.class {
 		case classPool:
 			t.idlePing, t.pingTimeout = 15*time.Second, 5*time.Second // bookmarks come sooner: a ping is rare
+			if c.leads {
+				t.idlePing = silence / 2
+			}
 		case classNode: // a ping spares the probe that would be due, and is half as long
 			t.idlePing = max(c.policy.interval-c.policy.timeout, c.policy.interval/2)
 		}

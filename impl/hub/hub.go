@@ -78,7 +78,7 @@ func (h *Hub) build() error {
 	if err != nil {
 		return err
 	}
-	h.cloud = newCloud(cloudConfig{servers: h.servers, policy: h.policy(), roots: roots, cert: cert, quantum: h.CloudPostQuantum, clock: h.clock, logger: h.Logger})
+	h.cloud = newCloud(cloudConfig{servers: h.servers, policy: h.policy(), roots: roots, cert: cert, quantum: h.CloudPostQuantum, leads: h.EnableCoordinator, clock: h.clock, logger: h.Logger})
 	if err := h.buildRelays(); err != nil {
 		return err
 	}
@@ -169,6 +169,7 @@ func (h *Hub) buildPool() error {
 	p.checker = newChecker(h.settings.coordinator.Host, h.policy(), h.clock, h.Logger.With("at", "coordinator"), c.healthz)
 	p.checker.changed = p.changed
 	h.cloud.changed = p.changed
+	p.silence = &silenceOf{read: &h.cloud.meters[classPool].read}
 	p.leases = &leases{coordinator: c, events: p.watched, broke: p.checker.kick, clock: h.clock, logger: h.Logger}
 	up := coordinatorUpstream(c, h.metrics)
 	h.sources.coordinator = up

@@ -25,6 +25,7 @@ type pool struct {
 	coordinator *coordinator
 	checker     *checker
 	leases      *leases
+	silence     *silenceOf // of the streams from the cloud
 	cloudOK     func() bool
 	wantCloud   func(within time.Duration)
 	have        func() bool
@@ -79,6 +80,7 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 	var deadline <-chan time.Time
 	for {
 		in.Now, in.Coordinator, in.Cloud = p.now(), p.checker.ok(), p.cloudOK()
+		in.Silent = p.silence.lasts(p.clock.Now(), p.snapshot().Role == role.Leader)
 		in.Fresh, in.Have = p.feed.fresh(p.clock.Now()), p.have()
 		p.fresh.Store(in.Fresh)
 		out := p.machine.Step(in)

@@ -32,8 +32,8 @@ type Config struct {
 	RingAge            time.Duration
 	FreshWithin        time.Duration
 
-	Clock  clock.WithTicker // for tests; nil: the real one
-	Logger *slog.Logger     // nil: slog.Default()
+	Clock  clock.WithTickerAndDelayedExecution // for tests; nil: the real one
+	Logger *slog.Logger                        // nil: slog.Default()
 }
 
 // settings is a Config that was checked.

@@ -22,7 +22,7 @@ import (
 // Hub is the one door of a node to the Kubernetes API. See the package comment.
 type Hub struct {
 	*settings
-	clock   clock.WithTicker
+	clock   clock.WithTickerAndDelayedExecution
 	metrics *metrics
 	reload  *reloader
 

@@ -63,6 +63,7 @@ func (r *Relay) Replace(version uint64, items []*wire.Object) error {
 	}
 	r.ring.push(&event{version: version, batch: b, at: now})
 	r.version = version
+	r.show(now) // before the ring may pass what is held back
 	r.ring.trim(r.cfg.RingBytes, now.Add(-r.cfg.RingAge))
 	return nil
 }
@@ -79,6 +80,7 @@ func (r *Relay) load(version uint64, items []*wire.Object) {
 	r.epoch++
 	r.synced, r.version = true, version
 	r.ring.reset(version)
+	r.show(r.progress)
 }
 
 // diff compares the state with a newer list: what is gone, and what is new or changed in ascending version.
@@ -135,6 +137,7 @@ func (r *Relay) Apply(in *wire.Event) error {
 		r.version = in.Version
 		r.ring.bookmark(in.Version, now)
 		r.broadcast()
+		r.changed(now, 0)
 		return nil
 	}
 	if in.Version <= r.version {
@@ -163,6 +166,7 @@ func (r *Relay) Apply(in *wire.Event) error {
 	}
 	r.counts.applied++
 	r.progress, r.version = now, in.Version
+	r.changed(now, int64(len(in.Object.Raw)))
 	r.ring.trim(r.cfg.RingBytes, now.Add(-r.cfg.RingAge))
 	r.broadcast()
 	return nil

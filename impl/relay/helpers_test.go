@@ -73,7 +73,10 @@ func newRelay(t *testing.T, change ...func(*Config)) *Relay {
 	return r
 }
 
-func withClock(c clock.WithTicker) func(*Config) { return func(cfg *Config) { cfg.Clock = c } }
+// withClock sets a clock; nothing is held back, so that tests need no steps to see changes.
+func withClock(c clock.WithTickerAndDelayedExecution) func(*Config) {
+	return func(cfg *Config) { cfg.Clock, cfg.Gather = c, -1 }
+}
 
 func replace(t *testing.T, r *Relay, version uint64, items ...*wire.Object) {
 	t.Helper()
@@ -118,12 +121,26 @@ type testWatch struct {
 
 func watch(t *testing.T, srv *httptest.Server, query string) *testWatch {
 	t.Helper()
+	return openWatch(t, srv, query, "")
+}
+
+// watchProgress sees every bookmark.
+func watchProgress(t *testing.T, srv *httptest.Server, query string) *testWatch {
+	t.Helper()
+	return openWatch(t, srv, query, "1")
+}
+
+func openWatch(t *testing.T, srv *httptest.Server, query, progress string) *testWatch {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+slicesPath+"?watch=1&"+query, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Accept", mediaProtobuf)
+	if progress != "" {
+		req.Header.Set(ProgressHeader, progress)
+	}
 	resp, err := srv.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)

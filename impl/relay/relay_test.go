@@ -303,7 +303,7 @@ func TestWatchersShareOneFrame(t *testing.T) {
 }
 
 func TestSlowWatcherIsClosedAndBlocksNobody(t *testing.T) {
-	r := newRelay(t, func(c *Config) { c.RingBytes = 256 << 10 })
+	r := newRelay(t, func(c *Config) { c.RingBytes, c.Gather = 256<<10, -1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()

@@ -19,7 +19,6 @@ const (
 	bookmarkEvery  = time.Minute     // bookmarkFrequency in storage/cacher
 	bookmarkBefore = 2 * time.Second // before the timeout: nextBookmarkTime in storage/cacher
 	watchBatch     = 64              // events taken from the ring at once
-	coalesce       = 4 << 10         // frames smaller than this are written together
 )
 
 // watcher is one watch being served.
@@ -36,7 +35,8 @@ type watcher struct {
 	sent   uint64 // version of the last frame
 	ahead  bool   // the client has seen more than the relay: no bookmark can be vouched for
 	every  bool   // every bookmark, as it comes
-	buffer []byte // small frames gathered
+	buffer []byte // frames gathered
+	lent   *[]byte
 }
 
 func (r *Relay) serveWatch(w http.ResponseWriter, req *http.Request, q *request) error {
@@ -124,7 +124,7 @@ func (x *watcher) run(req *http.Request, v view) error {
 	beforeEnd := timeout > bookmarkBefore
 	bookmarkAt := clock.Now().Add(bookmarkEvery)
 	for {
-		changed, done, err := x.drain()
+		wake, done, err := x.drain()
 		if done || err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (x *watcher) run(req *http.Request, v view) error {
 		if !now.Before(end) {
 			return nil
 		}
-		wake := end
+		until := end
 		if x.q.opts.AllowWatchBookmarks {
 			if beforeEnd && bookmarkAt.After(end.Add(-bookmarkBefore)) {
 				bookmarkAt = end.Add(-bookmarkBefore)
@@ -147,12 +147,12 @@ func (x *watcher) run(req *http.Request, v view) error {
 				}
 			}
 			if bookmarkAt.Before(end) {
-				wake = bookmarkAt
+				until = bookmarkAt
 			}
 		}
-		next.Reset(wake.Sub(now))
+		next.Reset(until.Sub(now))
 		select {
-		case <-changed:
+		case <-wake:
 		case <-next.C():
 		case <-req.Context().Done():
 			return nil
@@ -164,6 +164,8 @@ func (x *watcher) run(req *http.Request, v view) error {
 
 // initial sends the objects of a view as ADDED, and the bookmark that ends them.
 func (x *watcher) initial(v view) error {
+	x.borrow()
+	defer x.giveBack()
 	var err error
 	visit := func(o *wire.Object) bool {
 		if !strings.HasPrefix(o.Key, x.q.filter.prefix) {
@@ -187,19 +189,17 @@ func (x *watcher) initial(v view) error {
 	if err == nil {
 		err = x.writeBuffer()
 	}
-	if cap(x.buffer) > 2*chunk {
-		x.buffer = nil
-	}
 	x.flush.Flush()
 	return err
 }
 
 // drain sends what the ring has for this watch, and returns what to wait on for more. done: the watch is over.
-func (x *watcher) drain() (changed <-chan struct{}, done bool, err error) {
+func (x *watcher) drain() (wake <-chan struct{}, done bool, err error) {
 	for {
 		x.r.mu.RLock()
 		events, ok := x.r.ring.since(x.seq, watchBatch)
-		changed, epoch, reached, floor := x.r.notify, x.r.epoch, x.r.version, x.r.ring.floor
+		wake, epoch, reached, floor := x.r.gather.wake, x.r.epoch, x.r.version, x.r.ring.floor
+		shown, version := x.r.gather.seq, x.r.gather.version
 		x.r.mu.RUnlock()
 		switch {
 		case epoch != x.epoch:
@@ -209,27 +209,41 @@ func (x *watcher) drain() (changed <-chan struct{}, done bool, err error) {
 		case !ok: // fell out of the ring: the client resumes, and gets 410 if that is too late
 			x.r.closed("behind the ring")
 			return nil, true, nil
-		case len(events) == 0:
+		}
+		if events = events[:min(uint64(len(events)), max(shown, x.seq)-x.seq)]; len(events) == 0 {
 			x.ahead = x.after > reached
-			x.after = max(x.after, reached)
-			return changed, false, nil
+			x.after = max(x.after, version)
+			return wake, false, nil
 		}
-		for _, ev := range events {
-			if err := x.send(ev); err != nil {
-				return nil, true, err
-			}
-		}
-		x.seq += uint64(len(events))
-		x.s.next.Store(x.seq)
-		if err := x.writeBuffer(); err != nil {
+		if err := x.sendAll(events); err != nil {
 			return nil, true, err
 		}
-		x.flush.Flush()
 	}
 }
 
-// send writes one event as this watch sees it.
-func (x *watcher) send(ev *event) error {
+// sendAll writes events together; a lone one is written from where it is.
+func (x *watcher) sendAll(events []*event) error {
+	alone := len(events) == 1
+	if !alone {
+		x.borrow()
+		defer x.giveBack()
+	}
+	for _, ev := range events {
+		if err := x.send(ev, alone); err != nil {
+			return err
+		}
+	}
+	x.seq += uint64(len(events))
+	x.s.next.Store(x.seq)
+	if err := x.writeBuffer(); err != nil {
+		return err
+	}
+	x.flush.Flush()
+	return nil
+}
+
+// send writes or gathers one event as this watch sees it.
+func (x *watcher) send(ev *event, alone bool) error {
 	if !ev.after(x.after) {
 		return nil
 	}
@@ -249,17 +263,19 @@ func (x *watcher) send(ev *event) error {
 		return err
 	}
 	x.sent = ev.version
-	if len(frame) < coalesce {
-		x.buffer = append(x.buffer, frame...)
-		if len(x.buffer) >= chunk {
-			return x.writeBuffer()
+	if alone || len(frame) >= chunk {
+		if err := x.writeBuffer(); err != nil {
+			return err
 		}
-		return nil
+		return x.write(frame)
 	}
-	if err := x.writeBuffer(); err != nil {
-		return err
+	if len(x.buffer)+len(frame) > chunk {
+		if err := x.writeBuffer(); err != nil {
+			return err
+		}
 	}
-	return x.write(frame)
+	x.buffer = append(x.buffer, frame...)
+	return nil
 }
 
 // view tells how an event looks through a filter: which type, and which content. nil: not at all. An object that enters
@@ -301,6 +317,17 @@ func (x *watcher) sendBookmark(version uint64, initialEnd bool) error {
 	}
 	x.flush.Flush()
 	return nil
+}
+
+// borrow takes a buffer that is given back before the watch waits again: idle watchers hold none.
+func (x *watcher) borrow() {
+	x.lent = chunks.Get().(*[]byte)
+	x.buffer = (*x.lent)[:0]
+}
+
+func (x *watcher) giveBack() {
+	chunks.Put(x.lent)
+	x.lent, x.buffer = nil, nil
 }
 
 func (x *watcher) writeBuffer() error {

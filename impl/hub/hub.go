@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
@@ -266,7 +265,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	h.front.authorizer.start(serving)
-	g.Go(func() error { return serve(serving, tls.NewListener(h.secure, h.tlsConfig()), h.front, h.Logger) })
+	g.Go(func() error { return serve(serving, h.secureListener(), h.front, h.Logger) })
 	g.Go(func() error { return serve(serving, h.health, h.admin(), h.Logger) })
 	if h.plain != nil {
 		g.Go(func() error { return serve(serving, h.plain, h.front, h.Logger) })

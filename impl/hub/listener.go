@@ -41,12 +41,18 @@ func listen(flag, address string, port int) (net.Listener, error) {
 func (h *Hub) tlsConfig() *tls.Config {
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return h.serving.get(), nil },
+		DynamicRecordSizingDisabled: true, // small first records are for far clients; ours are on this node
+		GetCertificate:              func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return h.serving.get(), nil },
 	}
 	if h.clientCA != nil {
 		config.ClientAuth = tls.RequestClientCert
 	}
 	return config
+}
+
+// secureListener is where the API is served.
+func (h *Hub) secureListener() net.Listener {
+	return tls.NewListener(sealedListener{h.secure}, h.tlsConfig())
 }
 
 // serve serves until ctx ends, then lets requests end for a moment before it cuts off what still runs, i.e. watches.
@@ -59,6 +65,9 @@ func serve(ctx context.Context, l net.Listener, handler http.Handler, logger *sl
 		ConnContext: withConn,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: time.Minute, PingTimeout: 15 * time.Second},
 		ErrorLog:    log.New(logWriter{logger}, "", 0),
+	}
+	if err := batchHTTP2(server); err != nil {
+		return fmt.Errorf("configure HTTP/2 for %s: %w", l.Addr(), err)
 	}
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

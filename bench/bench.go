@@ -26,20 +26,24 @@ type Line struct {
 	Name   string  `json:"name"`
 	Got    float64 `json:"got"`
 	Unit   string  `json:"unit"`
-	Target float64 `json:"target"` // at most
+	Target float64 `json:"target"` // at most; 0: shown for comparison
 	Detail string  `json:"detail"`
 }
 
-// Met tells whether the figure is within its target.
-func (l Line) Met() bool { return l.Got <= l.Target }
+// Met tells whether the figure is within its target, if it has one.
+func (l Line) Met() bool { return l.Target == 0 || l.Got <= l.Target }
+
+func (l Line) limit() string {
+	if l.Target == 0 {
+		return "for comparison"
+	}
+	return fmt.Sprintf("at most %.3g", l.Target)
+}
 
 const (
 	pool = "bench"
 	node = "bench-1"
-
-	stock     = "stock"
-	stockNode = "stock-1"
-	mb        = 1e6
+	mb   = 1e6
 )
 
 // run is one benchmark under way.
@@ -48,7 +52,6 @@ type run struct {
 
 	site             runtime.Site
 	hub, cloud       target
-	straight         target // kube-apiserver through a link as the hub's, without a hub
 	hubPart, coord   runtime.Part
 	client           kubernetes.Interface
 	lines            []Line
@@ -56,7 +59,7 @@ type run struct {
 	fillHub, fillAll int
 }
 
-// Run brings up a control plane and a pool of one node over an unlimited link, and measures.
+// Run brings up a control plane and a pool of one node without a link to it, and measures.
 func Run(ctx context.Context, c Config) (_ []Line, err error) {
 	if c.Rounds == 0 {
 		c.Rounds = 5
@@ -72,9 +75,7 @@ func Run(ctx context.Context, c Config) (_ []Line, err error) {
 	}
 	r := &run{Config: c, fillHub: c.Objects, fillAll: c.Large, nodePath: "/api/v1/nodes/" + node}
 	local := &runtime.Local{}
-	topology := runtime.Topology{Pools: []runtime.Pool{
-		{Name: pool, Nodes: 1, Mode: runtime.Weir}, {Name: stock, Nodes: 1, Mode: runtime.Stock},
-	}}
+	topology := runtime.Topology{Pools: []runtime.Pool{{Name: pool, Nodes: 1, Mode: runtime.Weir, Unlinked: true}}}
 	if r.site, err = local.Up(ctx, topology, c.Progress); err != nil {
 		return nil, err
 	}
@@ -117,14 +118,8 @@ func (r *run) start(ctx context.Context) (err error) {
 	if !hubCA.AppendCertsFromPEM(door.CAPEM) || !cloudCA.AppendCertsFromPEM(r.site.Admin().CAData) {
 		return errors.New("the testbed's authorities cannot be read")
 	}
-	r.hub = target{"hub", door.URL, hubCA, token, r.hubPart}
-	r.cloud = target{"kube-apiserver", r.site.Admin().Host, cloudCA, token, apiserver}
-	direct, err := r.site.Endpoint(stockNode, "node")
-	if err != nil {
-		return err
-	}
-	r.straight = r.cloud
-	r.straight.url = direct.URL
+	r.hub = target{name: "hub", url: door.URL, ca: hubCA, token: token, part: r.hubPart}
+	r.cloud = target{name: "kube-apiserver", url: r.site.Admin().Host, ca: cloudCA, token: token, part: apiserver}
 	return r.synced(ctx)
 }
 
@@ -173,7 +168,7 @@ func (r *run) measureMemory(ctx context.Context, name string, p runtime.Part, li
 
 func (r *run) add(l Line) {
 	r.lines = append(r.lines, l)
-	r.Progress(fmt.Sprintf("%s: %.3g %s (at most %.3g; %s)", l.Name, l.Got, l.Unit, l.Target, l.Detail))
+	r.Progress(fmt.Sprintf("%s: %.3g %s (%s; %s)", l.Name, l.Got, l.Unit, l.limit(), l.Detail))
 }
 
 func (r *run) idle(ctx context.Context) error {
@@ -193,46 +188,67 @@ func (r *run) withObjects(ctx context.Context) error {
 	return r.measureMemory(ctx, fmt.Sprintf("hub memory, %d slices of 100 endpoints", r.fillHub), r.hubPart, 40)
 }
 
-// ratio compares the hub with kube-apiserver over some rounds.
-func (r *run) ratio(ctx context.Context, name, unit string, limit float64, f func(context.Context, target) (float64, error)) error {
-	var ours, theirs []float64
+// compare measures some targets in turn, over some rounds.
+func (r *run) compare(ctx context.Context, name string, f func(context.Context, target) (float64, error), targets ...target) ([][]float64, error) {
+	got := make([][]float64, len(targets))
 	for i := range r.Rounds {
 		r.Progress(fmt.Sprintf("%s: round %d of %d", name, i+1, r.Rounds))
-		for _, side := range []struct {
-			t   target
-			got *[]float64
-		}{{r.cloud, &theirs}, {r.hub, &ours}} {
-			v, err := f(ctx, side.t)
+		for k, t := range targets {
+			v, err := f(ctx, t)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			*side.got = append(*side.got, v)
+			got[k] = append(got[k], v)
 		}
 	}
-	a, b := median(ours), median(theirs)
-	r.add(Line{name + ", hub ÷ kube-apiserver", a / b, "ratio", limit,
-		fmt.Sprintf("%.3g ÷ %.3g %s; spread %.3g–%.3g and %.3g–%.3g", a, b, unit, ours[0], ours[len(ours)-1], theirs[0], theirs[len(theirs)-1])})
-	return nil
+	return got, nil
 }
 
-func (r *run) lists(ctx context.Context) error {
-	return r.ratio(ctx, "server CPU per GB listed", "s/GB", 0.1, listCPU)
+// ratio adds the line of a comparison.
+func (r *run) ratio(name, unit string, limit float64, ours, theirs []float64) {
+	a, b := median(ours), median(theirs)
+	r.add(Line{name, a / b, "ratio", limit,
+		fmt.Sprintf("%.3g ÷ %.3g %s; spread %.3g–%.3g and %.3g–%.3g", a, b, unit, ours[0], ours[len(ours)-1], theirs[0], theirs[len(theirs)-1])})
+}
+
+func (r *run) lists(ctx context.Context) (err error) {
+	bare, stop, err := r.bare(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	bare1 := bare
+	bare1.http1 = true
+	const name, unit = "server CPU per GB listed", "s/GB"
+	got, err := r.compare(ctx, name, listCPU, r.cloud, r.hub, bare, bare1)
+	if err != nil {
+		return err
+	}
+	r.ratio(name+", hub ÷ kube-apiserver", unit, 0.1, got[1], got[0])
+	r.ratio(name+", bare net/http server of the same bytes ÷ kube-apiserver", unit, 0, got[2], got[0])
+	r.ratio(name+", the same over HTTP/1.1, which is TLS and little else", unit, 0, got[3], got[0])
+	return nil
 }
 
 func (r *run) watches(ctx context.Context) error {
 	change := changer(r.client, r.fillHub)
-	return r.ratio(ctx, fmt.Sprintf("server CPU per watch event at %d watchers", watchers), "µs", 1.0/3,
-		func(ctx context.Context, t target) (float64, error) {
-			d, err := watchCPU(ctx, t, change)
-			return float64(d.Nanoseconds()) / 1e3, err
-		})
+	name := fmt.Sprintf("server CPU per watch event at %d watchers", watchers)
+	got, err := r.compare(ctx, name, func(ctx context.Context, t target) (float64, error) {
+		d, err := watchCPU(ctx, t, change)
+		return float64(d.Nanoseconds()) / 1e3, err
+	}, r.cloud, r.hub)
+	if err != nil {
+		return err
+	}
+	r.ratio(name+", hub ÷ kube-apiserver", "µs", 1.0/3, got[1], got[0])
+	return nil
 }
 
 func (r *run) latency(ctx context.Context) error {
 	var p50, p99 []float64
 	for i := range r.Rounds {
 		r.Progress(fmt.Sprintf("latency: round %d of %d", i+1, r.Rounds))
-		hub, cloud, err := latencies(ctx, r.hub, r.straight, r.nodePath)
+		hub, cloud, err := latencies(ctx, r.hub, r.cloud, r.nodePath)
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 // perRound is how many bytes one round of lists reads from one server.
-const perRound = 300e6
+const perRound = 600e6
 
 // listCPU is the server's CPU seconds per GB of complete protobuf lists.
 func listCPU(ctx context.Context, t target) (float64, error) {

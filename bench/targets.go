@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
-	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/proc"
 )
 
 const slicesPath = "/apis/discovery.k8s.io/v1/endpointslices"
+
+var pieces = sync.Pool{New: func() any { b := make([]byte, 256<<10); return &b }}
 
 // target is a server under measurement.
 type target struct {
@@ -21,13 +24,14 @@ type target struct {
 	url   string
 	ca    *x509.CertPool
 	token string
-	part  runtime.Part
+	part  interface{ Usage() (proc.Usage, error) }
+	http1 bool // the client speaks HTTP/1.1
 }
 
 // client has connections of its own, so that targets and watchers share none.
 func (t target) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{
-		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: t.ca, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2: !t.http1, TLSClientConfig: &tls.Config{RootCAs: t.ca, MinVersion: tls.VersionTLS12},
 	}}
 }
 
@@ -51,13 +55,24 @@ func (t target) get(ctx context.Context, c *http.Client, path string) (io.ReadCl
 	return resp.Body, nil
 }
 
-// discard reads an answer to its end.
+// discard reads an answer to its end, in large pieces: client-go reads it into one slice. In pieces of 8 KiB, those of
+// io.Discard, a client sends its server thousands of window updates.
 func (t target) discard(ctx context.Context, c *http.Client, path string) (int64, error) {
 	body, err := t.get(ctx, c, path)
 	if err != nil {
 		return 0, err
 	}
-	n, err := io.Copy(io.Discard, body)
+	var n int64
+	piece := pieces.Get().(*[]byte)
+	defer pieces.Put(piece)
+	for err == nil {
+		var k int
+		k, err = body.Read(*piece)
+		n += int64(k)
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
 	return n, errors.Join(err, body.Close())
 }
 

@@ -60,14 +60,20 @@ func watchCPU(ctx context.Context, t target, change func(ctx context.Context, n 
 	return (with - without) / (watchers * eventsPerRound), err
 }
 
-// countFrames reads a protobuf watch and counts its frames without looking into them, until an error ends it.
+// countFrames reads a protobuf watch and counts its frames without looking into them, until an error ends it. It reads frames
+// as client-go does: each into a slice.
 func countFrames(body io.Reader, seen *atomic.Int64) error {
 	var head [4]byte
+	frame := make([]byte, 64<<10)
 	for {
 		if _, err := io.ReadFull(body, head[:]); err != nil {
 			return err
 		}
-		if _, err := io.CopyN(io.Discard, body, int64(binary.BigEndian.Uint32(head[:]))); err != nil {
+		n := int(binary.BigEndian.Uint32(head[:]))
+		if n > len(frame) {
+			return fmt.Errorf("a frame of %d bytes", n)
+		}
+		if _, err := io.ReadFull(body, frame[:n]); err != nil {
 			return err
 		}
 		seen.Add(1)

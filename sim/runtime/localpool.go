@@ -108,6 +108,9 @@ func (x *localPool) stockEndpoint(name, address string) func(class string) (Endp
 
 // cloudURL opens the near end of the link for one class of a node's traffic.
 func (x *localPool) cloudURL(name, address, class string) (string, error) {
+	if x.Unlinked {
+		return "https://" + x.site.cloud.Addr(), nil
+	}
 	p, err := x.uplink.Proxy(name, class, net.JoinHostPort(address, "0"), x.site.cloud.Addr())
 	if err != nil {
 		return "", err

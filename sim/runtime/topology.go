@@ -37,6 +37,8 @@ type Pool struct {
 	Mode   Mode
 	Uplink Link
 	LAN    *Link // between hubs and coordinator; nil: they talk directly
+	// Unlinked nodes reach the cloud without a link in between, which takes time of its own.
+	Unlinked bool
 
 	PoolScopeResources []string // "resource.version.group"; empty: the default of the commands
 	HubFlags           node.Flags

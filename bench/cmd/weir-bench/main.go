@@ -24,9 +24,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.IntVar(&c.Rounds, "rounds", 5, "rounds of every comparison; the median counts")
 	fs.IntVar(&c.Objects, "objects", 1000, "EndpointSlices of 100 endpoints beside kube-apiserver")
 	fs.IntVar(&c.Large, "large", 5000, "EndpointSlices for the coordinator's memory and the simultaneous lists")
+	bare := fs.String("serve-bare", "", "")
+	_ = fs.MarkHidden("serve-bare") // the process of the bare server
 	out := fs.String("out", "reports/out/bench", "folder of the report")
 	if err := fs.Parse(args); err != nil {
 		return cli.Usage("flags", fmt.Sprint(args), err.Error())
+	}
+	if *bare != "" {
+		return bench.ServeBare(ctx, *bare)
 	}
 	if c.Rounds < 1 || c.Objects < 1 || c.Large < c.Objects {
 		return cli.Usage("flags", fmt.Sprint(args), "--rounds and --objects at least 1, --large at least --objects")

@@ -54,6 +54,11 @@
 // their own writes: after a write of a relayed resource through this hub, such reads wait up to 3 s for its version, and
 // then the cloud itself answers. (A deletion that answers with a Status tells no version, so nothing is waited for.)
 //
+// # What answers cost
+//
+// HTTP/2 frames of large answers are encrypted and sent in batches of 64 KiB while the next are made (see batchHTTP2). What goes
+// alone, a small answer or one watch event, is written as it comes. A connection has buffers only while a batch is under way.
+//
 // # Goroutines
 //
 // New starts none; it reads credentials and takes the ports, so that what a user got wrong is known at once. Run starts

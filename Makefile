@@ -8,7 +8,7 @@ export CGO_ENABLED := 0
 NAME    ?= pool-cache
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
-RACE    := ./impl/relay/... ./impl/source/... ./impl/role/... ./impl/hub/...
+RACE    := ./impl/relay/... ./impl/source/... ./impl/role/... ./impl/hub/... ./impl/snapshot/...
 
 .PHONY: help
 help: ## list the targets

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sort"
+	"time"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -29,7 +30,7 @@ func (r *Relay) Replace(version uint64, items []*wire.Object) error {
 	}
 	now := r.cfg.Clock.Now()
 	r.counts.replaced++
-	r.progress = now
+	r.sign(now)
 	defer r.broadcast()
 	for _, o := range items {
 		r.checkSchema(o)
@@ -66,6 +67,15 @@ func (r *Relay) Replace(version uint64, items []*wire.Object) error {
 	r.show(now) // before the ring may pass what is held back
 	r.ring.trim(r.cfg.RingBytes, now.Add(-r.cfg.RingAge))
 	return nil
+}
+
+// sign notes that the source lives.
+func (r *Relay) sign(now time.Time) {
+	r.progress = now
+	if r.restored {
+		r.restored = false
+		r.broadcast()
+	}
 }
 
 // load starts a new history with a list.
@@ -130,7 +140,7 @@ func (r *Relay) Apply(in *wire.Event) error {
 	}
 	now := r.cfg.Clock.Now()
 	if in.Type == wire.Bookmark {
-		r.progress = now
+		r.sign(now)
 		if in.Version < r.version {
 			return nil
 		}
@@ -165,7 +175,8 @@ func (r *Relay) Apply(in *wire.Event) error {
 		e.frame.Store(&in.Frame)
 	}
 	r.counts.applied++
-	r.progress, r.version = now, in.Version
+	r.sign(now)
+	r.version = in.Version
 	r.changed(now, int64(len(in.Object.Raw)))
 	r.ring.trim(r.cfg.RingBytes, now.Add(-r.cfg.RingAge))
 	r.broadcast()

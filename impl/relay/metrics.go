@@ -19,6 +19,7 @@ func NewCollector(relays ...*Relay) prometheus.Collector {
 		events:   desc("ring_events", "Events kept for watchers."),
 		ring:     desc("ring_bytes", "Bytes of the events kept for watchers."),
 		streams:  desc("streams", "Watches and lists being served."),
+		restored: desc("restored", "1 while the relay serves what a snapshot held and its source has shown no sign since."),
 		progress: desc("progress_age_seconds", "Seconds since the last list, event or bookmark from upstream."),
 		replaced: desc("lists_total", "Lists taken from upstream."),
 		applied:  desc("events_total", "Events taken from upstream."),
@@ -31,7 +32,7 @@ func NewCollector(relays ...*Relay) prometheus.Collector {
 type collector struct {
 	relays []*Relay
 
-	synced, version, oldest, objects, bytes, events, ring, streams, progress, replaced, applied, dropped, flushed, closed *prometheus.Desc
+	synced, version, oldest, objects, bytes, events, ring, streams, restored, progress, replaced, applied, dropped, flushed, closed *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
@@ -44,11 +45,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge := func(d *prometheus.Desc, v float64) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, name)
 		}
-		synced := 0.0
-		if s.Synced {
-			synced = 1
-		}
-		gauge(c.synced, synced)
+		gauge(c.synced, number(s.Synced))
+		gauge(c.restored, number(s.Restored))
 		gauge(c.version, float64(s.Version))
 		gauge(c.oldest, float64(s.Oldest))
 		gauge(c.objects, float64(s.Objects))
@@ -56,8 +54,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.events, float64(s.RingEvents))
 		gauge(c.ring, float64(s.RingBytes))
 		gauge(c.streams, float64(s.Watchers))
-		if !s.ProgressAt.IsZero() {
-			gauge(c.progress, r.cfg.Clock.Now().Sub(s.ProgressAt).Seconds())
+		if age, ok := s.Age(r.cfg.Clock.Now()); ok {
+			gauge(c.progress, age.Seconds())
 		}
 		r.mu.RLock()
 		counts := r.counts
@@ -73,4 +71,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(c.closed, prometheus.CounterValue, float64(v), name, reason)
 		}
 	}
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -96,6 +96,7 @@ type Relay struct {
 	gather   gather
 	epoch    uint64 // grows when the history is thrown away: watches of before end
 	progress time.Time
+	restored bool   // the state comes from a Restoration, and no source has shown a sign since
 	newer    string // path of a field that the compiled type does not know, "" if none was seen
 	counts   counts
 	streams  map[*stream]struct{}
@@ -186,7 +187,22 @@ type Status struct {
 	RingBytes  int64
 	Watchers   int
 	ProgressAt time.Time // when the last list, event or bookmark came from upstream, on the monotonic clock; zero: never
+	Restored   bool      // the state comes from a snapshot, ProgressAt is by the wall clock, and no source has shown a sign since: not fresh
 	NewerField string    // a field of the cloud's objects that the compiled type does not know, as a path of numbers
+}
+
+// Age is the time since the state was last known to be fresh; ok is false if it never was.
+func (s *Status) Age(now time.Time) (age time.Duration, ok bool) {
+	if s.ProgressAt.IsZero() {
+		return 0, false
+	}
+	return max(now.Sub(s.ProgressAt), 0), true // a wall clock may have been set back since the snapshot
+}
+
+// Fresh tells whether the source has shown a sign within a time.
+func (s *Status) Fresh(now time.Time, within time.Duration) bool {
+	age, ok := s.Age(now)
+	return s.Synced && !s.Restored && ok && age <= within
 }
 
 // Status returns a snapshot.
@@ -195,7 +211,7 @@ func (r *Relay) Status() Status {
 	defer r.mu.RUnlock()
 	return Status{
 		Synced: r.synced, Version: r.version, Oldest: r.ring.floor, Objects: r.tree.Len(), Bytes: r.bytes,
-		RingEvents: len(r.ring.events), RingBytes: r.ring.bytes, Watchers: len(r.streams), ProgressAt: r.progress, NewerField: r.newer,
+		RingEvents: len(r.ring.events), RingBytes: r.ring.bytes, Watchers: len(r.streams), ProgressAt: r.progress, Restored: r.restored, NewerField: r.newer,
 	}
 }
 

@@ -1,0 +1,380 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+const (
+	readChanges = 64      // changes taken from the relay at once
+	syncEvery   = 1 << 20 // bytes of a new file that are made durable at once: others wait for the same disk
+	minAppend   = 1 << 20 // a file is written anew when this, and as much as it began with, was appended
+	firstRetry  = 15 * time.Second
+	lastRetry   = 5 * time.Minute
+)
+
+// errLost says that the relay has changes that it does not hold any more.
+var errLost = errors.New("the relay has passed the last change written")
+
+// keeper keeps the file of one relay. Run owns it, but for its status.
+type keeper struct {
+	relay  *relay.Relay
+	name   string // of the file
+	disk   disk
+	every  time.Duration
+	idle   time.Duration
+	clock  clock.WithTicker
+	logger *slog.Logger
+
+	file    file // nil: what comes next is a whole file
+	pos     position
+	least   int64 // minAppend, but for tests
+	began   int64 // size that the file began with
+	limit   int64 // size from which it is written anew
+	cursor  relay.Cursor
+	reached uint64    // version at cursor
+	written uint64    // version in the file
+	asOf    time.Time // in the file
+	saidAt  time.Time // when that was written
+	scratch []relay.Change
+
+	retryAt time.Time
+	retry   time.Duration
+
+	mu     sync.Mutex
+	status Status
+}
+
+// Status is what one keeper did.
+type Status struct {
+	Size      int64     // of the file
+	Version   uint64    // that a restart would restore
+	Written   int64     // bytes, since the start
+	Rewritten int       // whole files, since the start
+	Errors    int       // since the start
+	LastError string    // "" if the last write succeeded
+	Success   time.Time // when a write succeeded last; zero: never
+}
+
+func newKeeper(c Config, r *relay.Relay, d disk) *keeper {
+	name := strings.TrimSuffix(r.Resource().String(), ".")
+	return &keeper{
+		relay: r, name: name + ".snapshot", disk: d, every: c.Every, idle: c.Idle, clock: c.Clock,
+		logger: c.Logger.With("resource", r.Resource().String()), scratch: make([]relay.Change, 0, readChanges), least: minAppend,
+	}
+}
+
+func (k *keeper) snapshot() Status {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.status
+}
+
+func (k *keeper) temporary() string { return k.name + ".tmp" }
+
+// restore gives the relay what the file holds, if there is one, and goes on behind it.
+func (k *keeper) restore() {
+	_ = k.disk.Remove(k.temporary()) // of a process that was killed
+	f, err := k.disk.Open(k.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil {
+		if err = k.load(f); err == nil {
+			return
+		}
+		f.Close()
+	}
+	k.refuse(err)
+}
+
+func (k *keeper) load(f file) error {
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	c, err := decode(f, size, k.relay)
+	if err != nil {
+		return err
+	}
+	if err := c.relay.Finish(c.asOf); err != nil {
+		return err
+	}
+	s := k.relay.Status()
+	k.cursor, k.reached, k.written, k.asOf, k.saidAt = k.relay.Cursor(), s.Version, s.Version, c.asOf, k.clock.Now()
+	age, _ := s.Age(k.saidAt)
+	k.logger.Info("restored from disk", "file", k.name, "version", s.Version, "oldest", s.Oldest, "objects", s.Objects,
+		"age", age.Round(time.Second).String(), "freshAt", c.asOf.UTC().Format(time.RFC3339), "tornBytes", c.torn)
+	if c.open || f.Cut(c.end.offset) != nil || f.Sync() != nil { // Sync: a process that was killed may not have come to it
+		f.Close() // the next write is a whole file
+		return nil
+	}
+	k.opened(f, c.base)
+	k.pos = c.end
+	k.note(func(st *Status) { st.Size, st.Version = c.end.offset, s.Version })
+	return nil
+}
+
+// opened goes on with a file that began with a size.
+func (k *keeper) opened(f file, began int64) {
+	k.file, k.began, k.limit = f, began, began+max(began, k.least)
+}
+
+// refuse puts a file aside that cannot be used.
+func (k *keeper) refuse(why error) {
+	kept := k.name + ".bad"
+	if err := k.disk.Rename(k.name, kept); err != nil {
+		kept = k.name
+	}
+	k.fault(why)
+	k.logger.Error("a snapshot cannot be used: the relay starts empty and waits for its source; nothing needs to be done, delete the file when it was looked at",
+		"file", kept, "err", why)
+}
+
+// run writes what changes until ctx ends, and what is left then.
+func (k *keeper) run(ctx context.Context) {
+	tick := k.clock.NewTicker(k.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C():
+			k.step(ctx, false)
+		case <-ctx.Done():
+			k.step(context.WithoutCancel(ctx), true)
+			k.close()
+			return
+		}
+	}
+}
+
+func (k *keeper) close() {
+	if k.file != nil {
+		k.file.Close()
+		k.file = nil
+	}
+}
+
+// step writes what is new. last: there will be no other step.
+func (k *keeper) step(ctx context.Context, last bool) {
+	now := k.clock.Now()
+	s := k.relay.Status()
+	if !s.Synced || now.Before(k.retryAt) && !last {
+		return
+	}
+	err := errLost
+	if k.file != nil {
+		err = k.append(&s, last)
+	}
+	switch {
+	case errors.Is(err, errLost):
+		k.close()
+		err = k.rewrite(ctx, &s)
+	case err == nil && k.pos.offset >= k.limit && !last:
+		if err = k.rewrite(ctx, &s); err != nil { // the old file will do
+			k.limit = k.pos.offset + max(k.began, k.least)
+		}
+	}
+	switch {
+	case err == nil:
+		k.succeeded()
+	case ctx.Err() == nil:
+		k.failed(err, now)
+	}
+}
+
+// append writes the changes behind the cursor to the file and makes them durable.
+func (k *keeper) append(s *relay.Status, last bool) error {
+	e := newEncoder(k.file, k.pos)
+	next, reached, changed := k.cursor, k.reached, false
+	for {
+		changes, behind, ok := next.Read(k.scratch[:0], readChanges)
+		if !ok {
+			return k.undo(errLost)
+		}
+		for _, c := range changes {
+			reached = max(reached, c.Version)
+			if c.Kind != relay.Reached || c.To != 0 { // bookmarks: the last one will do
+				e.change(c)
+				changed = true
+			}
+		}
+		clear(changes)
+		next = behind
+		if len(changes) == 0 {
+			break
+		}
+	}
+	asOf := k.freshAt(s)
+	due := last || k.clock.Since(k.saidAt) >= k.idle
+	moved := reached > k.written || asOf.Sub(k.asOf).Abs() >= time.Second
+	if !changed && !(due && moved) {
+		k.cursor, k.reached = next, reached
+		return nil
+	}
+	k.tail(e, max(k.written, e.version), reached, asOf)
+	err := e.end()
+	k.count(e.pos.offset - k.pos.offset)
+	if err != nil {
+		return k.undo(fmt.Errorf("append: %w", err))
+	}
+	if err := k.file.Sync(); err != nil { // what is on the disk now, nobody knows, and a later Sync would not tell
+		_ = k.file.Cut(k.pos.offset)
+		k.close()
+		return fmt.Errorf("append: %w", err)
+	}
+	k.cursor, k.reached = next, reached
+	k.took(e.pos, reached, asOf)
+	return nil
+}
+
+// tail ends what is written at once: with the version reached, and when that was fresh.
+func (k *keeper) tail(e *encoder, version, reached uint64, asOf time.Time) {
+	if reached > version {
+		e.change(relay.Change{Kind: relay.Reached, Version: reached})
+	}
+	e.fresh(asOf)
+}
+
+// freshAt is when the relay was fresh last, by the wall clock as it is set now.
+func (k *keeper) freshAt(s *relay.Status) time.Time {
+	now := k.clock.Now()
+	age, ok := s.Age(now)
+	if !ok || s.Restored {
+		return k.asOf
+	}
+	return now.Add(-age).Round(0)
+}
+
+// undo takes back what was appended in part.
+func (k *keeper) undo(why error) error {
+	if err := k.file.Cut(k.pos.offset); err != nil {
+		k.close()
+	}
+	return why
+}
+
+// rewrite makes a new file: the state at the oldest version from which a watch can resume, and the changes since.
+func (k *keeper) rewrite(ctx context.Context, s *relay.Status) (err error) {
+	x, ok := k.relay.Export()
+	if !ok {
+		return nil
+	}
+	f, err := k.disk.Create(k.temporary())
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			_ = k.disk.Remove(k.temporary())
+		}
+	}()
+	e := newEncoder(&paced{f: f}, position{})
+	asOf := k.freshAt(s)
+	err = k.export(ctx, e, x, asOf)
+	k.count(e.pos.offset)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	err = k.disk.Rename(k.temporary(), k.name)
+	k.close() // also if that failed: which file has the name now, nobody knows
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	k.opened(f, e.pos.offset)
+	k.cursor, k.reached = x.Next, x.To
+	k.took(e.pos, x.To, asOf)
+	k.note(func(s *Status) { s.Rewritten++ })
+	return nil
+}
+
+func (k *keeper) export(ctx context.Context, e *encoder, x *relay.Export, asOf time.Time) error {
+	n, objects := x.Objects()
+	e.start()
+	e.head(k.relay.Resource(), x.From, asOf, n)
+	for o := range objects {
+		if e.object(o); e.err != nil || ctx.Err() != nil {
+			return errors.Join(e.err, ctx.Err())
+		}
+	}
+	for c := range x.Changes() {
+		if c.Kind != relay.Reached || c.To != 0 {
+			e.change(c)
+		}
+	}
+	k.tail(e, e.version, x.To, asOf)
+	e.whole(n)
+	return e.end()
+}
+
+// paced makes durable as it goes what is written: a whole file at once would hold up everybody who waits for the disk.
+type paced struct {
+	f     file
+	dirty int
+}
+
+func (p *paced) Write(b []byte) (int, error) {
+	n, err := p.f.Write(b)
+	if p.dirty += n; err == nil && p.dirty >= syncEvery {
+		p.dirty = 0
+		err = p.f.Sync()
+	}
+	return n, err
+}
+
+var _ io.Writer = (*paced)(nil)
+
+// took notes what the file holds now.
+func (k *keeper) took(pos position, version uint64, asOf time.Time) {
+	k.pos, k.written, k.asOf, k.saidAt = pos, version, asOf, k.clock.Now()
+	k.note(func(s *Status) { s.Size, s.Version, s.Success = pos.offset, version, k.saidAt })
+}
+
+func (k *keeper) note(change func(*Status)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change(&k.status)
+}
+
+func (k *keeper) count(n int64) { k.note(func(s *Status) { s.Written += n }) }
+
+func (k *keeper) fault(err error) (first bool) {
+	k.note(func(s *Status) {
+		first = s.LastError == ""
+		s.Errors++
+		s.LastError = err.Error()
+	})
+	return first
+}
+
+// failed waits longer each time before the next try. What is on the disk stays as it is.
+func (k *keeper) failed(err error, now time.Time) {
+	k.retry = min(max(2*k.retry, firstRetry), lastRetry)
+	k.retryAt = now.Add(k.retry)
+	if k.fault(err) {
+		k.logger.Error("cannot write a snapshot: the relay serves on, but a restart would restore an older state; trying again", "file", k.name, "err", err)
+	}
+}
+
+func (k *keeper) succeeded() {
+	k.retry, k.retryAt = 0, time.Time{}
+	again := false
+	k.note(func(s *Status) { again, s.LastError = s.LastError != "", "" })
+	if again {
+		k.logger.Info("snapshots can be written again", "file", k.name)
+	}
+}

@@ -1,0 +1,144 @@
+package snapshot
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestBudget: at most 3 bytes are written per byte of change, about 2 over time, and nearly none while nothing changes.
+func TestBudget(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 3))
+	w, disk := newWorld(t, rnd, 256<<10), newFlash(rnd)
+	k := w.keeper(w.relay, disk)
+	k.least, w.truth = 64<<10, nil
+	w.list(50, false)
+	for i := range 200 {
+		w.put(fmt.Sprint("o", i), 2000)
+	}
+	k.step(t.Context(), false)
+	filled, began := disk.written, disk.syncs
+	changed, seconds := int64(0), 0
+	for range 4000 {
+		for range rnd.IntN(4) {
+			key := fmt.Sprint("o", rnd.IntN(200))
+			w.put(key, rnd.IntN(4000))
+			changed += int64(len(w.state["ns/"+key]))
+		}
+		k.step(t.Context(), false)
+		w.clock.Step(5 * time.Second)
+		seconds += 5
+	}
+	s := k.snapshot()
+	ratio := float64(disk.written-filled) / float64(changed)
+	t.Logf("%d bytes of objects, %d bytes of change in %d s: %d written (%.2f a byte), %d syncs, %d files",
+		filled, changed, seconds, disk.written-filled, ratio, disk.syncs-began, s.Rewritten)
+	if ratio > 3 || s.Rewritten < 10 || s.Written != disk.written {
+		t.Errorf("%.2f bytes a byte, %d files, %d bytes counted of %d", ratio, s.Rewritten, s.Written, disk.written)
+	}
+
+	before, syncs := disk.written, disk.syncs
+	const hours = 24
+	for range hours * 3600 / 5 {
+		w.bookmark() // the source lives and has nothing to say
+		k.step(t.Context(), false)
+		w.clock.Step(5 * time.Second)
+	}
+	t.Logf("a day without changes: %d bytes, %d syncs", disk.written-before, disk.syncs-syncs)
+	if n := disk.syncs - syncs; n > hours*6 || disk.written-before > int64(n)*40 {
+		t.Errorf("%d bytes in %d syncs", disk.written-before, n)
+	}
+	before = disk.written
+	for range hours * 3600 / 5 { // the source is away
+		k.step(t.Context(), false)
+		w.clock.Step(5 * time.Second)
+	}
+	if n := disk.written - before; n > 60 {
+		t.Errorf("%d bytes were written while nothing was known", n)
+	}
+	k.step(t.Context(), true)
+	r := w.empty(1 << 20)
+	w.keeper(r, disk).restore()
+	st := r.Status()
+	if age, _ := st.Age(w.clock.Now()); age < hours*time.Hour || age > hours*time.Hour+time.Minute || !st.Restored || st.Fresh(w.clock.Now(), 48*time.Hour) {
+		t.Errorf("the age is told as %v, %+v", age, st)
+	}
+}
+
+// TestRestartWritesNothing: a process that starts over and over does not wear the flash.
+func TestRestartWritesNothing(t *testing.T) {
+	w, disk := small(t)
+	before := disk.written
+	for range 10 {
+		r := w.empty(1 << 20)
+		k := w.keeper(r, disk)
+		k.restore()
+		k.step(t.Context(), false)
+		w.clock.Step(time.Hour)
+		k.step(t.Context(), true)
+		if v := r.Status().Version; v != w.reach {
+			t.Fatalf("restored at %d, want %d", v, w.reach)
+		}
+	}
+	if disk.written != before {
+		t.Errorf("%d bytes", disk.written-before)
+	}
+}
+
+// TestFullDisk: a full disk costs nothing but the snapshots of that time; it is tried again, less and less often.
+func TestFullDisk(t *testing.T) {
+	w, disk := small(t)
+	r := w.empty(1 << 20)
+	k := w.keeper(r, disk)
+	k.restore()
+	w.relay = r
+	file := string(disk.files[fileName].now)
+	tries := 0
+	disk.fail = func(op string) bool {
+		if op == "write" || op == "create" {
+			tries++
+			return true
+		}
+		return false
+	}
+	for range 720 { // an hour
+		w.put("o1", 100)
+		k.step(t.Context(), false)
+		w.clock.Step(5 * time.Second)
+	}
+	if tries < 10 || tries > 30 {
+		t.Errorf("%d tries in an hour", tries)
+	}
+	if string(disk.files[fileName].now) != file {
+		t.Error("the file has changed")
+	}
+	if s := k.snapshot(); s.Errors != tries || s.LastError == "" {
+		t.Errorf("%+v", s)
+	}
+	disk.fail = func(string) bool { return false }
+	w.clock.Step(lastRetry)
+	k.step(t.Context(), false)
+	if s := k.snapshot(); s.Version != w.reach || s.LastError != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestHistoryThrownAway: what the relay flushed does not come back.
+func TestHistoryThrownAway(t *testing.T) {
+	w, disk := small(t)
+	k := w.keeper(w.relay, disk)
+	w.relay = w.empty(1 << 20)
+	k.relay = w.relay
+	k.restore()
+	w.list(12, true)
+	for k.relay.Status().RingEvents > 0 { // until a list contradicts
+		w.list(12, true)
+	}
+	k.step(t.Context(), false)
+	r := w.empty(1 << 20)
+	w.keeper(r, disk).restore()
+	if _, _, to := held(t, r); r.Status().Version != w.reach || to != digest(w.state) {
+		t.Errorf("%+v", r.Status())
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/memory"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/snapshot"
 )
 
 // Coordinator is the API of a pool. See the package comment.
@@ -30,6 +32,7 @@ type Coordinator struct {
 
 	rules  authorizer.Authorizer
 	relays []*relay.Relay
+	kept   *snapshot.Snapshots
 	front  *relays
 
 	// Set by Run.
@@ -69,7 +72,13 @@ func New(config Config) (*Coordinator, error) {
 		}
 		return nil, cli.Usage("--data-dir", set.DataDir, "a directory that this process may make and write: "+err.Error())
 	}
+	c.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(c.dir.Path(), "relays"), Relays: c.relays, Clock: set.Clock, Logger: set.Logger})
+	if err != nil {
+		c.dir.Close()
+		return nil, cli.Usage("--data-dir", set.DataDir, "a directory that this process may make and write: "+err.Error())
+	}
 	if c.serving.listener, err = listen(set); err != nil {
+		c.kept.Close()
 		c.dir.Close()
 		return nil, err
 	}
@@ -124,6 +133,7 @@ func (c *Coordinator) Addr() net.Addr { return c.serving.listener.Addr() }
 // Close gives back what New took, if Run is not called.
 func (c *Coordinator) Close() {
 	c.serving.listener.Close()
+	c.kept.Close()
 	c.dir.Close()
 }
 
@@ -161,7 +171,7 @@ func (c *Coordinator) serve(ctx context.Context) error {
 		return err
 	}
 	c.fence = &fence{incarnation: c.store.Incarnation()}
-	c.metrics = newMetrics(c.relays, c.unready)
+	c.metrics = newMetrics(c.relays, c.kept, c.unready)
 	c.feeds = newFeeds(ctx, c.relays)
 	server, err := c.newServer(t)
 	if err != nil {
@@ -181,6 +191,7 @@ func (c *Coordinator) serve(ctx context.Context) error {
 	for _, r := range c.relays {
 		g.Go(func() error { return r.Run(ctx) })
 	}
+	g.Go(func() error { return c.kept.Run(ctx) })
 	g.Go(func() error { return vote.run(ctx) })
 	g.Go(func() error {
 		if err := server.PrepareRun().RunWithContext(ctx); err != nil {

@@ -34,7 +34,8 @@
 //
 // /healthz and /livez tell whether it serves: whether Leases can be read and written. /readyz has one check more for each
 // relay: synced, and shown to be fresh by its feed within Config.FreshWithin. A relay that is not fresh is still served; its
-// age is told in the header contract.AgeHeader. One that was never synced answers 503.
+// age is told in the header contract.AgeHeader. Relays are kept on disk (package snapshot): after a restart they are served as they
+// were, with their age, and are not ready until they are fed again. One that was never synced answers 503.
 //
 // # Goroutines
 //

@@ -12,7 +12,7 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.NodePoolName, "nodepool-name", "", "name of the pool; required")
 	f.StringVar(&c.BindAddress, "bind-address", "0.0.0.0", "IP address that the API is served on")
 	f.IntVar(&c.SecurePort, "secure-port", contract.CoordinatorPort, "TLS port of the API; 0 takes any free one")
-	f.StringVar(&c.DataDir, "data-dir", "", "directory of the pool's Leases, on a disk that survives restarts; one process at a time; required")
+	f.StringVar(&c.DataDir, "data-dir", "", "directory of the pool's Leases and of what the relays hold, on a disk that survives restarts; one process at a time; required")
 	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "PEM file of the serving certificate; read again when it changes; required")
 	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "PEM file of its key; required")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of the pool's authorities, who sign all client certificates; read again when it changes; required")

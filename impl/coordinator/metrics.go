@@ -21,7 +21,7 @@ type metrics struct {
 	freed    *prometheus.CounterVec
 }
 
-func newMetrics(relays []*relay.Relay, unready func(*relay.Relay) error) *metrics {
+func newMetrics(relays []*relay.Relay, kept prometheus.Collector, unready func(*relay.Relay) error) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		accepted: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -34,7 +34,7 @@ func newMetrics(relays []*relay.Relay, unready func(*relay.Relay) error) *metric
 			Name: "weir_coordinator_leases_freed_total", Help: "Times the election Lease was taken from a leader whose pulse was broken or silent.",
 		}, []string{"pulse"}),
 	}
-	m.registry.MustRegister(m.accepted, m.refused, m.freed, relay.NewCollector(relays...))
+	m.registry.MustRegister(m.accepted, m.refused, m.freed, relay.NewCollector(relays...), kept)
 	for _, r := range relays {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "weir_coordinator_ready", Help: "1 while the resource is synced and fresh.",

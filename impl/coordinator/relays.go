@@ -51,7 +51,8 @@ func (x *relays) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if s := r.Status(); s.Synced {
-		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(x.clock.Since(s.ProgressAt).Seconds()), 10))
+		age, _ := s.Age(x.clock.Now())
+		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
 	}
 	r.ServeHTTP(w, req)
 }

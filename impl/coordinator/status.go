@@ -31,7 +31,8 @@ type ResourceStatus struct {
 	Watchers int    `json:"watchers"`
 	// ProgressAgeSeconds is the time since the last sign of the feed; null: there was none.
 	ProgressAgeSeconds *float64 `json:"progressAgeSeconds"`
-	Feeder             string   `json:"feeder"` // node that feeds it now; "": none
+	Restored           bool     `json:"restored"` // from disk, and it was not fed since the start
+	Feeder             string   `json:"feeder"`   // node that feeds it now; "": none
 }
 
 // status looks at everything.
@@ -42,10 +43,10 @@ func (c *Coordinator) status() Status {
 		st := r.Status()
 		rs := ResourceStatus{
 			Resource: r.Resource().String(), Synced: st.Synced, Ready: c.unready(r) == nil, Version: st.Version, Oldest: st.Oldest,
-			Objects: st.Objects, Bytes: st.Bytes, Watchers: st.Watchers, Feeder: c.feeds.of(r).feeder(),
+			Objects: st.Objects, Bytes: st.Bytes, Watchers: st.Watchers, Restored: st.Restored, Feeder: c.feeds.of(r).feeder(),
 		}
-		if !st.ProgressAt.IsZero() {
-			seconds := c.set.Clock.Since(st.ProgressAt).Seconds()
+		if age, ok := st.Age(c.set.Clock.Now()); ok {
+			seconds := age.Seconds()
 			rs.ProgressAgeSeconds = &seconds
 		}
 		s.Ready = s.Ready && rs.Ready
@@ -72,7 +73,12 @@ func (c *Coordinator) unready(r *relay.Relay) error {
 	if !s.Synced {
 		return fmt.Errorf("%s has not been fed since the start", r.Resource())
 	}
-	if age := c.set.Clock.Since(s.ProgressAt); age > c.set.FreshWithin {
+	now := c.set.Clock.Now()
+	age, _ := s.Age(now)
+	switch {
+	case s.Restored:
+		return fmt.Errorf("%s was restored from disk and has not been fed since; it is %v old", r.Resource(), age.Round(time.Second))
+	case !s.Fresh(now, c.set.FreshWithin):
 		return fmt.Errorf("%s was last fed %v ago, more than %v", r.Resource(), age.Round(time.Second), c.set.FreshWithin)
 	}
 	return nil

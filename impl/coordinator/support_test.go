@@ -288,6 +288,7 @@ type state struct {
 		Objects, Watchers  int
 		Bytes              int64
 		ProgressAgeSeconds *float64
+		Restored           bool
 		Feeder             string
 	}
 }

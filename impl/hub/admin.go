@@ -79,6 +79,7 @@ type ResourceStatus struct {
 	RingBytes  int64   `json:"ringBytes"`
 	Watchers   int     `json:"watchers"`
 	AgeSeconds float64 `json:"ageSeconds"` // since the last sign of its source, -1 for never
+	Restored   bool    `json:"restored"`   // from disk, and there was no sign of its source since the start
 	Source     string  `json:"source"`
 	Lists      int     `json:"lists"`
 	Watches    int     `json:"watches"`
@@ -117,12 +118,12 @@ func (h *Hub) Status() Status {
 	for i, r := range h.relays {
 		rs, fs := r.Status(), h.feeders[i].Status()
 		age := -1.0
-		if !rs.ProgressAt.IsZero() {
-			age = now.Sub(rs.ProgressAt).Truncate(time.Millisecond).Seconds()
+		if a, ok := rs.Age(now); ok {
+			age = a.Truncate(time.Millisecond).Seconds()
 		}
 		s.Resources = append(s.Resources, ResourceStatus{
 			Resource: r.Resource().String(), Synced: rs.Synced, Version: rs.Version, Oldest: rs.Oldest, Objects: rs.Objects, Bytes: rs.Bytes,
-			RingEvents: rs.RingEvents, RingBytes: rs.RingBytes, Watchers: rs.Watchers, AgeSeconds: age,
+			RingEvents: rs.RingEvents, RingBytes: rs.RingBytes, Watchers: rs.Watchers, AgeSeconds: age, Restored: rs.Restored,
 			Source: fs.Upstream, Lists: fs.Lists, Watches: fs.Watches, Switches: fs.Switches, LastError: fs.LastError,
 		})
 	}

@@ -39,7 +39,8 @@ type authorizer struct {
 	ctx    context.Context // bounds reviews, which outlive the request that began them
 	review func(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error)
 	clock  clock.PassiveClock
-	count  func(outcome string) // cached, allowed, denied, refused, unavailable
+	count  func(outcome string) // cached, allowed, denied, refused, remembered, unavailable
+	kept   *allowances          // what counts while the cloud is away
 
 	flights  singleflight.Group
 	mu       sync.Mutex
@@ -48,7 +49,9 @@ type authorizer struct {
 
 func newAuthorizer(review func(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error),
 	c clock.PassiveClock, count func(string)) *authorizer {
-	return &authorizer{ctx: context.Background(), review: review, clock: c, count: count, verdicts: map[verdictKey]verdict{}}
+	return &authorizer{
+		ctx: context.Background(), review: review, clock: c, count: count, kept: newAllowances(), verdicts: map[verdictKey]verdict{},
+	}
 }
 
 // start binds reviews to the life of the hub.
@@ -90,11 +93,16 @@ func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, creden
 	allowed, reason, refused, err := z.review(ctx, who, credentials, a)
 	v := verdict{expires: z.clock.Now().Add(denyTTL)}
 	switch {
+	case err != nil && z.kept.has(key, z.clock.Now()):
+		z.count("remembered") // and the cloud is asked again after denyTTL
+		z.remember(key, v)
+		return v, nil
 	case err != nil:
 		z.count("unavailable")
 		return verdict{}, err
 	case allowed:
 		z.count("allowed")
+		z.kept.add(key, z.clock.Now())
 		v.expires = z.clock.Now().Add(allowTTL)
 	case refused != nil && (refused.ErrStatus.Code == http.StatusUnauthorized || who.kind != anonymous):
 		outcome := "refused"
@@ -106,6 +114,9 @@ func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, creden
 	default:
 		z.count("denied")
 		v.refusal = forbidden(userOf(who, credentials), a, reason)
+	}
+	if v.refusal != nil {
+		z.kept.remove(key)
 	}
 	z.remember(key, v)
 	return v, nil

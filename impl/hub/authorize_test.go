@@ -96,7 +96,8 @@ func TestAuthorizeRemembers(t *testing.T) {
 	}
 }
 
-// TestAuthorizeOffline: while the cloud is away a verdict counts as long as it is valid, and never longer.
+// TestAuthorizeOffline: while the cloud is away a verdict counts as long as it is valid, an allowance for 7 days, and nothing
+// longer or without one.
 func TestAuthorizeOffline(t *testing.T) {
 	a := asked{allowed: true}
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -113,8 +114,41 @@ func TestAuthorizeOffline(t *testing.T) {
 		t.Errorf("a valid verdict does not count: %v", err)
 	}
 	clock.Step(2 * time.Minute)
-	if err := ask(); err == nil || err.ErrStatus.Code != 503 || err.ErrStatus.Details.RetryAfterSeconds == 0 {
-		t.Errorf("after its end: got %v", err)
+	for range 3 {
+		if err := ask(); err != nil {
+			t.Errorf("after its end, without the cloud: got %v", err)
+		}
+	}
+	if n := a.count(); n != 2 {
+		t.Errorf("asked %d times: each time without a cloud takes long", n)
+	}
+	other := z.authorize(t.Context(), caller{kind: bearer}, token("b"), listSlices)
+	if other == nil || other.ErrStatus.Code != 503 || other.ErrStatus.Details.RetryAfterSeconds == 0 {
+		t.Errorf("nobody allowed that: got %v", other)
+	}
+	clock.Step(offlineTTL)
+	if err := ask(); err == nil || err.ErrStatus.Code != 503 {
+		t.Errorf("after %v: got %v", offlineTTL, err)
+	}
+}
+
+// TestAllowanceIsTakenBack: what the cloud denies later does not count when it is away again.
+func TestAllowanceIsTakenBack(t *testing.T) {
+	for name, said := range map[string]*asked{"denied": {}, "refused": {refused: unauthorized("Unauthorized")}} {
+		a := asked{allowed: true}
+		clock := clocktesting.NewFakeClock(time.Now())
+		z := newAuthorizer(a.review, clock, func(string) {})
+		ask := func() *apierrors.StatusError {
+			clock.Step(allowTTL)
+			return z.authorize(t.Context(), caller{kind: bearer}, token("a"), listSlices)
+		}
+		allowed := ask()
+		a.allowed, a.refused = false, said.refused
+		refused := ask()
+		a.refused, a.err = nil, &unavailableError{errors.New("cut off")}
+		if err := ask(); allowed != nil || refused == nil || err == nil || err.ErrStatus.Code != 503 {
+			t.Errorf("%s: got %v, %v, %v", name, allowed, refused, err)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ func (b *bed) args(pairs ...string) []string {
 		"node-name": c.NodeName, "nodepool-name": c.NodePoolName, "cloud-server": c.CloudServers[0],
 		"cloud-ca-file": c.CloudCAFile, "cloud-client-cert-file": c.CloudClientCertFile, "cloud-client-key-file": c.CloudClientKeyFile,
 		"tls-cert-file": c.TLSCertFile, "tls-private-key-file": c.TLSPrivateKeyFile, "client-ca-file": c.ClientCAFile,
-		"secure-port": "0", "health-port": "0",
+		"secure-port": "0", "health-port": "0", "data-dir": filepath.Join(b.dir, "data"),
 	}
 	var more []string
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -131,7 +131,7 @@ func TestCommand(t *testing.T) {
 	for flag, address := range map[string]string{"secure-port": started.Address, "health-port": started.Health} {
 		_, port, err := net.SplitHostPort(address)
 		check(t, err)
-		err = Run(ctx, b.args(flag, port), io.Discard, io.Discard)
+		err = Run(ctx, b.args(flag, port, "data-dir", t.TempDir()), io.Discard, io.Discard)
 		if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), fmt.Sprintf("--%s %s is taken on 127.0.0.1", flag, port)) {
 			t.Errorf("exit code %d: %v", cli.ExitCode(err), err)
 		}

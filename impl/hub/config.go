@@ -34,6 +34,8 @@ type Config struct {
 	HealthPort        int // 0: any free one
 	ProxyPort         int // 0: none
 
+	DataDir string // "": nothing is kept
+
 	PoolScopeResources   []string
 	UpstreamWatchTimeout time.Duration
 	RingBytes            int64

@@ -34,7 +34,13 @@
 // Each read from a relay is authorized by the cloud, with the credentials of the request itself, which authenticates and
 // authorizes in one round trip. Who may watch is asked by the very watch, which is left as soon as it begins (100 bytes);
 // who may get or list, by a SelfSubjectAccessReview (500 bytes). Allowances count 5 minutes, denials 30 seconds. Without
-// the cloud a valid verdict still counts; without one the answer is 503. It never fails open.
+// the cloud a valid verdict still counts, and so does an allowance of at most 7 days ago that the cloud has not taken back since;
+// without one the answer is 503. It never fails open. Allowances are kept on disk, as hashes of credentials and of what was asked.
+//
+// # What is kept
+//
+// With Config.DataDir the relays are kept on disk (package snapshot), and so are allowances: a hub that restarts while the cloud is
+// away serves on. The header contract.AgeHeader of each read tells how old the state is.
 //
 // # The cloud
 //
@@ -61,7 +67,7 @@
 //
 // # Goroutines
 //
-// New starts none; it reads credentials and takes the ports, so that what a user got wrong is known at once. Run starts
+// New starts none; it reads credentials, takes the data directory and the ports, so that what a user got wrong is known at once. Run starts
 // all, ends them when its context does, and waits for them: the pool is left first (a leader gives back its Lease), then
 // the servers drain for a moment and cut off what still runs.
 package hub

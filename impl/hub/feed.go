@@ -94,7 +94,7 @@ func (f *feed) pulse(ctx context.Context, t contract.Term) {
 func (f *feed) push(ctx context.Context, r *relay.Relay, t contract.Term) {
 	name := r.Resource().String()
 	for wait := firstPushRetry; ctx.Err() == nil; {
-		if err := r.WaitVersion(ctx, 1); err != nil { // nothing to push before the first list
+		if err := r.WaitSign(ctx); err != nil { // nothing to push before the first list, and what a disk held is not news
 			return
 		}
 		began := f.clock.Now()
@@ -169,7 +169,7 @@ func (f *feed) fresh(now time.Time) bool {
 		return false
 	}
 	for _, r := range f.relays {
-		if s := r.Status(); !s.Synced || now.Sub(s.ProgressAt) > f.maxAge {
+		if s := r.Status(); !s.Fresh(now, f.maxAge) {
 			return false
 		}
 	}

@@ -30,6 +30,9 @@ func (c *Config) bind(f *cli.Flags) {
 	f.IntVar(&c.HealthPort, "health-port", contract.HubHealthPort, "port of health, metrics and status; 0 takes any free one")
 	f.IntVar(&c.ProxyPort, "proxy-port", 0, "plain HTTP port of the API, for callers with a token or none; it never lends this node's identity; 0 is off")
 
+	f.StringVar(&c.DataDir, "data-dir", "/var/lib/weir-hub",
+		"directory, on a disk that survives restarts, of what the hub serves on with after a restart without the cloud; one process at a time; empty keeps nothing")
+
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
 		"resource.version.group that the pool keeps one copy of; repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
 	f.DurationVar(&c.UpstreamWatchTimeout, "upstream-watch-timeout", 10*time.Second, "how long one watch at the cloud lasts before it is resumed; shorter is fresher")

@@ -3,10 +3,13 @@ package hub
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -21,6 +24,7 @@ type front struct {
 	authorizer *authorizer
 	relays     []*relay.Relay // by target.index
 	written    *written
+	clock      clock.PassiveClock
 	proxy      *proxy
 	metrics    *metrics
 }
@@ -71,6 +75,10 @@ func (f *front) read(w *recorder, req *http.Request, who caller, t *target) {
 			}
 		}
 	}
+	if s := r.Status(); s.Synced {
+		age, _ := s.Age(f.clock.Now())
+		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
+	}
 	r.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), callerKey{}, called{who, t})))
 }
 
@@ -84,6 +92,7 @@ func (f *front) fallback(w http.ResponseWriter, req *http.Request) {
 	if rec, ok := w.(*recorder); ok {
 		rec.route = "cloud"
 	}
+	w.Header().Del(contract.AgeHeader)
 	f.proxy.serve(w, req, c.who, c.target)
 }
 

@@ -4,17 +4,21 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"net"
 	"net/http"
+	"path/filepath"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/source"
 )
 
@@ -30,6 +34,7 @@ type Hub struct {
 
 	cloud   *cloud
 	relays  []*relay.Relay
+	kept    *snapshot.Snapshots // nil: nothing is kept
 	feeders []*feeder
 	sources *sources
 	front   *front
@@ -40,7 +45,7 @@ type Hub struct {
 	secure, health, plain net.Listener
 }
 
-// New checks a configuration, reads the credentials and opens the ports; Run does the rest. A hub that was made must be run,
+// New checks a configuration, reads the credentials and what was kept, and opens the ports; Run does the rest. A hub that was made must be run,
 // or closed by Close.
 func New(c Config) (*Hub, error) {
 	s, err := c.check()
@@ -52,11 +57,32 @@ func New(c Config) (*Hub, error) {
 	if err := h.build(); err != nil {
 		return nil, err
 	}
+	if err := h.keep(); err != nil {
+		return nil, err
+	}
 	if err := h.listen(); err != nil {
 		h.Close()
 		return nil, err
 	}
 	return h, nil
+}
+
+// keep brings back what the relays held before, and keeps what they hold from now on.
+func (h *Hub) keep() (err error) {
+	if h.DataDir == "" {
+		return nil
+	}
+	h.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(h.DataDir, "relays"), Relays: h.relays, Clock: h.clock, Logger: h.Logger})
+	var inUse *snapshot.InUseError
+	switch {
+	case errors.As(err, &inUse):
+		return err
+	case err != nil:
+		return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write, or nothing: "+err.Error())
+	}
+	h.metrics.registry.MustRegister(h.kept)
+	h.front.authorizer.kept.load(filepath.Join(h.DataDir, "allowances"), h.Logger)
+	return nil
 }
 
 func (h *Hub) build() error {
@@ -134,6 +160,7 @@ func (h *Hub) buildFront() {
 		authorizer: newAuthorizer(review.review, h.clock, func(outcome string) { h.metrics.reviews.WithLabelValues(outcome).Inc() }),
 		relays:     h.relays,
 		written:    wr,
+		clock:      h.clock,
 		proxy:      newProxy(proxyConfig{asCaller: asCaller, asHub: asHub, written: wr.observe, logger: h.Logger}),
 		metrics:    h.metrics,
 	}
@@ -256,6 +283,9 @@ func (h *Hub) Close() {
 			_ = l.Close()
 		}
 	}
+	if h.kept != nil {
+		h.kept.Close()
+	}
 }
 
 // Run serves until ctx ends. A leader gives back its Lease first.
@@ -269,6 +299,10 @@ func (h *Hub) Run(ctx context.Context) error {
 	g.Go(func() error { return serve(serving, h.health, h.admin(), h.Logger) })
 	if h.plain != nil {
 		g.Go(func() error { return serve(serving, h.plain, h.front, h.Logger) })
+	}
+	if h.kept != nil {
+		g.Go(func() error { return h.kept.Run(serving) })
+		g.Go(func() error { return h.front.authorizer.kept.run(serving, h.clock) })
 	}
 	for i, r := range h.relays {
 		g.Go(func() error { return r.Run(serving) })

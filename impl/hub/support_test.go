@@ -23,9 +23,20 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/weir-edge/weir/impl/cli"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asCommand makes the test binary be weir-hub, for tests that need a process to kill.
+const asCommand = "WEIR_TEST_HUB"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		cli.Main("weir-hub", Run)
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // authority is a certificate authority of a test.
 type authority struct {
@@ -255,3 +266,5 @@ func (l *logBuffer) String() string {
 	defer l.mu.Unlock()
 	return l.b.String()
 }
+
+func testLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }

@@ -31,6 +31,7 @@ type HubConfig struct {
 	HealthBindAddress string `json:"health-bind-address"`
 	HealthPort        int    `json:"health-port"`
 	ProxyPort         int    `json:"proxy-port"`
+	DataDir           string `json:"data-dir"`
 
 	PoolScopeResources []string `json:"pool-scope-resources,omitempty"`
 

@@ -195,8 +195,12 @@ func (x *localPool) addHub(name, address string) error {
 	if err != nil {
 		return err
 	}
+	data, err := x.site.spawner.Scratch(x.Name, name, "data")
+	if err != nil {
+		return err
+	}
 	c := node.HubConfig{
-		NodeName: name, NodePool: x.Name,
+		NodeName: name, NodePool: x.Name, DataDir: data,
 		BindAddress: address, SecurePort: contract.HubSecurePort,
 		HealthBindAddress: address, HealthPort: contract.HubHealthPort,
 		PoolScopeResources: x.PoolScopeResources, Flags: x.HubFlags,

@@ -108,10 +108,9 @@ func (d *flash) Remove(name string) error {
 }
 
 type handle struct {
-	d   *flash
-	f   *inode
-	at  int
-	end bool
+	d  *flash
+	f  *inode
+	at int
 }
 
 func (h *handle) Read(p []byte) (int, error) {

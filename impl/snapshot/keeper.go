@@ -116,7 +116,8 @@ func (k *keeper) load(f file) error {
 	age, _ := s.Age(k.saidAt)
 	k.logger.Info("restored from disk", "file", k.name, "version", s.Version, "oldest", s.Oldest, "objects", s.Objects,
 		"age", age.Round(time.Second).String(), "freshAt", c.asOf.UTC().Format(time.RFC3339), "tornBytes", c.torn)
-	if c.open || f.Cut(c.end.offset) != nil || f.Sync() != nil { // Sync: a process that was killed may not have come to it
+	goOn := !c.open && f.Cut(c.end.offset) == nil && f.Sync() == nil // Sync: a process that was killed may not have come to it
+	if !goOn {
 		f.Close() // the next write is a whole file
 		return nil
 	}
@@ -218,7 +219,7 @@ func (k *keeper) append(s *relay.Status, last bool) error {
 	asOf := k.freshAt(s)
 	due := last || k.clock.Since(k.saidAt) >= k.idle
 	moved := reached > k.written || asOf.Sub(k.asOf).Abs() >= time.Second
-	if !changed && !(due && moved) {
+	if !changed && (!due || !moved) {
 		k.cursor, k.reached = next, reached
 		return nil
 	}

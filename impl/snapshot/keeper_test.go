@@ -1,10 +1,13 @@
 package snapshot
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/weir-edge/weir/impl/relay"
 )
 
 // TestBudget: at most 3 bytes are written per byte of change, about 2 over time, and nearly none while nothing changes.
@@ -140,5 +143,37 @@ func TestHistoryThrownAway(t *testing.T) {
 	w.keeper(r, disk).restore()
 	if _, _, to := held(t, r); r.Status().Version != w.reach || to != digest(w.state) {
 		t.Errorf("%+v", r.Status())
+	}
+}
+
+// TestRun: on a real disk, with a feeder beside it, nothing is lost between the last change and the end.
+func TestRun(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, rand.New(rand.NewPCG(5, 5)), 1<<20)
+	open := func(r *relay.Relay) *Snapshots {
+		t.Helper()
+		s, err := Open(Config{Dir: dir, Relays: []*relay.Relay{r}, Every: 10 * time.Millisecond, Logger: w.logger})
+		check(t, err)
+		return s
+	}
+	for range 5 {
+		s := open(w.relay)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		for range 300 {
+			w.live()
+		}
+		cancel()
+		check(t, <-done)
+		if st := s.Status()[slices1]; st.Errors > 0 || st.Version != w.reach {
+			t.Fatalf("%+v, reached is %d", st, w.reach)
+		}
+		w.relay = w.empty(1 << 20)
+	}
+	s := open(w.relay)
+	defer s.Close()
+	if _, _, to := held(t, w.relay); w.relay.Status().Version != w.reach || to != digest(w.state) {
+		t.Errorf("restored at %d, reached is %d", w.relay.Status().Version, w.reach)
 	}
 }

@@ -239,10 +239,7 @@ func TestRelayedReads(t *testing.T) {
 		return user != "bob" && a.Resource == "endpoints"
 	}
 	b.start()
-	eventually(t, "relays to be fed", func() bool {
-		resp, _ := get(t, b.client(nil), "http://"+b.hub.HealthAddr().String()+"/readyz")
-		return resp.StatusCode == http.StatusOK
-	})
+	b.fed()
 	listed := cloud.lists["system:node:edge-1"]
 	jwt := "h." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:kube-system:coredns"}`)) + ".s"
 	cloud.set(func() {

@@ -205,6 +205,13 @@ func (k *cloud) judged() {
 // want says within what time somebody has to know whether there is a cloud; zero: nobody has to.
 func (k *cloud) want(within time.Duration) { k.servers[k.current.Load()].want(within) }
 
+// feeds says whether relays are fed from the cloud.
+func (k *cloud) feeds(yes bool) {
+	for _, s := range k.servers {
+		s.feeds(yes)
+	}
+}
+
 // healthy tells whether any server is.
 func (k *cloud) healthy() bool {
 	return slices.ContainsFunc(k.servers, func(s *server) bool { return s.ok() })

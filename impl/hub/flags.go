@@ -55,7 +55,7 @@ func (c *Config) bind(f *cli.Flags) {
 	f.DurationVar(&c.LeaderElectLeaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long other hubs leave a silent leader alone")
 	f.DurationVar(&c.LeaderElectRenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to renew before it steps down")
 	f.DurationVar(&c.LeaderElectRetryPeriod, "leader-elect-retry-period", 2*time.Second, "time between two tries to renew or acquire")
-	f.DurationVar(&c.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "how long nothing may come from a healthy server before it is probed; each sixth time it is probed in any case")
+	f.DurationVar(&c.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "how long nothing may come from a healthy server before it is probed; each sixth time one that feeds relays is probed in any case, each thirtieth time any other")
 	f.DurationVar(&c.HeartbeatTimeout, "heartbeat-timeout", 2*time.Second, "how long a probe may take")
 	f.IntVar(&c.HeartbeatFailedRetry, "heartbeat-failed-retry", 3, "failed probes in a row that make a server unhealthy")
 	f.IntVar(&c.HeartbeatHealthyThreshold, "heartbeat-healthy-threshold", 2, "good probes in a row that make it healthy again")

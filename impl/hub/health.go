@@ -20,9 +20,12 @@ type healthPolicy struct {
 	healthy  int           // good ones in a row that make an unhealthy server healthy
 }
 
-// spared is for how many intervals signs of life can take the place of probes. They show that link and server work, but
-// not that the server finds itself ready.
-const spared = 6
+// For how many intervals signs of life can take the place of probes. They show that link and server work, but not that
+// the server finds itself ready: who is fed by a server that has lost its etcd has to know soon, all others learn it from errors.
+const (
+	spared    = 30
+	sparedFed = 6
+)
 
 // healthState judges one server by its answers. It is pure.
 type healthState struct {
@@ -68,6 +71,7 @@ type checker struct {
 	probe   func(ctx context.Context) error
 	grace   time.Duration // before the first probe, in which an answer to somebody else spares it
 	idle    func() bool   // true: nobody needs to know; wait for a kick. nil: never
+	fed     atomic.Bool   // relays are fed by it
 	changed func()        // called without locks after each change of the judgement
 	kicks   chan struct{}
 	news    chan struct{} // the next probe may be due at another time
@@ -145,7 +149,11 @@ func (c *checker) due(last time.Time, after time.Duration) time.Duration {
 	}
 	if c.state.ok && c.state.fails == 0 && !c.doubted {
 		heard := c.born.Add(time.Duration(c.heardAt.Load()) + c.policy.interval)
-		if latest := last.Add(spared * c.policy.interval); heard.After(latest) {
+		longest := spared * c.policy.interval
+		if c.fed.Load() {
+			longest = sparedFed * c.policy.interval
+		}
+		if latest := last.Add(longest); heard.After(latest) {
 			heard = latest
 		}
 		if heard.After(at) {
@@ -176,6 +184,13 @@ func (c *checker) nudge() {
 	select {
 	case c.news <- struct{}{}:
 	default:
+	}
+}
+
+// feeds says whether relays are fed by the server.
+func (c *checker) feeds(yes bool) {
+	if c.fed.Swap(yes) != yes {
+		c.nudge()
 	}
 }
 

@@ -152,8 +152,11 @@ func TestSparedProbes(t *testing.T) {
 	want("an interval after it", 1)
 	pass(30*time.Second, nothing)
 	want("silence", 3)
-	pass(time.Minute, c.heard)
+	pass(5*time.Minute, c.heard)
 	want("signs of life", 1) // readiness is asked for all the same
+	c.feeds(true)
+	pass(time.Minute, c.heard)
+	want("signs of life of a server that feeds", 1)
 	pass(59*time.Second, func() { c.answered(http.StatusOK) })
 	want("answers", 0)
 	pass(2*time.Second, func() { c.answered(http.StatusInternalServerError) })

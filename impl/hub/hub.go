@@ -108,7 +108,7 @@ func (h *Hub) build() error {
 		return err
 	}
 	h.buildFront()
-	h.sources = &sources{feeders: h.feeders, cloud: cloudUpstream(h.cloud.doors[doorKey{classPool, true, false}], h.metrics)}
+	h.sources = &sources{feeding: h.cloud.feeds, feeders: h.feeders, cloud: cloudUpstream(h.cloud.doors[doorKey{classPool, true, false}], h.metrics)}
 	renew := []func(){h.cloud.renew}
 	if h.EnableCoordinator {
 		if err := h.buildPool(); err != nil {

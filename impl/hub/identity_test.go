@@ -43,6 +43,7 @@ func TestIdentity(t *testing.T) {
 			[]string{"X-Remote-User", "admin", "X-Remote-Group", "system:masters", "X-Remote-Extra-Scopes", "x", "X-Remote-Uid", "1"}, "system:node:edge-1", true, ""},
 	}
 	// Two rounds, so that sessions of the first could be resumed in the second.
+	b.fed()
 	for round := range 2 {
 		if round == 1 {
 			b.hub.cloud.close()

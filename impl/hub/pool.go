@@ -136,9 +136,9 @@ func (p *pool) hurry(in role.Input, s role.Snapshot) time.Duration {
 	case !in.Coordinator || s.Ready:
 		return 0
 	case s.Leader == "":
-		return p.timeout
+		return 2 * p.timeout
 	}
-	return 2 * p.timeout
+	return 4 * p.timeout
 }
 
 func (p *pool) publish(s role.Snapshot) {

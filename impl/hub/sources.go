@@ -16,11 +16,13 @@ type feeder struct {
 
 // sources points all feeders to the upstream that the role machine chose.
 type sources struct {
+	feeding            func(fromCloud bool)
 	feeders            []*feeder
 	cloud, coordinator *source.Upstream
 }
 
 func (s *sources) use(from role.Source) {
+	s.feeding(from == role.Cloud)
 	up := map[role.Source]*source.Upstream{role.Cloud: s.cloud, role.Coordinator: s.coordinator}[from]
 	for _, f := range s.feeders {
 		f.Use(up)

@@ -192,6 +192,16 @@ func (b *bed) run(h *Hub) (stop func()) {
 	return stop
 }
 
+// fed waits until the relays can answer.
+func (b *bed) fed() {
+	b.t.Helper()
+	c := b.client(nil)
+	eventually(b.t, "relays to be fed", func() bool {
+		resp, _ := get(b.t, c, "http://"+b.hub.HealthAddr().String()+"/readyz")
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
 func (b *bed) url() string { return "https://" + b.hub.Addr().String() }
 
 // client returns a client of the hub. cert may be nil.

@@ -168,5 +168,6 @@ func (x *Restoration) Finish(asOf time.Time) error {
 		r.newer = x.newer
 	}
 	r.broadcast()
+	r.show(r.cfg.Clock.Now())
 	return nil
 }

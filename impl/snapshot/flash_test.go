@@ -26,6 +26,8 @@ type flash struct {
 type inode struct {
 	now     []byte
 	durable []byte // at the last Sync
+	// Bytes that a failed Sync gave up: they can be read, and no later Sync writes them.
+	lostFrom, lostTo int
 }
 
 func newFlash(rnd *rand.Rand) *flash {
@@ -53,7 +55,7 @@ func (d *flash) restart() *flash {
 	after := newFlash(d.rnd)
 	for name, f := range d.files {
 		b := f.afterCut(d.rnd)
-		after.files[name] = &inode{b, append([]byte(nil), b...)}
+		after.files[name] = &inode{now: b, durable: append([]byte(nil), b...)}
 	}
 	return after
 }
@@ -138,9 +140,15 @@ func (h *handle) Write(p []byte) (int, error) {
 
 func (h *handle) Sync() error {
 	done, err := h.d.op("sync")
-	if done {
+	switch {
+	case done:
 		h.f.durable = append([]byte(nil), h.f.now...)
+		if h.f.lostTo > 0 {
+			clear(h.f.durable[h.f.lostFrom:h.f.lostTo])
+		}
 		h.d.syncs++
+	case err != nil:
+		h.f.lostFrom, h.f.lostTo = min(len(h.f.durable), len(h.f.now)), len(h.f.now)
 	}
 	return err
 }
@@ -149,6 +157,9 @@ func (h *handle) Cut(size int64) error {
 	done, err := h.d.op("cut")
 	if done {
 		h.f.now = h.f.now[:size:size]
+		if h.f.lostTo = min(h.f.lostTo, int(size)); h.f.lostTo <= h.f.lostFrom {
+			h.f.lostFrom, h.f.lostTo = 0, 0
+		}
 	}
 	return err
 }

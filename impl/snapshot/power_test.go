@@ -7,6 +7,8 @@ import (
 	"time"
 )
 
+const ringBytes = 256 << 10
+
 // TestPowerCuts: whatever happened, and wherever the power is cut, what is restored is a state that the relay was in, and none
 // older than the last that was made durable. The same holds for the oldest state from which a watch resumes.
 func TestPowerCuts(t *testing.T) {
@@ -17,7 +19,8 @@ func TestPowerCuts(t *testing.T) {
 	restored, torn := 0, 0
 	for seed := range runs {
 		rnd := rand.New(rand.NewPCG(uint64(seed), 9))
-		w := newWorld(t, rnd, 64<<10)
+		w := newWorld(t, rnd, ringBytes)
+		w.large = true
 		disk := newFlash(rnd)
 		disk.cutAt = 1 + rnd.IntN(120)
 		full := rnd.IntN(3) == 0
@@ -43,11 +46,11 @@ func TestPowerCuts(t *testing.T) {
 				w.clock.Step(time.Duration(rnd.IntN(20)) * time.Second)
 			}
 			if !disk.down {
-				w.relay = w.empty(64 << 10)
+				w.relay = w.empty(ringBytes)
 			}
 		}
 		after := disk.restart()
-		w.relay = w.empty(64 << 10)
+		w.relay = w.empty(ringBytes)
 		k := w.keeper(w.relay, after)
 		k.restore()
 		if s := k.snapshot(); s.Errors > 0 {

@@ -1,8 +1,8 @@
 package snapshot
 
 import (
-	"crypto/sha256"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -43,6 +43,7 @@ type world struct {
 	state  map[string]string // key to bytes
 	reach  uint64
 	uid    int
+	large  bool // some objects of a list are
 	logger *slog.Logger
 }
 
@@ -131,7 +132,11 @@ func (w *world) list(keys int, contradict bool) {
 		}
 		w.uid++ // another object of the same name, sometimes
 		w.reach++
-		o := w.object(key, w.reach, w.rnd.IntN(200))
+		size := w.rnd.IntN(200)
+		if w.large && w.rnd.IntN(4) == 0 { // a batch of several blocks
+			size = 30 << 10
+		}
+		o := w.object(key, w.reach, size)
 		items = append(items, o)
 		next["ns/"+key] = string(o.Raw)
 	}
@@ -152,10 +157,12 @@ func (w *world) note() {
 	}
 }
 
+var seed = maphash.MakeSeed()
+
 func digest(state map[string]string) string {
 	var s strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(state)) {
-		fmt.Fprintf(&s, "%q %x\n", key, sha256.Sum256([]byte(state[key])))
+		fmt.Fprintf(&s, "%q %d %x\n", key, len(state[key]), maphash.String(seed, state[key]))
 	}
 	return s.String()
 }

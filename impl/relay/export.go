@@ -104,7 +104,7 @@ func (r *Relay) Cursor() Cursor {
 func (c Cursor) Read(dst []Change, n int) (changes []Change, next Cursor, ok bool) {
 	c.r.mu.RLock()
 	defer c.r.mu.RUnlock()
-	events, ok := c.r.ring.since(c.seq, n)
+	events, ok := c.r.ring.since(nil, c.seq, n)
 	if !ok || c.epoch != c.r.epoch {
 		return dst, c, false
 	}

@@ -127,11 +127,12 @@ func (r *ring) from(v uint64) (seq uint64, ok bool) {
 	return r.base + uint64(i), true
 }
 
-// since returns the events from a sequence number on, at most n; ok is false if the ring has passed it.
-func (r *ring) since(seq uint64, n int) (events []*event, ok bool) {
+// since appends the events from a sequence number on, at most n, to dst; ok is false if the ring has passed it. It copies,
+// because trim clears what it drops.
+func (r *ring) since(dst []*event, seq uint64, n int) (events []*event, ok bool) {
 	if seq < r.base {
-		return nil, false
+		return dst, false
 	}
-	events = r.events[min(seq-r.base, uint64(len(r.events))):]
-	return events[:min(len(events), n)], true
+	tail := r.events[min(seq-r.base, uint64(len(r.events))):]
+	return append(dst, tail[:min(len(tail), n)]...), true
 }

@@ -92,16 +92,7 @@ func (r *Relay) at(version uint64) (view, bool) {
 		return view{}, false
 	}
 	v := view{version: version, tree: r.tree.Clone(), seq: seq, epoch: r.epoch}
-	events, _ := r.ring.since(seq, len(r.ring.events))
-	for i := len(events) - 1; i >= 0; i-- {
-		switch e := events[i]; {
-		case e.cur == nil:
-		case e.prev != nil:
-			v.tree.ReplaceOrInsert(e.prev)
-		default:
-			v.tree.Delete(e.cur)
-		}
-	}
+	undo(v.tree, r.ring.events[seq-r.ring.base:])
 	return v, true
 }
 

@@ -37,6 +37,7 @@ type watcher struct {
 	every  bool   // every bookmark, as it comes
 	buffer []byte // frames gathered
 	lent   *[]byte
+	batch  [watchBatch]*event // taken from the ring
 }
 
 func (r *Relay) serveWatch(w http.ResponseWriter, req *http.Request, q *request) error {
@@ -197,7 +198,7 @@ func (x *watcher) initial(v view) error {
 func (x *watcher) drain() (wake <-chan struct{}, done bool, err error) {
 	for {
 		x.r.mu.RLock()
-		events, ok := x.r.ring.since(x.seq, watchBatch)
+		events, ok := x.r.ring.since(x.batch[:0], x.seq, watchBatch)
 		wake, epoch, reached, floor := x.r.gather.wake, x.r.epoch, x.r.version, x.r.ring.floor
 		shown, version := x.r.gather.seq, x.r.gather.version
 		x.r.mu.RUnlock()
@@ -215,7 +216,9 @@ func (x *watcher) drain() (wake <-chan struct{}, done bool, err error) {
 			x.after = max(x.after, version)
 			return wake, false, nil
 		}
-		if err := x.sendAll(events); err != nil {
+		err = x.sendAll(events)
+		clear(events) // what the ring drops should be collected
+		if err != nil {
 			return nil, true, err
 		}
 	}

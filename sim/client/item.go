@@ -43,7 +43,7 @@ func newItem(obj runtime.Object, labels bool) (Item, error) {
 	_, _ = h.Write(raw)
 	it := Item{Key: m.GetNamespace() + "/" + m.GetName(), UID: string(m.GetUID()), Version: version, Hash: h.Sum64()}
 	if labels {
-		it.Labels = m.GetLabels()
+		it.Labels, it.Size = m.GetLabels(), len(raw)
 	}
 	if version == 0 || it.UID == "" || m.GetName() == "" {
 		return it, fmt.Errorf("object %q with uid %q at %q: has to have all three", it.Key, it.UID, text)

@@ -27,6 +27,7 @@ type Item struct {
 	Version  uint64
 	Hash     uint64            // of its content: all but the resourceVersion
 	Labels   map[string]string // kept by a recorder of the truth only
+	Size     int               // of its protobuf; likewise
 }
 
 // Op is one thing that happened in a stream.

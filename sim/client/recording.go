@@ -26,9 +26,31 @@ type Recording struct {
 
 // progress is how far a stream has come.
 type progress struct {
-	last    uint64 // version reached
-	full    bool   // it had a complete state
-	initial bool   // initial events of a streaming list are under way
+	last     uint64    // version reached
+	full     bool      // it had a complete state
+	initial  bool      // initial events of a streaming list are under way
+	openedAt time.Time // when a list or watch last came about
+}
+
+// Opened is when a list or watch last came about.
+func (r *Recording) Opened() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.openedAt
+}
+
+// Reached is when the stream, complete by then, first showed a version or a later one after a time; ok is false if it has not.
+func (r *Recording) Reached(version uint64, after time.Time) (at time.Time, ok bool) {
+	ops := r.Ops()
+	for i := len(ops) - 1; i >= 0 && !ops[i].At.Before(after); i-- {
+		switch ops[i].What {
+		case OpList, OpInitialEnd, OpEvent, OpBookmark:
+			if ops[i].Version >= version {
+				at, ok = ops[i].At, true
+			}
+		}
+	}
+	return at, ok && r.Version() >= version
 }
 
 // Ops returns what happened so far.
@@ -61,9 +83,9 @@ func (r *Recording) add(op Op) (undo func()) {
 	r.ops = append(r.ops, op)
 	switch op.What {
 	case OpOpen:
-		r.initial = op.Initial
+		r.initial, r.openedAt = op.Initial, op.At
 	case OpList, OpInitialEnd:
-		r.full, r.initial, r.last = true, false, op.Version
+		r.full, r.initial, r.last, r.openedAt = true, false, op.Version, op.At
 	case OpEvent, OpBookmark:
 		if r.full && !r.initial { // initial events are in no order
 			r.last = op.Version

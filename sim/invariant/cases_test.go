@@ -170,6 +170,13 @@ func TestTheTruthHasNoGaps(t *testing.T) {
 	if h.Last() != 20 || !h.Holds(map[string]string{"a/x": "14"}) || h.Holds(map[string]string{"a/x": "12"}) || h.Holds(nil) {
 		t.Errorf("history ends at %d: %+v", h.Last(), h)
 	}
+	again := list(25)
+	for _, it := range h.end() {
+		again.Items = append(again.Items, it)
+	}
+	if h, err := NewHistory(append(small(), client.Op{What: client.OpError, Code: 410}, again)); err != nil || h.Last() != 25 {
+		t.Errorf("a list of the same state at 25: %v, %+v", err, h)
+	}
 	streamed := []client.Op{
 		{What: client.OpOpen, Initial: true}, event(watch.Added, object("x", 5, nil), 5), event(watch.Added, object("y", 6, nil), 6),
 	}

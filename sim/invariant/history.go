@@ -12,7 +12,7 @@ import (
 )
 
 // History is all that happened to one resource, taken down at kube-apiserver by a recorder with labels that lists once
-// and never loses its watch.
+// and never loses its watch, or only while nothing is written.
 type History struct {
 	start  uint64
 	state  map[string]client.Item // at start
@@ -32,52 +32,53 @@ func NewHistory(ops []client.Op) (*History, error) {
 	if h.state == nil {
 		return nil, errors.New("the recorder of the truth has no list")
 	}
+	if initial != nil {
+		return nil, errors.New("the recorder of the truth lists again")
+	}
 	return h, nil
 }
 
-var errListedTwice = errors.New("it listed twice, so events may be missing")
+var errListedTwice = errors.New("it listed again and shows another state, so events are missing")
 
 func (h *History) read(op client.Op, initial *map[string]client.Item) error {
 	switch op.What {
 	case client.OpList:
-		if h.state != nil {
-			return errListedTwice
-		}
-		h.state = map[string]client.Item{}
+		state := map[string]client.Item{}
 		for _, it := range op.Items {
-			h.state[it.Key] = it
+			state[it.Key] = it
 		}
-		h.start, h.last = op.Version, op.Version
+		return h.whole(op.Version, state)
 	case client.OpOpen:
-		switch {
-		case op.Initial && h.state != nil:
-			return errListedTwice
+		switch *initial = nil; {
 		case op.Initial:
 			*initial = map[string]client.Item{}
 		case op.Version > h.last:
 			return fmt.Errorf("it had only reached %d, so events may be missing", h.last)
 		}
 	case client.OpInitialEnd:
-		if *initial == nil || h.state != nil {
+		if *initial == nil {
 			return errListedTwice
 		}
-		h.state, h.start, h.last = *initial, op.Version, op.Version
+		state := *initial
+		*initial = nil
+		return h.whole(op.Version, state)
 	case client.OpEvent:
 		switch {
-		case h.state != nil && op.Version <= h.last:
-			return fmt.Errorf("it had reached %d before", h.last)
-		case h.state != nil:
-			h.events, h.last = append(h.events, op), op.Version
-		case *initial != nil && op.Type == watch.Deleted:
-			delete(*initial, op.Item.Key)
 		case *initial != nil:
-			(*initial)[op.Item.Key] = op.Item
-		default:
+			apply(*initial, op.Type, op.Item)
+		case h.state == nil:
 			return errors.New("it had no list before")
+		case op.Version <= h.last:
+			return fmt.Errorf("it had reached %d before", h.last)
+		default:
+			h.events, h.last = append(h.events, op), op.Version
 		}
 	case client.OpBookmark:
 		h.last = max(h.last, op.Version)
+	case client.OpClose:
+		*initial = nil
 	case client.OpError:
+		*initial = nil
 		if op.Malformed {
 			return errors.New("it cannot be read")
 		}
@@ -85,11 +86,25 @@ func (h *History) read(op client.Op, initial *map[string]client.Item) error {
 	return nil
 }
 
-// Last is the version up to which the history is complete.
-func (h *History) Last() uint64 { return h.last }
+// whole takes a complete state. A second one proves that nothing is missing if it is the state of before: whoever lets a recorder
+// lose its watch sees to it that nothing is written meanwhile.
+func (h *History) whole(version uint64, state map[string]client.Item) error {
+	if h.state == nil {
+		h.state, h.start, h.last = state, version, version
+		return nil
+	}
+	if version < h.last {
+		return fmt.Errorf("it had reached %d before", h.last)
+	}
+	if d := differences(state, h.end()); len(d) > 0 {
+		return fmt.Errorf("%w: %s", errListedTwice, d[0])
+	}
+	h.last = version
+	return nil
+}
 
-// Holds tells whether the history ends in a state: resourceVersions by key.
-func (h *History) Holds(want map[string]string) bool {
+// end is the last state.
+func (h *History) end() map[string]client.Item {
 	state := make(map[string]client.Item, len(h.state))
 	for k, it := range h.state {
 		state[k] = it
@@ -97,6 +112,15 @@ func (h *History) Holds(want map[string]string) bool {
 	for _, op := range h.events {
 		apply(state, op.Type, op.Item)
 	}
+	return state
+}
+
+// Last is the version up to which the history is complete.
+func (h *History) Last() uint64 { return h.last }
+
+// Holds tells whether the history ends in a state: resourceVersions by key.
+func (h *History) Holds(want map[string]string) bool {
+	state := h.end()
 	if len(state) != len(want) {
 		return false
 	}

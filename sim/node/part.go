@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,6 +35,7 @@ type Launch struct {
 	Path    string // of the command
 	Dir     string // for its config file
 	LogFile string
+	Data    string // folder of what it keeps; empty: it keeps nothing
 }
 
 // Part is a hub or a coordinator. It can be started again after it ended, with the same configuration.
@@ -177,6 +180,26 @@ func (p *Part) Thaw() error {
 		return err
 	}
 	return x.Thaw()
+}
+
+// LoseDisk removes all that the part kept. It must not run.
+func (p *Part) LoseDisk() error {
+	if p.Running() {
+		return fmt.Errorf("take the disk of %s: it is running", p.launch.Name)
+	}
+	if p.launch.Data == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(p.launch.Data)
+	if err != nil {
+		return fmt.Errorf("take the disk of %s: %w", p.launch.Name, err)
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(p.launch.Data, e.Name())); err != nil {
+			return fmt.Errorf("take the disk of %s: %w", p.launch.Name, err)
+		}
+	}
+	return nil
 }
 
 // Usage is the memory and CPU that it uses now.

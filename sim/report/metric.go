@@ -33,9 +33,13 @@ func Metrics() []Metric {
 		{"failovers", UnitCount, "leader changes that were caused and measured"},
 		{"failover_seconds_p50", UnitSeconds, "leader lost → a marker written afterwards reached every client, median"},
 		{"failover_seconds_p99", UnitSeconds, "the same, 99th percentile"},
-		{"failover_cloud_bytes", UnitBytes, "bytes of class pool that a leader change caused beyond the changes themselves, worst"},
-		{"new_cloud_connections", UnitCount, "connections to the cloud that the fault caused"},
-		{"stale_seconds_max", UnitSeconds, "longest time for which a served cache was not known to be fresh"},
+		{"failover_detect_seconds_p99", UnitSeconds, "part of it: until the coordinator had taken the lead from the lost leader, 99th percentile"},
+		{"failover_elect_seconds_p99", UnitSeconds, "part of it: from then until another hub led, 99th percentile"},
+		{"failover_resume_seconds_p99", UnitSeconds, "part of it: from then until the marker was everywhere, 99th percentile"},
+		{"recovery_seconds_max", UnitSeconds, "a fault, or its end → a marker written afterwards reached every client that can be served, longest"},
+		{"failover_cloud_bytes", UnitBytes, "bytes of class pool that a fault caused until it was healed, beyond the changes themselves, worst"},
+		{"new_cloud_connections", UnitCount, "connections to the cloud that were opened from a fault until it was healed, all faults"},
+		{"stale_seconds_max", UnitSeconds, "longest time for which a served cache was not known to be fresh, once all were"},
 		{"resync_bytes_share", UnitShare, "bytes to catch up after 410 ÷ one gzipped full list"},
 	}
 }

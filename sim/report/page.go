@@ -23,8 +23,8 @@ type page struct {
 	BytesPlot, ReadyPlot, ClientsPlot template.HTML // by package svg, which escapes
 	ReadyNote, ClientsNote            string
 
-	Expectations, Violations, Comparison, Readiness, Clients, Memory, Metrics, Environment table
-	ByteTables                                                                             []table
+	Failovers, Faults, Expectations, Violations, Comparison, Readiness, Clients, Memory, Metrics, Environment table
+	ByteTables                                                                                                []table
 }
 
 // Page renders r as one HTML page that needs nothing else.
@@ -54,6 +54,8 @@ func Page(r Result) ([]byte, error) {
 		ClientsPlot:  inline(clients),
 		ClientsNote:  clientsNote,
 		Expectations: r.expectationTable(true),
+		Failovers:    r.failoverTable(),
+		Faults:       r.faultTable(),
 		Violations:   r.violationTable(),
 		Comparison:   r.comparisonTable(),
 		Readiness:    r.readinessTable(),

@@ -76,6 +76,7 @@ type Result struct {
 	Memory     []Memory    `json:"memory,omitempty"`
 	Violations []Violation `json:"violations,omitempty"` // the first ones; metric watch_violations counts all
 	Marks      []Mark      `json:"marks,omitempty"`
+	Faults     []Fault     `json:"faults,omitempty"`
 }
 
 // Machine is what the run ran on.

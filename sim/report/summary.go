@@ -33,6 +33,8 @@ func Summary(r Result) string {
 	section("Stock, Weir and the reference", r.comparisonTable())
 	section("Expectations", r.expectationTable(false))
 	section("Watch violations", r.violationTable())
+	section("Leader changes", r.failoverTable())
+	section("Faults", r.faultTable())
 	section("Memory", r.memoryTable())
 	section("Metrics", r.metricTable())
 

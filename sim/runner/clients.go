@@ -172,6 +172,15 @@ func (t *truth) synced() bool {
 
 // catchUp waits until the recorders hold what the cloud holds; nothing may change any more.
 func (t *truth) catchUp(ctx context.Context, api kubernetes.Interface) error {
+	if err := t.hold(ctx, api); err != nil {
+		return err
+	}
+	t.views = map[client.Spec]*invariant.View{}
+	return nil
+}
+
+// hold waits until the recorders hold what the cloud holds now; nothing may change meanwhile.
+func (t *truth) hold(ctx context.Context, api kubernetes.Interface) error {
 	slices, err := api.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -198,7 +207,6 @@ func (t *truth) catchUp(ctx context.Context, api kubernetes.Interface) error {
 			}
 		}
 		if behind == 0 {
-			t.views = map[client.Spec]*invariant.View{}
 			return nil
 		}
 		select {
@@ -244,7 +252,7 @@ func (r *run) judge() error {
 			if err != nil {
 				return fmt.Errorf("judge: %w", err)
 			}
-			s.verdict = invariant.Judge(v, s.Recording.Ops())
+			s.verdict = invariant.Rules{Batches: r.s.Batches}.Judge(v, s.Recording.Ops())
 			for _, d := range v.Stored(s.Stored()) {
 				s.verdict.Violations = append(s.verdict.Violations, invariant.Violation{Rule: invariant.Complete, Detail: "the informer's store: " + d, At: time.Now()})
 			}

@@ -54,7 +54,11 @@ func series(way string, l *link.Pool, began time.Time) []report.Series {
 // status is what hub and coordinator say of themselves at their status path, as far as the runner reads it.
 type status struct {
 	Role      string           `json:"role"`
-	Leader    string           `json:"leader"`
+	Reason    string           `json:"reason"`
+	Source    string           `json:"source"`
+	Leader    string           `json:"leader"` // of a coordinator: the node
+	Term      string           `json:"term"`
+	Ready     bool             `json:"ready"`
 	Resources []resourceStatus `json:"resources"`
 }
 
@@ -63,6 +67,8 @@ type resourceStatus struct {
 	Synced   bool   `json:"synced"`
 	Ready    bool   `json:"ready"`
 	Version  uint64 `json:"version"`
+
+	AgeSeconds float64 `json:"ageSeconds"` // of a hub's; -1: never fresh
 }
 
 // readiness polls the status of Weir's parts until all their relays are synced, the coordinator's ready as well, and

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/timeline"
 )
 
 // maxViolations is how many violations a report lists; the metric counts all.
@@ -44,6 +45,7 @@ func (r *run) report(started time.Time, err error) report.Result {
 		r.addClients(&res)
 		res.Readiness, res.Memory = r.ready.list(), r.peaks.list()
 		r.addMemory(res.Memory)
+		r.addFaults(&res)
 	}
 	res.Passed = err == nil
 	for _, e := range r.s.Expectations {
@@ -70,7 +72,9 @@ func (r *run) addTraffic(res *report.Result) {
 	if ref := sum(report.WayReference, "pool", ""); ref > 0 {
 		r.metrics["pool_bytes_ratio"] = sum(report.WayWeir, "pool", "") / ref
 		r.metrics["total_bytes_ratio"] = sum(report.WayWeir, "", "") / sum(report.WayReference, "", "")
-		r.metrics["stock_bytes_ratio"] = sum(report.WayStock, "", "") / sum(report.WayReference, "", "")
+		if stock := sum(report.WayStock, "", ""); stock > 0 {
+			r.metrics["stock_bytes_ratio"] = stock / sum(report.WayReference, "", "")
+		}
 	}
 }
 
@@ -87,6 +91,10 @@ func (r *run) addClients(res *report.Result) {
 			if w.name == report.WayWeir {
 				relists += float64(v.Relists)
 				violations += float64(len(v.Violations))
+			}
+			for cause, n := range v.Causes {
+				r.time.Emit(timeline.Event{Lane: timeline.Client, Way: w.name, Node: s.node, Name: "re-listed", Numbers: map[string]float64{"times": float64(n)},
+					Strings: map[string]string{"client": s.Spec.Client, "resource": s.Spec.Resource, "cause": cause}})
 			}
 			for _, x := range v.Violations {
 				if len(res.Violations) < maxViolations {

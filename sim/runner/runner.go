@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,12 +63,20 @@ type run struct {
 	work    *workload.Workload
 	time    *timeline.Writer
 	began   time.Time
-	ways    []*way // reference, stock, weir
+	ways    []*way // those of reference, stock that there are, and weir
 	truth   *truth
-	ready   readiness
-	peaks   peaks
-	marks   []report.Mark
-	metrics report.Values
+	marker  *workload.Marker
+	writing sync.Mutex // held by who writes to the cloud, and while it cannot be written to
+	outages outages
+	faults  []episode // those that are over; outages.mu guards it and marks
+	stale   staleness
+	synced  time.Time // when all caches and clients were there
+
+	fullList int64 // bytes of one list of each pool-scope resource, compressed
+	ready    readiness
+	peaks    peaks
+	marks    []report.Mark
+	metrics  report.Values
 
 	background sync.WaitGroup // everything that runs beside the steps
 }
@@ -78,6 +87,7 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 		o.Progress = func(string) {}
 	}
 	r := &run{Options: o, s: s, metrics: report.Values{}, peaks: peaks{peak: map[[2]string]report.Memory{}}}
+	r.outages = outages{dead: map[string]time.Time{}, quiet: map[string]int{}}
 	started := time.Now()
 	defer func() {
 		res = r.report(started, err)
@@ -110,23 +120,40 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 	return res, nil
 }
 
-// topology puts the three pools beside each other.
+// topology puts the pools beside each other.
 func (r *run) topology() runtime.Topology {
 	p := r.s.Topology.Pool
-	weir, stock, reference := p.RuntimePool(p.Mode()), p.RuntimePool(runtime.Stock), p.RuntimePool(runtime.Stock)
+	weir, stock, reference := r.s.WeirPool(), p.RuntimePool(runtime.Stock), p.RuntimePool(runtime.Stock)
 	stock.Name, reference.Name, reference.Nodes = stockPool, referencePool, 1
+	t := runtime.Topology{Tools: r.s.Tools()}
 	for _, x := range []struct {
 		name string
 		pool runtime.Pool
 	}{{report.WayReference, reference}, {report.WayStock, stock}, {report.WayWeir, weir}} {
-		r.ways = append(r.ways, &way{name: x.name, pool: x.pool.Name, nodes: x.pool.NodeNames()})
+		if x.name == report.WayWeir || slices.Contains(r.s.Compare, x.name) {
+			r.ways = append(r.ways, &way{name: x.name, pool: x.pool.Name, nodes: x.pool.NodeNames()})
+			t.Pools = append(t.Pools, x.pool)
+		}
 	}
-	return runtime.Topology{Pools: []runtime.Pool{reference, stock, weir}, Tools: r.s.Tools()}
+	return t
 }
 
-func (r *run) reference() *way { return r.ways[0] }
-func (r *run) stock() *way     { return r.ways[1] }
-func (r *run) weir() *way      { return r.ways[2] }
+// way returns the way of a name; one that the scenario leaves out has no clients, so nobody in it is ever behind.
+func (r *run) way(name string) *way {
+	for _, w := range r.ways {
+		if w.name == name {
+			return w
+		}
+	}
+	return &way{name: name}
+}
+
+func (r *run) weir() *way { return r.way(report.WayWeir) }
+
+// others are the ways that Weir is compared with.
+func (r *run) others() []*way {
+	return slices.DeleteFunc(slices.Clone(r.ways), func(w *way) bool { return w.name == report.WayWeir })
+}
 
 func (r *run) steps(ctx context.Context) error {
 	for _, step := range []struct {
@@ -135,7 +162,7 @@ func (r *run) steps(ctx context.Context) error {
 	}{
 		{"fill", r.fill}, {"sync", r.sync}, {"quiet", r.quiet}, {"churn", r.churn}, {"settle", r.settle}, {"catch-up", r.catchUp},
 	} {
-		if step.phase == "quiet" && r.s.Workload.Quiet == 0 {
+		if step.phase == "quiet" && r.s.Workload.Quiet == 0 || step.phase == "catch-up" && !slices.Contains(r.s.Compare, report.WayStock) {
 			continue
 		}
 		r.phase(step.phase)
@@ -173,7 +200,16 @@ func (r *run) fill(ctx context.Context) (err error) {
 	}
 	w := r.s.Workload
 	r.work = workload.New(workload.Config{Seed: r.s.Seed, Services: w.Services, Endpoints: w.Endpoints, Nodes: r.weir().nodes})
-	return r.work.Fill(ctx, r.admin, r.counting("objects written"))
+	if len(r.s.Faults) > 0 {
+		if r.marker, err = workload.NewMarker(ctx, r.admin); err != nil {
+			return err
+		}
+	}
+	if err := r.work.Fill(ctx, r.admin, r.counting("objects written")); err != nil {
+		return err
+	}
+	r.fullList, err = measureFullList(ctx, r.site.Admin())
+	return err
 }
 
 // counting tells progress every few seconds.
@@ -191,7 +227,7 @@ func (r *run) counting(what string) func(done, total int) {
 func (r *run) sync(ctx context.Context) error {
 	r.began = time.Now()
 	r.ready = readiness{began: r.began, seen: map[[2]string]report.Readiness{}}
-	for _, w := range []*way{r.reference(), r.stock()} {
+	for _, w := range r.others() {
 		if err := r.startClients(ctx, w); err != nil {
 			return err
 		}
@@ -204,12 +240,13 @@ func (r *run) sync(ctx context.Context) error {
 	}
 	err := r.until(ctx, syncPatience, func() (bool, string) {
 		ready := r.pollReady(ctx)
-		a, b := r.reference().synced(), r.weir().synced()
-		return ready && a == 0 && b == 0, fmt.Sprintf("waiting for caches and clients: pool ready: %v, clients not synced: reference %d, weir %d, stock %d", ready, a, b, r.stock().synced())
+		a, b := r.way(report.WayReference).synced(), r.weir().synced()
+		return ready && a == 0 && b == 0, fmt.Sprintf("waiting for caches and clients: pool ready: %v, clients not synced: reference %d, weir %d, stock %d", ready, a, b, r.way(report.WayStock).synced())
 	})
 	if err != nil {
 		return err
 	}
+	r.synced = time.Now()
 	r.metrics["cache_ready_seconds"] = r.readySeconds()
 	return r.kubectl(ctx, r.weir())
 }
@@ -265,31 +302,63 @@ func (r *run) quiet(ctx context.Context) error {
 	})
 }
 
+// churn makes the changes, and lets the faults happen beside them.
 func (r *run) churn(ctx context.Context) error {
-	w := r.s.Workload
-	return r.work.Churn(ctx, r.admin, w.Changes, w.ChangesPerSecond, r.counting("changes"), func(c workload.Change) {
-		r.time.Emit(timeline.Event{Lane: timeline.Workload, Name: string(c.Kind), Strings: map[string]string{"namespace": c.Namespace, "service": c.Service}})
-	})
+	r.stale.watch()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return r.change(ctx) })
+	if len(r.s.Faults) > 0 {
+		g.Go(func() error { return r.injectAll(ctx) })
+	}
+	return g.Wait()
 }
 
-// settle waits until all that changed is delivered in the reference and with Weir, and closes their window.
+// change makes the changes one by one, each at its time, or as soon after it as the cloud can be written to.
+func (r *run) change(ctx context.Context) error {
+	w, began, tell := r.s.Workload, time.Now(), r.counting("changes")
+	for i := range w.Changes {
+		if err := sleep(ctx, time.Until(began.Add(time.Duration(float64(i)/w.ChangesPerSecond*float64(time.Second))))); err != nil {
+			return err
+		}
+		r.writing.Lock()
+		err := r.work.Churn(ctx, r.admin, 1, w.ChangesPerSecond, nil, func(c workload.Change) {
+			r.time.Emit(timeline.Event{Lane: timeline.Workload, Name: string(c.Kind), Strings: map[string]string{"namespace": c.Namespace, "service": c.Service}})
+		})
+		r.writing.Unlock()
+		if err != nil {
+			return err
+		}
+		tell(i+1, w.Changes)
+	}
+	return nil
+}
+
+// settle waits until all faults are healed, and all that changed is delivered in the reference and with Weir, and closes their
+// window.
 func (r *run) settle(ctx context.Context) error {
+	defer func() {
+		for _, w := range r.ways {
+			if w.name != report.WayStock {
+				w.bytes, w.ended = byteRows(w.name, r.site.Link(w.pool)), time.Now()
+			}
+		}
+		r.stale.end()
+	}()
+	if err := r.proveHealed(ctx); err != nil {
+		return err
+	}
 	if err := r.truth.catchUp(ctx, r.admin); err != nil {
 		return err
 	}
-	err := r.until(ctx, settlePatience, func() (bool, string) {
-		a, b := r.behind(r.reference()), r.behind(r.weir())
-		return a == 0 && b == 0, fmt.Sprintf("waiting for delivery: clients behind: reference %d, weir %d, stock %d", a, b, r.behind(r.stock()))
+	return r.until(ctx, settlePatience, func() (bool, string) {
+		a, b := r.behind(r.way(report.WayReference)), r.behind(r.weir())
+		return a == 0 && b == 0, fmt.Sprintf("waiting for delivery: clients behind: reference %d, weir %d, stock %d", a, b, r.behind(r.way(report.WayStock)))
 	})
-	for _, w := range []*way{r.reference(), r.weir()} {
-		w.bytes, w.ended = byteRows(w.name, r.site.Link(w.pool)), time.Now()
-	}
-	return err
 }
 
 // catchUp gives the stock way time to deliver what its link holds back.
 func (r *run) catchUp(ctx context.Context) error {
-	w := r.stock()
+	w := r.way(report.WayStock)
 	err := r.until(ctx, stockPatience, func() (bool, string) {
 		n := r.behind(w)
 		return n == 0, fmt.Sprintf("the stock way catches up over its saturated link: %d clients behind", n)
@@ -324,36 +393,6 @@ func (r *run) until(ctx context.Context, patience time.Duration, ok func() (bool
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-t.C:
-		}
-	}
-}
-
-// watchParts reads memory, notes roles and parts that end, until ctx ends.
-func (r *run) watchParts(ctx context.Context) {
-	t := time.NewTicker(500 * time.Millisecond)
-	defer t.Stop()
-	dead := map[runtime.PartID]bool{}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-		for _, id := range r.site.Parts() {
-			p, err := r.site.Part(id)
-			if err != nil {
-				continue
-			}
-			r.peaks.read(id, p)
-			if done := p.Done(); done != nil && !dead[id] {
-				select {
-				case <-done:
-					dead[id] = true
-					r.time.Emit(timeline.Event{Lane: timeline.Proc, Node: id.Of(), Name: "ended", Strings: map[string]string{"part": string(id), "err": fmt.Sprint(p.Err())}})
-					r.Progress(fmt.Sprintf("%s ended: %v", id, p.Err()))
-				default:
-				}
-			}
 		}
 	}
 }

@@ -47,6 +47,11 @@ func (a *apiserverPart) Kill() error {
 	return nil
 }
 
+// LoseDisk is not possible: the cloud's etcd belongs to the testbed.
+func (a *apiserverPart) LoseDisk() error {
+	return errors.New("kube-apiserver keeps nothing on a disk of its own")
+}
+
 // Status is not there: an apiserver has none.
 func (a *apiserverPart) Status(context.Context, any) error {
 	return errors.New("a kube-apiserver has no status")

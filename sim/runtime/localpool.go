@@ -160,6 +160,7 @@ func (x *localPool) addCoordinator() error {
 		Path:    x.site.commands[node.CoordinatorCommand],
 		Dir:     dir,
 		LogFile: filepath.Join(x.site.logDir, "coordinator-"+x.Name+".log"),
+		Data:    data,
 	}, node.CoordinatorConfig{
 		NodePool: x.Name, BindAddress: host, SecurePort: contract.CoordinatorPort, DataDir: data,
 		TLSCertFile: cert, TLSKeyFile: key, ClientCAFile: ca,

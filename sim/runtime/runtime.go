@@ -69,6 +69,8 @@ type Part interface {
 	// Freeze lets it stand still with all its connections open, and Thaw go on.
 	Freeze() error
 	Thaw() error
+	// LoseDisk takes from a part that does not run all that it kept, as a new disk would.
+	LoseDisk() error
 	// Running reports whether it runs, frozen or not; Done is closed when it has ended, and Err tells how.
 	Running() bool
 	Done() <-chan struct{}

@@ -17,10 +17,32 @@
 //	  changes: 200                  # of one endpoint each
 //	  changesPerSecond: 10
 //	clients: [kube-proxy, coredns, json, kubectl]      # of each on every node
-//	faults: []                      # optional; none is implemented yet
+//	compare: [reference, stock]     # optional; the other ways that carry the same changes, both by default
+//	faults:                         # optional; what happens to the pool, and is healed
+//	  - {at: 5s, action: kill, target: leader, for: 2s, repeat: 10, every: 1s}
+//	batches: allowed                # optional; see below
 //	expectations:                   # each is a metric of package report, a comparison and a limit
 //	  - pool_bytes_ratio <= 1.02
 //	  - coordinator_rss_anon_bytes <= 64MB
+//
+// # Faults
+//
+// A fault begins at a time since the changes began and is healed by the runner. Its fields depend on its action:
+//
+//	kill     leader, follower, hub/<n>, coordinator, apiserver   SIGKILL, started again after for
+//	stop     the same                                            SIGTERM, started again after for
+//	restart  the same, or each of hubs and coordinator in turn   SIGTERM, started again at once
+//	freeze   as kill                                             SIGSTOP: its connections stay and say nothing
+//	vanish   leader, follower, hub/<n>                           the machine loses power: nobody is told
+//	cut      leader, follower, hub/<n>, pool                     link: cloud, coordinator or both; direction: both, up or down
+//	flap     as cut                                              that many cuts: within for, at times that the seed decides
+//	slow     pool                                                link:, with another rate: or rtt: for a while
+//
+// disk: keep or lose says what a process that ended finds when it starts again. With repeat: a fault happens several
+// times; each waits until the one before is healed and all clients have what was written after it, and every: longer.
+//
+// A kube-apiserver that restarts answers 410 to a watch that goes on. A relay then sends its clients the differences as one
+// batch, which kube-apiserver would not: the judge allows it if a fault ends the apiserver, or as batches: says.
 //
 // The reader is strict: a field that is unknown, there twice, of a wrong type, out of range or in contradiction to
 // another is refused, and so is YAML that reads otherwise than it looks (anchors, aliases, several documents). It

@@ -15,6 +15,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/weir-edge/weir/sim/report"
 )
 
 const (
@@ -94,7 +96,7 @@ func (r *reader) plain(n *yaml.Node) {
 }
 
 func (r *reader) scenario(v value, s *Scenario) {
-	o, ok := v.object("name", "description", "seed", "topology", "workload", "clients", "faults", "expectations")
+	o, ok := v.object("name", "description", "seed", "topology", "workload", "clients", "compare", "faults", "batches", "expectations")
 	if !ok {
 		return
 	}
@@ -117,8 +119,16 @@ func (r *reader) scenario(v value, s *Scenario) {
 	}
 	s.Workload = o.fields["workload"].workload()
 	s.Clients = o.fields["clients"].clients()
+	s.Compare = []string{report.WayReference, report.WayStock}
+	if o.has("compare") {
+		s.Compare = o.fields["compare"].choices([]string{report.WayReference, report.WayStock})
+	}
 	if o.has("faults") {
-		o.fields["faults"].faults()
+		o.fields["faults"].faults(s)
+	}
+	if s.Batches = s.RestartsAPIServer(); o.has("batches") {
+		word, _ := o.fields["batches"].choice([]string{batchesAllowed, batchesRefused})
+		s.Batches = word == batchesAllowed
 	}
 	s.Expectations = o.fields["expectations"].expectations(s)
 }
@@ -257,21 +267,6 @@ func (v value) clients() []ClientKind {
 	return kinds
 }
 
-// faults refuses all faults: none is implemented yet.
-func (v value) faults() {
-	const none = "no fault is implemented yet: want an empty list, or no faults"
-	for _, item := range v.list("a list of {at, action, target}") {
-		o, ok := item.object("at", "action", "target")
-		switch {
-		case !ok:
-		case o.has("action"):
-			o.fields["action"].mistake(none)
-		default:
-			item.mistake(none)
-		}
-	}
-}
-
 func (v value) expectations(s *Scenario) []Expectation {
 	const allowed = "a list of expectations, each " + expectationHelp
 	if !v.absent() && v.node.Kind == yaml.SequenceNode && len(v.node.Content) == 0 {
@@ -305,11 +300,25 @@ func (v value) expectations(s *Scenario) []Expectation {
 
 // cannotMeasure tells why a run of s would never have the metric; empty: it may.
 func (s *Scenario) cannotMeasure(metric string) string {
+	failover := strings.HasPrefix(metric, "failover") && metric != "failover_cloud_bytes"
 	switch {
-	case strings.HasPrefix(metric, "failover"), metric == "new_cloud_connections":
+	case len(s.Faults) == 0 && (strings.HasPrefix(metric, "failover") || slices.Contains(faultMetrics(), metric)):
 		return metric + " is measured when a fault happens, and there is none"
+	case failover && !slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Target == Leader || f.Target == Each }):
+		return metric + " is measured when something happens to the leader: want a fault of target leader"
+	case metric == "resync_bytes_share" && !s.RestartsAPIServer():
+		return metric + " is measured when the apiserver ends: want a fault of target apiserver"
+	case strings.HasPrefix(metric, "stock_") && !slices.Contains(s.Compare, report.WayStock):
+		return metric + " needs the stock way, and compare leaves it out"
+	case strings.HasSuffix(metric, "_bytes_ratio") && !slices.Contains(s.Compare, report.WayReference):
+		return metric + " needs the reference, and compare leaves it out"
 	case s.Topology.Pool.Coordinators == 0 && (strings.HasPrefix(metric, "coordinator_") || metric == "cache_ready_seconds"):
 		return metric + " is measured at the coordinator, and topology.pool.coordinators is 0"
 	}
 	return ""
+}
+
+// faultMetrics are measured only when faults happen.
+func faultMetrics() []string {
+	return []string{"new_cloud_connections", "recovery_seconds_max", "resync_bytes_share"}
 }

@@ -20,8 +20,17 @@ type Scenario struct {
 	Topology     Topology      `yaml:"topology"`
 	Workload     Workload      `yaml:"workload"`
 	Clients      []ClientKind  `yaml:"clients,flow"`
+	Compare      []string      `yaml:"compare,flow"` // the other ways that carry the same changes: report.WayReference, …
+	Faults       []Fault       `yaml:"faults,omitempty"`
+	Batches      bool          `yaml:"-"` // the judge takes what a relay sends after 410, see invariant.Rules
 	Expectations []Expectation `yaml:"expectations"`
 }
+
+// The words of the field batches.
+const (
+	batchesAllowed = "allowed"
+	batchesRefused = "refused"
+)
 
 // Topology is what there is beside the cloud.
 type Topology struct {
@@ -92,9 +101,22 @@ func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
 	return runtime.Pool{Name: p.Name, Nodes: p.Nodes, Mode: mode, Uplink: p.Uplink.Link()}
 }
 
+// WeirPool is the pool with Weir as the runtime takes it. It has a link between nodes and coordinator if a fault cuts that.
+func (s *Scenario) WeirPool() runtime.Pool {
+	p := s.Topology.Pool.RuntimePool(s.Topology.Pool.Mode())
+	if s.cutsLAN() {
+		p.LAN = &runtime.Link{}
+	}
+	return p
+}
+
 // RuntimeTopology is a site with the pool alone, in one of its modes, and with the tools that the clients need.
 func (s *Scenario) RuntimeTopology(mode runtime.Mode) runtime.Topology {
-	return runtime.Topology{Pools: []runtime.Pool{s.Topology.Pool.RuntimePool(mode)}, Tools: s.Tools()}
+	p := s.Topology.Pool.RuntimePool(mode)
+	if mode == s.Topology.Pool.Mode() {
+		p = s.WeirPool()
+	}
+	return runtime.Topology{Pools: []runtime.Pool{p}, Tools: s.Tools()}
 }
 
 // Tools are the command-line tools that the clients need.
@@ -107,7 +129,14 @@ func (s *Scenario) Tools() []string {
 
 // YAML writes s as a file that Parse reads back.
 func (s *Scenario) YAML() ([]byte, error) {
-	data, err := yaml.Marshal(s)
+	out := struct {
+		*Scenario `yaml:",inline"`
+		Batches   string `yaml:"batches"`
+	}{s, batchesRefused}
+	if s.Batches {
+		out.Batches = batchesAllowed
+	}
+	data, err := yaml.Marshal(out)
 	if err != nil {
 		return nil, fmt.Errorf("write scenario %s: %w", s.Name, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
 )
@@ -44,11 +45,43 @@ func TestParse(t *testing.T) {
 		}},
 		Workload:     scenario.Workload{Services: 4, Endpoints: 10, Changes: 20, ChangesPerSecond: 2.5},
 		Clients:      []scenario.ClientKind{scenario.JSON, scenario.Kubectl},
+		Compare:      []string{"reference", "stock"},
 		Expectations: []scenario.Expectation{{Metric: "pool_bytes_ratio", Op: "<=", Limit: 1.02}, {Metric: "hub_rss_bytes_max", Op: "<", Limit: 40e6}},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(scenario.Expectation{})); diff != "" {
 		t.Errorf("parsed (-want +got):\n%s", diff)
 	}
+}
+
+func TestParseFaults(t *testing.T) {
+	text := strings.Replace(small, "faults:\n", `compare: []
+faults:
+  - {at: 5s, action: kill, target: leader, for: 2s, repeat: 3, every: 1s}
+  - {at: 0s, action: cut, target: hub/2, link: coordinator, for: 500ms}
+  - {at: 1s, action: slow, target: pool, link: cloud, rate: 256kbit/s, rtt: 300ms, for: 5s}
+  - {at: 1s, action: flap, target: pool, link: both, direction: down, cuts: 20, for: 2m}
+  - {at: 9s, action: restart, target: apiserver}
+`, 1)
+	text = strings.Replace(text, "pool_bytes_ratio <= 1.02", "failovers >= 3", 1)
+	s, err := scenario.Parse("small.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate, rtt := scenario.Rate(256_000), 300*time.Millisecond
+	want := []scenario.Fault{
+		{At: 5 * time.Second, Action: scenario.Kill, Target: scenario.Leader, For: 2 * time.Second, Repeat: 3, Every: time.Second},
+		{Action: scenario.Cut, Target: "hub/2", Link: scenario.CoordinatorLink, Direction: link.Both, For: 500 * time.Millisecond, Repeat: 1},
+		{At: time.Second, Action: scenario.Slow, Target: scenario.WholePool, Link: scenario.CloudLink, Rate: &rate, RTT: &rtt, For: 5 * time.Second, Repeat: 1},
+		{At: time.Second, Action: scenario.Flap, Target: scenario.WholePool, Link: scenario.BothLinks, Direction: link.Down, Cuts: 20, For: 2 * time.Minute, Repeat: 1},
+		{At: 9 * time.Second, Action: scenario.Restart, Target: scenario.APIServer, Repeat: 1},
+	}
+	if diff := cmp.Diff(want, s.Faults); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+	if !s.Batches || len(s.Compare) != 0 || s.WeirPool().LAN == nil {
+		t.Errorf("batches %v, compare %v, LAN %v: want batches for the restart of the apiserver, nothing to compare with, and a LAN to cut", s.Batches, s.Compare, s.WeirPool().LAN)
+	}
+	roundTrip(t, s)
 }
 
 func TestRoundTrip(t *testing.T) {

@@ -1,0 +1,77 @@
+package runner
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weir-edge/weir/sim/client"
+	"github.com/weir-edge/weir/sim/link"
+	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runtime"
+)
+
+// frameBytes is what a watch adds to an object in protobuf: envelope, type, length.
+const frameBytes = 64
+
+// account is what had crossed when a fault began.
+type account struct {
+	pool, reference int64 // of class pool
+	resync          int64
+}
+
+func (r *run) account() account {
+	return account{pool: r.poolBytes(), reference: r.bytesOf(r.way(report.WayReference))}
+}
+
+// poolBytes are the bytes of class pool with Weir so far.
+func (r *run) poolBytes() int64 { return r.bytesOf(r.weir()) }
+
+func (r *run) bytesOf(w *way) int64 {
+	l := r.site.Link(w.pool)
+	if l == nil {
+		return 0
+	}
+	return link.Sum(l.Counters(), func(c link.Counter) bool { return c.Class == runtime.ClassPool })
+}
+
+// settleAccount counts what an episode cost.
+//
+// The changes of the time cost what they cost the reference, as long as the copy comes in the stream that it began with, which the
+// cloud compresses to its end. They cost what they are in protobuf once a stream was resumed, which the cloud does not compress.
+func (r *run) settleAccount(e *episode, before account) {
+	now := r.account()
+	price := r.truth.bytes(e.began, e.ended)
+	if reference := now.reference - before.reference; reference > 0 && !r.resumedBy(e.ended) {
+		price = reference
+	}
+	e.bytes = max(now.pool-before.pool-price, 0)
+	if before.resync > 0 {
+		e.resync = now.pool - before.resync
+	}
+	for _, c := range r.site.Link(r.weir().pool).Connections() {
+		if c.Opened.After(e.began) && c.Opened.Before(e.ended) {
+			e.opened++
+		}
+	}
+}
+
+// resumedBy tells whether a connection of class pool was opened since all were synced.
+func (r *run) resumedBy(at time.Time) bool {
+	return slices.ContainsFunc(r.site.Link(r.weir().pool).Connections(), func(c link.Connection) bool {
+		return c.Class == runtime.ClassPool && c.Opened.After(r.synced) && c.Opened.Before(at)
+	})
+}
+
+// bytes are what the changes of a time are, as frames of a watch in protobuf.
+func (t *truth) bytes(from, to time.Time) int64 {
+	var n int64
+	for _, s := range t.streams {
+		ops := s.Recording.Ops()
+		for i := len(ops) - 1; i >= 0 && !ops[i].At.Before(from); i-- {
+			if ops[i].What == client.OpEvent && ops[i].At.Before(to) {
+				n += int64(ops[i].Item.Size) + frameBytes
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,319 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/sim/link"
+	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
+)
+
+// deed is a fault with its target found.
+type deed struct {
+	fault  scenario.Fault
+	part   runtime.PartID // "": a link is the target
+	nodes  []string       // whose links are cut; "" is the pool
+	leader string         // the node that leads when it begins, if the deed is meant for it
+	hubs   []string       // nodes whose clients cannot be served while it lasts
+	cutOff bool           // nothing reaches the pool from the cloud while it lasts
+	disk   scenario.Disk
+}
+
+// find finds out what a fault means now.
+func (r *run) find(ctx context.Context, f scenario.Fault) (*deed, error) {
+	d := &deed{fault: f, disk: f.Disk}
+	switch n, hub := f.Target.Hub(); {
+	case hub:
+		d.aim(r.weir().nodes[n-1])
+	case f.Target == scenario.Leader:
+		leader, err := r.leader(ctx)
+		if err != nil {
+			return nil, err
+		}
+		d.aim(leader)
+		d.leader = leader
+	case f.Target == scenario.Follower:
+		leader, err := r.leader(ctx)
+		if err != nil {
+			return nil, err
+		}
+		d.aim(r.follower(leader, f))
+	case f.Target == scenario.Coordinator:
+		d.part = runtime.CoordinatorOf(r.weir().pool)
+	case f.Target == scenario.APIServer:
+		d.part, d.cutOff = runtime.APIServer, true
+	case f.Target == scenario.WholePool:
+		d.nodes = []string{""}
+		d.cutOff = f.Link.Cloud() && f.Action != scenario.Slow
+	default:
+		return nil, fmt.Errorf("there is no target %s", f.Target)
+	}
+	return d, nil
+}
+
+// aim makes a node the target: its hub, or its links.
+func (d *deed) aim(node string) {
+	switch d.fault.Action {
+	case scenario.Cut, scenario.Flap:
+		d.nodes = []string{node}
+		if d.fault.Link == scenario.BothLinks {
+			d.hubs = []string{node}
+		}
+	case scenario.Vanish:
+		d.nodes, d.part, d.hubs = []string{node}, runtime.HubOf(node), []string{node}
+	default:
+		d.part, d.hubs = runtime.HubOf(node), []string{node}
+	}
+}
+
+// name is what a report calls the target.
+func (d *deed) name() string {
+	switch {
+	case d.part != "":
+		return string(d.part)
+	case d.nodes[0] == "":
+		return "pool"
+	}
+	return d.nodes[0]
+}
+
+// ends tells whether the deed ends a process.
+func (d *deed) ends() bool {
+	return d.part != "" && d.fault.Action != scenario.Freeze
+}
+
+// begin does it.
+func (r *run) begin(ctx context.Context, d *deed) error {
+	if d.part == "" {
+		return r.strain(d)
+	}
+	p, err := r.site.Part(d.part)
+	if err != nil {
+		return err
+	}
+	if d.ends() {
+		r.down(d.hubs)
+	}
+	switch d.fault.Action {
+	case scenario.Freeze:
+		return p.Freeze()
+	case scenario.Stop, scenario.Restart:
+		return p.Stop(ctx)
+	case scenario.Vanish:
+		r.cut(d)
+	}
+	return p.Kill()
+}
+
+// heal takes it back.
+func (r *run) heal(ctx context.Context, d *deed) error {
+	if d.part == "" {
+		return r.relieve(d)
+	}
+	p, err := r.site.Part(d.part)
+	if err != nil {
+		return err
+	}
+	if d.fault.Action == scenario.Freeze {
+		return p.Thaw()
+	}
+	if d.disk == scenario.LoseDisk {
+		if err := p.LoseDisk(); err != nil {
+			return err
+		}
+	}
+	if d.fault.Action == scenario.Vanish {
+		r.mend(d)
+	}
+	r.down(d.hubs)
+	return p.Start(ctx)
+}
+
+// strain cuts or slows a link.
+func (r *run) strain(d *deed) error {
+	if d.fault.Action != scenario.Slow {
+		r.cut(d)
+		return nil
+	}
+	for _, l := range r.links(d.fault.Link) {
+		if d.fault.Rate != nil {
+			l.SetRate(link.Both, int64(*d.fault.Rate))
+		}
+		if d.fault.RTT != nil {
+			l.SetRTT(*d.fault.RTT)
+		}
+	}
+	return nil
+}
+
+func (r *run) relieve(d *deed) error {
+	if d.fault.Action != scenario.Slow {
+		r.mend(d)
+		return nil
+	}
+	if d.fault.Link.Cloud() {
+		u, l := r.s.Topology.Pool.Uplink, r.site.Link(r.weir().pool)
+		l.SetRate(link.Up, int64(u.Up))
+		l.SetRate(link.Down, int64(u.Down))
+		l.SetRTT(u.RTT)
+	}
+	if d.fault.Link.LAN() {
+		if l := r.site.LAN(r.weir().pool); l != nil {
+			l.SetRate(link.Both, 0)
+			l.SetRTT(0)
+		}
+	}
+	return nil
+}
+
+// links are those that a fault names; a machine that vanishes loses both.
+func (r *run) links(name scenario.LinkName) []*link.Pool {
+	var all []*link.Pool
+	if name.Cloud() || name == "" {
+		all = append(all, r.site.Link(r.weir().pool))
+	}
+	if lan := r.site.LAN(r.weir().pool); lan != nil && (name.LAN() || name == "") {
+		all = append(all, lan)
+	}
+	return all
+}
+
+func (r *run) cut(d *deed) {
+	for _, l := range r.links(d.fault.Link) {
+		for _, n := range d.nodes {
+			l.Cut(d.direction(), n)
+		}
+	}
+}
+
+func (r *run) mend(d *deed) {
+	for _, l := range r.links(d.fault.Link) {
+		for _, n := range d.nodes {
+			l.Heal(d.direction(), n)
+		}
+	}
+}
+
+func (d *deed) direction() link.Direction {
+	if d.fault.Direction == 0 {
+		return link.Both
+	}
+	return d.fault.Direction
+}
+
+// flap cuts and heals a link at random times, and leaves it healed.
+func (r *run) flap(ctx context.Context, d *deed) error {
+	random := rand.New(rand.NewPCG(uint64(r.s.Seed), uint64(d.fault.At)))
+	moments := make([]time.Duration, 0, 2*d.fault.Cuts)
+	for range 2 * d.fault.Cuts {
+		moments = append(moments, time.Duration(random.Float64()*float64(d.fault.For)))
+	}
+	slices.Sort(moments)
+	began := time.Now()
+	for i, at := range moments {
+		if err := sleep(ctx, time.Until(began.Add(at))); err != nil {
+			r.mend(d)
+			return err
+		}
+		if i%2 == 0 {
+			r.cut(d)
+		} else {
+			r.mend(d)
+		}
+	}
+	return nil
+}
+
+// leader waits until somebody leads, by the word of the coordinator and its own, and returns its node.
+func (r *run) leader(ctx context.Context) (node string, err error) {
+	err = r.until(ctx, leaderPatience, func() (bool, string) {
+		var s status
+		if node, s = r.heldBy(ctx), (status{}); node == "" {
+			return false, "waiting for somebody to lead"
+		}
+		err := r.ask(ctx, runtime.HubOf(node), &s)
+		return err == nil && s.Role == roleLeader, fmt.Sprintf("waiting for %s to lead", node)
+	})
+	return node, err
+}
+
+// heldBy is who holds the election Lease by the coordinator's word; "": nobody, or it says nothing.
+func (r *run) heldBy(ctx context.Context) string {
+	var s status
+	if r.ask(ctx, runtime.CoordinatorOf(r.weir().pool), &s) != nil {
+		return ""
+	}
+	return s.Leader
+}
+
+// follower is one that does not lead; the seed decides which.
+func (r *run) follower(leader string, f scenario.Fault) string {
+	others := slices.DeleteFunc(slices.Clone(r.weir().nodes), func(n string) bool { return n == leader })
+	if len(others) == 0 {
+		return leader
+	}
+	random := rand.New(rand.NewPCG(uint64(r.s.Seed), uint64(f.At)))
+	return others[random.IntN(len(others))]
+}
+
+// ask reads the status of a part that may not answer.
+func (r *run) ask(ctx context.Context, id runtime.PartID, s *status) error {
+	p, err := r.site.Part(id)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	return p.Status(ctx, s)
+}
+
+// steady tells whether the pool is as it should be: all parts run and answer, one leads, all caches are there and fresh.
+func (r *run) steady(ctx context.Context) (bool, string) {
+	var bad []string
+	for _, id := range r.site.Parts() {
+		p, err := r.site.Part(id)
+		if err != nil || !p.Running() {
+			bad = append(bad, string(id)+" does not run")
+			continue
+		}
+		if id == runtime.APIServer {
+			continue
+		}
+		var s status
+		if err := r.ask(ctx, id, &s); err != nil {
+			bad = append(bad, string(id)+" does not answer")
+			continue
+		}
+		if id.Kind() == "coordinator" && s.Leader == "" {
+			bad = append(bad, "nobody leads")
+		}
+		for _, res := range s.Resources {
+			if !res.Synced || id.Kind() == "coordinator" && !res.Ready {
+				bad = append(bad, fmt.Sprintf("%s has no fresh %s", id, res.Resource))
+			}
+		}
+	}
+	return len(bad) == 0, strings.Join(bad, ", ")
+}
+
+// proveHealed waits until nothing is left of any fault.
+func (r *run) proveHealed(ctx context.Context) error {
+	if len(r.s.Faults) == 0 {
+		return nil
+	}
+	for _, l := range r.links(scenario.BothLinks) {
+		if cuts := l.Cuts(); len(cuts) > 0 {
+			return fmt.Errorf("faults are over, and of link %s is still cut: %v", l.Name(), cuts)
+		}
+	}
+	if err := r.until(ctx, settlePatience, func() (bool, string) { return r.steady(ctx) }); err != nil {
+		return errors.Join(errors.New("faults are over, and the pool is not as before"), err)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-edge/weir/sim/report"
+)
+
+// addFaults adds what faults cost.
+func (r *run) addFaults(res *report.Result) {
+	if len(r.s.Faults) == 0 {
+		return
+	}
+	var totals, detect, elect, resume []float64
+	var worst, resync int64
+	var recovered time.Duration
+	for _, e := range r.faults {
+		f := report.Fault{
+			At: e.began.Sub(r.began).Seconds(), Name: e.deed.fault.String(), Target: e.deed.name(), Lasted: e.healed.Sub(e.began).Seconds(),
+			Leader: e.deed.leader != "", Reached: e.reached.Seconds(), Recovered: e.recovered.Seconds(), CloudBytes: e.bytes, Connections: e.opened,
+		}
+		if e.detect > 0 && e.elect > 0 {
+			f.Detect, f.Elect, f.Resume = e.detect.Seconds(), (e.elect - e.detect).Seconds(), max(e.reached-e.elect, 0).Seconds()
+			detect, elect, resume = append(detect, f.Detect), append(elect, f.Elect), append(resume, f.Resume)
+		}
+		if f.Leader && e.reached > 0 {
+			totals = append(totals, f.Reached)
+		}
+		res.Faults = append(res.Faults, f)
+		worst, resync, recovered = max(worst, e.bytes), max(resync, e.resync), max(recovered, e.recovered)
+	}
+	if r.weir().ended.IsZero() {
+		return
+	}
+	r.metrics["failover_cloud_bytes"], r.metrics["recovery_seconds_max"] = float64(worst), recovered.Seconds()
+	r.metrics["new_cloud_connections"], r.metrics["stale_seconds_max"] = float64(r.openedInFaults()), r.stale.max()
+	if len(totals) > 0 {
+		r.metrics["failovers"] = float64(len(totals))
+		r.metrics["failover_seconds_p50"], r.metrics["failover_seconds_p99"] = report.Percentile(totals, 50), report.Percentile(totals, 99)
+	}
+	for name, values := range map[string][]float64{"detect": detect, "elect": elect, "resume": resume} {
+		if len(values) > 0 {
+			r.metrics["failover_"+name+"_seconds_p99"] = report.Percentile(values, 99)
+		}
+	}
+	if r.s.RestartsAPIServer() && r.fullList > 0 {
+		r.metrics["resync_bytes_share"] = float64(resync) / float64(r.fullList)
+	}
+}
+
+// openedInFaults counts each connection once, however many faults there were at the time.
+func (r *run) openedInFaults() int {
+	n := 0
+	for _, c := range r.site.Link(r.weir().pool).Connections() {
+		for _, e := range r.faults {
+			if c.Opened.After(e.began) && c.Opened.Before(e.ended) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// measureFullList reads how long one list of each pool-scope resource is, compressed as the cloud compresses it.
+func measureFullList(ctx context.Context, admin *rest.Config) (int64, error) {
+	c := rest.CopyConfig(admin)
+	c.DisableCompression = true // by the transport: bytes are counted as they come
+	client, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		return 0, err
+	}
+	var n int64
+	for _, path := range []string{"/apis/discovery.k8s.io/v1/endpointslices", "/api/v1/endpoints"} {
+		body, err := client.CoreV1().RESTClient().Get().AbsPath(path).
+			SetHeader("Accept", "application/vnd.kubernetes.protobuf").SetHeader("Accept-Encoding", "gzip").DoRaw(ctx)
+		if err != nil {
+			return 0, fmt.Errorf("measure a full list: %w", err)
+		}
+		n += int64(len(body))
+	}
+	return n, nil
+}

@@ -1,0 +1,175 @@
+package scenario
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/sim/link"
+)
+
+// Fault is something that happens to the pool with Weir or to the cloud, and is healed again. What an action has no use for
+// is zero.
+type Fault struct {
+	At     time.Duration // since the changes began
+	Action Action
+	Target Target
+	For    time.Duration // until it is healed
+
+	Link      LinkName       // of Cut and Flap
+	Direction link.Direction // likewise; never zero for them
+	Cuts      int            // of Flap
+	Rate      *Rate          // of Slow; nil: unchanged
+	RTT       *time.Duration // likewise
+	Disk      Disk           // of actions that end a process
+
+	Repeat int           // how often, one after the other; at least 1
+	Every  time.Duration // pause between two of them
+}
+
+// Action is what is done to a target.
+type Action string
+
+// The actions.
+const (
+	Kill    Action = "kill"    // SIGKILL; healed by a start
+	Stop    Action = "stop"    // SIGTERM; healed by a start
+	Restart Action = "restart" // SIGTERM, and a start when it has ended
+	Freeze  Action = "freeze"  // SIGSTOP: connections stay and say nothing
+	Vanish  Action = "vanish"  // the machine loses power: nobody is told that its connections are gone
+	Cut     Action = "cut"     // nothing crosses a link, and nobody is told
+	Flap    Action = "flap"    // several cuts of a link, at random times
+	Slow    Action = "slow"    // another rate or round trip of a link
+)
+
+// Target is what an action is done to.
+type Target string
+
+// The targets; hub/<number> is the hub of a node.
+const (
+	Leader      Target = "leader"      // the hub that leads at that time
+	Follower    Target = "follower"    // one that does not
+	Coordinator Target = "coordinator" // of the pool
+	APIServer   Target = "apiserver"   // of the cloud
+	WholePool   Target = "pool"
+	Each        Target = "each" // the coordinator and every hub, one after the other
+
+	hubPrefix = "hub/"
+)
+
+// Hub is the number of the node that the target hub/<number> means.
+func (t Target) Hub() (number int, ok bool) {
+	text, ok := strings.CutPrefix(string(t), hubPrefix)
+	n, err := strconv.Atoi(text)
+	return n, ok && err == nil && n > 0 && strconv.Itoa(n) == text
+}
+
+// LinkName says which link.
+type LinkName string
+
+// The links of a pool.
+const (
+	CloudLink       LinkName = "cloud"       // between the nodes and the cloud
+	CoordinatorLink LinkName = "coordinator" // between the nodes and the coordinator
+	BothLinks       LinkName = "both"
+)
+
+// Cloud tells whether the uplink is meant, and LAN whether the pool's own network is.
+func (l LinkName) Cloud() bool { return l == CloudLink || l == BothLinks }
+
+// LAN tells whether the network between the nodes and the coordinator is meant.
+func (l LinkName) LAN() bool { return l == CoordinatorLink || l == BothLinks }
+
+// Disk says what a process finds when it starts again.
+type Disk string
+
+// The fates of a disk.
+const (
+	KeepDisk Disk = "keep"
+	LoseDisk Disk = "lose"
+)
+
+// fields of a fault, in the order in which they are told.
+var faultFields = []string{"at", "action", "target", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "repeat", "every"}
+
+// actionRule says which fields and targets an action takes.
+type actionRule struct {
+	action   Action
+	targets  []Target // hubPrefix stands for all of its kind
+	required []string
+	optional []string
+}
+
+func (r actionRule) takes(field string) bool {
+	return field == "at" || field == "action" || field == "target" || slices.Contains(r.required, field) || slices.Contains(r.optional, field)
+}
+
+func actionRules() []actionRule {
+	parts := []Target{Leader, Follower, hubPrefix, Coordinator, APIServer}
+	hubs := []Target{Leader, Follower, hubPrefix}
+	nodes := []Target{Leader, Follower, hubPrefix, WholePool}
+	return []actionRule{
+		{Kill, parts, []string{"for"}, []string{"disk", "repeat", "every"}},
+		{Stop, parts, []string{"for"}, []string{"disk", "repeat", "every"}},
+		{Restart, append(parts, Each), nil, []string{"disk", "repeat", "every"}},
+		{Freeze, parts, []string{"for"}, []string{"repeat", "every"}},
+		{Vanish, hubs, []string{"for"}, []string{"disk", "repeat", "every"}},
+		{Cut, nodes, []string{"for", "link"}, []string{"direction", "repeat", "every"}},
+		{Flap, nodes, []string{"for", "link", "cuts"}, []string{"direction"}},
+		{Slow, []Target{WholePool}, []string{"for", "link"}, []string{"rate", "rtt"}},
+	}
+}
+
+// cutsLAN tells whether a fault needs a link between the nodes and the coordinator.
+func (s *Scenario) cutsLAN() bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Link.LAN() || f.Action == Vanish })
+}
+
+// RestartsAPIServer tells whether a fault ends the cloud's apiserver: its watch cache is then empty, and it answers 410.
+func (s *Scenario) RestartsAPIServer() bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Target == APIServer && f.Action != Freeze })
+}
+
+// MarshalYAML implements yaml.Marshaler.
+func (f Fault) MarshalYAML() (any, error) {
+	out := struct {
+		At        time.Duration  `yaml:"at"`
+		Action    Action         `yaml:"action"`
+		Target    Target         `yaml:"target"`
+		For       string         `yaml:"for,omitempty"`
+		Link      LinkName       `yaml:"link,omitempty"`
+		Direction string         `yaml:"direction,omitempty"`
+		Cuts      int            `yaml:"cuts,omitempty"`
+		Rate      *Rate          `yaml:"rate,omitempty"`
+		RTT       *time.Duration `yaml:"rtt,omitempty"`
+		Disk      Disk           `yaml:"disk,omitempty"`
+		Repeat    int            `yaml:"repeat,omitempty"`
+		Every     time.Duration  `yaml:"every,omitempty"`
+	}{At: f.At, Action: f.Action, Target: f.Target, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Every: f.Every}
+	if f.Action != Restart {
+		out.For = f.For.String()
+	}
+	if f.Direction != 0 {
+		out.Direction = f.Direction.String()
+	}
+	if f.Repeat > 1 {
+		out.Repeat = f.Repeat
+	}
+	return out, nil
+}
+
+// String is the fault in a few words: "kill leader".
+func (f Fault) String() string {
+	s := string(f.Action) + " " + string(f.Target)
+	if f.Link != "" {
+		s += ", link " + string(f.Link)
+		if f.Direction != link.Both && f.Direction != 0 {
+			s += " " + f.Direction.String()
+		}
+	}
+	if f.Disk == LoseDisk {
+		s += ", disk lost"
+	}
+	return s
+}

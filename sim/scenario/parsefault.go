@@ -1,0 +1,172 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/sim/link"
+)
+
+const (
+	maxFaults  = 100
+	maxFaultAt = time.Hour
+	maxRepeat  = 1000
+	maxCuts    = 1000
+	maxEvery   = 10 * time.Minute
+)
+
+// faults reads what happens to the pool.
+func (v value) faults(s *Scenario) {
+	items := v.list("a list of {at, action, target, …}")
+	if len(items) > maxFaults {
+		v.mistake(fmt.Sprintf("want at most %d faults; repeat: does one several times", maxFaults))
+		return
+	}
+	for _, item := range items {
+		if f, ok := item.fault(s.Topology.Pool); ok {
+			s.Faults = append(s.Faults, f)
+		}
+	}
+}
+
+// fault reads one; ok is false if it is not worth keeping.
+func (v value) fault(p Pool) (f Fault, ok bool) {
+	o, ok := v.object(faultFields...)
+	if !ok {
+		return f, false
+	}
+	rules := actionRules()
+	names := make([]string, 0, len(rules))
+	for _, r := range rules {
+		names = append(names, string(r.action))
+	}
+	f.At = o.fields["at"].duration(0, maxFaultAt)
+	action, ok := o.fields["action"].choice(names)
+	if !ok {
+		return f, false
+	}
+	rule := rules[slices.Index(names, action)]
+	f.Action, f.Repeat = rule.action, 1
+	f.Target, ok = o.fields["target"].target(rule, p)
+	for _, name := range faultFields {
+		switch {
+		case o.has(name) && !rule.takes(name):
+			o.fields[name].contradiction(fmt.Sprintf("%s has no use for it; it takes %s", f.Action, strings.Join(rule.fields(), ", ")))
+		case o.has(name), slices.Contains(rule.required, name):
+			f.read(name, o.fields[name])
+		}
+	}
+	if slices.Contains(rule.optional, "direction") && f.Direction == 0 {
+		f.Direction = link.Both
+	}
+	if f.Action == Slow && !o.has("rate") && !o.has("rtt") {
+		v.contradiction("slow changes nothing: want rate, rtt or both")
+	}
+	if f.Repeat == 1 && o.has("every") {
+		o.fields["every"].contradiction("it is the pause between two, and there is one: want repeat as well")
+	}
+	if f.Disk == LoseDisk && f.Target == APIServer {
+		o.fields["disk"].contradiction("the testbed cannot restore a cloud: want keep, or another target")
+	}
+	if f.Link.LAN() && p.Coordinators == 0 {
+		o.fields["link"].contradiction("topology.pool.coordinators is 0: want " + string(CloudLink))
+	}
+	return f, ok
+}
+
+// read reads one of the fields that not every action takes.
+func (f *Fault) read(name string, v value) {
+	switch name {
+	case "for":
+		f.For = v.duration(0, maxFaultAt)
+	case "link":
+		s, _ := v.choice([]string{string(CloudLink), string(CoordinatorLink), string(BothLinks)})
+		f.Link = LinkName(s)
+	case "direction":
+		s, _ := v.choice([]string{link.Both.String(), link.Up.String(), link.Down.String()})
+		if s != "" {
+			f.Direction, _ = link.ParseDirection(s)
+		}
+	case "disk":
+		s, _ := v.choice([]string{string(KeepDisk), string(LoseDisk)})
+		f.Disk = Disk(s)
+	case "cuts":
+		n, _ := v.integer(1, maxCuts)
+		f.Cuts = int(n)
+	case "rate":
+		r := v.rate()
+		f.Rate = &r
+	case "rtt":
+		d := v.duration(0, maxRTT)
+		f.RTT = &d
+	case "repeat":
+		if n, ok := v.integer(1, maxRepeat); ok {
+			f.Repeat = int(n)
+		}
+	case "every":
+		f.Every = v.duration(0, maxEvery)
+	}
+}
+
+// fields are all that an action takes.
+func (r actionRule) fields() []string {
+	return slices.DeleteFunc(slices.Clone(faultFields), func(name string) bool { return !r.takes(name) })
+}
+
+// target reads what an action of a pool is done to.
+func (v value) target(rule actionRule, p Pool) (Target, bool) {
+	names := make([]string, 0, len(rule.targets))
+	for _, t := range rule.targets {
+		if t == hubPrefix {
+			t = Target(fmt.Sprintf("%s1 to %s%d", hubPrefix, hubPrefix, p.Nodes))
+		}
+		names = append(names, string(t))
+	}
+	allowed := fmt.Sprintf("one of %s, to %s", strings.Join(names, ", "), rule.action)
+	s, ok := v.str(allowed)
+	if !ok {
+		return "", false
+	}
+	t := Target(s)
+	if n, hub := t.Hub(); hub && slices.Contains(rule.targets, hubPrefix) && n <= p.Nodes {
+		return t, true
+	}
+	if t == hubPrefix || !slices.Contains(rule.targets, t) {
+		v.wrong(allowed + didYouMean(s, names))
+		return "", false
+	}
+	if p.Coordinators == 0 && (t == Leader || t == Follower || t == Coordinator) {
+		v.contradiction("topology.pool.coordinators is 0, so nobody leads: want hub/<number>, or a coordinator")
+		return "", false
+	}
+	return t, true
+}
+
+// choice reads one of some words.
+func (v value) choice(words []string) (string, bool) {
+	allowed := "one of " + strings.Join(words, ", ")
+	s, ok := v.str(allowed)
+	if ok && !slices.Contains(words, s) {
+		v.wrong(allowed + didYouMean(s, words))
+		return "", false
+	}
+	return s, ok
+}
+
+// choices reads a list of different words.
+func (v value) choices(words []string) []string {
+	list := []string{}
+	for _, item := range v.list("a list of " + strings.Join(words, ", ") + ", or []") {
+		s, ok := item.choice(words)
+		switch {
+		case !ok:
+		case slices.Contains(list, s):
+			item.mistake("it is there twice")
+		default:
+			list = append(list, s)
+		}
+	}
+	return list
+}

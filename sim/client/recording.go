@@ -30,13 +30,14 @@ type progress struct {
 	full     bool      // it had a complete state
 	initial  bool      // initial events of a streaming list are under way
 	openedAt time.Time // when a list or watch last came about
+	broken   bool      // since then it has ended
 }
 
-// Opened is when a list or watch last came about.
-func (r *Recording) Opened() time.Time {
+// Opened is when a list or watch last came about; ok is false if it has ended since, and the client waits before the next.
+func (r *Recording) Opened() (at time.Time, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.openedAt
+	return r.openedAt, !r.broken
 }
 
 // Reached is when the stream, complete by then, first showed a version or a later one after a time; ok is false if it has not.
@@ -81,6 +82,7 @@ func (r *Recording) add(op Op) (undo func()) {
 	defer r.mu.Unlock()
 	n, before := len(r.ops), r.progress
 	r.ops = append(r.ops, op)
+	r.broken = op.What == OpError || op.What == OpClose
 	switch op.What {
 	case OpOpen:
 		r.initial, r.openedAt = op.Initial, op.At

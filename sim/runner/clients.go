@@ -253,6 +253,10 @@ func (r *run) judge() error {
 				return fmt.Errorf("judge: %w", err)
 			}
 			s.verdict = invariant.Rules{Batches: r.s.Batches}.Judge(v, s.Recording.Ops())
+			for cause, n := range s.verdict.Causes {
+				r.time.Emit(timeline.Event{Lane: timeline.Client, Way: w.name, Node: s.node, Name: "re-listed", Numbers: map[string]float64{"times": float64(n)},
+					Strings: map[string]string{"client": s.Spec.Client, "resource": s.Spec.Resource, "cause": cause}})
+			}
 			for _, d := range v.Stored(s.Stored()) {
 				s.verdict.Violations = append(s.verdict.Violations, invariant.Violation{Rule: invariant.Complete, Detail: "the informer's store: " + d, At: time.Now()})
 			}

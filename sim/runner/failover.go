@@ -22,7 +22,7 @@ func (r *run) addFaults(res *report.Result) {
 	for _, e := range r.faults {
 		f := report.Fault{
 			At: e.began.Sub(r.began).Seconds(), Name: e.deed.fault.String(), Target: e.deed.name(), Lasted: e.healed.Sub(e.began).Seconds(),
-			Leader: e.deed.leader != "", Reached: e.reached.Seconds(), Recovered: e.recovered.Seconds(), CloudBytes: e.bytes, Connections: e.opened,
+			Leader: e.deed.leader != "", Reached: e.reached.Seconds(), Recovered: e.recovered.Seconds(), CloudBytes: e.bytes, Connections: e.opened, Streams: e.waited,
 		}
 		if e.detect > 0 && e.elect > 0 {
 			f.Detect, f.Elect, f.Resume = e.detect.Seconds(), (e.elect - e.detect).Seconds(), max(e.reached-e.elect, 0).Seconds()

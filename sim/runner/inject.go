@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weir-edge/weir/sim/client"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -40,6 +39,7 @@ type episode struct {
 	bytes     int64 // of class pool, beyond the changes
 	resync    int64 // of class pool from its end until recovered, changes and all
 	opened    int   // connections to the cloud
+	waited    int   // streams that were waited for, in the end
 }
 
 // outages are the nodes whose clients cannot be served now, or could not be until lately.
@@ -73,7 +73,9 @@ func (r *run) served() []*stream {
 	defer r.outages.mu.Unlock()
 	var list []*stream
 	for _, s := range r.weir().streams {
-		if dead, ok := r.outages.dead[s.node]; r.outages.quiet[s.node] == 0 && (!ok || s.Recording.Opened().After(dead)) {
+		dead, was := r.outages.dead[s.node]
+		opened, open := s.Recording.Opened()
+		if r.outages.quiet[s.node] == 0 && (!was || open && opened.After(dead)) {
 			list = append(list, s)
 		}
 	}
@@ -175,7 +177,7 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 		votes.Go(func() error { e.detect, e.elect = r.watchElection(electing, d.leader, e.began); return nil })
 	}
 	if !d.cutOff {
-		marks.Go(func() (err error) { e.reached, err = r.mark(ctx, e.began); return err })
+		marks.Go(func() (err error) { e.reached, e.waited, err = r.mark(ctx, e.began); return err })
 	}
 	if d.fault.Action == scenario.Flap {
 		err = r.flap(ctx, d)
@@ -200,7 +202,7 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 		}
 	}
 	writable()
-	if e.recovered, err = r.mark(ctx, e.healed); err != nil {
+	if e.recovered, _, err = r.mark(ctx, e.healed); err != nil {
 		return err
 	}
 	if err := marks.Wait(); err != nil {
@@ -237,21 +239,22 @@ func (r *run) hubsBack(ctx context.Context, d *deed) (bool, string) {
 	return true, ""
 }
 
-// mark writes the marker and waits until all clients that can be served have it; it returns how long after a time that was. A
-// marker that is late is told and counts as long as it was waited for.
-func (r *run) mark(ctx context.Context, from time.Time) (time.Duration, error) {
+// mark writes the marker and waits until all clients that can be served have it; it returns how long after a time that was, and how
+// many streams that were. A marker that is late is told and counts as long as it was waited for.
+func (r *run) mark(ctx context.Context, from time.Time) (took time.Duration, waited int, err error) {
 	r.writing.Lock()
 	written := time.Now()
 	versions, err := r.marker.Write(ctx)
 	r.writing.Unlock()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	poll := time.NewTicker(reachTick)
 	defer poll.Stop()
 	for {
 		last, missing := written, ""
-		for _, s := range r.served() {
+		streams := r.served()
+		for _, s := range streams {
 			at, ok := s.Recording.Reached(versions[s.Spec.Resource], written)
 			if !ok {
 				missing = fmt.Sprintf("%s of %s on %s", s.Spec.Resource, s.Spec.Client, s.node)
@@ -263,15 +266,15 @@ func (r *run) mark(ctx context.Context, from time.Time) (time.Duration, error) {
 		}
 		switch {
 		case missing == "":
-			return last.Sub(from), nil
+			return last.Sub(from), len(streams), nil
 		case time.Since(written) > reachPatience:
 			r.time.Emit(timeline.Event{Lane: timeline.Fault, Way: report.WayWeir, Name: "late", Strings: map[string]string{"missing": missing}})
 			r.Progress(fmt.Sprintf("a marker has not reached everybody in %v: not %s", reachPatience, missing))
-			return time.Since(from), nil
+			return time.Since(from), len(streams), nil
 		}
 		select {
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return 0, 0, ctx.Err()
 		case <-poll.C:
 		}
 	}
@@ -311,9 +314,7 @@ func (t *truth) back(ctx context.Context, since time.Time) error {
 	for {
 		back := 0
 		for _, s := range t.streams {
-			ops, opened := s.Recording.Ops(), s.Recording.Opened()
-			last := ops[len(ops)-1].What
-			if last != client.OpError && last != client.OpClose && time.Since(opened) > truthQuiet && opened.After(since) {
+			if opened, open := s.Recording.Opened(); open && opened.After(since) && time.Since(opened) > truthQuiet {
 				back++
 			}
 		}
@@ -335,7 +336,7 @@ func (r *run) note(e episode, what string) {
 		for name, v := range map[string]time.Duration{"reached": e.reached, "detect": e.detect, "elect": e.elect, "recovered": e.recovered} {
 			numbers[name] = v.Seconds()
 		}
-		numbers["cloud_bytes"], numbers["connections"] = float64(e.bytes), float64(e.opened)
+		numbers["cloud_bytes"], numbers["connections"], numbers["streams"] = float64(e.bytes), float64(e.opened), float64(e.waited)
 	}
 	r.time.Emit(timeline.Event{Lane: timeline.Fault, Way: report.WayWeir, Node: e.deed.name(), Name: what, Numbers: numbers, Strings: map[string]string{"fault": e.deed.fault.String()}})
 	if what == "recovered" {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/report"
-	"github.com/weir-edge/weir/sim/timeline"
 )
 
 // maxViolations is how many violations a report lists; the metric counts all.
@@ -91,10 +90,6 @@ func (r *run) addClients(res *report.Result) {
 			if w.name == report.WayWeir {
 				relists += float64(v.Relists)
 				violations += float64(len(v.Violations))
-			}
-			for cause, n := range v.Causes {
-				r.time.Emit(timeline.Event{Lane: timeline.Client, Way: w.name, Node: s.node, Name: "re-listed", Numbers: map[string]float64{"times": float64(n)},
-					Strings: map[string]string{"client": s.Spec.Client, "resource": s.Spec.Resource, "cause": cause}})
 			}
 			for _, x := range v.Violations {
 				if len(res.Violations) < maxViolations {

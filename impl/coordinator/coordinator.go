@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/memory"
 	"github.com/weir-edge/weir/impl/relay"
@@ -37,7 +38,7 @@ type Coordinator struct {
 
 	// Set by Run.
 	store   *store.Store
-	fence   *fence
+	fence   *fence.Fence
 	leases  *leases
 	feeds   *feeds
 	metrics *metrics
@@ -170,7 +171,7 @@ func (c *Coordinator) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.fence = &fence{incarnation: c.store.Incarnation()}
+	c.fence = &fence.Fence{Incarnation: c.store.Incarnation()}
 	c.metrics = newMetrics(c.relays, c.kept, c.unready)
 	c.feeds = newFeeds(ctx, c.relays)
 	server, err := c.newServer(t)
@@ -184,7 +185,7 @@ func (c *Coordinator) serve(ctx context.Context) error {
 	c.feeds.pulse = &pulse{
 		fence: c.fence, free: vote.free, freed: func(reason string) { c.metrics.freed.WithLabelValues(reason).Inc() }, clock: c.set.Clock, logger: c.set.Logger,
 	}
-	c.fence.moved = c.feeds.enforce
+	c.fence.Moved = c.feeds.enforce
 	vote.attach()
 
 	g, ctx := errgroup.WithContext(ctx)

@@ -40,5 +40,5 @@ func (d *sharedDocuments) admit(req *http.Request) error {
 		return err
 	}
 	u, _ := genericrequest.UserFrom(req.Context())
-	return d.feeds.fence.open(term, authz.NodeOf(u))
+	return d.feeds.fence.Open(term, authz.NodeOf(u))
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/fence"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 // off behind the store; look reads it.
 type election struct {
 	leases *leases
-	fence  *fence
+	fence  *fence.Fence
 	clock  clock.WithTicker
 	logger *slog.Logger
 }
@@ -45,7 +46,7 @@ func (e *election) attach() {
 			return
 		}
 		if s, err := sight(lease, deleted); err == nil {
-			e.fence.observe(s)
+			e.fence.Observe(s)
 		}
 	}
 	e.leases.AfterCreate = func(obj runtime.Object, o *metav1.CreateOptions) { written(obj, o.DryRun, false) }
@@ -88,7 +89,7 @@ func (e *election) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.fence.follow(now, true)
+	e.fence.Follow(now, true)
 	w, err := e.leases.Watch(ctx, &internalversion.ListOptions{FieldSelector: only, ResourceVersion: list.ResourceVersion, Watch: true})
 	if err != nil {
 		return err
@@ -106,7 +107,7 @@ func (e *election) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.fence.follow(now, false)
+		e.fence.Follow(now, false)
 	}
 	return errors.New("closed")
 }
@@ -124,7 +125,7 @@ func (e *election) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.fence.observe(s)
+	e.fence.Observe(s)
 	return nil
 }
 
@@ -138,8 +139,8 @@ func (e *election) free(ctx context.Context, x *feeding) error {
 		if err != nil {
 			return nil, err
 		}
-		e.fence.observe(s)
-		if err := e.fence.admit(x.term, x.node); err != nil {
+		e.fence.Observe(s)
+		if err := e.fence.Admit(x.term, x.node); err != nil {
 			return nil, err
 		}
 		lease.Spec.HolderIdentity = new(string)
@@ -150,19 +151,19 @@ func (e *election) free(ctx context.Context, x *feeding) error {
 }
 
 // sight is what a fence sees of a Lease. A deleted one has the version of its deletion.
-func sight(l *coordinationv1.Lease, deleted bool) (s sighting, err error) {
-	if s.version, err = strconv.ParseUint(l.ResourceVersion, 10, 64); err != nil {
+func sight(l *coordinationv1.Lease, deleted bool) (s fence.Sighting, err error) {
+	if s.Version, err = strconv.ParseUint(l.ResourceVersion, 10, 64); err != nil {
 		return s, fmt.Errorf("resourceVersion %q of the election lease: %w", l.ResourceVersion, err)
 	}
 	if !deleted {
-		s.holder = holderOf(l)
+		s.Holder = holderOf(l)
 	}
 	return s, nil
 }
 
 // sightList is what a fence sees of a list that has the Lease or nothing. The list's version is later than that of the Lease
 // in it, which is what terms compare with.
-func sightList(l *coordinationv1.LeaseList) (s sighting, err error) {
+func sightList(l *coordinationv1.LeaseList) (s fence.Sighting, err error) {
 	if len(l.Items) > 0 {
 		return sight(&l.Items[0], false)
 	}

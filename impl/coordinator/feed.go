@@ -17,6 +17,7 @@ import (
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/source"
@@ -26,7 +27,7 @@ import (
 type feeds struct {
 	stop    context.Context  // its end ends all feeds
 	slots   map[string]*slot // by contract.FeedPath
-	fence   *fence
+	fence   *fence.Fence
 	pulse   *pulse
 	look    func(context.Context) error // shows the election Lease to the fence as it is now
 	fail    func(w http.ResponseWriter, req *http.Request, err error)
@@ -84,13 +85,13 @@ func (f *feeds) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // answer tells the caller why what it asked for was not begun, if err is set.
 func (f *feeds) answer(w http.ResponseWriter, req *http.Request, name string, err error) {
-	var r *refusal
+	var r *fence.Refusal
 	switch {
 	case err == nil:
 	case errors.As(err, &r):
-		f.metrics.refused.WithLabelValues(name, r.reason).Inc()
-		f.logger.Warn("feed refused", "resource", name, "reason", r.reason, "err", err)
-		f.fail(w, req, apierrors.NewGenericServerResponse(http.StatusConflict, "feed", schema.GroupResource{}, "", r.message, 0, true))
+		f.metrics.refused.WithLabelValues(name, r.Reason).Inc()
+		f.logger.Warn("feed refused", "resource", name, "reason", r.Reason, "err", err)
+		f.fail(w, req, apierrors.NewGenericServerResponse(http.StatusConflict, "feed", schema.GroupResource{}, "", r.Message, 0, true))
 	default:
 		f.metrics.refused.WithLabelValues(name, "protocol").Inc()
 		f.fail(w, req, err)
@@ -111,7 +112,7 @@ func (f *feeds) serve(w http.ResponseWriter, req *http.Request, s *slot) error {
 		return err
 	}
 	defer s.leave(x)
-	if err := f.fence.admit(x.term, x.node); err != nil { // it may have moved before the feed could be found in its slot
+	if err := f.fence.Admit(x.term, x.node); err != nil { // it may have moved before the feed could be found in its slot
 		return err
 	}
 
@@ -154,7 +155,7 @@ func (f *feeds) knock(req *http.Request) (*feeding, error) {
 	if err := f.look(req.Context()); err != nil {
 		return nil, err
 	}
-	return x, f.fence.open(term, x.node)
+	return x, f.fence.Open(term, x.node)
 }
 
 // listen hears the leader's pulse until it stops. It returns an error only if it was not begun.
@@ -189,7 +190,7 @@ func (f *feeds) receive(ctx context.Context, control *http.ResponseController, b
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return f.fence.admit(x.term, x.node)
+		return f.fence.Admit(x.term, x.node)
 	})
 }
 
@@ -202,7 +203,7 @@ func (f *feeds) enforce() {
 		if x == nil {
 			continue
 		}
-		if err := f.fence.admit(x.term, x.node); err != nil {
+		if err := f.fence.Admit(x.term, x.node); err != nil {
 			x.end(err)
 		}
 	}
@@ -215,7 +216,7 @@ func (s *slot) take(x *feeding) error {
 	before := s.current
 	if before != nil && before.term.Version > x.term.Version {
 		s.mu.Unlock()
-		return &refusal{"term", fmt.Sprintf("term %s is over, a feed of term %s has begun", x.term, before.term)}
+		return &fence.Refusal{Reason: "term", Message: fmt.Sprintf("term %s is over, a feed of term %s has begun", x.term, before.term)}
 	}
 	s.current = x
 	s.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/fence"
 )
 
 // pulseReturn is how long a leader whose pulse broke has to come back.
@@ -21,7 +22,7 @@ const pulseReturn = 250 * time.Millisecond
 // at once when the leader's process dies, and falls silent when the machine does. Then the Lease is taken from the leader. Should it live
 // all the same, nothing is lost: its feeds are fenced off, and it may stand again.
 type pulse struct {
-	fence  *fence
+	fence  *fence.Fence
 	free   func(ctx context.Context, x *feeding) error // takes the election Lease from its holder
 	freed  func(reason string)                         // counts
 	clock  clock.WithTicker
@@ -63,7 +64,7 @@ func (p *pulse) hear(stop context.Context, control *http.ResponseController, bod
 	p.mu.Lock()
 	back := p.last != x
 	p.mu.Unlock()
-	if back || p.fence.admit(x.term, x.node) != nil { // it came again, or gave the Lease back
+	if back || p.fence.Admit(x.term, x.node) != nil { // it came again, or gave the Lease back
 		return
 	}
 	p.logger.Info("the leader is dead or cut off: its Lease is free", "node", x.node, "term", x.term.String(), "pulse", reason)

@@ -37,8 +37,8 @@ type ResourceStatus struct {
 
 // status looks at everything.
 func (c *Coordinator) status() Status {
-	s := Status{Pool: c.set.NodePoolName, Incarnation: c.fence.incarnation, Ready: true, Resources: make([]ResourceStatus, 0, len(c.relays))}
-	s.Leader, s.Term = c.fence.state()
+	s := Status{Pool: c.set.NodePoolName, Incarnation: c.fence.Incarnation, Ready: true, Resources: make([]ResourceStatus, 0, len(c.relays))}
+	s.Leader, s.Term = c.fence.State()
 	for _, r := range c.relays {
 		st := r.Status()
 		rs := ResourceStatus{

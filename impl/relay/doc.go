@@ -26,7 +26,8 @@
 //     ResourceVersionTooLarge; a plain watch is accepted and delivers only what is later.
 //   - 3, unset version: answered at the version reached. kube-apiserver would answer linearizably; a relay cannot.
 //   - 6, a list over an older state becomes one batch: deletions stamped with the old version, then additions and
-//     changes in ascending version, then a bookmark. A watch resumes at either end of a batch, never inside.
+//     changes in ascending version, then a bookmark. A watch resumes at either end of a batch, never inside. A relay that
+//     watches another is told where a batch begins, and takes it as a whole (Intake).
 //   - 8, bytes: an object that leaves a selector is DELETED with its previous content and the new version;
 //     unsupported field selectors are refused; transcoding that would drop a field is not done (Config.Fallback).
 //   - 9, persistence: Export gives the state and the changes of the ring, a Cursor what follows; a Restoration brings them back.

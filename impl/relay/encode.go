@@ -173,11 +173,8 @@ func (e *encoder) appendFrame(dst []byte, typ string, body []byte) []byte {
 
 // bookmark is the frame of a bookmark: an empty object but for its version, and for the annotation that ends the initial
 // events of a streaming list.
-func (e *encoder) bookmark(version uint64, initialEnd bool) ([]byte, error) {
-	meta := metav1.ObjectMeta{ResourceVersion: wire.FormatVersion(version)}
-	if initialEnd {
-		meta.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-	}
+func (e *encoder) bookmark(version uint64, annotations map[string]string) ([]byte, error) {
+	meta := metav1.ObjectMeta{ResourceVersion: wire.FormatVersion(version), Annotations: annotations}
 	partial := metav1.PartialObjectMetadata{ObjectMeta: meta}
 	raw, err := partial.Marshal() // a whole bare message, too: metadata is field 1 everywhere
 	if err != nil {

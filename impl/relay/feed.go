@@ -49,7 +49,11 @@ func (r *Relay) Replace(version uint64, items []*wire.Object) error {
 		r.load(version, items)
 		return nil
 	}
-	b := &batch{from: r.version, to: version}
+	return r.follow(&batch{from: r.version, to: version}, gone, changed, now)
+}
+
+// follow publishes a batch. It starts at the version reached; r.mu is held.
+func (r *Relay) follow(b *batch, gone, changed []*wire.Object, now time.Time) error {
 	for _, old := range gone {
 		last, err := old.WithVersion(r.enc, b.from)
 		if err != nil {
@@ -62,8 +66,8 @@ func (r *Relay) Replace(version uint64, items []*wire.Object) error {
 	for _, o := range changed {
 		r.put(o, &event{version: o.Version, cur: o, batch: b, at: now})
 	}
-	r.ring.push(&event{version: version, batch: b, at: now})
-	r.version = version
+	r.ring.push(&event{version: b.to, batch: b, at: now})
+	r.version = b.to
 	r.show(now) // before the ring may pass what is held back
 	r.ring.trim(r.cfg.RingBytes, now.Add(-r.cfg.RingAge))
 	return nil

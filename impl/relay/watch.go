@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -34,7 +36,8 @@ type watcher struct {
 	after  uint64 // the client has seen this version
 	sent   uint64 // version of the last frame
 	ahead  bool   // the client has seen more than the relay: no bookmark can be vouched for
-	every  bool   // every bookmark, as it comes
+	every  bool   // every bookmark, as it comes, and where a batch begins: the client is a relay
+	inside *batch // being sent
 	buffer []byte // frames gathered
 	lent   *[]byte
 	batch  [watchBatch]*event // taken from the ring
@@ -105,7 +108,10 @@ func (x *watcher) begin(initial bool) (view, error) {
 	return view{}, nil
 }
 
-var errGone = errors.New("the client is gone")
+var (
+	errGone   = errors.New("the client is gone")
+	errInside = errors.New("the client is inside a batch")
+)
 
 func (x *watcher) run(req *http.Request, v view) error {
 	clock := x.r.cfg.Clock
@@ -143,7 +149,7 @@ func (x *watcher) run(req *http.Request, v view) error {
 					beforeEnd = false
 				}
 				bookmarkAt = now.Add(bookmarkEvery)
-				if err := x.sendBookmark(x.after, false); err != nil {
+				if err := x.sendBookmark(x.after); err != nil {
 					return err
 				}
 			}
@@ -185,7 +191,7 @@ func (x *watcher) initial(v view) error {
 	}
 	v.tree.AscendGreaterOrEqual(&wire.Object{Key: x.q.filter.prefix}, visit)
 	if err == nil && x.q.opts.AllowWatchBookmarks {
-		err = x.appendBookmark(v.version, true)
+		err = x.appendBookmark(v.version, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
 	if err == nil {
 		err = x.writeBuffer()
@@ -218,6 +224,11 @@ func (x *watcher) drain() (wake <-chan struct{}, done bool, err error) {
 		}
 		err = x.sendAll(events)
 		clear(events) // what the ring drops should be collected
+		if errors.Is(err, errInside) {
+			err := x.write(errorFrame(x.q.out, errTooOld(x.after, reached)))
+			x.flush.Flush()
+			return nil, true, err
+		}
 		if err != nil {
 			return nil, true, err
 		}
@@ -233,6 +244,9 @@ func (x *watcher) sendAll(events []*event) error {
 	}
 	for _, ev := range events {
 		if err := x.send(ev, alone); err != nil {
+			if errors.Is(err, errInside) {
+				return errors.Join(err, x.writeBuffer())
+			}
 			return err
 		}
 	}
@@ -247,13 +261,17 @@ func (x *watcher) sendAll(events []*event) error {
 
 // send writes or gathers one event as this watch sees it.
 func (x *watcher) send(ev *event, alone bool) error {
-	if !ev.after(x.after) {
+	ends := ev.cur == nil && ev.batch != nil && ev.batch == x.inside // the last change may have had the same version
+	if !ends && !ev.after(x.after) {
 		return nil
 	}
-	x.after = ev.version
+	if err := x.enter(ev.batch); err != nil {
+		return err
+	}
+	x.after, x.ahead = ev.version, false
 	if ev.cur == nil {
 		if x.q.opts.AllowWatchBookmarks && (x.every || ev.batch != nil) {
-			return x.appendBookmark(ev.version, false)
+			return x.appendBookmark(ev.version, nil)
 		}
 		return nil
 	}
@@ -281,6 +299,23 @@ func (x *watcher) send(ev *event, alone bool) error {
 	return nil
 }
 
+// enter is called where events are part of a batch. A client that saw more than the state that the batch starts from, at a source
+// that was ahead, has not seen what it deletes, and would not: its deletions are stamped with the version that it starts from.
+func (x *watcher) enter(b *batch) error {
+	if b == nil || b == x.inside {
+		return nil
+	}
+	if x.after > b.from {
+		return errInside
+	}
+	x.inside = b
+	if !x.every || !x.q.opts.AllowWatchBookmarks {
+		return nil
+	}
+	x.ahead = false
+	return x.appendBookmark(b.from, map[string]string{wire.BatchAnnotation: wire.FormatVersion(b.to)})
+}
+
 // view tells how an event looks through a filter: which type, and which content. nil: not at all. An object that enters
 // the selector is ADDED, one that leaves it DELETED with its previous content (convertToWatchEvent in storage/cacher).
 func (f *filter) view(ev *event) (typ string, o *wire.Object) {
@@ -298,11 +333,11 @@ func (f *filter) view(ev *event) (typ string, o *wire.Object) {
 	return "", nil
 }
 
-func (x *watcher) appendBookmark(version uint64, initialEnd bool) error {
+func (x *watcher) appendBookmark(version uint64, annotations map[string]string) error {
 	if version < x.sent || x.ahead {
 		return nil
 	}
-	frame, err := x.e.bookmark(version, initialEnd)
+	frame, err := x.e.bookmark(version, annotations)
 	if err != nil {
 		return err
 	}
@@ -311,8 +346,8 @@ func (x *watcher) appendBookmark(version uint64, initialEnd bool) error {
 	return nil
 }
 
-func (x *watcher) sendBookmark(version uint64, initialEnd bool) error {
-	if err := x.appendBookmark(version, initialEnd); err != nil {
+func (x *watcher) sendBookmark(version uint64) error {
+	if err := x.appendBookmark(version, nil); err != nil {
 		return err
 	}
 	if err := x.writeBuffer(); err != nil {

@@ -173,7 +173,7 @@ func Receive(ctx context.Context, body io.Reader, r *relay.Relay, admit func() e
 	res := r.Resource()
 	events := wire.NewEventReader(body, res.Encoding(), res.WireKind())
 	var items []*wire.Object
-	listing := mode[0] == modeList
+	listing, intake := mode[0] == modeList, relay.NewIntake(r)
 	for ctx.Err() == nil {
 		ev, err := events.Next()
 		if errors.Is(err, io.EOF) {
@@ -195,7 +195,7 @@ func Receive(ctx context.Context, body io.Reader, r *relay.Relay, admit func() e
 		case listing:
 			return fmt.Errorf("feed: a %s event among the initial ones", ev.Type)
 		default:
-			err = r.Apply(ev)
+			err = intake.Apply(ev)
 		}
 		if err != nil {
 			return fmt.Errorf("feed: %w", err)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -42,11 +43,11 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream) error {
 	defer w.body.Close()
 	heard := make(chan struct{}, 1)
 	var items []*wire.Object
-	done := false
+	done, intake := false, relay.NewIntake(f.cfg.Relay)
 	err = f.read(ctx, up, w, func(ev *wire.Event) error {
 		switch {
 		case done:
-			err := f.cfg.Relay.Apply(ev)
+			err := intake.Apply(ev)
 			select {
 			case heard <- struct{}{}:
 			default:

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -21,7 +22,7 @@ const (
 
 // watch feeds the relay from a version by one short watch.
 func (f *Feeder) watch(ctx context.Context, up *Upstream, from uint64) error {
-	return f.short(ctx, up, whole, from, f.cfg.Relay.Apply)
+	return f.short(ctx, up, whole, from, relay.NewIntake(f.cfg.Relay).Apply)
 }
 
 // short opens a watch from a version that lasts WatchTimeout and hands its events to take. nil: the watch ended in order.

@@ -28,6 +28,10 @@ const MaxObject = 32 << 20
 // initialEventsEnd marks the bookmark that ends the initial events of a streaming list (KEP-3157).
 const initialEventsEnd = "k8s.io/initial-events-end"
 
+// BatchAnnotation is on a bookmark that one relay sends to another: the events up to the version that it names are one batch,
+// which leads there from the bookmark's own version and is nothing in between.
+const BatchAnnotation = "weir/batch-to"
+
 // Kind is the apiVersion and kind that a body or frame declares.
 type Kind struct{ APIVersion, Kind string }
 
@@ -145,6 +149,8 @@ type Event struct {
 	Version uint64
 	// InitialEnd is true for the bookmark that ends the initial events of a streaming list.
 	InitialEnd bool
+	// BatchTo is set for the bookmark that begins a batch: see BatchAnnotation.
+	BatchTo uint64
 	// Status is set for ERROR.
 	Status *metav1.Status
 	// Frame is the whole frame as it came; Object.Raw aliases it where the encoding allows.
@@ -292,12 +298,23 @@ func (ev *Event) parseBookmark(raw []byte) error {
 			ev.Version, err = ParseVersion(string(v))
 		case metaAnnotations:
 			var key, val string
-			if key, val, err = mapEntry(v); key == initialEventsEnd && val == "true" {
-				ev.InitialEnd = true
+			if key, val, err = mapEntry(v); err == nil {
+				err = ev.annotation(key, val)
 			}
 		}
 		return err
 	})
+}
+
+// annotation takes what a bookmark says beside its version.
+func (ev *Event) annotation(key, val string) (err error) {
+	switch key {
+	case initialEventsEnd:
+		ev.InitialEnd = val == "true"
+	case BatchAnnotation:
+		ev.BatchTo, err = ParseVersion(val)
+	}
+	return err
 }
 
 func (e *EventReader) nextJSON() (*Event, error) {
@@ -341,8 +358,14 @@ func (ev *Event) fromJSON(object json.RawMessage, want Kind) error {
 			ev.Version = ev.Object.Version
 		}
 	case Bookmark:
-		ev.InitialEnd = m.Metadata.Annotations[initialEventsEnd] == "true"
-		ev.Version, err = ParseVersion(m.Metadata.ResourceVersion)
+		for _, key := range []string{initialEventsEnd, BatchAnnotation} {
+			if err == nil {
+				err = ev.annotation(key, m.Metadata.Annotations[key])
+			}
+		}
+		if err == nil {
+			ev.Version, err = ParseVersion(m.Metadata.ResourceVersion)
+		}
 	default:
 		err = fmt.Errorf("unknown type %q", ev.Type)
 	}

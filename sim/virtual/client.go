@@ -1,0 +1,242 @@
+package virtual
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"time"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+const clientRetry = time.Second
+
+// Client is what every consumer of the Kubernetes API is: it lists once, watches, resumes at the version it has seen, and lists
+// again only after 410. It checks each event against the truth. Its connection may be cut behind any event, and it may go on
+// at another hub or at the cloud.
+type Client struct {
+	loop    *Loop
+	pool    *Pool
+	name    string
+	hub     *Hub // nil: the cloud
+	close   func()
+	run     int
+	synced  bool
+	version uint64
+	state   map[string]identity
+	listing map[string]identity // not nil: a streaming list is under way
+	resumed uint64              // version of the last resume
+	fuse    int                 // events until the connection is cut; 0: it is not
+	lists   int
+	events  int
+}
+
+// server goes on at a hub, or at the cloud.
+func (c *Client) server(h *Hub) {
+	c.cut()
+	c.hub = h
+	c.retry(0)
+}
+
+// cut ends the connection.
+func (c *Client) cut() {
+	c.run++
+	if c.close != nil {
+		c.close()
+		c.close = nil
+	}
+}
+
+func (c *Client) retry(d time.Duration) {
+	c.run++
+	run := c.run
+	c.loop.after(d, func() {
+		if c.run == run {
+			c.open()
+		}
+	})
+}
+
+// open lists and watches, or resumes.
+func (c *Client) open() {
+	c.run++
+	run := c.run
+	c.listing, c.resumed = nil, c.version
+	if !c.synced {
+		c.listing = map[string]identity{}
+	}
+	take := func(ev *wire.Event) {
+		if c.run == run {
+			c.take(ev)
+		}
+	}
+	end := func(err error) {
+		if c.run == run {
+			c.ended(err)
+		}
+	}
+	if c.hub == nil {
+		if !c.pool.cloud.up {
+			c.retry(clientRetry)
+			return
+		}
+		var w *cloudWatch
+		if c.synced {
+			w = c.pool.cloud.watch(c.version, time.Minute, take, end)
+		} else {
+			w = c.pool.cloud.stream(time.Minute, take, end)
+		}
+		c.keep(run, w.close)
+		return
+	}
+	if !c.hub.up {
+		c.retry(clientRetry)
+		return
+	}
+	h := c.hub
+	h.in(func() {
+		if c.run != run {
+			return
+		}
+		query := url.Values{"timeoutSeconds": {"300"}}
+		if c.synced {
+			query.Set("resourceVersion", wire.FormatVersion(c.version))
+		} else {
+			query.Set("sendInitialEvents", "true")
+			query.Set("resourceVersionMatch", "NotOlderThan")
+		}
+		t := h.server.watch(&h.process, query, false, take, end)
+		c.keep(run, t.close)
+	})()
+}
+
+// keep notes how to end a watch that was opened, or ends it if that was done meanwhile.
+func (c *Client) keep(run int, close func()) {
+	if c.run == run {
+		c.close = close
+	} else {
+		close()
+	}
+}
+
+func (c *Client) ended(err error) {
+	c.close = nil
+	switch {
+	case errors.Is(err, errGone):
+		c.pool.trace(c.name, "410 at %d: lists", c.version)
+		c.synced = false
+		c.retry(0)
+	case err != nil:
+		c.retry(clientRetry)
+	default:
+		c.retry(10 * time.Millisecond)
+	}
+}
+
+// take takes an event, as a reflector does.
+func (c *Client) take(ev *wire.Event) {
+	switch {
+	case c.listing != nil:
+		c.list(ev)
+	case ev.Type == wire.Bookmark:
+		c.bookmark(ev)
+	default:
+		c.change(ev)
+		c.events++
+		c.version = ev.Version
+	}
+	if c.fuse > 0 {
+		if c.fuse--; c.fuse == 0 {
+			c.pool.trace(c.name, "cut at %d", c.version)
+			c.cut()
+			c.retry(c.loop.upTo(clientRetry))
+		}
+	}
+}
+
+func (c *Client) list(ev *wire.Event) {
+	if !ev.InitialEnd {
+		if _, twice := c.listing[ev.Object.Key]; twice || ev.Type != wire.Added {
+			c.fail("unique: %s %s@%d among the initial events", ev.Type, ev.Object.Key, ev.Version)
+		}
+		c.listing[ev.Object.Key] = identity{ev.Object.UID, ev.Version}
+		return
+	}
+	if ev.Version < c.version {
+		c.fail("never backward: a list at %d after %d", ev.Version, c.version)
+	}
+	if len(c.listing) == 0 && len(c.state) > 0 && len(c.pool.cloud.list(ev.Version)) > 0 {
+		c.fail("never empty: an empty list at %d", ev.Version)
+	}
+	c.lists++
+	c.state, c.listing, c.synced = c.listing, nil, true
+	c.version = ev.Version
+	c.complete("list")
+}
+
+func (c *Client) bookmark(ev *wire.Event) {
+	if ev.Version < c.version {
+		c.fail("never backward: a bookmark at %d after %d", ev.Version, c.version)
+	}
+	c.version = ev.Version
+	c.complete("bookmark")
+}
+
+// complete holds the state against the truth.
+func (c *Client) complete(what string) {
+	if d := c.pool.cloud.differs(c.state, c.version); d != "" {
+		c.fail("complete: %s at %d: %s", what, c.version, d)
+	}
+}
+
+func (c *Client) change(ev *wire.Event) {
+	o := ev.Object
+	has, exists := c.state[o.Key]
+	c.pool.detail(c.name, "%s %s@%d", ev.Type, o.Key, ev.Version)
+	truth := c.pool.cloud.event(ev.Version)
+	if ev.Type == wire.Deleted {
+		// A deletion of a batch has the version that the batch starts from, and comes again when it is resumed there.
+		batch := truth == nil || truth.Type != wire.Deleted || truth.Object.Key != o.Key
+		switch {
+		case ev.Version < c.version || ev.Version == c.version && !batch:
+			c.fail("ordered: %s %s@%d after %d", ev.Type, o.Key, ev.Version, c.version)
+		case batch && !c.removedAfter(o, ev.Version):
+			c.fail("complete: %s was never deleted after %d", o.Key, ev.Version)
+		case !exists && (!batch || ev.Version != c.resumed):
+			c.fail("unique: %s is deleted, but was not there", o.Key)
+		case exists && has.uid != o.UID:
+			c.fail("complete: %s with %s is deleted, but %s is there", o.Key, o.UID, has.uid)
+		}
+		delete(c.state, o.Key)
+		return
+	}
+	switch {
+	case ev.Version <= c.version:
+		c.fail("ordered: %s %s@%d after %d", ev.Type, o.Key, ev.Version, c.version)
+	case truth == nil || truth.Type == wire.Deleted || truth.Object.Key != o.Key || truth.Object.UID != o.UID:
+		c.fail("complete: %s %s@%d (%s) never was", ev.Type, o.Key, ev.Version, o.UID)
+	case exists != (ev.Type == wire.Modified):
+		c.fail("filtered: %s %s@%d, and it was there: %t", ev.Type, o.Key, ev.Version, exists)
+	}
+	c.state[o.Key] = identity{o.UID, ev.Version}
+}
+
+// removedAfter tells whether an object was deleted later than a version.
+func (c *Client) removedAfter(o *wire.Object, version uint64) bool {
+	for _, ev := range c.pool.cloud.since(version) {
+		if ev.Type == wire.Deleted && ev.Object.Key == o.Key && ev.Object.UID == o.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// same tells whether the state is the cloud's.
+func (c *Client) same() bool {
+	return c.synced && c.pool.cloud.differs(c.state, c.pool.cloud.version) == ""
+}
+
+func (c *Client) fail(format string, args ...any) {
+	c.pool.judge.fail(c.name, "%s; state %v", fmt.Sprintf(format, args...), maps.Clone(c.state))
+}

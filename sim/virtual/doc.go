@@ -1,0 +1,36 @@
+// Package virtual runs a whole pool in virtual time on one thread: a failing seed replays exactly.
+//
+//	go test ./sim/virtual -run TestSchedules -schedules 10000      # random schedules of faults; prints the seed that fails
+//	go test ./sim/virtual -run TestSchedules -seed 42 -v           # that one again, with all that happens
+//
+// # What is real
+//
+// Each hub is a role.Machine and a relay.Relay, the coordinator a fence.Fence and a relay.Relay; what a stream brings goes through a
+// relay.Intake, and what they show is what the relay's own HTTP handler writes. A handler that serves a watch runs as a
+// coroutine (tap): it waits in its timer, and the clock is the simulator's. Between these parts stand small models of the steps that
+// package source and package hub take with goroutines and sockets: feeder, push and health. The cloud, the Leases, the links and
+// the clients are models, too.
+//
+// # What happens
+//
+// A Loop holds what is to happen, in order of time. All chance comes from its one source: nothing reads a clock, ranges over a map
+// or starts a goroutine that runs beside it. Do executes a command, and Chance draws one:
+//
+//	write|delete|recreate OBJECT
+//	cloud restart|kill|start|forget              restart and forget empty the watch cache: 410 for who resumes from before
+//	coordinator kill|start|start-empty|freeze|thaw   start-empty: its disk is lost
+//	hub HUB kill|start|start-empty|stop|freeze|thaw|clock TIME
+//	link HUB cloud|coordinator open|stall|lose [up|down]   stall: arrives when the link is open again; lose: never
+//	link HUB cloud|coordinator slow|fast|reset|drop        drop: broken, and nobody is told
+//	client CLIENT HUB|cloud                      goes on there, at the version that it has
+//	client CLIENT cut N                          loses its connection behind the next N events
+//	heal                                         ends all faults, and starts what is down
+//
+// # What must hold
+//
+// After each step: one effective feed (who feeds holds the Lease, terms never go back); no relay goes back; no hub leaves the pool's
+// cache for the cloud before its grace period is over, unless it leads; a client sees no event twice, out of order or with
+// a wrong type, no content that never was, and no empty list after a full one; at each list and bookmark its state is the cloud's at
+// that version: no ghost, nothing missing. Once all is healed: within heals (schedule_test.go) exactly one hub leads, everybody is fed from
+// where they should be and fresh, and all clients hold what the cloud does.
+package virtual

@@ -1,0 +1,224 @@
+package virtual
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/impl/role"
+)
+
+// Do executes one command; doc.go lists them.
+func (p *Pool) Do(command string) error {
+	p.trace("*", "%s", command)
+	words := append(strings.Fields(command), "", "", "", "")
+	do := map[string]func([]string) error{
+		"write": p.doWrite, "delete": p.doWrite, "recreate": p.doWrite,
+		"cloud": p.doCloud, "coordinator": p.doCoordinator, "hub": p.doHub, "link": p.doLink, "client": p.doClient, "heal": p.doHeal,
+	}[words[0]]
+	if do == nil {
+		return fmt.Errorf("unknown command %q", command)
+	}
+	if err := do(words); err != nil {
+		return fmt.Errorf("%q: %w", command, err)
+	}
+	return nil
+}
+
+func (p *Pool) doWrite(w []string) error {
+	p.cloud.version += uint64(len(w[1])) % 3 // others write as well
+	switch w[0] {
+	case "write":
+		p.change(p.cloud.write(w[1]))
+	case "delete":
+		p.change(p.cloud.remove(w[1]))
+	case "recreate":
+		p.change(p.cloud.remove(w[1]))
+		p.change(p.cloud.write(w[1]))
+	}
+	return nil
+}
+
+func (p *Pool) doCloud(w []string) error {
+	switch w[1] {
+	case "restart":
+		p.breakCloud()
+		p.cloud.restart()
+	case "kill":
+		p.breakCloud()
+		p.cloud.kill()
+	case "start":
+		if !p.cloud.up {
+			p.cloud.restart()
+		}
+	case "forget":
+		p.cloud.forget()
+	default:
+		return fmt.Errorf("what of the cloud?")
+	}
+	return nil
+}
+
+func (p *Pool) doCoordinator(w []string) error {
+	c := p.coord
+	switch w[1] {
+	case "kill":
+		if c.up {
+			p.killCoordinator()
+		}
+	case "start", "start-empty":
+		if !c.up {
+			c.boot(w[1] == "start")
+		}
+	case "freeze":
+		c.frozen = c.up
+	case "thaw":
+		c.thaw()
+	default:
+		return fmt.Errorf("what of the coordinator?")
+	}
+	return nil
+}
+
+func (p *Pool) hub(name string) (*Hub, error) {
+	for _, h := range p.hubs {
+		if h.name == name {
+			return h, nil
+		}
+	}
+	return nil, fmt.Errorf("no hub %q", name)
+}
+
+func (p *Pool) doHub(w []string) error {
+	h, err := p.hub(w[1])
+	if err != nil {
+		return err
+	}
+	switch w[2] {
+	case "kill":
+		if h.up {
+			p.kill(h)
+		}
+	case "start", "start-empty":
+		if !h.up {
+			h.boot(w[2] == "start")
+		}
+	case "stop":
+		if h.up && !h.frozen {
+			h.stop = true
+			h.after(lastWords, func() { p.kill(h) })
+			h.step(role.Input{})
+		}
+	case "freeze":
+		h.frozen = h.up
+	case "thaw":
+		h.thaw()
+	case "clock":
+		h.skew, err = time.ParseDuration(w[3])
+		return err
+	default:
+		return fmt.Errorf("what of the hub?")
+	}
+	return nil
+}
+
+func (p *Pool) doLink(w []string) error {
+	h, err := p.hub(w[1])
+	if err != nil {
+		return err
+	}
+	l := h.toCloud
+	if w[2] == "coordinator" {
+		l = h.toCoordinator
+	}
+	s, known := map[string]state{"open": open, "stall": stalled, "lose": lossy}[w[3]]
+	switch {
+	case w[3] == "slow" || w[3] == "fast":
+		l.slow = w[3] == "slow"
+	case w[3] == "reset":
+		l.reset(true)
+	case w[3] == "drop":
+		l.reset(false)
+	case !known:
+		return fmt.Errorf("what of the link?")
+	case w[4] == "up":
+		l.set(up, s)
+	case w[4] == "down":
+		l.set(down, s)
+	default:
+		l.set(up, s)
+		l.set(down, s)
+	}
+	return nil
+}
+
+func (p *Pool) doClient(w []string) error {
+	for _, c := range p.clients {
+		if c.name != w[1] {
+			continue
+		}
+		switch w[2] {
+		case "cut":
+			n, err := strconv.Atoi(w[3])
+			c.fuse = n
+			return err
+		case "cloud":
+			c.server(nil)
+			return nil
+		}
+		h, err := p.hub(w[2])
+		if err == nil {
+			c.server(h)
+		}
+		return err
+	}
+	return fmt.Errorf("no client %q", w[1])
+}
+
+// doHeal ends all faults.
+func (p *Pool) doHeal([]string) error {
+	commands := []string{"cloud start", "coordinator thaw", "coordinator start"}
+	for _, h := range p.hubs {
+		commands = append(commands,
+			"link "+h.name+" cloud open", "link "+h.name+" coordinator open", "link "+h.name+" cloud fast", "link "+h.name+" coordinator fast",
+			"hub "+h.name+" thaw", "hub "+h.name+" start")
+	}
+	for _, c := range commands {
+		if err := p.Do(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Chance draws a random command.
+func (p *Pool) Chance() string {
+	one := func(s ...string) string { return s[p.rng.IntN(len(s))] }
+	hub := p.hubs[p.rng.IntN(len(p.hubs))].name
+	obj := key(p.rng.IntN(8))
+	switch p.rng.IntN(20) {
+	case 0, 1, 2, 3:
+		return "write " + obj
+	case 4, 5:
+		return "delete " + obj
+	case 6:
+		return "recreate " + obj
+	case 7:
+		return "cloud " + one("restart", "forget", "forget", "kill", "start", "start")
+	case 8, 9:
+		return "coordinator " + one("kill", "start", "start", "start-empty", "freeze", "thaw", "thaw")
+	case 10, 11, 12:
+		return "hub " + hub + " " + one("kill", "start", "start", "start-empty", "stop", "freeze", "thaw", "thaw")
+	case 13, 14, 15:
+		return "link " + hub + " " + one("cloud", "coordinator") + " " +
+			one("open", "open", "open", "stall", "stall up", "stall down", "lose", "lose up", "lose down", "reset", "drop")
+	case 16:
+		return "link " + hub + " " + one("cloud", "coordinator") + " " + one("slow", "fast")
+	case 17:
+		return fmt.Sprintf("hub %s clock %v", hub, p.upTo(2*time.Hour)-time.Hour)
+	default:
+		c := p.clients[p.rng.IntN(len(p.clients))].name
+		return "client " + c + " " + one(hub, "cloud", "cut 1", "cut 2", "cut 3")
+	}
+}

@@ -1,0 +1,133 @@
+package virtual
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/role"
+)
+
+// judge holds the pool to its promises, at each step.
+type judge struct {
+	pool     *Pool
+	err      error
+	versions map[string]uint64 // reached, by relay
+	applied  contract.Term     // of the last change that the coordinator took
+	newest   map[string]contract.Term
+	sources  map[*Hub]sourced
+}
+
+// sourced is where a hub was fed from.
+type sourced struct {
+	life   int
+	source role.Source
+	fine   time.Duration // when there was last no reason to leave the pool's cache
+}
+
+func newJudge(p *Pool) *judge {
+	return &judge{pool: p, versions: map[string]uint64{}, newest: map[string]contract.Term{}, sources: map[*Hub]sourced{}}
+}
+
+func (j *judge) fine() bool { return j.err == nil }
+
+func (j *judge) fail(who, format string, args ...any) {
+	if j.err == nil {
+		j.err = fmt.Errorf("%v, %s: %s", j.pool.now, who, fmt.Sprintf(format, args...))
+		j.pool.trace(who, "BROKEN "+format, args...)
+	}
+}
+
+// fresh forgets what a relay had reached: its process began anew.
+func (j *judge) fresh(name string) { delete(j.versions, name) }
+
+// reached checks that a relay never goes back.
+func (j *judge) reached(name string, s *server) {
+	v := s.Status().Version
+	if v < j.versions[name] {
+		j.fail(name, "its relay goes back from %d to %d", j.versions[name], v)
+	}
+	j.versions[name] = v
+}
+
+// effective checks that there is one effective feed: the holder's, of a term that is not older than any that fed before.
+func (j *judge) effective(x *feeding) {
+	l := &j.pool.coord.leases
+	if holder := contract.NodeOfIdentity(l.records[contract.ElectionLease].Holder); holder != x.node {
+		j.fail("coordinator", "takes a change from %s under %v, but %q holds the lease", x.node, x.term, holder)
+	}
+	if x.term.Incarnation == j.applied.Incarnation && x.term.Version < j.applied.Version {
+		j.fail("coordinator", "takes a change of %s under %v after one under %v", x.node, x.term, j.applied)
+	}
+	if x.term.Incarnation != l.fence.Incarnation {
+		j.fail("coordinator", "takes a change under %v in its life %s", x.term, l.fence.Incarnation)
+	}
+	j.applied = x.term
+}
+
+// stepped checks what a hub has decided.
+func (j *judge) stepped(h *Hub) {
+	s, now := h.snapshot(), j.pool.now
+	before := j.sources[h]
+	if before.life != h.life {
+		before = sourced{life: h.life, fine: now}
+	}
+	if before.source == role.Coordinator && s.Source == role.Cloud && s.Role != role.Leader && now < before.fine+j.pool.role.Grace {
+		j.fail(h.name, "goes to the cloud %v after the pool's cache was lost, grace is %v", now-before.fine, j.pool.role.Grace)
+	}
+	if s.Source != role.Coordinator || s.Ready || !h.cloud.ok {
+		before.fine = now
+	}
+	before.source = s.Source
+	j.sources[h] = before
+	leads := s.Role == role.Leader
+	if leads != (h.push.term != contract.Term{}) || leads && h.push.term != s.Term {
+		j.fail(h.name, "role %v, term %v, feeds under %v", s.Role, s.Term, h.push.term)
+	}
+	if !leads {
+		return
+	}
+	if !h.cloud.ok || !h.coordinator.ok {
+		j.fail(h.name, "leads with cloud=%t coordinator=%t", h.cloud.ok, h.coordinator.ok)
+	}
+	if old := j.newest[h.name]; old.Incarnation == s.Term.Incarnation && old.Version > s.Term.Version {
+		j.fail(h.name, "its term goes back from %v to %v", old, s.Term)
+	}
+	j.newest[h.name] = s.Term
+}
+
+// Healed checks, after all is well again for long enough, that one hub leads, that everybody is fresh and that all clients have what
+// the cloud has.
+func (j *judge) healed() {
+	p := j.pool
+	var leader *Hub
+	for _, h := range p.hubs {
+		if h.snapshot().Role == role.Leader {
+			if leader != nil {
+				j.fail(h.name, "leads beside %s", leader.name)
+			}
+			leader = h
+		}
+	}
+	if leader == nil {
+		j.fail("pool", "healed, but nobody leads")
+		return
+	}
+	if !p.coord.ready() {
+		j.fail("coordinator", "healed, but its relay is not fresh: %+v", p.coord.server.Status())
+	}
+	for _, h := range p.hubs {
+		s, want := h.snapshot(), role.Coordinator
+		if h == leader {
+			want = role.Cloud
+		}
+		if s.Leader != fmt.Sprintf("%s_%d", leader.name, leader.life) || !s.Ready || s.Source != want {
+			j.fail(h.name, "healed, %s leads, but: %+v", leader.name, s)
+		}
+	}
+	for _, c := range p.clients {
+		if d := p.cloud.differs(c.state, p.cloud.version); !c.synced || d != "" {
+			j.fail(c.name, "healed, at %d of %d: %s", c.version, p.cloud.version, d)
+		}
+	}
+}

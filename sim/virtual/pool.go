@@ -1,0 +1,145 @@
+package virtual
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/role"
+)
+
+// What the hub's HTTP/2 connections wait between pings.
+const (
+	cloudPing = 15 * time.Second
+	poolPing  = 3 * time.Second
+)
+
+// Config is what a pool is made of.
+type Config struct {
+	// Seed of all chance.
+	Seed uint64
+	// Hubs is how many there are, named a, b, c and so on. Each has Clients clients.
+	Hubs, Clients int
+	// Grace and Spread as in role.Config.
+	Grace, Spread time.Duration
+	// Trace gets one line for each thing worth telling, and Detail one for each event that a client takes. May be nil.
+	Trace, Detail func(line string)
+}
+
+// Pool is a cloud, a coordinator, hubs and clients in virtual time.
+type Pool struct {
+	*Loop
+	cfg     Config
+	role    role.Config
+	cloud   *Cloud
+	coord   *Coordinator
+	hubs    []*Hub
+	clients []*Client
+	judge   *judge
+	lists   map[role.Source]int // after 410, by source
+}
+
+// New returns a pool of which all parts run, at time 0.
+func New(c Config) *Pool {
+	p := &Pool{
+		Loop: newLoop(c.Seed), cfg: c, lists: map[role.Source]int{},
+		role: role.Config{Grace: c.Grace, Spread: c.Spread, Wait: 9 * time.Second},
+	}
+	p.judge = newJudge(p)
+	p.cloud = newCloud(p.Loop)
+	p.cloud.start()
+	for i := range 6 {
+		p.cloud.write(key(i))
+	}
+	p.cloud.oldest = p.cloud.version
+	p.coord = &Coordinator{process: process{loop: p.Loop, name: "coordinator"}, pool: p}
+	p.coord.leases.loop = p.Loop
+	p.coord.boot(false)
+	for i := range c.Hubs {
+		h := &Hub{process: process{loop: p.Loop, name: string(rune('a' + i))}, pool: p}
+		h.toCloud = &link{loop: p.Loop, client: &h.process, server: &p.cloud.process, pings: cloudPing}
+		h.toCoordinator = &link{loop: p.Loop, client: &h.process, server: &p.coord.process, pings: poolPing}
+		for j := range c.Clients {
+			cl := &Client{loop: p.Loop, pool: p, name: fmt.Sprintf("%s%d", h.name, j+1), hub: h, state: map[string]identity{}}
+			h.clients, p.clients = append(h.clients, cl), append(p.clients, cl)
+		}
+		p.hubs = append(p.hubs, h)
+		h.boot(false)
+	}
+	return p
+}
+
+func key(i int) string { return fmt.Sprintf("ns/%c", 'p'+i) }
+
+// Run lets time pass, until a promise is broken.
+func (p *Pool) Run(d time.Duration) { p.run(p.now+d, p.judge.fine) }
+
+// Err is the first broken promise, nil if all were kept.
+func (p *Pool) Err() error { return p.judge.err }
+
+func (p *Pool) trace(who, format string, args ...any) {
+	if p.cfg.Trace != nil {
+		p.cfg.Trace(p.line(who, format, args...))
+	}
+}
+
+func (p *Pool) detail(who, format string, args ...any) {
+	if p.cfg.Detail != nil {
+		p.cfg.Detail(p.line(who, format, args...))
+	}
+}
+
+func (p *Pool) line(who, format string, args ...any) string {
+	return fmt.Sprintf("%10s %-11s %s", p.now.Truncate(time.Millisecond), who, fmt.Sprintf(format, args...))
+}
+
+// kill ends a hub at once: the other ends of its connections learn of it if the links are open.
+func (p *Pool) kill(h *Hub) {
+	h.process.kill()
+	for _, t := range h.server.taps {
+		t.end = nil
+	}
+	for _, t := range append([]*tap(nil), h.server.taps...) {
+		t.close()
+	}
+	h.toCloud.reset(true)
+	h.toCoordinator.reset(true)
+	for _, c := range p.clients {
+		if c.hub == h {
+			c.cut()
+			c.retry(clientRetry)
+		}
+	}
+}
+
+// killCoordinator does likewise.
+func (p *Pool) killCoordinator() {
+	p.coord.kill()
+	for _, t := range append([]*tap(nil), p.coord.server.taps...) {
+		t.close()
+	}
+	for _, h := range p.hubs {
+		h.toCoordinator.reset(true)
+	}
+}
+
+// breakCloud ends all connections of the cloud.
+func (p *Pool) breakCloud() {
+	for _, h := range p.hubs {
+		h.toCloud.reset(true)
+	}
+	for _, c := range p.clients {
+		if c.hub == nil {
+			c.cut()
+			c.retry(clientRetry)
+		}
+	}
+}
+
+// change writes to the cloud.
+func (p *Pool) change(ev *wire.Event) {
+	if ev != nil {
+		p.detail("cloud", "%s %s@%d", ev.Type, ev.Object.Key, ev.Version)
+		p.cloud.publish(ev)
+	}
+}

@@ -1,0 +1,71 @@
+package virtual
+
+import (
+	"flag"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+var (
+	seed      = flag.Uint64("seed", 0, "run the one schedule of this seed")
+	schedules = flag.Int("schedules", 1000, "how many random schedules to run")
+)
+
+// TestSchedules runs random schedules of faults. The promises are checked at each step; at the end everything is healed, and the
+// pool has to recover.
+func TestSchedules(t *testing.T) {
+	if *seed != 0 {
+		schedule(t, *seed)
+		return
+	}
+	for range *schedules {
+		s := rand.Uint64()
+		if schedule(t, s); t.Failed() {
+			t.Fatalf("repeat with: go test ./sim/virtual -run TestSchedules -seed %d -v", s)
+		}
+	}
+}
+
+// heals is how long a pool may take to recover: the longest bar of a hub is a minute, then a Lease may have to expire, and hubs come back
+// to the pool's cache over a while.
+const heals = 2 * time.Minute
+
+func schedule(t *testing.T, number uint64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(number, 1))
+	c := Config{
+		Seed: number, Hubs: 2 + rng.IntN(2), Clients: 1,
+		Grace: time.Duration(rng.Int64N(int64(20 * time.Second))), Spread: time.Duration(rng.Int64N(int64(10 * time.Second))),
+	}
+	if *seed != 0 {
+		c.Trace = func(line string) { t.Log(line) }
+		c.Detail = c.Trace
+	}
+	p := New(c)
+	p.Run(time.Duration(rng.Int64N(int64(10 * time.Second))))
+	for range 30 {
+		if err := p.Do(p.Chance()); err != nil {
+			t.Fatal(err)
+		}
+		d := time.Duration(rng.Int64N(int64(500 * time.Millisecond)))
+		if rng.IntN(3) == 0 {
+			d = time.Duration(rng.Int64N(int64(20 * time.Second)))
+		}
+		p.Run(d)
+	}
+	for _, d := range []time.Duration{lastWords, heals} { // a hub that was told to stop is started again, too
+		if err := p.Do("heal"); err != nil {
+			t.Fatal(err)
+		}
+		p.Run(d)
+	}
+	p.Do("write " + key(0))
+	p.Run(10 * time.Second)
+	if p.Err() == nil {
+		p.judge.healed()
+	}
+	if err := p.Err(); err != nil {
+		t.Errorf("seed %d: %v", number, err)
+	}
+}

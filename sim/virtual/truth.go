@@ -1,0 +1,145 @@
+package virtual
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// identity is what makes a state of an object the one it is.
+type identity struct {
+	uid     string
+	version uint64
+}
+
+// history is all that happened to the resource, as its only store knows it.
+type history struct {
+	version uint64 // of the store; other resources move it too
+	events  []*wire.Event
+	keys    []string
+	uids    int
+}
+
+// write makes or changes an object; its former state, if it has one, is told by its UID.
+func (h *history) write(key string) *wire.Event {
+	h.version++
+	now, exists := h.at(key, h.version)
+	typ, uid := wire.Modified, now.uid
+	if !exists {
+		h.uids++
+		typ, uid = wire.Added, fmt.Sprintf("uid-%d", h.uids)
+	}
+	return h.note(typ, newObject(key, uid, h.version))
+}
+
+// remove deletes an object.
+func (h *history) remove(key string) *wire.Event {
+	now, exists := h.at(key, h.version)
+	if !exists {
+		return nil
+	}
+	h.version++
+	return h.note(wire.Deleted, newObject(key, now.uid, h.version))
+}
+
+func (h *history) note(typ string, o *wire.Object) *wire.Event {
+	if i := sort.SearchStrings(h.keys, o.Key); i == len(h.keys) || h.keys[i] != o.Key {
+		h.keys = append(h.keys[:i], append([]string{o.Key}, h.keys[i:]...)...)
+	}
+	ev := &wire.Event{Type: typ, Object: o, Version: o.Version}
+	h.events = append(h.events, ev)
+	return ev
+}
+
+// since returns the events behind a version.
+func (h *history) since(version uint64) []*wire.Event {
+	i := sort.Search(len(h.events), func(i int) bool { return h.events[i].Version > version })
+	return h.events[i:]
+}
+
+// event returns the event of a version, nil if nothing happened to this resource then.
+func (h *history) event(version uint64) *wire.Event {
+	if es := h.since(version - 1); len(es) > 0 && es[0].Version == version {
+		return es[0]
+	}
+	return nil
+}
+
+// at returns what an object was at a version.
+func (h *history) at(key string, version uint64) (identity, bool) {
+	es := h.events[:len(h.events)-len(h.since(version))]
+	for i := len(es) - 1; i >= 0; i-- {
+		if o := es[i].Object; o.Key == key {
+			return identity{o.UID, o.Version}, es[i].Type != wire.Deleted
+		}
+	}
+	return identity{}, false
+}
+
+// list returns all objects at a version, in the order of a list.
+func (h *history) list(version uint64) []*wire.Object {
+	last := map[string]*wire.Object{}
+	for _, ev := range h.events[:len(h.events)-len(h.since(version))] {
+		last[ev.Object.Key] = ev.Object
+		if ev.Type == wire.Deleted {
+			delete(last, ev.Object.Key)
+		}
+	}
+	items := make([]*wire.Object, 0, len(last))
+	for _, key := range h.keys {
+		if o := last[key]; o != nil {
+			items = append(items, o)
+		}
+	}
+	return items
+}
+
+// differs tells how a state differs from that of a version, "" if it does not.
+func (h *history) differs(state map[string]identity, version uint64) string {
+	var out []string
+	n := 0
+	for _, o := range h.list(version) {
+		switch has, ok := state[o.Key]; {
+		case !ok:
+			out = append(out, fmt.Sprintf("%s@%d is missing", o.Key, o.Version))
+		case has != identity{o.UID, o.Version}:
+			out = append(out, fmt.Sprintf("%s is @%d (%s), not @%d (%s)", o.Key, has.version, has.uid, o.Version, o.UID))
+			n++
+		default:
+			n++
+		}
+	}
+	if len(state) > n {
+		for _, key := range h.keys {
+			if has, ok := state[key]; ok {
+				if _, exists := h.at(key, version); !exists {
+					out = append(out, fmt.Sprintf("%s@%d is a ghost", key, has.version))
+				}
+			}
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// newObject is an object as a kube-apiserver sends it.
+func newObject(key, uid string, version uint64) *wire.Object {
+	ns, name, _ := strings.Cut(key, "/")
+	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ns, Name: name, UID: types.UID(uid), ResourceVersion: wire.FormatVersion(version),
+	}}
+	raw, err := s.Marshal()
+	if err != nil {
+		panic(err)
+	}
+	o, err := wire.ParseObject(wire.Protobuf, raw)
+	if err != nil {
+		panic(err)
+	}
+	return o
+}

@@ -13,7 +13,6 @@ import (
 const (
 	pulseReturn = 250 * time.Millisecond
 	freshWithin = 30 * time.Second
-	savePeriod  = 5 * time.Second
 )
 
 // Coordinator is weir-coordinator: Leases, the real fence, and a relay that the leader feeds.
@@ -36,26 +35,6 @@ type feeding struct {
 	items  []*wire.Object
 	list   bool
 	over   bool
-}
-
-// saved is a relay on disk.
-type saved struct {
-	version uint64
-	items   []*wire.Object
-}
-
-func (s *saved) keep(r *server) {
-	if st := r.Status(); st.Synced {
-		s.version, s.items = r.list()
-	}
-}
-
-func (s *saved) restore(r *server) {
-	if s.version > 0 {
-		if err := r.Replace(s.version, s.items); err != nil {
-			panic(err)
-		}
-	}
 }
 
 // boot starts it. Without its disk it begins a new life.
@@ -83,7 +62,7 @@ func (c *Coordinator) keep() {
 // ready tells whether its relay is fresh.
 func (c *Coordinator) ready() bool {
 	s := c.server.Status()
-	return s.Synced && c.server.clock.Since(s.ProgressAt) <= freshWithin
+	return s.Fresh(c.server.clock.Now(), freshWithin)
 }
 
 // accept takes a feed, if the fence lets it in, and answers with the version reached.

@@ -73,7 +73,8 @@ func (p *push) poke() {
 
 // open begins a feed once there is something to push.
 func (p *push) open() {
-	if p.waiting = !p.h.server.Status().Synced; p.waiting {
+	st := p.h.server.Status()
+	if p.waiting = !st.Synced || st.Restored; p.waiting { // what a disk held is not news
 		return
 	}
 	run, term, coord := p.run, p.term, p.h.pool.coord
@@ -162,7 +163,7 @@ func (p *push) later(d time.Duration, run int, do func()) {
 func (p *push) fresh() bool {
 	now := p.h.loop.now
 	s := p.h.server.Status()
-	return p.pushed != 0 && now-p.pushed <= leaderFresh && s.Synced && p.h.server.clock.Since(s.ProgressAt) <= leaderFresh
+	return p.pushed != 0 && now-p.pushed <= leaderFresh && s.Fresh(p.h.server.clock.Now(), leaderFresh)
 }
 
 // beat keeps the pulse.

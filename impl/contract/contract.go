@@ -48,7 +48,8 @@ const (
 	StatusPath    = "/weir/v1/status"    // GET: JSON status of a hub (health port) or coordinator
 	TermHeader    = "Weir-Term"          // request header of a feed, see Term
 	ReachedHeader = "Weir-Reached"       // response header of a feed: version the coordinator's relay has reached, 0 before its first sync
-	AgeHeader     = "Weir-Age"           // response header of a relayed read: seconds since the relay was last known fresh, also when that was before a restart
+	// AgeHeader of an answer: seconds since the relay was last known to be fresh, also when that was before a restart.
+	AgeHeader = "Weir-Age"
 )
 
 // PulsePeriod is the longest time between two bytes of a leader's pulse; a coordinator that hears nothing for PulseSilence takes

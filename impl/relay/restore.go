@@ -148,8 +148,8 @@ func (x *Restoration) apply(c Change, b *batch) error {
 // Version is what Finish would give the relay.
 func (x *Restoration) Version() uint64 { return x.version }
 
-// Finish gives the relay what was rebuilt, without a batch that is not complete. From then on it serves, as fresh as it was at asOf by the wall clock: there is no
-// other clock across a restart. It counts as restored, and not as fresh however young it is, until its source shows a sign.
+// Finish gives the relay what was rebuilt, without a batch that is not complete. From then on it serves, as fresh as it was at
+// asOf by the wall clock: there is no other clock across a restart. It counts as restored, and not as fresh however young it is, until its source shows a sign.
 // Events age from now on: the time for which nobody could be served took nothing from a client's time to come back.
 func (x *Restoration) Finish(asOf time.Time) error {
 	x.pending = nil

@@ -8,6 +8,7 @@ export CGO_ENABLED := 0
 NAME    ?= pool-cache
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
+QUICK   := leader-kill coordinator-restart glitch
 RACE    := ./impl/relay/... ./impl/source/... ./impl/role/... ./impl/hub/... ./impl/snapshot/...
 
 .PHONY: help
@@ -21,8 +22,13 @@ build: ## build bin/weir, bin/weir-hub and bin/weir-coordinator
 	go build -ldflags '$(LDFLAGS)' -o bin/ ./impl/cmd/... ./sim/cmd/...
 
 .PHONY: scenario
-scenario: build ## run a scenario: make scenario NAME=pool-cache (the default), or NAME=all
+scenario: build ## run a scenario: make scenario NAME=pool-cache (the default), or NAME=all; reports/out/index.html
 	bin/weir scenario run $(if $(filter all,$(NAME)),scenarios,scenarios/$(NAME).yaml)
+
+.PHONY: test-scenarios
+test-scenarios: build ## the quickest fault scenarios: a leader killed, a coordinator restarted, a glitch
+	@for s in $(QUICK); do bin/weir scenario run scenarios/$$s.yaml || failed="$$failed $$s"; done; \
+	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 .PHONY: assets
 assets: build ## find or build kube-apiserver and kubectl, once

@@ -38,6 +38,7 @@ func hostile() report.Result {
 		Clients:    []report.Client{{Way: attack, Node: attack, Name: attack, Resource: attack, Adds: math.MaxInt64, Updates: math.MaxInt64, Deletes: -1, Relists: 1, Violations: math.MaxInt64}},
 		Memory:     []report.Memory{{Process: attack, Node: attack, When: attack, RSSAnonBytes: -1, RSSBytes: math.MaxInt64}},
 		Violations: []report.Violation{{Way: attack, Node: attack, Client: attack, Rule: attack, Detail: attack, Seconds: math.NaN()}},
+		Faults:     []report.Fault{{Name: attack, Target: attack, At: math.NaN(), Lasted: math.Inf(1), Leader: true, Reached: math.Inf(1), Detect: -1, CloudBytes: math.MinInt64, Connections: -1}},
 		Marks:      []report.Mark{{Way: attack, Seconds: math.NaN(), Label: attack}, {Way: attack, Seconds: -1, Label: attack, Fault: true}},
 	}
 }

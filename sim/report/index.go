@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Entry is one scenario of an index page.
@@ -30,10 +31,36 @@ type failure struct{ Text, Link, Why string }
 
 // Index renders the page above several scenarios, in the given order but for the failed ones, which come first.
 func Index(entries []Entry) ([]byte, error) {
-	style, err := styles("assets/plot.css", "assets/page.css")
-	if err != nil {
+	x := newIndex(entries)
+	var err error
+	if x.Style, err = styles("assets/plot.css", "assets/page.css"); err != nil {
 		return nil, err
 	}
+	return render("index.tmpl", x)
+}
+
+// IndexSummary is the same as Markdown.
+func IndexSummary(entries []Entry) string {
+	x := newIndex(entries)
+	var b strings.Builder
+	b.WriteString("# " + x.Verdict.Sign() + " " + mdText(x.Title) + ": " + mdText(x.Lead) + "\n\n")
+	for _, f := range x.Failures {
+		b.WriteString("- [" + mdText(f.Text) + "](" + mdLink(f.Link) + "): " + mdText(f.Why) + "\n")
+	}
+	if len(x.Failures) > 0 {
+		b.WriteByte('\n')
+	}
+	x.Scenarios.markdown(&b)
+	b.WriteString("\n" + mdText(x.Units) + "\n")
+	return b.String()
+}
+
+// mdLink is the address of a scenario's summary for that of its page, safe within parentheses.
+func mdLink(page string) string {
+	return strings.NewReplacer("(", "%28", ")", "%29").Replace(strings.TrimSuffix(page, pageFile) + summaryFile)
+}
+
+func newIndex(entries []Entry) index {
 	entries = slices.Clone(entries)
 	var failures []failure
 	for i := range entries {
@@ -55,15 +82,14 @@ func Index(entries []Entry) ([]byte, error) {
 	case len(entries) > 1:
 		lead = fmt.Sprintf("All %d scenarios passed.", len(entries))
 	}
-	return render("index.tmpl", index{
+	return index{
 		Title:     "Weir scenarios",
 		Lead:      lead,
 		Units:     unitsNote,
-		Style:     style,
 		Verdict:   verdictBadge(failed == 0 && len(entries) > 0),
 		Failures:  failures,
 		Scenarios: indexTable(entries),
-	})
+	}
 }
 
 // rank puts what failed before what passed.
@@ -77,14 +103,19 @@ func rank(passed bool) int {
 // indexColumns are the metrics shown of each scenario; one that no scenario has is left out.
 func indexColumns() map[string]string {
 	return map[string]string{
-		"pool_bytes_ratio":     "pool ÷ reference",
-		"total_bytes_ratio":    "all ÷ reference",
-		"stock_bytes_ratio":    "stock ÷ reference",
-		"cache_ready_seconds":  "cache ready",
-		"client_relists":       "re-lists",
-		"watch_violations":     "violations",
-		"failover_seconds_p99": "failover p99",
-		"failover_cloud_bytes": "failover bytes",
+		"pool_bytes_ratio":      "pool ÷ reference",
+		"total_bytes_ratio":     "all ÷ reference",
+		"stock_bytes_ratio":     "stock ÷ reference",
+		"cache_ready_seconds":   "cache ready",
+		"client_relists":        "re-lists",
+		"watch_violations":      "violations",
+		"failover_seconds_p99":  "failover p99",
+		"failover_cloud_bytes":  "fault bytes",
+		"failovers":             "failovers",
+		"recovery_seconds_max":  "recovery",
+		"new_cloud_connections": "new connections",
+		"stale_seconds_max":     "stale",
+		"resync_bytes_share":    "resync",
 	}
 }
 

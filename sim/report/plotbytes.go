@@ -7,7 +7,12 @@ import (
 	"github.com/weir-edge/weir/sim/report/svg"
 )
 
-func bytesTitle(r Result) string { return r.Scenario + ": bytes over the uplink, stock beside Weir" }
+func bytesTitle(r Result) string {
+	if slices.Contains(r.ways(), WayStock) {
+		return r.Scenario + ": bytes over the uplink, stock beside Weir"
+	}
+	return r.Scenario + ": bytes over the uplink"
+}
 
 func (r Result) hasSeries() bool {
 	return slices.ContainsFunc(r.Series, func(s Series) bool { return len(s.Bytes) > 0 })

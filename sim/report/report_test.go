@@ -185,6 +185,29 @@ func TestIndex(t *testing.T) {
 	}
 }
 
+func TestIndexSummary(t *testing.T) {
+	failover := sample(5)
+	failover.Scenario, failover.Metrics["failover_seconds_p99"] = "leader-kill", 1.25
+	got := report.IndexSummary([]report.Entry{{Dir: "pool-cache", Result: sample(5)}, {Dir: "leader-kill", Result: failover}, {Dir: "a (b)", Result: failedSample()}})
+	for _, want := range []string{"✘ Weir scenarios: 1 of 3 scenarios failed", "(a%20%28b%29/summary.md)", "| failover p99 |", "| 1.25 s |"} {
+		if !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	values := []float64{5, 1, 4, 2, 3}
+	for p, want := range map[float64]float64{0: 1, 20: 1, 21: 2, 50: 3, 99: 5, 100: 5} {
+		if got := report.Percentile(values, p); got != want {
+			t.Errorf("percentile %v is %v, want %v", p, got, want)
+		}
+	}
+	if !math.IsNaN(report.Percentile(nil, 50)) {
+		t.Error("there is a percentile of nothing")
+	}
+}
+
 // TestMetricsAreDocumented holds the documented metrics against what a run reports.
 func TestMetricsAreDocumented(t *testing.T) {
 	documented := map[string]bool{}

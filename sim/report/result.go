@@ -178,6 +178,13 @@ func (r Result) clean() Result {
 			ready.Synced, ready.Seconds = false, 0
 		}
 	}
+	r.Faults = slices.Clone(r.Faults)
+	for i := range r.Faults {
+		f := &r.Faults[i]
+		for _, v := range []*float64{&f.At, &f.Lasted, &f.Reached, &f.Detect, &f.Elect, &f.Resume, &f.Recovered} {
+			*v = finite(*v)
+		}
+	}
 	r.Violations = slices.Clone(r.Violations)
 	for i := range r.Violations {
 		r.Violations[i].Seconds = finite(r.Violations[i].Seconds)

@@ -30,7 +30,11 @@ func Summary(r Result) string {
 		b.WriteString("## " + title + "\n\n")
 		t.markdown(&b)
 	}
-	section("Stock, Weir and the reference", r.comparisonTable())
+	title := "Bytes over the uplink"
+	if len(r.ways()) > 1 {
+		title = "Stock, Weir and the reference"
+	}
+	section(title, r.comparisonTable())
 	section("Expectations", r.expectationTable(false))
 	section("Watch violations", r.violationTable())
 	section("Leader changes", r.failoverTable())

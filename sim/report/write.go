@@ -57,7 +57,7 @@ func Write(dir string, r Result) error {
 	return nil
 }
 
-// WriteIndex writes index.html above the reports of entries into dir.
+// WriteIndex writes index.html and summary.md above the reports of entries into dir.
 func WriteIndex(dir string, entries []Entry) error {
 	page, err := Index(entries)
 	if err != nil {
@@ -65,6 +65,9 @@ func WriteIndex(dir string, entries []Entry) error {
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make folder of index: %w", err)
+	}
+	if err := writeFile(filepath.Join(dir, summaryFile), []byte(IndexSummary(entries))); err != nil {
+		return err
 	}
 	return writeFile(filepath.Join(dir, indexFile), page)
 }

@@ -1,0 +1,99 @@
+package runner
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
+	"github.com/weir-edge/weir/sim/timeline"
+)
+
+// TestFaults lets faults of each kind happen to a small pool: real processes are killed and frozen, links cut.
+func TestFaults(t *testing.T) {
+	s, err := scenario.Parse("faults.yaml", []byte(`
+name: faults
+seed: 11
+topology:
+  pool: {name: quay, nodes: 3, uplink: {rate: 20Mbit/s, rtt: 20ms}, coordinators: 1}
+workload: {services: 4, endpoints: 10, changes: 30, changesPerSecond: 3}
+clients: [kube-proxy, coredns]
+compare: []
+faults:
+  - {at: 500ms, action: kill, target: leader, for: 1s}
+  - {at: 1s, action: slow, target: pool, link: cloud, rate: 1Mbit/s, rtt: 50ms, for: 2s}
+  - {at: 6s, action: restart, target: apiserver}
+expectations:
+  - watch_violations == 0
+  - failovers == 1
+  - failover_seconds_p99 <= 20s
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	res, err := Run(t.Context(), s, Options{Runtime: &runtime.Local{LogDir: filepath.Join(dir, "logs")}, Dir: dir, Repeat: "go test ./sim/runner", Progress: func(m string) { t.Log(m) }})
+	if err != nil || !res.Passed {
+		t.Fatalf("%v\n%+v\n%+v", err, res.Expectations, res.Violations)
+	}
+	if len(res.Faults) != 3 {
+		t.Fatalf("faults %+v, want 3", res.Faults)
+	}
+	i := slices.IndexFunc(res.Faults, func(f report.Fault) bool { return f.Leader })
+	if i < 0 {
+		t.Fatalf("faults %+v, want one of the leader", res.Faults)
+	}
+	kill := res.Faults[i]
+	// Two of three nodes are served, each with the three streams of two clients.
+	if kill.Lasted < 1 || kill.Reached <= 0 || kill.Recovered <= 0 || kill.Streams < 6 || kill.Streams > 9 || !strings.HasPrefix(kill.Target, "hub/quay-") {
+		t.Errorf("kill of the leader: %+v", kill)
+	}
+	for _, name := range []string{"failover_cloud_bytes", "new_cloud_connections", "stale_seconds_max", "recovery_seconds_max", "resync_bytes_share"} {
+		if _, ok := res.Metrics[name]; !ok {
+			t.Errorf("%s was not measured", name)
+		}
+	}
+	if err := report.Write(dir, res); err != nil {
+		t.Fatal(err)
+	}
+	summary, err := os.ReadFile(filepath.Join(dir, "summary.md"))
+	if err != nil || !strings.Contains(string(summary), "kill leader") || !strings.Contains(string(summary), "Leader changes") {
+		t.Errorf("the summary does not tell of the fault: %v\n%s", err, summary)
+	}
+	happened := map[string]int{}
+	f, err := os.Open(filepath.Join(dir, "timeline.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for e, err := range timeline.NewReader(f).All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Lane == timeline.Fault {
+			happened[e.Name]++
+		}
+	}
+	if happened["begin"] != 3 || happened["healed"] != 3 || happened["recovered"] != 3 {
+		t.Errorf("events of the timeline: %v, want three of each", happened)
+	}
+}
+
+// TestServed: a node is served when no fault silences it any more.
+func TestServed(t *testing.T) {
+	r := &run{ways: []*way{{name: report.WayWeir}}, outages: outages{dead: map[string]time.Time{}, quiet: map[string]int{}}}
+	if got := r.served(); len(got) != 0 {
+		t.Fatalf("%d streams of none are served", len(got))
+	}
+	r.silence([]string{"a"}, 1)
+	r.silence([]string{"a"}, 1)
+	r.silence([]string{"a"}, -1)
+	if r.outages.quiet["a"] != 1 {
+		t.Error("a node that two faults silenced is served when one of them is over")
+	}
+}

@@ -66,10 +66,17 @@ func (r *run) resumedBy(at time.Time) bool {
 func (t *truth) bytes(from, to time.Time) int64 {
 	var n int64
 	for _, s := range t.streams {
-		ops := s.Recording.Ops()
-		for i := len(ops) - 1; i >= 0 && !ops[i].At.Before(from); i-- {
-			if ops[i].What == client.OpEvent && ops[i].At.Before(to) {
-				n += int64(ops[i].Item.Size) + frameBytes
+		initial := false // events of a list are no changes
+		for _, op := range s.Recording.Ops() {
+			switch op.What {
+			case client.OpOpen:
+				initial = op.Initial
+			case client.OpInitialEnd:
+				initial = false
+			case client.OpEvent:
+				if !initial && op.At.After(from) && op.At.Before(to) {
+					n += int64(op.Item.Size) + frameBytes
+				}
 			}
 		}
 	}

@@ -186,7 +186,7 @@ func (v value) uplink() (u Uplink) {
 	default:
 		o.fields["rate"].wrong(rateHelp)
 	}
-	u.RTT = o.fields["rtt"].duration(0, maxRTT)
+	u.RTT = o.fields["rtt"].duration(maxRTT)
 	return u
 }
 
@@ -202,14 +202,14 @@ func (v value) rate() Rate {
 	return rate
 }
 
-func (v value) duration(from, to time.Duration) time.Duration {
-	allowed := fmt.Sprintf("a duration from %v to %v with its unit, as 60ms", from, to)
+func (v value) duration(to time.Duration) time.Duration {
+	allowed := fmt.Sprintf("a duration from 0s to %v with its unit, as 60ms", to)
 	s, ok := v.str(allowed)
 	if !ok {
 		return 0
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil || d < from || d > to {
+	if err != nil || d < 0 || d > to {
 		v.wrong(allowed)
 		return 0
 	}
@@ -224,7 +224,7 @@ func (v value) workload() (w Workload) {
 	w.Services = o.count("services", 1, maxServices)
 	w.Endpoints = o.count("endpoints", 1, maxEndpoints)
 	if o.has("quiet") {
-		w.Quiet = o.fields["quiet"].duration(0, maxQuiet)
+		w.Quiet = o.fields["quiet"].duration(maxQuiet)
 	}
 	changes, ok := o.fields["changes"].integer(0, maxChanges)
 	w.Changes = int(changes)

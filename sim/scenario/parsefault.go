@@ -42,7 +42,7 @@ func (v value) fault(p Pool) (f Fault, ok bool) {
 	for _, r := range rules {
 		names = append(names, string(r.action))
 	}
-	f.At = o.fields["at"].duration(0, maxFaultAt)
+	f.At = o.fields["at"].duration(maxFaultAt)
 	action, ok := o.fields["action"].choice(names)
 	if !ok {
 		return f, false
@@ -80,7 +80,7 @@ func (v value) fault(p Pool) (f Fault, ok bool) {
 func (f *Fault) read(name string, v value) {
 	switch name {
 	case "for":
-		f.For = v.duration(0, maxFaultAt)
+		f.For = v.duration(maxFaultAt)
 	case "link":
 		s, _ := v.choice([]string{string(CloudLink), string(CoordinatorLink), string(BothLinks)})
 		f.Link = LinkName(s)
@@ -99,14 +99,14 @@ func (f *Fault) read(name string, v value) {
 		r := v.rate()
 		f.Rate = &r
 	case "rtt":
-		d := v.duration(0, maxRTT)
+		d := v.duration(maxRTT)
 		f.RTT = &d
 	case "repeat":
 		if n, ok := v.integer(1, maxRepeat); ok {
 			f.Repeat = int(n)
 		}
 	case "every":
-		f.Every = v.duration(0, maxEvery)
+		f.Every = v.duration(maxEvery)
 	}
 }
 

@@ -137,6 +137,14 @@ func (r *run) inject(ctx context.Context, f scenario.Fault) error {
 			if err := r.once(ctx, d); err != nil {
 				return err
 			}
+			if f.Target == scenario.Each { // the next one waits, as an upgrade does, until nobody is missing
+				if err := r.until(ctx, settlePatience, func() (bool, string) {
+					n := len(r.weir().streams) - len(r.served())
+					return n == 0, fmt.Sprintf("waiting for %d clients to come back to %s", n, d.name())
+				}); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil
@@ -265,6 +273,8 @@ func (r *run) mark(ctx context.Context, from time.Time) (took time.Duration, wai
 			}
 		}
 		switch {
+		case len(streams) == 0: // nobody could tell
+			return 0, 0, nil
 		case missing == "":
 			return last.Sub(from), len(streams), nil
 		case time.Since(written) > reachPatience:

@@ -226,6 +226,7 @@ func (x *localPool) addHub(name, address string) error {
 		Path:    x.site.commands[node.HubCommand],
 		Dir:     dir,
 		LogFile: filepath.Join(x.site.logDir, "hub-"+name+".log"),
+		Data:    data,
 	}, c)
 	if err != nil {
 		return err

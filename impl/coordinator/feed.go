@@ -85,7 +85,7 @@ func (f *feeds) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // answer tells the caller why what it asked for was not begun, if err is set.
 func (f *feeds) answer(w http.ResponseWriter, req *http.Request, name string, err error) {
-	var r *fence.Refusal
+	var r *fence.RefusedError
 	switch {
 	case err == nil:
 	case errors.As(err, &r):
@@ -216,7 +216,7 @@ func (s *slot) take(x *feeding) error {
 	before := s.current
 	if before != nil && before.term.Version > x.term.Version {
 		s.mu.Unlock()
-		return &fence.Refusal{Reason: "term", Message: fmt.Sprintf("term %s is over, a feed of term %s has begun", x.term, before.term)}
+		return &fence.RefusedError{Reason: "term", Message: fmt.Sprintf("term %s is over, a feed of term %s has begun", x.term, before.term)}
 	}
 	s.current = x
 	s.mu.Unlock()

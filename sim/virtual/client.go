@@ -232,11 +232,6 @@ func (c *Client) removedAfter(o *wire.Object, version uint64) bool {
 	return false
 }
 
-// same tells whether the state is the cloud's.
-func (c *Client) same() bool {
-	return c.synced && c.pool.cloud.differs(c.state, c.pool.cloud.version) == ""
-}
-
 func (c *Client) fail(format string, args ...any) {
 	c.pool.judge.fail(c.name, "%s; state %v", fmt.Sprintf(format, args...), maps.Clone(c.state))
 }

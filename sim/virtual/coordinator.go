@@ -74,7 +74,7 @@ func (c *Coordinator) accept(s *stream, node string, term contract.Term, answer 
 	x := &feeding{node: node, term: term, s: s, intake: relay.NewIntake(c.server.Relay)}
 	if before := c.feed; before != nil {
 		if before.term.Version > term.Version {
-			s.send(down, func() { answer(0, &fence.Refusal{Reason: "term", Message: "a later one feeds"}) })
+			s.send(down, func() { answer(0, &fence.RefusedError{Reason: "term", Message: "a later one feeds"}) })
 			return
 		}
 		c.end(before, errors.New("replaced"))

@@ -173,7 +173,7 @@ func (f *feeder) list() {
 		case err != nil:
 			f.failed(err)
 		case version == 0:
-			f.failed(errStatus(503))
+			f.failed(statusError(503))
 		case !f.h.fed(f.h.server.Replace(version, items), "list at %d", version):
 			f.failed(errors.New("the list is refused"))
 		default:

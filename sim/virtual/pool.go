@@ -22,6 +22,8 @@ type Config struct {
 	Hubs, Clients int
 	// Grace and Spread as in role.Config.
 	Grace, Spread time.Duration
+	// Churn is the time between two changes of the resource, at most, until Calm is called. 0: none but by command.
+	Churn time.Duration
 	// Trace gets one line for each thing worth telling, and Detail one for each event that a client takes. May be nil.
 	Trace, Detail func(line string)
 }
@@ -66,10 +68,31 @@ func New(c Config) *Pool {
 		p.hubs = append(p.hubs, h)
 		h.boot(false)
 	}
+	if c.Churn > 0 {
+		p.churn()
+	}
 	return p
 }
 
 func key(i int) string { return fmt.Sprintf("ns/%c", 'p'+i) }
+
+// churn changes a random object, and again later.
+func (p *Pool) churn() {
+	p.after(p.upTo(p.cfg.Churn), func() {
+		if p.cfg.Churn == 0 {
+			return
+		}
+		if k := key(p.rng.IntN(8)); p.one(4) {
+			p.change(p.cloud.remove(k))
+		} else {
+			p.change(p.cloud.write(k))
+		}
+		p.churn()
+	})
+}
+
+// Calm ends the churn.
+func (p *Pool) Calm() { p.cfg.Churn = 0 }
 
 // Run lets time pass, until a promise is broken.
 func (p *Pool) Run(d time.Duration) { p.run(p.now+d, p.judge.fine) }

@@ -88,7 +88,7 @@ func (p *push) open() {
 	var x *feeding
 	s = p.h.toCoordinator.openStream(func(s *stream) {
 		coord.accept(s, p.h.name, term, func(reached uint64, err error) {
-			var refused *fence.Refusal
+			var refused *fence.RefusedError
 			switch {
 			case p.run != run || p.feed != s:
 			case errors.As(err, &refused):

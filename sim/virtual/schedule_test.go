@@ -38,6 +38,9 @@ func schedule(t *testing.T, number uint64) {
 		Seed: number, Hubs: 2 + rng.IntN(2), Clients: 1,
 		Grace: time.Duration(rng.Int64N(int64(20 * time.Second))), Spread: time.Duration(rng.Int64N(int64(10 * time.Second))),
 	}
+	if rng.IntN(2) == 0 {
+		c.Churn = 2 * time.Second
+	}
 	if *seed != 0 {
 		c.Trace = func(line string) { t.Log(line) }
 		c.Detail = c.Trace
@@ -54,6 +57,7 @@ func schedule(t *testing.T, number uint64) {
 		}
 		p.Run(d)
 	}
+	p.Calm()
 	for _, d := range []time.Duration{lastWords, heals} { // a hub that was told to stop is started again, too
 		if err := p.Do("heal"); err != nil {
 			t.Fatal(err)

@@ -102,7 +102,7 @@ func (t *tap) run() {
 		case t.end == nil: // closed meanwhile
 			return
 		case ev.Type == wire.Error:
-			t.finish(errStatus(ev.Status.Code))
+			t.finish(statusError(ev.Status.Code))
 			return
 		}
 		t.take(ev)
@@ -110,7 +110,7 @@ func (t *tap) run() {
 	switch {
 	case waits:
 	case t.code != http.StatusOK:
-		t.finish(errStatus(t.code))
+		t.finish(statusError(t.code))
 	default:
 		t.finish(nil)
 	}
@@ -177,12 +177,12 @@ func (t *tap) WriteHeader(code int)        { t.code = code }
 func (t *tap) Flush()                      {}
 func (t *tap) Write(p []byte) (int, error) { return t.body.Write(p) }
 
-// errStatus is an answer other than 200.
-type errStatus int
+// statusError is an answer other than 200.
+type statusError int
 
-func (e errStatus) Error() string { return http.StatusText(int(e)) }
+func (e statusError) Error() string { return http.StatusText(int(e)) }
 
-var errGone = errStatus(http.StatusGone)
+var errGone = statusError(http.StatusGone)
 
 // list is what the relay's handler answers to a list: version 0 if it has none.
 func (s *server) list() (version uint64, items []*wire.Object) {

@@ -7,13 +7,13 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// Refusal says why a feed is refused. Its reason is a label of a metric.
-type Refusal struct {
+// RefusedError says why a feed is refused. Its reason is a label of a metric.
+type RefusedError struct {
 	Reason  string // "incarnation", "holder", "term"
 	Message string
 }
 
-func (r *Refusal) Error() string { return r.Message }
+func (r *RefusedError) Error() string { return r.Message }
 
 // Sighting is the election Lease as it was seen.
 type Sighting struct {
@@ -83,13 +83,13 @@ func (f *Fence) begin(t contract.Term, node string) (moved bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if t.Incarnation != f.Incarnation {
-		return false, &Refusal{"incarnation", fmt.Sprintf("term %s is of another life of this coordinator, now %s: read the election Lease again", t, f.Incarnation)}
+		return false, &RefusedError{"incarnation", fmt.Sprintf("term %s is of another life of this coordinator, now %s: read the election Lease again", t, f.Incarnation)}
 	}
 	if err := f.check(t, node); err != nil {
 		return false, err
 	}
 	if t.Version > f.seen.Version {
-		return false, &Refusal{"term", fmt.Sprintf("term %s is ahead of the election Lease, at %d", t, f.seen.Version)}
+		return false, &RefusedError{"term", fmt.Sprintf("term %s is ahead of the election Lease, at %d", t, f.seen.Version)}
 	}
 	moved = t.Version > f.floor
 	f.floor = max(f.floor, t.Version)
@@ -106,11 +106,11 @@ func (f *Fence) Admit(t contract.Term, node string) error {
 func (f *Fence) check(t contract.Term, node string) error {
 	switch holder := contract.NodeOfIdentity(f.seen.Holder); {
 	case holder == "":
-		return &Refusal{"holder", fmt.Sprintf("nobody holds the election Lease %s/%s", contract.LeaseNamespace, contract.ElectionLease)}
+		return &RefusedError{"holder", fmt.Sprintf("nobody holds the election Lease %s/%s", contract.LeaseNamespace, contract.ElectionLease)}
 	case holder != node:
-		return &Refusal{"holder", fmt.Sprintf("node %s holds the election Lease, not %s", holder, node)}
+		return &RefusedError{"holder", fmt.Sprintf("node %s holds the election Lease, not %s", holder, node)}
 	case t.Version < f.floor:
-		return &Refusal{"term", fmt.Sprintf("term %s is over, a later one began at %d", t, f.floor)}
+		return &RefusedError{"term", fmt.Sprintf("term %s is over, a later one began at %d", t, f.floor)}
 	}
 	return nil
 }

@@ -121,7 +121,7 @@ func TestFence(t *testing.T) {
 					err = f.Admit(a.admit, a.node)
 				}
 				got := ""
-				if r := (*Refusal)(nil); errors.As(err, &r) {
+				if r := (*RefusedError)(nil); errors.As(err, &r) {
 					got = r.Reason
 				}
 				if got != a.want || (moves > before) != a.moved {

@@ -30,7 +30,7 @@
 //
 // After each step: one effective feed (who feeds holds the Lease, terms never go back); no relay goes back; no hub leaves the pool's
 // cache for the cloud before its grace period is over, unless it leads; a client sees no event twice, out of order or with
-// a wrong type, no content that never was, and no empty list after a full one; at each list and bookmark its state is the cloud's at
+// a wrong type, no content that never was, and no empty list after a full one, nor an older one from the same process; at each list and bookmark its state is the cloud's at
 // that version: no ghost, nothing missing. Once all is healed: within heals (schedule_test.go) exactly one hub leads, everybody is fed from
 // where they should be and fresh, and all clients hold what the cloud does.
 package virtual

@@ -82,6 +82,7 @@ type ResourceStatus struct {
 	Restored   bool    `json:"restored"`   // from disk, and there was no sign of its source since the start
 	Source     string  `json:"source"`
 	Lists      int     `json:"lists"`
+	Resyncs    int     `json:"resyncs"` // comparisons by metadata after 410
 	Watches    int     `json:"watches"`
 	Switches   int     `json:"switches"`
 	LastError  string  `json:"lastError,omitempty"`
@@ -124,7 +125,7 @@ func (h *Hub) Status() Status {
 		s.Resources = append(s.Resources, ResourceStatus{
 			Resource: r.Resource().String(), Synced: rs.Synced, Version: rs.Version, Oldest: rs.Oldest, Objects: rs.Objects, Bytes: rs.Bytes,
 			RingEvents: rs.RingEvents, RingBytes: rs.RingBytes, Watchers: rs.Watchers, AgeSeconds: age, Restored: rs.Restored,
-			Source: fs.Upstream, Lists: fs.Lists, Watches: fs.Watches, Switches: fs.Switches, LastError: fs.LastError,
+			Source: fs.Upstream, Lists: fs.Lists, Resyncs: fs.Resyncs, Watches: fs.Watches, Switches: fs.Switches, LastError: fs.LastError,
 		})
 	}
 	return s

@@ -48,7 +48,7 @@ func (m *metrics) answered(r *recorder) {
 type state struct {
 	h *Hub
 
-	role, term, ready, fresh, coordinator, cloud, bytes, connections, verdicts, switches, lists, watches *prometheus.Desc
+	role, term, ready, fresh, coordinator, cloud, bytes, connections, verdicts, switches, lists, resyncs, watches *prometheus.Desc
 }
 
 func newState(h *Hub) *state {
@@ -67,7 +67,8 @@ func newState(h *Hub) *state {
 		connections: desc("cloud_connections_total", "Connections opened to the cloud, by class of traffic.", "class"),
 		verdicts:    desc("authorization_cache_size", "Verdicts remembered."),
 		switches:    desc("relay_source_switches_total", "Changes of a relay's source.", "resource"),
-		lists:       desc("relay_source_lists_total", "Lists opened to feed a relay.", "resource"),
+		lists:       desc("relay_source_lists_total", "Full lists opened to feed a relay.", "resource"),
+		resyncs:     desc("relay_source_resyncs_total", "Times a relay was compared with its source by metadata, after 410.", "resource"),
 		watches:     desc("relay_source_watches_total", "Watches opened to feed a relay.", "resource"),
 	}
 }
@@ -98,6 +99,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 		name := f.resource
 		counter(s.switches, float64(st.Switches), name)
 		counter(s.lists, float64(st.Lists), name)
+		counter(s.resyncs, float64(st.Resyncs), name)
 		counter(s.watches, float64(st.Watches), name)
 	}
 	if s.h.pool == nil {

@@ -85,6 +85,12 @@ func (x *Export) Changes() iter.Seq[Change] {
 	}
 }
 
+// Objects walks over the objects that the relay holds now, in the order of their keys.
+func (r *Relay) Objects() iter.Seq[*wire.Object] {
+	tree := r.now().tree
+	return func(yield func(*wire.Object) bool) { tree.Ascend(yield) }
+}
+
 // Cursor is a place in a relay's history. It is a value: one that was read from may be read from again.
 type Cursor struct {
 	r     *Relay

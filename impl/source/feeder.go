@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/url"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
 // Config is what a Feeder is made of.
@@ -49,7 +47,8 @@ type Feeder struct {
 // Status is a snapshot of a Feeder for people and policies.
 type Status struct {
 	Upstream  string    // "" while there is none
-	Lists     int       // lists opened
+	Lists     int       // full lists opened
+	Resyncs   int       // comparisons by metadata after 410
 	Watches   int       // watches opened
 	Switches  int       // changes of upstream after the first
 	Gone      int       // 410 answers
@@ -218,9 +217,9 @@ func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
 	err := f.watch(ctx, up, s.Version)
 	if gone(err) {
 		f.failed(up, err)
-		f.cfg.Logger.Info("the upstream has forgotten our version; listing", "upstream", up.Name, "version", s.Version)
-		if err := f.list(ctx, up); err != nil {
-			return fmt.Errorf("list after 410: %w", err)
+		f.cfg.Logger.Info("the upstream has forgotten our version; looking what changed", "upstream", up.Name, "version", s.Version)
+		if err := f.resync(ctx, up); err != nil {
+			return fmt.Errorf("after 410: %w", err)
 		}
 		return nil
 	}
@@ -234,27 +233,4 @@ func (f *Feeder) count(what *int) {
 	f.mu.Lock()
 	*what++
 	f.mu.Unlock()
-}
-
-func (f *Feeder) list(ctx context.Context, up *Upstream) error {
-	f.count(&f.status.Lists)
-	res := f.cfg.Relay.Resource()
-	body, err := up.get(ctx, res, whole, url.Values{})
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	var items []*wire.Object
-	meta, err := wire.ReadList(body, res.Encoding(), res.WireKind(), func(o *wire.Object) error {
-		items = append(items, o)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if err := f.cfg.Relay.Replace(meta.Version, items); err != nil {
-		return err
-	}
-	f.works(up)
-	return nil
 }

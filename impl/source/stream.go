@@ -20,6 +20,8 @@ const streamTimeout = 24 * time.Hour
 var (
 	errQuiet = errors.New("nothing came")    // on a stream that is not worth keeping
 	errMoved = errors.New("something moved") // while it was watched whether anything does
+
+	errEnough = errors.New("the list is complete") // and what follows is not wanted
 )
 
 // streamList fills an empty relay by a streaming list (KEP-3157) and goes on with the events behind it.
@@ -70,6 +72,17 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream) error {
 	case errors.Is(err, errQuiet):
 		return nil
 	case err == nil && !done:
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// ended is the error of a stream that should have ended by errEnough.
+func ended(err error) error {
+	switch {
+	case errors.Is(err, errEnough):
+		return nil
+	case err == nil:
 		return io.ErrUnexpectedEOF
 	}
 	return err

@@ -69,9 +69,22 @@ func bookmark(t *testing.T, version uint64) []byte {
 	return wire.AppendProtobufFrame(nil, wire.Bookmark, metadataKind, raw)
 }
 
-func metaFrame(t *testing.T, name string, version uint64) []byte {
+func metaFrame(t *testing.T, typ, name string, version uint64) []byte {
 	t.Helper()
-	return wire.AppendProtobufFrame(nil, wire.Modified, metadataKind, slice(t, name, version).Raw)
+	return wire.AppendProtobufFrame(nil, typ, metadataKind, slice(t, name, version).Raw)
+}
+
+// metaEnd ends the initial events of a streaming list of metadata.
+func metaEnd(t *testing.T, version uint64) []byte {
+	t.Helper()
+	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		ResourceVersion: wire.FormatVersion(version), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+	}}
+	raw, err := m.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wire.AppendProtobufFrame(nil, wire.Bookmark, metadataKind, raw)
 }
 
 // quietStream is a relay that was filled by a compressed stream, at version 10, on which nothing more came until the first
@@ -126,7 +139,7 @@ func TestCompressedStreamIsKept(t *testing.T) {
 	if probe.version != "12" || !probe.metadata {
 		t.Fatalf("%+v", probe)
 	}
-	probe.frames <- metaFrame(t, "x", 13)
+	probe.frames <- metaFrame(t, wire.Modified, "x", 13)
 	<-probe.gone
 	if v := r.Status().Version; v != 12 {
 		t.Errorf("the metadata alone brought the relay to %d", v)
@@ -147,7 +160,7 @@ func TestCompressedStreamIsKept(t *testing.T) {
 
 func TestStreamThatStandsStill(t *testing.T) {
 	c, h, _, f, stream, probe := quietStream(t)
-	probe.frames <- metaFrame(t, "x", 11) // and the stream does not bring it
+	probe.frames <- metaFrame(t, wire.Modified, "x", 11) // and the stream does not bring it
 	<-probe.gone
 	plain := next(t, c, h)
 	<-stream.gone

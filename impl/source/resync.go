@@ -1,0 +1,126 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+const (
+	resyncTries    = 3                // metadata lists, before all is listed
+	resyncParallel = 8                // objects that are fetched at once
+	resyncTimeout  = 30 * time.Second // of one of them; all of a metadata list are not timed
+	resyncShare    = 3                // all is listed if more than a third of the objects differ …
+	resyncFew      = 16               // … and more than these
+)
+
+// resync brings the relay to the upstream's state without a list of everything (rule 5): the metadata of all objects tell which
+// ones differ, and those are fetched. All of it goes by streaming lists, because kube-apiserver compresses these whatever their
+// size; it compresses no get below 128 KiB. Where too much differs, everything is listed, and the stream goes on.
+func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
+	f.count(&f.status.Resyncs)
+	fetched := map[string]*wire.Object{}
+	for range resyncTries {
+		version, items, missing, err := f.compare(ctx, up, fetched)
+		if err != nil {
+			return err
+		}
+		if len(missing) > max(resyncFew, (len(items)+len(missing))/resyncShare) {
+			break
+		}
+		f.cfg.Logger.Info("compared by metadata", "upstream", up.Name, "version", version, "same", len(items), "differ", len(missing))
+		if err := f.fetch(ctx, up, version, missing, fetched); err != nil {
+			return err
+		}
+		same := true
+		for _, m := range missing {
+			o := fetched[m.Key]
+			if o == nil || o.UID != m.UID || o.Version != m.Version { // it changed again: a relay's state is of one version
+				same = false
+				break
+			}
+			items = append(items, o)
+		}
+		if same {
+			return f.cfg.Relay.Replace(version, items)
+		}
+	}
+	return f.streamList(ctx, up)
+}
+
+// compare lists the metadata of everything. It returns the version of that, the objects that the relay, or fetched, holds in just
+// this form, and the metadata of the others.
+func (f *Feeder) compare(ctx context.Context, up *Upstream, fetched map[string]*wire.Object) (version uint64, items, missing []*wire.Object, err error) {
+	held := map[string]*wire.Object{}
+	for o := range f.cfg.Relay.Objects() {
+		held[o.Key] = o
+	}
+	version, err = f.initial(ctx, up, metadata, url.Values{}, func(m *wire.Object) {
+		for _, o := range []*wire.Object{held[m.Key], fetched[m.Key]} {
+			if o != nil && o.UID == m.UID && o.Version == m.Version {
+				items = append(items, o)
+				return
+			}
+		}
+		missing = append(missing, &wire.Object{Key: m.Key, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Version: m.Version})
+	})
+	return version, items, missing, err
+}
+
+// fetch gets objects as they are at a version or later. One that is gone is not in fetched afterwards.
+func (f *Feeder) fetch(ctx context.Context, up *Upstream, version uint64, missing []*wire.Object, fetched map[string]*wire.Object) error {
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(resyncParallel)
+	for _, m := range missing {
+		delete(fetched, m.Key)
+		g.Go(func() error {
+			ctx, cancel := f.limit(ctx, resyncTimeout, fmt.Errorf("%s did not come within %v", m.Key, resyncTimeout))
+			defer cancel(nil)
+			selector := "metadata.name=" + m.Name
+			if m.Namespace != "" {
+				selector += ",metadata.namespace=" + m.Namespace
+			}
+			_, err := f.initial(ctx, up, whole, url.Values{"fieldSelector": {selector}, "resourceVersion": {wire.FormatVersion(version)}}, func(o *wire.Object) {
+				mu.Lock()
+				defer mu.Unlock()
+				fetched[o.Key] = o
+			})
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// initial gives take the objects of a streaming list, leaves the stream, and returns the version of the list.
+func (f *Feeder) initial(ctx context.Context, up *Upstream, of form, query url.Values, take func(*wire.Object)) (version uint64, err error) {
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	query.Set("sendInitialEvents", "true")
+	query.Set("resourceVersionMatch", "NotOlderThan")
+	query.Set("timeoutSeconds", strconv.Itoa(int(streamTimeout/time.Second)))
+	w, err := f.open(ctx, up, of, query)
+	if err != nil {
+		return 0, err
+	}
+	defer w.body.Close()
+	err = f.read(ctx, up, w, func(ev *wire.Event) error {
+		switch {
+		case ev.InitialEnd:
+			version = ev.Version
+			return errEnough
+		case ev.Type == wire.Added:
+			take(ev.Object)
+			return nil
+		}
+		return fmt.Errorf("a %s event among the initial ones", ev.Type)
+	})
+	return version, ended(err)
+}

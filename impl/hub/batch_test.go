@@ -42,7 +42,7 @@ func (c *countedConn) Write(p []byte) (int, error) {
 func serveBatched(t *testing.T, h http.Handler) (url string, roots *tls.Config, l *countedListener, stop func()) {
 	t.Helper()
 	ca := newAuthority(t, "test")
-	raw, err := listen("--secure-port", "127.0.0.1", 0)
+	raw, err := listen(systemNet{}, "--secure-port", "127.0.0.1", 0)
 	check(t, err)
 	l = &countedListener{Listener: raw}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{ca.tls("hub")}}

@@ -59,6 +59,7 @@ type doorKey struct {
 }
 
 type cloudConfig struct {
+	net     Net
 	servers map[class][]*url.URL
 	policy  healthPolicy
 	roots   *bundle
@@ -120,7 +121,7 @@ func (k *cloud) transport(c cloudConfig, key doorKey) func() *http.Transport {
 			config.NextProtos = []string{"http/1.1"}
 		}
 		t := transportConfig{
-			dialer: &dialer{tls: config, meter: k.meters[key.class], heard: func(address string) func() { return k.hearing(key.class, address) }},
+			dialer: &dialer{net: c.net, tls: config, meter: k.meters[key.class], heard: func(address string) func() { return k.hearing(key.class, address) }},
 			http1:  key.http1, idlePing: 30 * time.Second, pingTimeout: 15 * time.Second,
 		}
 		switch key.class {

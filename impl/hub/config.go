@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -56,6 +57,26 @@ type Config struct {
 	HeartbeatFailedRetry, HeartbeatHealthyThreshold int
 
 	Logger *slog.Logger
+	Net    Net // nil: the system's
+}
+
+// Net is the network that a hub is on. Tests put hubs on one in memory.
+type Net interface {
+	// DialContext opens a connection, as net.Dialer does.
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	// Listen opens a port, as net.ListenConfig does.
+	Listen(ctx context.Context, network, address string) (net.Listener, error)
+}
+
+// systemNet is the network of the operating system.
+type systemNet struct{}
+
+func (systemNet) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, address)
+}
+
+func (systemNet) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(ctx, network, address)
 }
 
 // settings is a Config that was checked.
@@ -81,6 +102,9 @@ func (c Config) check() (*settings, error) {
 	}
 	if s.Logger == nil {
 		s.Logger = slog.Default()
+	}
+	if s.Net == nil {
+		s.Net = systemNet{}
 	}
 	return s, nil
 }

@@ -29,7 +29,7 @@ type coordinator struct {
 	now       func() time.Time
 }
 
-func newCoordinator(u *url.URL, roots *bundle, cert *pair, now func() time.Time) *coordinator {
+func newCoordinator(on Net, u *url.URL, roots *bundle, cert *pair, now func() time.Time) *coordinator {
 	c := &coordinator{url: u, now: now, resume: newSessions()}
 	c.transport = newTransport(func() *http.Transport {
 		config := &tls.Config{
@@ -37,7 +37,7 @@ func newCoordinator(u *url.URL, roots *bundle, cert *pair, now func() time.Time)
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert.get(), nil },
 		}
 		// Inside the pool bytes are cheap, and a dead coordinator should be noticed soon.
-		return transportConfig{dialer: &dialer{tls: config, meter: &c.meter}, idlePing: 3 * time.Second, pingTimeout: 3 * time.Second}.build()
+		return transportConfig{dialer: &dialer{net: on, tls: config, meter: &c.meter}, idlePing: 3 * time.Second, pingTimeout: 3 * time.Second}.build()
 	})
 	return c
 }

@@ -23,7 +23,7 @@ func testCoordinator(t *testing.T) (*fakeCoordinator, *coordinator) {
 	check(t, err)
 	u, err := url.Parse(fake.server.URL)
 	check(t, err)
-	c := newCoordinator(u, roots, p, time.Now)
+	c := newCoordinator(systemNet{}, u, roots, p, time.Now)
 	t.Cleanup(c.transport.close)
 	return fake, c
 }

@@ -54,6 +54,7 @@ var errRaced = errors.New("another connection was opened meanwhile")
 
 // dialer opens TLS connections of one kind.
 type dialer struct {
+	net   Net
 	tls   *tls.Config // ServerName is filled in
 	meter *meter
 	heard func(address string) func() // what to call when something arrives from an address; may be nil, and return nil
@@ -105,7 +106,7 @@ func (d *dialer) connect(ctx context.Context, network, address string) (net.Conn
 	if err != nil {
 		return nil, &connectError{address, err}
 	}
-	raw, err := (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, address)
+	raw, err := d.net.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, &connectError{address, err}
 	}

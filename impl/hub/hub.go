@@ -103,7 +103,7 @@ func (h *Hub) build() error {
 	if err != nil {
 		return err
 	}
-	h.cloud = newCloud(cloudConfig{servers: h.servers, policy: h.policy(), roots: roots, cert: cert, quantum: h.CloudPostQuantum, leads: h.EnableCoordinator, clock: h.clock, logger: h.Logger})
+	h.cloud = newCloud(cloudConfig{net: h.Net, servers: h.servers, policy: h.policy(), roots: roots, cert: cert, quantum: h.CloudPostQuantum, leads: h.EnableCoordinator, clock: h.clock, logger: h.Logger})
 	if err := h.buildRelays(); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (h *Hub) buildPool() error {
 	if err != nil {
 		return err
 	}
-	c := newCoordinator(h.settings.coordinator, roots, cert, h.clock.Now)
+	c := newCoordinator(h.Net, h.settings.coordinator, roots, cert, h.clock.Now)
 	p := &pool{
 		machine: machine, coordinator: c, cloudOK: h.cloud.healthy, wantCloud: h.cloud.want, use: h.sources.use, clock: h.clock, logger: h.Logger, metrics: h.metrics,
 		timeout: h.HeartbeatTimeout, began: h.clock.Now(),
@@ -258,14 +258,14 @@ func (h *Hub) bundle(flag, file string) (*bundle, error) {
 }
 
 func (h *Hub) listen() (err error) {
-	if h.secure, err = listen("--secure-port", h.BindAddress, h.SecurePort); err != nil {
+	if h.secure, err = listen(h.Net, "--secure-port", h.BindAddress, h.SecurePort); err != nil {
 		return err
 	}
-	if h.health, err = listen("--health-port", h.HealthBindAddress, h.HealthPort); err != nil {
+	if h.health, err = listen(h.Net, "--health-port", h.HealthBindAddress, h.HealthPort); err != nil {
 		return err
 	}
 	if h.ProxyPort != 0 {
-		h.plain, err = listen("--proxy-port", h.BindAddress, h.ProxyPort)
+		h.plain, err = listen(h.Net, "--proxy-port", h.BindAddress, h.ProxyPort)
 	}
 	return err
 }

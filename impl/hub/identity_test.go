@@ -98,7 +98,7 @@ func TestIdentity(t *testing.T) {
 // TestIdentityPlain: the plain port lends no identity.
 func TestIdentityPlain(t *testing.T) {
 	b := newBed(t, 1)
-	l, err := listen("--proxy-port", "127.0.0.1", 0)
+	l, err := listen(systemNet{}, "--proxy-port", "127.0.0.1", 0)
 	check(t, err)
 	h, err := New(b.config)
 	check(t, err)

@@ -23,8 +23,8 @@ const (
 )
 
 // listen opens a port; its error says what to do.
-func listen(flag, address string, port int) (net.Listener, error) {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+func listen(on Net, flag, address string, port int) (net.Listener, error) {
+	l, err := on.Listen(context.Background(), "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s %d is taken on %s: stop the other process or choose another port", flag, port, address)

@@ -56,6 +56,11 @@ bin/golangci-lint: .ci/lint/go.mod
 	@mkdir -p bin
 	cd .ci/lint && go build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+.PHONY: simulate
+simulate: ## SCHEDULES (default 50000) random fault schedules in virtual time, and a hundred real hubs in fake time
+	go test ./sim/virtual -count 1 -timeout 0 -run TestSchedules -schedules $${SCHEDULES:-50000}
+	go test ./sim/bubble -count 1 -hubs 100 -v
+
 .PHONY: fuzz
 fuzz: ## every fuzzer for FUZZTIME (default 30s) each
 	@for p in $$(go list ./...); do for f in $$(go test -list '^Fuzz' $$p | grep ^Fuzz); do \

@@ -3,14 +3,21 @@ package virtual
 import (
 	"flag"
 	"math/rand/v2"
+	"os"
+	"runtime/debug"
 	"testing"
 	"time"
 )
 
 var (
 	seed      = flag.Uint64("seed", 0, "run the one schedule of this seed")
-	schedules = flag.Int("schedules", 1000, "how many random schedules to run")
+	schedules = flag.Int("schedules", 2000, "how many random schedules to run")
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(800) // schedules are short and small
+	os.Exit(m.Run())
+}
 
 // TestSchedules runs random schedules of faults. The promises are checked at each step; at the end everything is healed, and the
 // pool has to recover.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-edge/weir/sim/client"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -60,25 +59,4 @@ func (r *run) resumedBy(at time.Time) bool {
 	return slices.ContainsFunc(r.site.Link(r.weir().pool).Connections(), func(c link.Connection) bool {
 		return c.Class == runtime.ClassPool && c.Opened.After(r.synced) && c.Opened.Before(at)
 	})
-}
-
-// bytes are what the changes of a time are, as frames of a watch in protobuf.
-func (t *truth) bytes(from, to time.Time) int64 {
-	var n int64
-	for _, s := range t.streams {
-		initial := false // events of a list are no changes
-		for _, op := range s.Recording.Ops() {
-			switch op.What {
-			case client.OpOpen:
-				initial = op.Initial
-			case client.OpInitialEnd:
-				initial = false
-			case client.OpEvent:
-				if !initial && op.At.After(from) && op.At.Before(to) {
-					n += int64(op.Item.Size) + frameBytes
-				}
-			}
-		}
-	}
-	return n
 }

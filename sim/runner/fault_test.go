@@ -27,7 +27,7 @@ compare: []
 faults:
   - {at: 500ms, action: kill, target: leader, for: 1s}
   - {at: 1s, action: slow, target: pool, link: cloud, rate: 1Mbit/s, rtt: 50ms, for: 2s}
-  - {at: 6s, action: restart, target: apiserver}
+  - {at: 6s, action: kill, target: apiserver, for: 500ms}
 expectations:
   - watch_violations == 0
   - failovers == 1
@@ -95,5 +95,28 @@ func TestServed(t *testing.T) {
 	r.silence([]string{"a"}, -1)
 	if r.outages.quiet["a"] != 1 {
 		t.Error("a node that two faults silenced is served when one of them is over")
+	}
+}
+
+func TestAim(t *testing.T) {
+	both := scenario.Fault{Action: scenario.Cut, Link: scenario.BothLinks}
+	cloud := scenario.Fault{Action: scenario.Cut, Link: scenario.CloudLink}
+	for name, test := range map[string]struct {
+		fault    scenario.Fault
+		part     runtime.PartID
+		cut, out bool // a link is cut; clients of the node cannot be served
+	}{
+		"kill":         {scenario.Fault{Action: scenario.Kill}, "hub/a", false, true},
+		"freeze":       {scenario.Fault{Action: scenario.Freeze}, "hub/a", false, true},
+		"vanish":       {scenario.Fault{Action: scenario.Vanish}, "hub/a", true, true},
+		"cut of one":   {cloud, "", true, false},
+		"cut of both":  {both, "", true, true},
+		"flap of both": {scenario.Fault{Action: scenario.Flap, Link: scenario.BothLinks}, "", true, true},
+	} {
+		d := &deed{fault: test.fault}
+		d.aim("a")
+		if d.part != test.part || (len(d.nodes) > 0) != test.cut || (len(d.hubs) > 0) != test.out {
+			t.Errorf("%s: %+v", name, d)
+		}
 	}
 }

@@ -18,11 +18,7 @@ import (
 const (
 	roleLeader     = "Leader"
 	leaderPatience = 30 * time.Second
-	reachPatience  = time.Minute             // until a marker is everywhere; longer than any grace period
-	reachTick      = 20 * time.Millisecond   // of looking for it; the time itself is the recording's
-	electionTick   = 25 * time.Millisecond   // of looking who leads
-	truthQuiet     = 1500 * time.Millisecond // for which recorders of the truth that were cut off have to have a watch again
-	markedFaults   = 12                      // more would hide the plots
+	markedFaults   = 12 // more would hide the plots
 )
 
 // episode is one fault from its beginning until it was healed, and what it cost.
@@ -40,46 +36,6 @@ type episode struct {
 	resync    int64 // of class pool from its end until recovered, changes and all
 	opened    int   // connections to the cloud
 	waited    int   // streams that were waited for, in the end
-}
-
-// outages are the nodes whose clients cannot be served now, or could not be until lately.
-type outages struct {
-	mu    sync.Mutex
-	dead  map[string]time.Time // node → when its hub last began or ended to be away: connections of before are gone
-	quiet map[string]int       // node → number of faults that keep it from being served
-}
-
-// down notes that clients of nodes have lost their connections.
-func (r *run) down(nodes []string) {
-	r.outages.mu.Lock()
-	defer r.outages.mu.Unlock()
-	for _, n := range nodes {
-		r.outages.dead[n] = time.Now()
-	}
-}
-
-func (r *run) silence(nodes []string, by int) {
-	r.outages.mu.Lock()
-	defer r.outages.mu.Unlock()
-	for _, n := range nodes {
-		r.outages.quiet[n] += by
-	}
-}
-
-// served are the streams that a change can reach: not those of nodes that are cut off or whose hub is away, and not those that
-// wait, as client-go does, some seconds before they come back to a hub that was away.
-func (r *run) served() []*stream {
-	r.outages.mu.Lock()
-	defer r.outages.mu.Unlock()
-	var list []*stream
-	for _, s := range r.weir().streams {
-		dead, was := r.outages.dead[s.node]
-		opened, open := s.Recording.Opened()
-		if r.outages.quiet[s.node] == 0 && (!was || open && opened.After(dead)) {
-			list = append(list, s)
-		}
-	}
-	return list
 }
 
 // injectAll lets all faults happen and returns when the last one is healed.
@@ -245,98 +201,6 @@ func (r *run) hubsBack(ctx context.Context, d *deed) (bool, string) {
 		}
 	}
 	return true, ""
-}
-
-// mark writes the marker and waits until all clients that can be served have it; it returns how long after a time that was, and how
-// many streams that were. A marker that is late is told and counts as long as it was waited for.
-func (r *run) mark(ctx context.Context, from time.Time) (took time.Duration, waited int, err error) {
-	r.writing.Lock()
-	written := time.Now()
-	versions, err := r.marker.Write(ctx)
-	r.writing.Unlock()
-	if err != nil {
-		return 0, 0, err
-	}
-	poll := time.NewTicker(reachTick)
-	defer poll.Stop()
-	for {
-		last, missing := written, ""
-		streams := r.served()
-		for _, s := range streams {
-			at, ok := s.Recording.Reached(versions[s.Spec.Resource], written)
-			if !ok {
-				missing = fmt.Sprintf("%s of %s on %s", s.Spec.Resource, s.Spec.Client, s.node)
-				break
-			}
-			if at.After(last) {
-				last = at
-			}
-		}
-		switch {
-		case len(streams) == 0: // nobody could tell
-			return 0, 0, nil
-		case missing == "":
-			return last.Sub(from), len(streams), nil
-		case time.Since(written) > reachPatience:
-			r.time.Emit(timeline.Event{Lane: timeline.Fault, Way: report.WayWeir, Name: "late", Strings: map[string]string{"missing": missing}})
-			r.Progress(fmt.Sprintf("a marker has not reached everybody in %v: not %s", reachPatience, missing))
-			return time.Since(from), len(streams), nil
-		}
-		select {
-		case <-ctx.Done():
-			return 0, 0, ctx.Err()
-		case <-poll.C:
-		}
-	}
-}
-
-// watchElection follows, at the coordinator, how the lead goes from one node to another.
-func (r *run) watchElection(ctx context.Context, from string, began time.Time) (detect, elect time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, reachPatience)
-	defer cancel()
-	poll := time.NewTicker(electionTick)
-	defer poll.Stop()
-	for {
-		var s status
-		if r.ask(ctx, runtime.CoordinatorOf(r.weir().pool), &s) == nil && s.Leader != from {
-			if detect == 0 {
-				detect = time.Since(began)
-			}
-			if s.Leader != "" {
-				r.time.Emit(timeline.Event{Lane: timeline.Leader, Way: report.WayWeir, Node: s.Leader, Name: "elected", Strings: map[string]string{"after": from, "term": s.Term}})
-				return detect, time.Since(began)
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return detect, 0
-		case <-poll.C:
-		}
-	}
-}
-
-// back waits until recorders that may have lost their watch have one again. Nothing is written meanwhile.
-func (t *truth) back(ctx context.Context, since time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, syncPatience)
-	defer cancel()
-	poll := time.NewTicker(tick)
-	defer poll.Stop()
-	for {
-		back := 0
-		for _, s := range t.streams {
-			if opened, open := s.Recording.Opened(); open && opened.After(since) && time.Since(opened) > truthQuiet {
-				back++
-			}
-		}
-		if back == len(t.streams) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the recorders of the truth do not come back: %w", ctx.Err())
-		case <-poll.C:
-		}
-	}
 }
 
 // note writes what happened to the timeline and the plots.

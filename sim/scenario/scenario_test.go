@@ -20,7 +20,24 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-const shipped = "../../scenarios"
+const (
+	shipped = "../../scenarios"
+	nightly = shipped + "/nightly"
+)
+
+// loadShipped loads all scenarios of the repository.
+func loadShipped(t *testing.T) []*scenario.Scenario {
+	t.Helper()
+	all, err := scenario.Load(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := scenario.Load(nightly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(all, more...)
+}
 
 // small is a scenario that is right.
 const small = `name: small
@@ -85,10 +102,7 @@ faults:
 }
 
 func TestRoundTrip(t *testing.T) {
-	all, err := scenario.Load(shipped)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := loadShipped(t)
 	one, err := scenario.Parse("", []byte(small))
 	if err != nil {
 		t.Fatal(err)
@@ -114,10 +128,7 @@ func roundTrip(t *testing.T, s *scenario.Scenario) {
 }
 
 func TestShipped(t *testing.T) {
-	all, err := scenario.Load(shipped)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := loadShipped(t)
 	if len(all) < 2 {
 		t.Fatalf("%d scenarios in %s, want at least 2", len(all), shipped)
 	}

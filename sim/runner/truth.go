@@ -1,0 +1,165 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-edge/weir/sim/client"
+	"github.com/weir-edge/weir/sim/invariant"
+)
+
+// truthQuiet is for how long recorders of the truth that were cut off have to have a watch again.
+const truthQuiet = 1500 * time.Millisecond
+
+// truth records the whole history of the cloud, over no link.
+type truth struct {
+	streams []*client.Stream
+	views   map[client.Spec]*invariant.View // once complete
+}
+
+func recordTruth(ctx context.Context, admin *rest.Config) (*truth, error) {
+	t := &truth{}
+	for _, spec := range client.Specs("truth") {
+		s, err := client.Start(ctx, admin, spec)
+		if err != nil {
+			return nil, err
+		}
+		t.streams = append(t.streams, s)
+	}
+	return t, nil
+}
+
+// synced tells whether the recorders have begun: what happens from then on is in the history.
+func (t *truth) synced() bool {
+	for _, s := range t.streams {
+		if !s.Recording.Synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// catchUp waits until the recorders hold what the cloud holds; nothing may change any more.
+func (t *truth) catchUp(ctx context.Context, api kubernetes.Interface) error {
+	if err := t.hold(ctx, api); err != nil {
+		return err
+	}
+	t.views = map[client.Spec]*invariant.View{}
+	return nil
+}
+
+// hold waits until the recorders hold what the cloud holds now; nothing may change meanwhile.
+func (t *truth) hold(ctx context.Context, api kubernetes.Interface) error {
+	slices, err := api.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	endpoints, err := api.CoreV1().Endpoints("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	want := map[string]map[string]string{client.EndpointSlices: {}, client.Endpoints: {}}
+	for i := range slices.Items {
+		want[client.EndpointSlices][slices.Items[i].Namespace+"/"+slices.Items[i].Name] = slices.Items[i].ResourceVersion
+	}
+	for i := range endpoints.Items {
+		want[client.Endpoints][endpoints.Items[i].Namespace+"/"+endpoints.Items[i].Name] = endpoints.Items[i].ResourceVersion
+	}
+	poll := time.NewTicker(tick)
+	defer poll.Stop()
+	for {
+		behind := 0
+		for _, s := range t.streams {
+			h, err := invariant.NewHistory(s.Recording.Ops())
+			if err != nil || !h.Holds(want[s.Spec.Resource]) {
+				behind++
+			}
+		}
+		if behind == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the recorders of the truth do not show what the cloud has: %w", ctx.Err())
+		case <-poll.C:
+		}
+	}
+}
+
+// through is the history as a stream's filter shows it.
+func (t *truth) through(spec client.Spec) (*invariant.View, error) {
+	key := client.Spec{Resource: spec.Resource, Selector: spec.Selector}
+	if v := t.views[key]; v != nil {
+		return v, nil
+	}
+	sel, err := labels.Parse(spec.Selector)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range t.streams {
+		if s.Spec.Resource != spec.Resource {
+			continue
+		}
+		h, err := invariant.NewHistory(s.Recording.Ops())
+		if err != nil {
+			return nil, err
+		}
+		v := h.Through(sel)
+		if t.views != nil {
+			t.views[key] = v
+		}
+		return v, nil
+	}
+	return nil, fmt.Errorf("no truth of %s", spec.Resource)
+}
+
+// back waits until recorders that may have lost their watch have one again. Nothing is written meanwhile.
+func (t *truth) back(ctx context.Context, since time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, syncPatience)
+	defer cancel()
+	poll := time.NewTicker(tick)
+	defer poll.Stop()
+	for {
+		back := 0
+		for _, s := range t.streams {
+			if opened, open := s.Recording.Opened(); open && opened.After(since) && time.Since(opened) > truthQuiet {
+				back++
+			}
+		}
+		if back == len(t.streams) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the recorders of the truth do not come back: %w", ctx.Err())
+		case <-poll.C:
+		}
+	}
+}
+
+// bytes are what the changes of a time are, as frames of a watch in protobuf.
+func (t *truth) bytes(from, to time.Time) int64 {
+	var n int64
+	for _, s := range t.streams {
+		initial := false // events of a list are no changes
+		for _, op := range s.Recording.Ops() {
+			switch op.What {
+			case client.OpOpen:
+				initial = op.Initial
+			case client.OpInitialEnd:
+				initial = false
+			case client.OpEvent:
+				if !initial && op.At.After(from) && op.At.Before(to) {
+					n += int64(op.Item.Size) + frameBytes
+				}
+			}
+		}
+	}
+	return n
+}

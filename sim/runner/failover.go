@@ -28,7 +28,7 @@ func (r *run) addFaults(res *report.Result) {
 			f.Detect, f.Elect, f.Resume = e.detect.Seconds(), (e.elect - e.detect).Seconds(), max(e.reached-e.elect, 0).Seconds()
 			detect, elect, resume = append(detect, f.Detect), append(elect, f.Elect), append(resume, f.Resume)
 		}
-		if f.Leader && e.reached > 0 {
+		if f.Leader && e.reached > 0 && e.detect+e.elect > 0 { // a leader that stayed is no leader change
 			totals = append(totals, f.Reached)
 		}
 		res.Faults = append(res.Faults, f)

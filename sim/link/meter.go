@@ -34,6 +34,13 @@ func (m *meter) setRate(now time.Time, bits int64) {
 	m.rate = float64(bits) / 8
 }
 
+// bits is the rate in bits per second.
+func (m *meter) bits() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return int64(m.rate * 8)
+}
+
 // reserve takes the next n bytes of the wire.
 func (m *meter) reserve(now time.Time, n int) (ticket float64) {
 	m.mu.Lock()

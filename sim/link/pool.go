@@ -122,6 +122,16 @@ func (p *Pool) SetRate(dir Direction, bits int64) {
 	p.change(func() {})
 }
 
+// Rate is the rate of one direction now, in bits per second; 0 is unlimited.
+func (p *Pool) Rate(dir Direction) int64 { return p.wires[dir.index()].bits() }
+
+// RTT is the round-trip time now.
+func (p *Pool) RTT() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rtt
+}
+
 // SetRTT changes the round-trip time. What travels already arrives when it was going to, and nothing overtakes it.
 func (p *Pool) SetRTT(rtt time.Duration) { p.change(func() { p.rtt = max(rtt, 0) }) }
 

@@ -254,3 +254,21 @@ func TestParseDirection(t *testing.T) {
 		t.Error("sideways was taken")
 	}
 }
+
+func TestRateAndRTT(t *testing.T) {
+	p, err := NewPool(Config{Name: "edge", Up: 256_000, Down: 8_000_001, RTT: 60 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	check := func(up, down int64, rtt time.Duration) {
+		t.Helper()
+		if p.Rate(Up) != up || p.Rate(Down) != down || p.RTT() != rtt {
+			t.Errorf("%d up, %d down, %v; want %d, %d, %v", p.Rate(Up), p.Rate(Down), p.RTT(), up, down, rtt)
+		}
+	}
+	check(256_000, 8_000_001, 60*time.Millisecond)
+	p.SetRate(Both, 64_000)
+	p.SetRTT(time.Second)
+	check(64_000, 64_000, time.Second)
+}

@@ -312,6 +312,10 @@ func (r *run) proveHealed(ctx context.Context) error {
 			return fmt.Errorf("faults are over, and of link %s is still cut: %v", l.Name(), cuts)
 		}
 	}
+	u, l := r.s.Topology.Pool.Uplink, r.site.Link(r.weir().pool)
+	if l.Rate(link.Up) != int64(u.Up) || l.Rate(link.Down) != int64(u.Down) || l.RTT() != u.RTT {
+		return fmt.Errorf("faults are over, and link %s is still slow: %d bit/s up, %d down, round trip %v", l.Name(), l.Rate(link.Up), l.Rate(link.Down), l.RTT())
+	}
 	if err := r.until(ctx, settlePatience, func() (bool, string) { return r.steady(ctx) }); err != nil {
 		return errors.Join(errors.New("faults are over, and the pool is not as before"), err)
 	}

@@ -150,7 +150,7 @@ func (r *run) judge() error {
 			s.verdict = invariant.Rules{Batches: r.s.Batches}.Judge(v, s.Recording.Ops())
 			for cause, n := range s.verdict.Causes {
 				r.time.Emit(timeline.Event{Lane: timeline.Client, Way: w.name, Node: s.node, Name: "re-listed", Numbers: map[string]float64{"times": float64(n)},
-					Strings: map[string]string{"client": s.Spec.Client, "resource": s.Spec.Resource, "cause": cause}})
+					Strings: map[string]string{"client": s.Spec.Client, "resource": s.Spec.Resource, "cause": cause, "before": before(s.Recording.Ops())}})
 			}
 			for _, d := range v.Stored(s.Stored()) {
 				s.verdict.Violations = append(s.verdict.Violations, invariant.Violation{Rule: invariant.Complete, Detail: "the informer's store: " + d, At: time.Now()})
@@ -158,4 +158,22 @@ func (r *run) judge() error {
 		}
 	}
 	return nil
+}
+
+// before is what a client saw before it last listed again: the operations since its last progress, at most five.
+func before(ops []client.Op) string {
+	for i := len(ops) - 1; i > 0; i-- {
+		if ops[i].What != client.OpList && (ops[i].What != client.OpOpen || !ops[i].Initial) {
+			continue
+		}
+		if ops[i-1].What != client.OpError && ops[i-1].What != client.OpClose {
+			continue
+		}
+		seen := make([]string, 0, 5)
+		for _, op := range ops[max(i-5, 0):i] {
+			seen = append(seen, op.String())
+		}
+		return strings.Join(seen, "; ")
+	}
+	return ""
 }

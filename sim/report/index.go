@@ -51,7 +51,7 @@ func IndexSummary(entries []Entry) string {
 		b.WriteByte('\n')
 	}
 	x.Scenarios.markdown(&b)
-	b.WriteString("\n" + mdText(x.Units) + "\n")
+	b.WriteString(mdText(x.Units) + "\n")
 	return b.String()
 }
 

@@ -7,14 +7,22 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+)
+
+// How often and after what time client-go tries to open a watch whose connection broke.
+const (
+	watchRetries    = 10
+	watchRetryAfter = time.Second
 )
 
 // jsonAPI reads JSON by itself, as clients in other languages do, and strictly: a field that Kubernetes does not have,
@@ -47,6 +55,15 @@ func (j *jsonAPI) list(ctx context.Context, o metav1.ListOptions) (runtime.Objec
 func (j *jsonAPI) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
 	body, err := request(j.rest, j.spec, o).Stream(ctx)
+	// As rest.Request.Watch does: that a connection broke says nothing of the watch.
+	for i := 0; i < watchRetries && (utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err)); i++ {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(watchRetryAfter):
+		}
+		body, err = request(j.rest, j.spec, o).Stream(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

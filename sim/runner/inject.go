@@ -63,7 +63,12 @@ func (r *run) inject(ctx context.Context, f scenario.Fault) error {
 			if err := sleep(ctx, f.Every); err != nil {
 				return err
 			}
-			if err := r.until(ctx, settlePatience, func() (bool, string) { return r.steady(ctx) }); err != nil {
+			if err := r.until(ctx, settlePatience, func() (bool, string) {
+				if served, all := len(r.served()), len(r.weir().streams); 2*served < all { // so few prove nothing
+					return false, fmt.Sprintf("waiting for clients to come back: %d of %d are there", served, all)
+				}
+				return r.steady(ctx)
+			}); err != nil {
 				return fmt.Errorf("before repetition %d: %w", i+1, err)
 			}
 			r.Progress(fmt.Sprintf("fault %s: %d of %d", f, i+1, f.Repeat))

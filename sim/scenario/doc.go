@@ -39,7 +39,7 @@
 //	slow     pool                                                link:, with another rate: or rtt: for a while
 //
 // disk: keep or lose says what a process that ended finds when it starts again. With repeat: a fault happens several
-// times; each waits until the one before is healed and all clients have what was written after it, and every: longer.
+// times; each waits until the one before is healed and at least half of all clients can be served, and every: longer.
 //
 // A kube-apiserver that restarts answers 410 to a watch that goes on. A relay then sends its clients the differences as one
 // batch, which kube-apiserver would not: the judge allows it if a fault ends the apiserver, or as batches: says.

@@ -19,11 +19,14 @@ const (
 	HubHealthPort      = 10267 // health, metrics and status of a hub
 	HubSecurePort      = 10268 // the one TLS door of a node to the Kubernetes API
 	CoordinatorPort    = 10270 // TLS of a coordinator
+	PeerPort           = 10271 // of the etcd of a coordinator that is one of several
 	NodeUserPrefix     = "system:node:"
 	NodesGroup         = "system:nodes"
-	HubGroup           = "openyurt:yurthub" // organization of every hub certificate; grants are bound to it
-	PoolGroupPrefix    = "weir:pool:"       // organization of a hub certificate at its pool's coordinator: weir:pool:<pool>
-	ViewerGroup        = "weir:viewers"     // read-only access to a coordinator
+	HubGroup           = "openyurt:yurthub"  // organization of every hub certificate; grants are bound to it
+	PoolGroupPrefix    = "weir:pool:"        // organization of a hub certificate at its pool's coordinator: weir:pool:<pool>
+	ViewerGroup        = "weir:viewers"      // read-only access to a coordinator
+	ReplicaGroup       = "weir:coordinators" // organization of the certificate by which one replica of a coordinator knows another
+	ReplicaUserPrefix  = "weir:coordinator:" // its common name: weir:coordinator:<name of the replica>
 	NodePoolLabel      = "apps.openyurt.io/nodepool"
 	DelegateHeartbeat  = "openyurt.io/delegate-heartbeat"
 	NodeLeaseNamespace = "kube-node-lease"
@@ -45,6 +48,7 @@ const (
 	FeedPrefix    = "/weir/v1/feed/"     // POST FeedPath(...): one pushed watch stream per resource
 	PulsePath     = FeedPrefix + "pulse" // POST: the leader's signs of life, any byte at least every PulsePeriod
 	DocumentsPath = "/weir/v1/documents" // GET, PUT by the leader: copies of API discovery, see impl/documents
+	RejoinPath    = "/weir/v1/rejoin"    // POST by a replica that has no data: take it in again
 	StatusPath    = "/weir/v1/status"    // GET: JSON status of a hub (health port) or coordinator
 	TermHeader    = "Weir-Term"          // request header of a feed, see Term
 	ReachedHeader = "Weir-Reached"       // response header of a feed: version the coordinator's relay has reached, 0 before its first sync

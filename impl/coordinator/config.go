@@ -32,6 +32,15 @@ type Config struct {
 	RingAge            time.Duration
 	FreshWithin        time.Duration
 
+	// Of one of several replicas.
+	Name            string
+	InitialCluster  []string // name=URL
+	ReplicaServers  []string // name=URL
+	PeerBindAddress string
+	PeerCertFile    string
+	PeerKeyFile     string
+	PeerCAFile      string
+
 	Clock  clock.WithTickerAndDelayedExecution // for tests; nil: the real one
 	Logger *slog.Logger                        // nil: slog.Default()
 }
@@ -40,6 +49,7 @@ type Config struct {
 type settings struct {
 	Config
 	resources []relay.Resource
+	members   []member // none: this is the only replica
 }
 
 // Validate tells what a user gave that cannot be meant, as a *cli.UsageError. It does not look at files.
@@ -74,6 +84,9 @@ func (c Config) check() (*settings, error) {
 		if f[1] == "" {
 			return nil, cli.Usage(f[0], "", "the path of a PEM file; it is required")
 		}
+	}
+	if err := s.checkReplicas(); err != nil {
+		return nil, err
 	}
 	return s, s.checkResources()
 }

@@ -34,6 +34,7 @@ type Coordinator struct {
 	rules  authorizer.Authorizer
 	relays []*relay.Relay
 	kept   *snapshot.Snapshots
+	peers  *peers // nil: this is the only replica
 	front  *relays
 
 	// Set by Run.
@@ -64,6 +65,9 @@ func New(config Config) (*Coordinator, error) {
 	c.rules = authz.New(set.NodePoolName, relayed...).Authorizer()
 	c.front = newRelays(c.relays, set.Clock)
 	if err := c.loadCredentials(); err != nil {
+		return nil, err
+	}
+	if c.peers, err = newPeers(set); err != nil {
 		return nil, err
 	}
 	if c.dir, err = store.Lock(set.DataDir); err != nil {
@@ -141,7 +145,8 @@ func (c *Coordinator) Close() {
 // Run serves until ctx ends.
 func (c *Coordinator) Run(ctx context.Context) (err error) {
 	defer c.Close()
-	if c.store, err = store.Open(ctx, c.dir, c.set.Logger); err != nil {
+	defer c.peers.close()
+	if c.store, err = store.Open(ctx, c.dir, c.peers.cluster(), c.set.Logger); err != nil {
 		return err
 	}
 	failed := make(chan error, 1)
@@ -183,12 +188,15 @@ func (c *Coordinator) serve(ctx context.Context) error {
 	c.feeds.fence, c.feeds.look, c.feeds.metrics, c.feeds.logger = c.fence, vote.look, c.metrics, c.set.Logger
 
 	c.feeds.pulse = &pulse{
-		fence: c.fence, free: vote.free, freed: func(reason string) { c.metrics.freed.WithLabelValues(reason).Inc() }, clock: c.set.Clock, logger: c.set.Logger,
+		fence: c.fence, free: c.feeds.freeing(vote.free), freed: func(reason string) { c.metrics.freed.WithLabelValues(reason).Inc() }, clock: c.set.Clock, logger: c.set.Logger,
 	}
 	c.fence.Moved = c.feeds.enforce
 	vote.attach()
 
 	g, ctx := errgroup.WithContext(ctx)
+	if err := c.joinReplicas(ctx, g); err != nil {
+		return err
+	}
 	for _, r := range c.relays {
 		g.Go(func() error { return r.Run(ctx) })
 	}
@@ -202,4 +210,27 @@ func (c *Coordinator) serve(ctx context.Context) error {
 	})
 	memory.Trim()
 	return g.Wait()
+}
+
+// joinReplicas lets the relays be fed from the replica that the leader feeds, if there are several.
+func (c *Coordinator) joinReplicas(ctx context.Context, g *errgroup.Group) error {
+	if c.peers == nil {
+		return nil
+	}
+	f := newFed(c.peers.self, c.store, c.set.Clock, c.set.Logger)
+	f.moved = c.feeds.leaves
+	c.feeds.fed = f
+	pullers := make([]*puller, 0, len(c.relays))
+	for _, r := range c.relays {
+		p, err := newPuller(c.feeds.of(r), c.peers, f, c.set.Clock)
+		if err != nil {
+			return err
+		}
+		pullers = append(pullers, p)
+	}
+	g.Go(func() error { return f.run(ctx) })
+	for _, p := range pullers {
+		g.Go(func() error { return p.run(ctx) })
+	}
+	return nil
 }

@@ -28,6 +28,7 @@ type feeds struct {
 	stop    context.Context  // its end ends all feeds
 	slots   map[string]*slot // by contract.FeedPath
 	fence   *fence.Fence
+	fed     *fed // nil: there is one replica
 	pulse   *pulse
 	look    func(context.Context) error // shows the election Lease to the fence as it is now
 	fail    func(w http.ResponseWriter, req *http.Request, err error)
@@ -45,12 +46,13 @@ type slot struct {
 	current *feeding // the newest; nil if there is none
 }
 
-// feeding is one feed.
+// feeding is one feed: pushed by the leader, or pulled from another replica.
 type feeding struct {
-	node string
-	term contract.Term
-	end  context.CancelCauseFunc
-	done chan struct{} // closed when it has touched the relay for the last time
+	node    string
+	term    contract.Term
+	replica string // pulled from; "": pushed
+	end     context.CancelCauseFunc
+	done    chan struct{} // closed when it has touched the relay for the last time
 }
 
 func newFeeds(stop context.Context, relays []*relay.Relay) *feeds {
@@ -112,6 +114,9 @@ func (f *feeds) serve(w http.ResponseWriter, req *http.Request, s *slot) error {
 		return err
 	}
 	defer s.leave(x)
+	if err := f.fed.claim(req.Context(), x.term); err != nil {
+		return err
+	}
 	if err := f.fence.Admit(x.term, x.node); err != nil { // it may have moved before the feed could be found in its slot
 		return err
 	}
@@ -164,9 +169,28 @@ func (f *feeds) listen(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := f.fed.claim(req.Context(), x.term); err != nil {
+		return err
+	}
 	w.WriteHeader(http.StatusOK)
 	f.pulse.hear(f.stop, http.NewResponseController(w), req.Body, x)
 	return nil
+}
+
+// freeing lets the Lease of a leader be taken only by the replica that it used last: others heard a pulse that went elsewhere.
+func (f *feeds) freeing(free func(context.Context, *feeding) error) func(context.Context, *feeding) error {
+	return func(ctx context.Context, x *feeding) error {
+		asking, cancel := context.WithTimeout(ctx, freeTimeout)
+		defer cancel()
+		mine, err := f.fed.mine(asking)
+		switch {
+		case err != nil:
+			return err
+		case !mine:
+			return errFedElsewhere
+		}
+		return free(ctx, x)
+	}
 }
 
 // receive applies the body of a feed.
@@ -200,11 +224,23 @@ func (f *feeds) enforce() {
 		s.mu.Lock()
 		x := s.current
 		s.mu.Unlock()
-		if x == nil {
+		if x == nil || x.replica != "" {
 			continue
 		}
 		if err := f.fence.Admit(x.term, x.node); err != nil {
 			x.end(err)
+		}
+	}
+}
+
+// leaves ends what the leader pushes here: it pushes elsewhere.
+func (f *feeds) leaves(why error) {
+	for _, s := range f.slots {
+		s.mu.Lock()
+		x := s.current
+		s.mu.Unlock()
+		if x != nil && x.replica == "" {
+			x.end(why)
 		}
 	}
 }
@@ -236,12 +272,23 @@ func (s *slot) leave(x *feeding) {
 	close(x.done)
 }
 
-// feeder is the node that feeds, "" if none does.
-func (s *slot) feeder() string {
+// claimFree makes a feed the one of its slot if there is none. Else it returns what is closed when that has ended.
+func (s *slot) claimFree(x *feeding) (busy <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current != nil {
+		return s.current.done
+	}
+	s.current = x
+	return nil
+}
+
+// feeder is who feeds: a node, or another replica; "" if nobody does.
+func (s *slot) feeder() (node, replica string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current == nil {
-		return ""
+		return "", ""
 	}
-	return s.current.node
+	return s.current.node, s.current.replica
 }

@@ -20,5 +20,14 @@ func (c *Config) bind(f *cli.Flags) {
 		"resource.version.group that the leader feeds and the pool reads here; repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
 	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
 	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")
+	f.StringVar(&c.Name, "name", "", "name of this replica, one of --initial-cluster; only if the pool has three")
+	f.StringArrayVar(&c.InitialCluster, "initial-cluster", nil,
+		"name=https://host:port where a replica meets the others (the peer URL of its etcd); once for each of the three, the same for all; none: this is the only one")
+	f.StringArrayVar(&c.ReplicaServers, "replica-server", nil, "name=https://host:port where a replica serves the API; once for each of --initial-cluster")
+	f.StringVar(&c.PeerBindAddress, "peer-bind-address", "", "host:port on which this replica meets the others; that of --initial-cluster if empty")
+	f.StringVar(&c.PeerCertFile, "peer-cert-file", "",
+		"PEM file of the certificate by which the others know this replica, as client and server: CN "+contract.ReplicaUserPrefix+"<name>, O "+contract.ReplicaGroup+" and "+contract.PoolGroupPrefix+"<pool>")
+	f.StringVar(&c.PeerKeyFile, "peer-key-file", "", "PEM file of its key")
+	f.StringVar(&c.PeerCAFile, "peer-ca-file", "", "PEM file of the pool's authority, who signs the certificates of all replicas; --client-ca-file if empty")
 	f.DurationVar(&c.FreshWithin, "fresh-within", 30*time.Second, "a resource is ready while its feed has shown a sign of life within this time")
 }

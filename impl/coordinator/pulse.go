@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -67,10 +68,13 @@ func (p *pulse) hear(stop context.Context, control *http.ResponseController, bod
 	if back || p.fence.Admit(x.term, x.node) != nil { // it came again, or gave the Lease back
 		return
 	}
-	p.logger.Info("the leader is dead or cut off: its Lease is free", "node", x.node, "term", x.term.String(), "pulse", reason)
-	if err := p.free(stop, x); err != nil {
-		p.logger.Warn("the election lease of a dead leader cannot be freed: others wait until it expires", "err", err)
-		return
+	switch err := p.free(stop, x); {
+	case errors.Is(err, errFedElsewhere):
+		p.logger.Info("the leader went to another replica", "node", x.node, "term", x.term.String(), "pulse", reason)
+	case err != nil:
+		p.logger.Warn("the election lease of a dead leader cannot be freed: others wait until it expires", "node", x.node, "err", err)
+	default:
+		p.logger.Info("the leader is dead or cut off: its Lease is free", "node", x.node, "term", x.term.String(), "pulse", reason)
+		p.freed(reason)
 	}
-	p.freed(reason)
 }

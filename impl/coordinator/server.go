@@ -118,6 +118,9 @@ func (c *Coordinator) install(s *genericapiserver.GenericAPIServer, t *types, cf
 	mux.Handle("/metrics", c.metrics.handler())
 	mux.Handle(contract.StatusPath, http.HandlerFunc(c.serveStatus))
 	mux.Handle(contract.DocumentsPath, &sharedDocuments{feeds: c.feeds})
+	if c.peers != nil {
+		mux.Handle(contract.RejoinPath, http.HandlerFunc(c.serveRejoin))
+	}
 	mux.UnlistedHandlePrefix(contract.FeedPrefix, c.feeds)
 	return nil
 }

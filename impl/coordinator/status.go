@@ -12,10 +12,12 @@ import (
 // Status is what a coordinator says of itself at contract.StatusPath.
 type Status struct {
 	Pool        string           `json:"pool"`
-	Incarnation string           `json:"incarnation"` // of its etcd
-	Leader      string           `json:"leader"`      // node that holds the election Lease; "": nobody
-	Term        string           `json:"term"`        // the latest that is known to have begun; "": none since the start
-	Ready       bool             `json:"ready"`       // all resources are
+	Incarnation string           `json:"incarnation"`       // of its etcd
+	Leader      string           `json:"leader"`            // node that holds the election Lease; "": nobody
+	Term        string           `json:"term"`              // the latest that is known to have begun; "": none since the start
+	Ready       bool             `json:"ready"`             // all resources are
+	Replica     string           `json:"replica,omitempty"` // name of this one of several
+	Fed         string           `json:"fed,omitempty"`     // the replica that the leader feeds; "": none yet, or this is the only one
 	Resources   []ResourceStatus `json:"resources"`
 }
 
@@ -31,20 +33,26 @@ type ResourceStatus struct {
 	Watchers int    `json:"watchers"`
 	// ProgressAgeSeconds is the time since the last sign of the feed; null: there was none.
 	ProgressAgeSeconds *float64 `json:"progressAgeSeconds"`
-	Restored           bool     `json:"restored"` // from disk, and it was not fed since the start
-	Feeder             string   `json:"feeder"`   // node that feeds it now; "": none
+	Restored           bool     `json:"restored"`       // from disk, and it was not fed since the start
+	Feeder             string   `json:"feeder"`         // node that feeds it now; "": none
+	From               string   `json:"from,omitempty"` // the replica that it is pulled from
 }
 
 // status looks at everything.
 func (c *Coordinator) status() Status {
 	s := Status{Pool: c.set.NodePoolName, Incarnation: c.fence.Incarnation, Ready: true, Resources: make([]ResourceStatus, 0, len(c.relays))}
 	s.Leader, s.Term = c.fence.State()
+	if f := c.feeds.fed; f != nil {
+		now, _ := f.now()
+		s.Replica, s.Fed = f.self, now.Replica
+	}
 	for _, r := range c.relays {
 		st := r.Status()
 		rs := ResourceStatus{
 			Resource: r.Resource().String(), Synced: st.Synced, Ready: c.unready(r) == nil, Version: st.Version, Oldest: st.Oldest,
-			Objects: st.Objects, Bytes: st.Bytes, Watchers: st.Watchers, Restored: st.Restored, Feeder: c.feeds.of(r).feeder(),
+			Objects: st.Objects, Bytes: st.Bytes, Watchers: st.Watchers, Restored: st.Restored,
 		}
+		rs.Feeder, rs.From = c.feeds.of(r).feeder()
 		if age, ok := st.Age(c.set.Clock.Now()); ok {
 			seconds := age.Seconds()
 			rs.ProgressAgeSeconds = &seconds

@@ -289,8 +289,9 @@ type state struct {
 		Bytes              int64
 		ProgressAgeSeconds *float64
 		Restored           bool
-		Feeder             string
+		Feeder, From       string
 	}
+	Replica, Fed string
 }
 
 func (c *caller) state() (s state) {

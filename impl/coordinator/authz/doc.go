@@ -8,6 +8,8 @@
 //	                                                       documents, which the fence of feeds allows the leader
 //	                                                       only; write the Leases kube-system/yurthub and
 //	                                                       kube-system/leader-informer-sync, and its own kube-node-lease/<node>
+//	replica CN weir:coordinator:<name>,                    read everything; ask to be taken in again when it has lost its
+//	        O weir:coordinators                            data (contract.RejoinPath)
 //	viewer  O weir:viewers                                 read everything
 //	nobody  none                                           read /healthz, /livez, /readyz and /version
 //

@@ -42,6 +42,7 @@ type role int
 const (
 	stranger role = iota
 	viewer
+	replica
 	hub
 )
 
@@ -65,10 +66,24 @@ func (r *Rules) who(u user.Info) (role, string) {
 		}
 		return hub, ""
 	}
+	if slices.Contains(groups, contract.ReplicaGroup) {
+		if ReplicaOf(u) == "" {
+			return stranger, fmt.Sprintf("a certificate of %s must be of a user %s<name>", contract.ReplicaGroup, contract.ReplicaUserPrefix)
+		}
+		return replica, ""
+	}
 	if slices.Contains(groups, contract.ViewerGroup) {
 		return viewer, ""
 	}
 	return stranger, fmt.Sprintf("the certificate has no role here: it lacks the organization %s or %s", contract.HubGroup, contract.ViewerGroup)
+}
+
+// ReplicaOf is the name of the replica of the coordinator that a user is, "" if the user is none.
+func ReplicaOf(u user.Info) string {
+	if name, ok := strings.CutPrefix(u.GetName(), contract.ReplicaUserPrefix); ok {
+		return name
+	}
+	return ""
 }
 
 // NodeOf is the node whose hub a user is, "" if the user is none.
@@ -96,6 +111,8 @@ func (r *Rules) refuse(a authorizer.Attributes) string {
 		return "" // 405 follows
 	case role == viewer:
 		return fmt.Sprintf("%s only read", contract.ViewerGroup)
+	case role == replica:
+		return "what a replica decides is in etcd: here it only reads"
 	}
 	return refuseHubWrite(NodeOf(a.GetUser()), a)
 }
@@ -111,6 +128,8 @@ func refusePath(r role, a authorizer.Attributes) string {
 		return ""
 	case a.GetVerb() == "put" && a.GetPath() == contract.DocumentsPath && r == hub:
 		return "" // the handler lets the leader alone
+	case a.GetVerb() == "post" && a.GetPath() == contract.RejoinPath && r == replica:
+		return "" // the handler goes by the name in its certificate
 	}
 	return "this path is only read"
 }

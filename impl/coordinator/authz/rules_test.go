@@ -17,6 +17,9 @@ var (
 	roleless  = &user.DefaultInfo{Name: "x", Groups: []string{"weir:pool:p"}}
 	hubNoNode = &user.DefaultInfo{Name: "x", Groups: []string{"weir:pool:p", "openyurt:yurthub"}}
 	emptyNode = &user.DefaultInfo{Name: "system:node:", Groups: []string{"weir:pool:p", "openyurt:yurthub"}}
+	second    = &user.DefaultInfo{Name: "weir:coordinator:2", Groups: []string{"weir:pool:p", "weir:coordinators"}}
+	secondOf  = &user.DefaultInfo{Name: "weir:coordinator:2", Groups: []string{"weir:pool:q", "weir:coordinators"}}
+	nameless  = &user.DefaultInfo{Name: "weir:coordinator:", Groups: []string{"weir:pool:p", "weir:coordinators"}}
 	anonymous = &user.DefaultInfo{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
 )
 
@@ -84,6 +87,16 @@ func TestRules(t *testing.T) {
 		{"viewer puts no documents", path(reader, "put", "/weir/v1/documents"), "only read"},
 		{"hub reads status", path(hubA, "get", "/weir/v1/status"), ""},
 		{"hub discovers", path(hubA, "get", "/apis"), ""},
+
+		{"replica reads relays", resource(second, "watch", discovery, slices, ""), ""},
+		{"replica reads status", path(second, "get", "/weir/v1/status"), ""},
+		{"replica comes again", path(second, "post", "/weir/v1/rejoin"), ""},
+		{"replica feeds nothing", path(second, "post", "/weir/v1/feed/core/v1/endpoints"), "only a hub feeds"},
+		{"replica writes no Lease", lease(second, "update", "kube-system", "yurthub"), "it only reads"},
+		{"replica of another pool", path(secondOf, "post", "/weir/v1/rejoin"), `of pool "q"`},
+		{"replica without a name", path(nameless, "post", "/weir/v1/rejoin"), "must be of a user weir:coordinator:<name>"},
+		{"hub is no replica", path(hubA, "post", "/weir/v1/rejoin"), "only read"},
+		{"viewer is no replica", path(reader, "post", "/weir/v1/rejoin"), "only read"},
 
 		{"viewer reads relays", resource(reader, "list", "", "endpoints", ""), ""},
 		{"viewer reads metrics", path(reader, "get", "/metrics"), ""},

@@ -32,14 +32,15 @@ type Store struct {
 	failure     *failure
 	endpoint    string
 	incarnation string
+	peers       []Peer // none: it is alone
 }
 
 // small sets what etcd offers as a variable of its package only: a WAL segment is written in full when it is made, 64 MiB by
 // default, and there are two.
 var small = sync.OnceFunc(func() { wal.SegmentSizeBytes = 4 << 20 })
 
-// config is a single member for a few hundred Leases on flash.
-func config(d *Dir, l *slog.Logger, f *failure) (*embed.Config, error) {
+// config is a member for a few hundred Leases on flash, which is alone unless it is one of a cluster.
+func config(d *Dir, cluster *Cluster, l *slog.Logger, f *failure) (*embed.Config, error) {
 	small()
 	c := embed.NewConfig()
 	c.Name = "weir"
@@ -69,26 +70,43 @@ func config(d *Dir, l *slog.Logger, f *failure) (*embed.Config, error) {
 	c.QuotaBackendBytes = 512 << 20
 	c.BootstrapDefragThresholdMegabytes = 32
 	c.EnableGRPCGateway = false
-	return c, nil
+	if cluster == nil {
+		return c, nil
+	}
+	return c, cluster.apply(c)
 }
 
-// Open starts etcd in a locked directory and waits until it serves.
-func Open(ctx context.Context, d *Dir, l *slog.Logger) (*Store, error) {
+// Open starts etcd in a locked directory and waits until it serves. A member of a cluster may have to wait for others; cluster is nil
+// for a store that is alone.
+func Open(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger) (*Store, error) {
 	s := &Store{failure: newFailure()}
-	c, err := config(d, l, s.failure)
+	c, err := config(d, cluster, l, s.failure)
 	if err != nil {
 		return nil, err
 	}
 	s.endpoint = "unix://" + c.AdvertiseClientUrls[0].Path
-	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("etcd does not serve after %v", startPatience))
-	defer cancel()
-	if s.etcd, err = start(ctx, c, s.failure); err != nil {
+	if cluster != nil {
+		s.peers = cluster.Peers
+		s.etcd, err = cluster.startMember(ctx, c, s.failure, l)
+	} else {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("etcd does not serve after %v", startPatience))
+		defer cancel()
+		s.etcd, err = start(ctx, c, s.failure)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("start etcd in %s: %w", c.Dir, err)
 	}
 	s.client = v3client.New(s.etcd.Server)
-	if s.incarnation, err = s.draw(ctx); err != nil {
+	if err := s.checkMembers(); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("read incarnation: %w", err)
+		return nil, err
+	}
+	for s.incarnation == "" {
+		if s.incarnation, err = s.draw(ctx); err != nil && (cluster == nil || pause(ctx) != nil) {
+			s.Close()
+			return nil, fmt.Errorf("read incarnation: %w", err)
+		}
 	}
 	return s, nil
 }
@@ -146,7 +164,7 @@ func (s *Store) draw(ctx context.Context) (string, error) {
 // Endpoint is where clients of etcd reach it.
 func (s *Store) Endpoint() string { return s.endpoint }
 
-// Incarnation names this etcd's data.
+// Incarnation names this etcd's data, of all members together.
 func (s *Store) Incarnation() string { return s.incarnation }
 
 // Failed is sent what etcd could not survive, once. After that the store cannot be used, nor closed.

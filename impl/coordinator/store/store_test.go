@@ -25,7 +25,7 @@ func open(t *testing.T, path string) (*Store, func()) {
 	t.Helper()
 	d, err := Lock(path)
 	check(t, err)
-	s, err := Open(t.Context(), d, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	s, err := Open(t.Context(), d, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		d.Close()
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestBrokenData(t *testing.T) {
 	d, err := Lock(path)
 	check(t, err)
 	defer d.Close()
-	_, err = Open(t.Context(), d, slog.New(slog.DiscardHandler))
+	_, err = Open(t.Context(), d, nil, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), "start etcd in "+path) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("opened a broken database: %v", err)
 	}
@@ -134,7 +134,7 @@ func TestStartEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("no longer wanted")
 	cancel(why)
-	if s, err := Open(ctx, d, slog.New(slog.DiscardHandler)); err == nil {
+	if s, err := Open(ctx, d, nil, slog.New(slog.DiscardHandler)); err == nil {
 		s.Close() // it was quicker
 	} else if !errors.Is(err, why) {
 		t.Errorf("started with %v, want %v", err, why)

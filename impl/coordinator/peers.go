@@ -1,0 +1,178 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/coordinator/store"
+	"github.com/weir-edge/weir/impl/source"
+)
+
+const (
+	peerConnect = 2 * time.Second  // TCP and TLS
+	peerSilence = 3 * time.Second  // after which a connection is asked whether it lives, and for as long again
+	joinAnswer  = 15 * time.Second // of a replica that serves: it changes the membership meanwhile
+)
+
+// peers are the other replicas, as a client of their APIs.
+type peers struct {
+	self      string
+	set       *settings
+	upstreams map[string]*source.Upstream // by name
+	transport *http.Transport
+	logger    *slog.Logger
+}
+
+// newPeers reads the credential by which other replicas know this one. nil: this is the only one.
+func newPeers(s *settings) (*peers, error) {
+	if len(s.members) == 0 {
+		return nil, nil
+	}
+	if _, err := tls.LoadX509KeyPair(s.PeerCertFile, s.PeerKeyFile); err != nil {
+		return nil, cli.Usage("--peer-cert-file", s.PeerCertFile, "a PEM certificate that belongs to --peer-key-file: "+err.Error())
+	}
+	ca, err := os.ReadFile(s.PeerCAFile)
+	if err != nil {
+		return nil, cli.Usage("--peer-ca-file", s.PeerCAFile, err.Error())
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca) {
+		return nil, cli.Usage("--peer-ca-file", s.PeerCAFile, "a PEM file with at least one certificate")
+	}
+	p := &peers{self: s.Name, set: s, upstreams: map[string]*source.Upstream{}, logger: s.Logger}
+	p.transport = &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: peerConnect}).DialContext,
+		TLSHandshakeTimeout: peerConnect,
+		ForceAttemptHTTP2:   true,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: peerSilence, PingTimeout: peerSilence},
+		DisableCompression:  true,
+		TLSClientConfig: &tls.Config{
+			RootCAs: roots, MinVersion: tls.VersionTLS13,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // read anew: it may have been renewed
+				pair, err := tls.LoadX509KeyPair(s.PeerCertFile, s.PeerKeyFile)
+				return &pair, err
+			},
+		},
+	}
+	client := &http.Client{
+		Transport:     p.transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	for _, m := range s.members {
+		if m.name != s.Name {
+			p.upstreams[m.name] = &source.Upstream{Name: "replica " + m.name, URL: m.api, Client: client, Progress: true}
+		}
+	}
+	return p, nil
+}
+
+// cluster is what etcd has to know of all replicas; nil: there is one.
+func (p *peers) cluster() *store.Cluster {
+	if p == nil {
+		return nil
+	}
+	c := &store.Cluster{
+		Name: p.self, Listen: p.set.PeerBindAddress,
+		CertFile: p.set.PeerCertFile, KeyFile: p.set.PeerKeyFile, CAFile: p.set.PeerCAFile, Join: p.join,
+	}
+	for _, m := range p.set.members {
+		c.Peers = append(c.Peers, store.Peer{Name: m.name, URL: m.peer})
+		c.CommonNames = append(c.CommonNames, contract.ReplicaUserPrefix+m.name)
+	}
+	return c
+}
+
+// join asks the others to take this replica, which has no data, in again. One that serves is enough. false: none does.
+func (p *peers) join(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, joinAnswer)
+	defer cancel()
+	type answer struct {
+		served bool
+		err    error
+	}
+	answers := make([]answer, 0, len(p.upstreams))
+	// One after the other: two that change the membership at once would only be in each other's way.
+	for name, up := range p.upstreams {
+		served, err := p.askToJoin(ctx, up)
+		if served && err == nil {
+			return true, nil
+		}
+		if err != nil {
+			err = fmt.Errorf("replica %s: %w", name, err)
+		}
+		answers = append(answers, answer{served, err})
+	}
+	var all []error
+	served := false
+	for _, a := range answers {
+		if a.served {
+			served, all = true, append(all, a.err)
+		}
+	}
+	if !served {
+		return false, nil
+	}
+	return false, errors.Join(all...)
+}
+
+func (p *peers) askToJoin(ctx context.Context, up *source.Upstream) (served bool, err error) {
+	// A replica that waits for a majority itself takes connections and answers nothing.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(joinAnswer/3, func() { cancel(errors.New("no answer")) })
+	defer silent.Stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, up.URL.JoinPath(contract.RejoinPath).String(), nil)
+	if err != nil {
+		return false, err
+	}
+	resp, err := up.Client.Do(req)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+	if resp.StatusCode != http.StatusOK {
+		return true, fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(text)))
+	}
+	return true, nil
+}
+
+// serveRejoin takes a replica in again that has lost its data. It is authorized as a replica.
+func (c *Coordinator) serveRejoin(w http.ResponseWriter, req *http.Request) {
+	if req.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "only POST", http.StatusMethodNotAllowed)
+		return
+	}
+	u, _ := genericrequest.UserFrom(req.Context())
+	name := authz.ReplicaOf(u)
+	if err := c.store.Readmit(req.Context(), name); err != nil {
+		c.set.Logger.Warn("a replica that lost its data cannot be taken in", "replica", name, "err", err)
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	c.set.Logger.Info("a replica without data is taken in", "replica", name)
+	w.WriteHeader(http.StatusOK)
+}
+
+// close ends connections on which nothing runs.
+func (p *peers) close() {
+	if p != nil {
+		p.transport.CloseIdleConnections()
+	}
+}

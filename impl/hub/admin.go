@@ -62,7 +62,7 @@ type ServerStatus struct {
 
 // CoordinatorStatus is what the hub knows of the coordinator.
 type CoordinatorStatus struct {
-	Server string `json:"server"`
+	Server string `json:"server"` // the replica in use
 	judgement
 	Ready bool `json:"ready"`
 }
@@ -113,7 +113,7 @@ func (h *Hub) Status() Status {
 		if snap.Role == role.Leader {
 			s.Term = snap.Term.String()
 		}
-		s.Coordinator = &CoordinatorStatus{h.coordinator.Host, p.checker.judgement(), snap.Ready}
+		s.Coordinator = &CoordinatorStatus{p.coordinator.inUse().url.Host, p.checker.judgement(), snap.Ready}
 	}
 	now := h.clock.Now()
 	for i, r := range h.relays {

@@ -43,7 +43,7 @@ type Config struct {
 	RingAge              time.Duration
 
 	EnableCoordinator         bool
-	CoordinatorServer         string
+	CoordinatorServers        []string
 	CoordinatorCAFile         string
 	CoordinatorClientCertFile string
 	CoordinatorClientKeyFile  string
@@ -82,9 +82,9 @@ func (systemNet) Listen(ctx context.Context, network, address string) (net.Liste
 // settings is a Config that was checked.
 type settings struct {
 	Config
-	resources   []relay.Resource
-	servers     map[class][]*url.URL
-	coordinator *url.URL // nil: none
+	resources    []relay.Resource
+	servers      map[class][]*url.URL
+	coordinators []*url.URL // none without a coordinator
 }
 
 // Validate tells what a user gave that cannot be meant, as a *cli.UsageError.
@@ -218,9 +218,18 @@ func (s *settings) checkCoordinator() error {
 	if !s.EnableCoordinator {
 		return nil
 	}
-	var err error
-	if s.coordinator, err = serverURL("--coordinator-server", s.CoordinatorServer); err != nil {
-		return err
+	if len(s.CoordinatorServers) == 0 {
+		return cli.Usage("--coordinator-server", "", "the URL of the coordinator, or of each of its replicas")
+	}
+	for _, server := range s.CoordinatorServers {
+		u, err := serverURL("--coordinator-server", server)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(s.coordinators, func(o *url.URL) bool { return o.Host == u.Host }) {
+			return cli.Usage("--coordinator-server", server, "each replica once")
+		}
+		s.coordinators = append(s.coordinators, u)
 	}
 	if err := s.role("").Validate(); err != nil {
 		return cli.Usage("--leader-elect-lease-duration, --leader-elect-renew-deadline, --leader-elect-retry-period, --coordinator-wait, --failover-grace-period, --failover-spread",

@@ -3,52 +3,50 @@ package hub
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"net/http"
-	"net/url"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/role"
 )
 
-// coordinator is a client of the pool's coordinator: health, status and the two Leases of the pool.
+// coordinator is a client of the pool's coordinator: health, status and the two Leases of the pool. It uses one of its replicas at
+// a time; see replica.go.
 type coordinator struct {
-	url       *url.URL
-	transport *transport
-	meter     meter
-	resume    *sessions
-	now       func() time.Time
+	replicas []*replica // in the order in which this hub prefers them
+	policy   healthPolicy
+	clock    clock.WithTicker
+	logger   *slog.Logger
+	leads    func() bool // this hub is the leader
+	moved    func()      // called without locks when another replica is used
+	meter    meter
+
+	homeSeen time.Time // since when the first one is ready while another is used; zero: it is not. Only healthz touches it
+
+	mu    sync.Mutex
+	using *use
 }
 
-func newCoordinator(on Net, u *url.URL, roots *bundle, cert *pair, now func() time.Time) *coordinator {
-	c := &coordinator{url: u, now: now, resume: newSessions()}
-	c.transport = newTransport(func() *http.Transport {
-		config := &tls.Config{
-			RootCAs: roots.get(), MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ClientSessionCache: c.resume,
-			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert.get(), nil },
-		}
-		// Inside the pool bytes are cheap, and a dead coordinator should be noticed soon.
-		return transportConfig{dialer: &dialer{net: on, tls: config, meter: &c.meter}, idlePing: 3 * time.Second, pingTimeout: 3 * time.Second}.build()
-	})
-	return c
-}
-
-func (c *coordinator) renew() {
-	c.resume.forget()
-	c.transport.renew()
-}
-
-// do sends a request and reads the answer into out, unless that is nil. The status code is returned with errors about it.
+// do sends a request to the replica in use and reads the answer into out, unless that is nil. The status code is returned with
+// errors about it.
 func (c *coordinator) do(ctx context.Context, method, path string, in, out any) (code int, err error) {
+	r, ctx, cancel := c.with(ctx)
+	defer cancel()
+	return r.do(ctx, method, path, in, out)
+}
+
+func (r *replica) do(ctx context.Context, method, path string, in, out any) (code int, err error) {
 	var body io.Reader
 	if in != nil {
 		raw, err := json.Marshal(in)
@@ -57,7 +55,7 @@ func (c *coordinator) do(ctx context.Context, method, path string, in, out any) 
 		}
 		body = bytes.NewReader(raw)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.url.JoinPath(path).String(), body)
+	req, err := http.NewRequestWithContext(ctx, method, r.url.JoinPath(path).String(), body)
 	if err != nil {
 		return 0, err
 	}
@@ -66,7 +64,7 @@ func (c *coordinator) do(ctx context.Context, method, path string, in, out any) 
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := c.transport.RoundTrip(req)
+	resp, err := r.transport.RoundTrip(req)
 	if err != nil {
 		return 0, err
 	}
@@ -86,12 +84,6 @@ func (c *coordinator) do(ctx context.Context, method, path string, in, out any) 
 		}
 	}
 	return resp.StatusCode, nil
-}
-
-// healthz tells whether the coordinator serves.
-func (c *coordinator) healthz(ctx context.Context) error {
-	_, err := c.do(ctx, http.MethodGet, "/healthz", nil, nil)
-	return err
 }
 
 // poolStatus is what a hub reads of a coordinator's status.
@@ -125,7 +117,7 @@ func (c *coordinator) readLease(ctx context.Context, name string) (role.Record, 
 
 // writeLease writes a Lease if the stored one is still that which r was read from. conflict tells that it is not.
 func (c *coordinator) writeLease(ctx context.Context, name string, r role.Record, acquire bool) (written role.Record, conflict bool, err error) {
-	now := metav1.NewMicroTime(c.now())
+	now := metav1.NewMicroTime(c.clock.Now())
 	if acquire {
 		r.AcquireTime = now.Time
 	}

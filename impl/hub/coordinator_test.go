@@ -1,10 +1,13 @@
 package hub
 
 import (
+	"log/slog"
 	"net/url"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/role"
@@ -23,8 +26,10 @@ func testCoordinator(t *testing.T) (*fakeCoordinator, *coordinator) {
 	check(t, err)
 	u, err := url.Parse(fake.server.URL)
 	check(t, err)
-	c := newCoordinator(systemNet{}, u, roots, p, time.Now)
-	t.Cleanup(c.transport.close)
+	c := newCoordinator(coordinatorConfig{
+		net: systemNet{}, servers: []*url.URL{u}, node: "edge-1", roots: roots, cert: p, onBytes: func(int) {}, clock: clock.RealClock{}, logger: slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(c.close)
 	return fake, c
 }
 

@@ -56,7 +56,8 @@ func (d *discovery) fetch(ctx context.Context, k documents.Key) (*documents.Docu
 }
 
 func (d *discovery) ask(ctx context.Context, method string, k documents.Key, header http.Header, body io.Reader) (*http.Response, error) {
-	u := d.coordinator.url.JoinPath(contract.DocumentsPath)
+	r := d.coordinator.inUse()
+	u := r.url.JoinPath(contract.DocumentsPath)
 	u.RawQuery = k.Query()
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
 	if err != nil {
@@ -66,7 +67,7 @@ func (d *discovery) ask(ctx context.Context, method string, k documents.Key, hea
 		req.Header = header
 	}
 	req.Header.Set("User-Agent", userAgent)
-	return d.coordinator.transport.RoundTrip(req)
+	return r.transport.RoundTrip(req)
 }
 
 func readOK(resp *http.Response) ([]byte, error) {
@@ -90,7 +91,9 @@ func (d *discovery) keep(ctx context.Context, t contract.Term) {
 				wait = discoveryRetry
 			}
 		}
-		sleep(ctx, d.clock, wait)
+		_, using, cancel := d.coordinator.with(ctx) // another replica may not have it
+		sleep(using, d.clock, wait)
+		cancel()
 	}
 }
 

@@ -30,7 +30,6 @@ type feed struct {
 	discovery   *discovery
 	relays      []*relay.Relay
 	coordinator *coordinator
-	upstream    *source.Upstream
 	maxAge      time.Duration // of the last sign of a stream from the cloud
 	refused     chan<- role.Refusal
 	changed     func()
@@ -98,9 +97,16 @@ func (f *feed) push(ctx context.Context, r *relay.Relay, t contract.Term) {
 			return
 		}
 		began := f.clock.Now()
-		err := source.Push(ctx, source.PushConfig{Relay: r, Coordinator: f.upstream, Term: t, Logger: f.logger})
+		to, using, cancel := f.coordinator.with(ctx)
+		err := source.Push(using, source.PushConfig{Relay: r, Coordinator: to.upstream, Term: t, Logger: f.logger})
+		left := using.Err() != nil
+		cancel()
 		if ctx.Err() != nil {
 			return
+		}
+		if left { // for another replica
+			wait = firstPushRetry
+			continue
 		}
 		var refusal *source.RefusedError
 		if errors.As(err, &refusal) {
@@ -117,9 +123,19 @@ func (f *feed) push(ctx context.Context, r *relay.Relay, t contract.Term) {
 		if f.clock.Since(began) > maxPushRetry {
 			wait = firstPushRetry
 		}
-		sleep(ctx, f.clock, wait/2+rand.N(wait/2+1))
-		wait = min(2*wait, maxPushRetry)
+		wait = f.rest(ctx, wait)
 	}
+}
+
+// rest waits before another try and returns how long to wait before the next one. A replica that was not tried yet is tried at once.
+func (f *feed) rest(ctx context.Context, wait time.Duration) time.Duration {
+	_, using, cancel := f.coordinator.with(ctx)
+	defer cancel()
+	sleep(using, f.clock, wait/2+rand.N(wait/2+1))
+	if using.Err() != nil {
+		return firstPushRetry
+	}
+	return min(2*wait, maxPushRetry)
 }
 
 // watch asks the coordinator what it has. Only its own word counts: a stream that takes bytes may be a black hole.

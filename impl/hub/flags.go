@@ -40,7 +40,8 @@ func (c *Config) bind(f *cli.Flags) {
 	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")
 
 	f.BoolVar(&c.EnableCoordinator, "enable-coordinator", false, "take part in the pool's coordinator")
-	f.StringVar(&c.CoordinatorServer, "coordinator-server", "", "URL of the coordinator: an address, not a Service, because Services need what it serves")
+	f.StringArrayVar(&c.CoordinatorServers, "coordinator-server", nil,
+		"URL of the coordinator, repeated for each of its replicas; an address, not a Service, because Services need what it serves")
 	f.StringVar(&c.CoordinatorCAFile, "coordinator-ca-file", "", "PEM file of the pool's authority")
 	f.StringVar(&c.CoordinatorClientCertFile, "coordinator-client-cert-file", "", "PEM file of the hub's certificate in the pool")
 	f.StringVar(&c.CoordinatorClientKeyFile, "coordinator-client-key-file", "", "PEM file of its key")

@@ -185,23 +185,26 @@ func (h *Hub) buildPool() error {
 	if err != nil {
 		return err
 	}
-	c := newCoordinator(h.Net, h.settings.coordinator, roots, cert, h.clock.Now)
+	c := newCoordinator(coordinatorConfig{
+		net: h.Net, servers: h.coordinators, node: h.NodeName, roots: roots, cert: cert, policy: h.policy(), onBytes: h.metrics.body(role.Coordinator),
+		clock: h.clock, logger: h.Logger,
+	})
 	p := &pool{
 		machine: machine, coordinator: c, cloudOK: h.cloud.healthy, wantCloud: h.cloud.want, use: h.sources.use, clock: h.clock, logger: h.Logger, metrics: h.metrics,
 		timeout: h.HeartbeatTimeout, began: h.clock.Now(),
 		have: h.have, results: make(chan role.Result), watched: make(chan leaseEvent), poke: make(chan struct{}, 1), refused: make(chan role.Refusal),
 	}
 	p.snap.Store(&role.Snapshot{Reason: "starting"})
-	p.checker = newChecker(h.settings.coordinator.Host, h.policy(), h.clock, h.Logger.With("at", "coordinator"), c.healthz)
+	c.leads, c.moved = func() bool { return p.snapshot().Role == role.Leader }, p.changed
+	p.checker = newChecker(c.name(), h.policy(), h.clock, h.Logger.With("at", "coordinator"), c.healthz)
 	p.checker.changed = p.changed
 	h.cloud.changed = p.changed
 	p.silence = &silenceOf{read: &h.cloud.meters[classPool].read}
 	p.leases = &leases{coordinator: c, events: p.watched, broke: p.checker.kick, clock: h.clock, logger: h.Logger}
-	up := coordinatorUpstream(c, h.metrics)
-	h.sources.coordinator = up
+	h.sources.coordinator = c
 	h.discovery.coordinator = c
 	p.feed = &feed{
-		discovery: h.discovery, relays: h.relays, coordinator: c, upstream: up, maxAge: h.UpstreamWatchTimeout * 5 / 2,
+		discovery: h.discovery, relays: h.relays, coordinator: c, maxAge: h.UpstreamWatchTimeout * 5 / 2,
 		refused: p.refused, changed: p.changed, clock: h.clock, logger: h.Logger, metrics: h.metrics, terms: make(chan contract.Term),
 	}
 	h.pool = p
@@ -322,7 +325,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	err := g.Wait()
 	h.cloud.close()
 	if h.pool != nil {
-		h.pool.coordinator.transport.close()
+		h.pool.coordinator.close()
 	}
 	return err
 }

@@ -38,8 +38,8 @@ type leases struct {
 }
 
 func (l *leases) run(ctx context.Context) error {
-	for wait := firstLeasesRetry; ctx.Err() == nil; wait = min(2*wait, maxLeasesRetry) {
-		began := l.clock.Now()
+	for wait := firstLeasesRetry; ctx.Err() == nil; wait = min(max(2*wait, firstLeasesRetry), maxLeasesRetry) {
+		began, used := l.clock.Now(), l.coordinator.inUse()
 		err := l.coordinator.watchLeases(ctx, func(e leaseEvent) {
 			select {
 			case l.events <- e:
@@ -50,21 +50,29 @@ func (l *leases) run(ctx context.Context) error {
 			wait = firstLeasesRetry
 		}
 		l.logger.Debug("the watch of the pool's leases ended", "err", err)
+		if used.left.Err() != nil { // left for another one
+			wait = 0
+			continue
+		}
 		l.broke()
-		sleep(ctx, l.clock, wait)
+		_, resting, cancel := l.coordinator.with(ctx)
+		sleep(resting, l.clock, wait)
+		cancel()
 	}
 	return nil
 }
 
 // watchLeases tells of the pool's two Leases as they are and as they change, until the watch ends.
 func (c *coordinator) watchLeases(ctx context.Context, take func(leaseEvent)) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url.JoinPath(leasesPath).String()+"?watch=1", nil)
+	r, ctx, cancel := c.with(ctx)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url.JoinPath(leasesPath).String()+"?watch=1", nil)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("User-Agent", userAgent)
 	req.Header.Set("Accept", "application/json")
-	resp, err := c.transport.RoundTrip(req)
+	resp, err := r.transport.RoundTrip(req)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ type pool struct {
 	have        func() bool
 	feed        *feed
 	use         func(role.Source)
+	replica     *use // whose upstream the relays got last
 	clock       clock.WithTicker
 	logger      *slog.Logger
 	metrics     *metrics
@@ -152,6 +153,9 @@ func (p *pool) publish(s role.Snapshot) {
 	}
 	if s.Source != was.Source {
 		p.logger.Info("relays change their source", "source", s.Source.String(), "was", was.Source.String())
+	}
+	if now := p.coordinator.inUse(); s.Source != was.Source || now != p.replica {
+		p.replica = now
 		p.use(s.Source)
 	}
 }

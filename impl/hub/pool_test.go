@@ -34,7 +34,7 @@ func newPoolBed(t *testing.T, nodes ...string) *poolBed {
 			*f = strings.Replace(*f, p.dir, h.dir, 1)
 		}
 		h.config.NodeName = n
-		h.config.EnableCoordinator, h.config.CoordinatorServer = true, p.coordinator.server.URL
+		h.config.EnableCoordinator, h.config.CoordinatorServers = true, []string{p.coordinator.server.URL}
 		h.config.Logger = slog.New(slog.NewTextHandler(h.log, nil))
 	}
 	return p

@@ -12,19 +12,21 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// pulse sends the leader's signs of life over one request until it breaks or ctx ends.
+// pulse sends the leader's signs of life over one request until it breaks, another replica is used, or ctx ends.
 func (c *coordinator) pulse(ctx context.Context, t contract.Term, clk clock.WithTicker) error {
+	r, ctx, stop := c.with(ctx)
+	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	body, beats := io.Pipe()
 	defer body.Close()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url.JoinPath(contract.PulsePath).String(), body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url.JoinPath(contract.PulsePath).String(), body)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("User-Agent", userAgent)
 	req.Header.Set(contract.TermHeader, t.String())
-	resp, err := c.transport.RoundTrip(req) //nolint:bodyclose // closed below; the linter loses it in the goroutine
+	resp, err := r.transport.RoundTrip(req) //nolint:bodyclose // closed below; the linter loses it in the goroutine
 	if err != nil {
 		return err
 	}

@@ -16,14 +16,22 @@ type feeder struct {
 
 // sources points all feeders to the upstream that the role machine chose.
 type sources struct {
-	feeding            func(fromCloud bool)
-	feeders            []*feeder
-	cloud, coordinator *source.Upstream
+	feeding     func(fromCloud bool)
+	feeders     []*feeder
+	cloud       *source.Upstream
+	coordinator *coordinator // nil: none
 }
 
+// use is called again when another replica of the coordinator is used.
 func (s *sources) use(from role.Source) {
 	s.feeding(from == role.Cloud)
-	up := map[role.Source]*source.Upstream{role.Cloud: s.cloud, role.Coordinator: s.coordinator}[from]
+	var up *source.Upstream
+	switch from {
+	case role.Cloud:
+		up = s.cloud
+	case role.Coordinator:
+		up = s.coordinator.inUse().upstream
+	}
 	for _, f := range s.feeders {
 		f.Use(up)
 	}
@@ -36,10 +44,10 @@ func cloudUpstream(rt http.RoundTripper, m *metrics) *source.Upstream {
 	}
 }
 
-// coordinatorUpstream feeds relays from the pool's coordinator, and is where a leader pushes to.
-func coordinatorUpstream(c *coordinator, m *metrics) *source.Upstream {
+// coordinatorUpstream feeds relays from a replica of the pool's coordinator, and is where a leader pushes to.
+func coordinatorUpstream(r *replica, onBytes func(int)) *source.Upstream {
 	return &source.Upstream{
-		Name: role.Coordinator.String(), URL: c.url, Client: client(c.transport), Progress: true, OnBytes: m.body(role.Coordinator),
+		Name: role.Coordinator.String(), URL: r.url, Client: client(r.transport), Progress: true, OnBytes: onBytes,
 	}
 }
 

@@ -189,7 +189,7 @@ func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node
 	}
 	c := hub.Config{
 		NodeName: name, NodePoolName: "pool", CloudServers: []string{"https://cloud:443"}, BindAddress: ip, HealthBindAddress: ip, SecurePort: 10268,
-		EnableCoordinator: true, CoordinatorServer: "https://coordinator:10270", CoordinatorWait: 10 * time.Second,
+		EnableCoordinator: true, CoordinatorServers: []string{"https://coordinator:10270"}, CoordinatorWait: 10 * time.Second,
 		FailoverGracePeriod: grace, FailoverSpread: spread, PoolScopeResources: []string{resource}, UpstreamWatchTimeout: 10 * time.Second,
 		HeartbeatInterval: 10 * time.Second, HeartbeatTimeout: 2 * time.Second, HeartbeatFailedRetry: 3, HeartbeatHealthyThreshold: 2,
 		Net: n.Host(ip), Logger: slog.New(slog.DiscardHandler),

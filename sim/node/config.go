@@ -35,11 +35,11 @@ type HubConfig struct {
 
 	PoolScopeResources []string `json:"pool-scope-resources,omitempty"`
 
-	EnableCoordinator     bool   `json:"enable-coordinator"`
-	CoordinatorServer     string `json:"coordinator-server,omitempty"`
-	CoordinatorCAFile     string `json:"coordinator-ca-file,omitempty"`
-	CoordinatorClientCert string `json:"coordinator-client-cert-file,omitempty"`
-	CoordinatorClientKey  string `json:"coordinator-client-key-file,omitempty"`
+	EnableCoordinator     bool     `json:"enable-coordinator"`
+	CoordinatorServers    []string `json:"coordinator-server,omitempty"`
+	CoordinatorCAFile     string   `json:"coordinator-ca-file,omitempty"`
+	CoordinatorClientCert string   `json:"coordinator-client-cert-file,omitempty"`
+	CoordinatorClientKey  string   `json:"coordinator-client-key-file,omitempty"`
 
 	LogLevel string `json:"log-level,omitempty"`
 
@@ -56,7 +56,14 @@ type CoordinatorConfig struct {
 	TLSKeyFile         string   `json:"tls-private-key-file"`
 	ClientCAFile       string   `json:"client-ca-file"`
 	PoolScopeResources []string `json:"pool-scope-resources,omitempty"`
-	LogLevel           string   `json:"log-level,omitempty"`
+
+	// Of one of three replicas.
+	Name           string   `json:"name,omitempty"`
+	InitialCluster []string `json:"initial-cluster,omitempty"` // "name=https://…", of etcd's peers
+	ReplicaServers []string `json:"replica-server,omitempty"`  // "name=https://…", of the API
+	PeerCertFile   string   `json:"peer-cert-file,omitempty"`
+	PeerKeyFile    string   `json:"peer-key-file,omitempty"`
+	LogLevel       string   `json:"log-level,omitempty"`
 
 	Flags Flags `json:"-"`
 }

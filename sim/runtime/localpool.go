@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -21,7 +22,7 @@ import (
 const (
 	// maxNodes leaves the upper addresses of a block to coordinators.
 	maxNodes = 200
-	// coordinatorAddress is the place of the coordinator in its pool's block.
+	// coordinatorAddress is the place of the first coordinator in its pool's block.
 	coordinatorAddress = 250
 )
 
@@ -63,7 +64,7 @@ func (s *localSite) addPool(ctx context.Context, l *Local, p Pool, block *loopba
 		return err
 	}
 	if p.Mode == Weir {
-		if err := x.addCoordinator(); err != nil {
+		if err := x.addCoordinators(); err != nil {
 			return err
 		}
 	}
@@ -118,22 +119,51 @@ func (x *localPool) cloudURL(name, address, class string) (string, error) {
 	return "https://" + p.Addr(), nil
 }
 
-func (x *localPool) coordinatorHost() (string, error) { return x.block.Addr(coordinatorAddress) }
+// coordinatorHost is the address of a coordinator, the first is 0.
+func (x *localPool) coordinatorHost(i int) (string, error) {
+	return x.block.Addr(coordinatorAddress + i)
+}
 
-func (x *localPool) addCoordinator() error {
-	host, err := x.coordinatorHost()
+// addCoordinators prepares the coordinator, or its replicas.
+func (x *localPool) addCoordinators() error {
+	if err := x.newViewer(); err != nil {
+		return err
+	}
+	ids := x.CoordinatorIDs()
+	for i, id := range ids {
+		c := node.CoordinatorConfig{NodePool: x.Name, SecurePort: contract.CoordinatorPort, PoolScopeResources: x.PoolScopeResources, Flags: x.CoordinatorFlags}
+		if len(ids) > 1 {
+			c.Name = strconv.Itoa(i + 1)
+			for n := range ids {
+				host, err := x.coordinatorHost(n)
+				if err != nil {
+					return err
+				}
+				name := strconv.Itoa(n + 1)
+				c.InitialCluster = append(c.InitialCluster, name+"=https://"+net.JoinHostPort(host, strconv.Itoa(contract.PeerPort)))
+				c.ReplicaServers = append(c.ReplicaServers, name+"=https://"+net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort)))
+			}
+		}
+		if err := x.addCoordinator(id, i, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (err error) {
+	if c.BindAddress, err = x.coordinatorHost(i); err != nil {
+		return err
+	}
+	folder := strings.Replace(string(id), "/"+x.Name, "", 1) // below the pool's
+	dir, err := x.site.spawner.Scratch(x.Name, folder)
 	if err != nil {
 		return err
 	}
-	dir, err := x.site.spawner.Scratch(x.Name, "coordinator")
-	if err != nil {
+	if c.DataDir, err = x.site.spawner.Scratch(x.Name, folder, "data"); err != nil {
 		return err
 	}
-	data, err := x.site.spawner.Scratch(x.Name, "coordinator", "data")
-	if err != nil {
-		return err
-	}
-	hosts := []string{host, "localhost"}
+	hosts := []string{c.BindAddress, "localhost"}
 	if x.lan != nil { // then hubs reach it by the near ends of that link
 		for i := range x.Nodes {
 			address, err := x.block.Addr(i + 1)
@@ -143,33 +173,34 @@ func (x *localPool) addCoordinator() error {
 			hosts = append(hosts, address)
 		}
 	}
-	cert, key, err := issue(x.authority, dir, "serving", pki.Request{CommonName: "weir-coordinator", Hosts: hosts})
+	c.TLSCertFile, c.TLSKeyFile, err = issue(x.authority, dir, "serving", pki.Request{CommonName: "weir-coordinator", Hosts: hosts})
 	if err != nil {
 		return err
 	}
-	ca, err := pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM())
-	if err != nil {
+	if c.ClientCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil {
 		return err
 	}
-	if err := x.newViewer(); err != nil {
-		return err
+	if c.Name != "" {
+		c.PeerCertFile, c.PeerKeyFile, err = issue(x.authority, dir, "peer", pki.Request{
+			CommonName: contract.ReplicaUserPrefix + c.Name, Organizations: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + x.Name},
+			Hosts: []string{c.BindAddress}, Client: true,
+		})
+		if err != nil {
+			return err
+		}
 	}
 	part, err := node.NewCoordinator(node.Launch{
 		Spawner: x.site.spawner,
-		Name:    "coordinator of " + x.Name,
+		Name:    strings.TrimSpace("coordinator "+c.Name) + " of " + x.Name,
 		Path:    x.site.commands[node.CoordinatorCommand],
 		Dir:     dir,
-		LogFile: filepath.Join(x.site.logDir, "coordinator-"+x.Name+".log"),
-		Data:    data,
-	}, node.CoordinatorConfig{
-		NodePool: x.Name, BindAddress: host, SecurePort: contract.CoordinatorPort, DataDir: data,
-		TLSCertFile: cert, TLSKeyFile: key, ClientCAFile: ca,
-		PoolScopeResources: x.PoolScopeResources, Flags: x.CoordinatorFlags,
-	}, x.viewer)
+		LogFile: filepath.Join(x.site.logDir, strings.ReplaceAll(string(id), "/", "-")+".log"),
+		Data:    c.DataDir,
+	}, c, x.viewer)
 	if err != nil {
 		return err
 	}
-	x.site.addPart(CoordinatorOf(x.Name), part)
+	x.site.addPart(id, part)
 	return nil
 }
 
@@ -269,22 +300,26 @@ func (x *localPool) connectToCloud(c *node.HubConfig, dir, name, address string)
 
 // connectToCoordinator gives a hub its way to the coordinator and its credential there.
 func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address string) error {
-	host, err := x.coordinatorHost()
-	if err != nil {
-		return err
-	}
-	server := net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort))
-	if x.lan != nil {
-		p, err := x.lan.Proxy(name, classLAN, net.JoinHostPort(address, "0"), server)
+	c.EnableCoordinator = true
+	for i := range x.CoordinatorIDs() {
+		host, err := x.coordinatorHost(i)
 		if err != nil {
 			return err
 		}
-		server = p.Addr()
+		server := net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort))
+		if x.lan != nil {
+			p, err := x.lan.Proxy(name, classLAN, net.JoinHostPort(address, "0"), server)
+			if err != nil {
+				return err
+			}
+			server = p.Addr()
+		}
+		c.CoordinatorServers = append(c.CoordinatorServers, "https://"+server)
 	}
+	var err error
 	if c.CoordinatorCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil {
 		return err
 	}
-	c.EnableCoordinator, c.CoordinatorServer = true, "https://"+server
 	c.CoordinatorClientCert, c.CoordinatorClientKey, err = issue(x.authority, dir, "coordinator", pki.Request{
 		CommonName:    contract.NodeUserPrefix + name,
 		Organizations: []string{contract.PoolGroupPrefix + x.Name, contract.HubGroup},

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -102,7 +103,8 @@ func (e Endpoint) RESTConfig(token string) *rest.Config {
 	}
 }
 
-// PartID names a part as scenarios do: "apiserver", "hub/<node>", "coordinator/<pool>".
+// PartID names a part as scenarios do: "apiserver", "hub/<node>", "coordinator/<pool>", and if a pool has three of those,
+// "coordinator/<pool>/<number>".
 type PartID string
 
 // APIServer is the cloud's.
@@ -111,8 +113,13 @@ const APIServer PartID = "apiserver"
 // HubOf names the hub of a node.
 func HubOf(node string) PartID { return PartID("hub/" + node) }
 
-// CoordinatorOf names the coordinator of a pool.
+// CoordinatorOf names the coordinator of a pool that has one.
 func CoordinatorOf(pool string) PartID { return PartID("coordinator/" + pool) }
+
+// ReplicaOf names one of three coordinators of a pool, 1 to 3.
+func ReplicaOf(pool string, number int) PartID {
+	return PartID("coordinator/" + pool + "/" + strconv.Itoa(number))
+}
 
 // Kind is "apiserver", "hub" or "coordinator".
 func (id PartID) Kind() string {
@@ -123,6 +130,7 @@ func (id PartID) Kind() string {
 // Of is the node of a hub or the pool of a coordinator.
 func (id PartID) Of() string {
 	_, of, _ := strings.Cut(string(id), "/")
+	of, _, _ = strings.Cut(of, "/")
 	return of
 }
 

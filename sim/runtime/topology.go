@@ -32,11 +32,13 @@ type Topology struct {
 
 // Pool is a group of nodes behind one uplink.
 type Pool struct {
-	Name   string // of the NodePool; its nodes are <name>-1 to <name>-<Nodes>
-	Nodes  int
-	Mode   Mode
-	Uplink Link
-	LAN    *Link // between hubs and coordinator; nil: they talk directly
+	Name  string // of the NodePool; its nodes are <name>-1 to <name>-<Nodes>
+	Nodes int
+	Mode  Mode
+	// Coordinators is the number of replicas of the coordinator in mode Weir: 1 or 3; 0 is 1.
+	Coordinators int
+	Uplink       Link
+	LAN          *Link // between hubs and coordinator; nil: they talk directly
 	// Unlinked nodes reach the cloud without a link in between, which takes time of its own.
 	Unlinked bool
 
@@ -59,6 +61,21 @@ func (p Pool) NodeNames() []string {
 		names = append(names, fmt.Sprintf("%s-%d", p.Name, i+1))
 	}
 	return names
+}
+
+// CoordinatorIDs names the parts that are the pool's coordinator: none, one, or its replicas.
+func (p Pool) CoordinatorIDs() []PartID {
+	switch {
+	case p.Mode != Weir:
+		return nil
+	case p.Coordinators < 2:
+		return []PartID{CoordinatorOf(p.Name)}
+	}
+	ids := make([]PartID, 0, p.Coordinators)
+	for i := range p.Coordinators {
+		ids = append(ids, ReplicaOf(p.Name, i+1))
+	}
+	return ids
 }
 
 // commands are those of Weir that the topology needs.
@@ -90,6 +107,9 @@ func (t Topology) Validate() error {
 		}
 		if p.Nodes < 1 || p.Nodes > maxNodes {
 			return fmt.Errorf("topology: pool %s has %d nodes: want 1 to %d", p.Name, p.Nodes, maxNodes)
+		}
+		if p.Coordinators != 0 && (p.Mode != Weir || p.Coordinators != 1 && p.Coordinators != 3) {
+			return fmt.Errorf("topology: pool %s of mode %s has %d coordinators: want 1 or 3 of mode %s, and none of others", p.Name, p.Mode, p.Coordinators, Weir)
 		}
 		if !slices.Contains(Modes, p.Mode) {
 			return fmt.Errorf("topology: pool %s has mode %q: want one of %v", p.Name, p.Mode, Modes)

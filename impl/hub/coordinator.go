@@ -32,7 +32,9 @@ type coordinator struct {
 	moved    func()      // called without locks when another replica is used
 	meter    meter
 
-	homeSeen time.Time // since when the first one is ready while another is used; zero: it is not. Only healthz touches it
+	// Only healthz touches these.
+	homeSeen time.Time // since when the first one is ready while another is used; zero: it is not
+	stale    int       // probes in a row that found the one in use not to be fresh
 
 	mu    sync.Mutex
 	using *use

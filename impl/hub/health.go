@@ -69,6 +69,7 @@ type checker struct {
 	clock   clock.WithTicker
 	logger  *slog.Logger
 	probe   func(ctx context.Context) error
+	pause   time.Duration // at least, from the begin of a probe to that of one that is asked for
 	grace   time.Duration // before the first probe, in which an answer to somebody else spares it
 	idle    func() bool   // true: nobody needs to know; wait for a kick. nil: never
 	fed     atomic.Bool   // relays are fed by it
@@ -89,7 +90,7 @@ type checker struct {
 
 func newChecker(name string, p healthPolicy, c clock.WithTicker, logger *slog.Logger, probe func(context.Context) error) *checker {
 	return &checker{
-		name: name, policy: p, clock: c, logger: logger, probe: probe, changed: func() {},
+		name: name, policy: p, clock: c, logger: logger, probe: probe, pause: p.timeout / 2, changed: func() {},
 		kicks: make(chan struct{}, 1), news: make(chan struct{}, 1), born: c.Now(),
 	}
 }
@@ -131,7 +132,7 @@ func (c *checker) rest(ctx context.Context, began time.Time, next time.Duration)
 		case <-timer.C():
 		case <-c.news:
 		case <-c.kicks:
-			sleep(ctx, c.clock, c.policy.timeout/2-c.clock.Since(began)) // many requests that fail are one reason to probe
+			sleep(ctx, c.clock, c.pause-c.clock.Since(began)) // many requests that fail are one reason to probe
 			timer.Stop()
 			return
 		}

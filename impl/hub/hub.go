@@ -198,6 +198,9 @@ func (h *Hub) buildPool() error {
 	c.leads, c.moved = func() bool { return p.snapshot().Role == role.Leader }, p.changed
 	p.checker = newChecker(c.name(), h.policy(), h.clock, h.Logger.With("at", "coordinator"), c.healthz)
 	p.checker.changed = p.changed
+	if len(h.coordinators) > 1 { // a probe finds the next replica when one is gone
+		p.checker.pause = h.HeartbeatTimeout / 20
+	}
 	h.cloud.changed = p.changed
 	p.silence = &silenceOf{read: &h.cloud.meters[classPool].read}
 	p.leases = &leases{coordinator: c, events: p.watched, broke: p.checker.kick, clock: h.clock, logger: h.Logger}

@@ -19,6 +19,9 @@ import (
 // hubs would be at one replica once each of the others has been restarted.
 const homeAfter = time.Minute
 
+// staleLooks is how many probes in a row have to find that a replica serves and is not fresh before the hub goes to one that is.
+const staleLooks = 2
+
 // replica is one replica of the pool's coordinator as this hub reaches it. There may be one, or three.
 type replica struct {
 	url       *url.URL
@@ -151,6 +154,9 @@ func (c *coordinator) healthz(ctx context.Context) error {
 		return err
 	}
 	best := c.survey(ctx, now)
+	if best.replica == now && best.standing == ready {
+		c.stale = 0
+	}
 	if best.standing == down {
 		return best.err
 	}
@@ -198,8 +204,7 @@ func (c *coordinator) survey(ctx context.Context, now *replica) finding {
 		case <-late:
 			askOthers = true
 		}
-		// A leader that moves makes the pool follow: not for a replica that is fresh because it fed it until now.
-		if own.standing == ready || own.standing == serving && c.leads() {
+		if own.standing == ready || own.standing == serving && c.stays() {
 			return own
 		}
 		if best.standing == ready {
@@ -218,6 +223,16 @@ func (c *coordinator) survey(ctx context.Context, now *replica) finding {
 		return own
 	}
 	return best
+}
+
+// stays tells whether a replica is kept that serves and is not fresh. A leader makes it fresh. For others, fresh may be a moment away, as after a
+// start; that they looked is counted.
+func (c *coordinator) stays() bool {
+	if c.leads() {
+		return true
+	}
+	c.stale++
+	return c.stale < staleLooks
 }
 
 // home goes back to the replica that this hub prefers once that has been ready for some time. A leader stays where it is.
@@ -244,7 +259,7 @@ func (c *coordinator) move(to finding) {
 	before := c.using
 	c.using = newUse(to.replica)
 	c.mu.Unlock()
-	c.homeSeen = time.Time{}
+	c.homeSeen, c.stale = time.Time{}, 0
 	c.logger.Info("another replica of the coordinator is used", "server", to.url.Host, "was", before.url.Host, "ready", to.standing == ready)
 	before.end()
 	c.moved()

@@ -171,6 +171,7 @@ func (c *coordinator) healthz(ctx context.Context) error {
 
 // survey finds the replica that stands best; of equals, the one in use.
 func (c *coordinator) survey(ctx context.Context, now *replica) finding {
+	began := c.clock.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	answers := make(chan finding, len(c.replicas))
 	waiting := 0
@@ -194,6 +195,7 @@ func (c *coordinator) survey(ctx context.Context, now *replica) finding {
 		select {
 		case v := <-answers:
 			waiting--
+			c.logger.Debug("probe of a replica", "server", v.url.Host, "standing", v.standing, "err", v.err, "took", c.clock.Since(began))
 			if v.replica == now {
 				own = v
 				askOthers = late != nil

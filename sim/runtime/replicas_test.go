@@ -112,7 +112,10 @@ func (x *trio) fed() (id PartID) {
 				Fed   string `json:"fed"`
 				Ready bool   `json:"ready"`
 			}
-			if p := x.part(other); p.Running() && p.Status(x.t.Context(), &st) == nil && st.Ready {
+			ctx, cancel := context.WithTimeout(x.t.Context(), time.Second) // it may be frozen
+			err := x.part(other).Status(ctx, &st)
+			cancel()
+			if err == nil && st.Ready {
 				n, _ := strconv.Atoi(st.Fed)
 				id = ReplicaOf("edge", n)
 				return true
@@ -207,6 +210,19 @@ func TestReplicas(t *testing.T) {
 		x.mark()
 	}
 
+	// The one that is fed stands still, with all its connections open.
+	frozen := x.fed()
+	if err := x.part(frozen).Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	took := x.mark()
+	t.Logf("%s frozen: a change arrived everywhere after %v", frozen, took.Round(time.Millisecond))
+	if err := x.part(frozen).Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	x.healed()
+	x.mark()
+
 	// Two are lost: the third cannot decide anything, the hubs go on with what they have, and then go to the cloud.
 	lost := x.ids[1:]
 	for _, id := range lost {
@@ -225,7 +241,7 @@ func TestReplicas(t *testing.T) {
 		}
 		return true
 	})
-	took := x.mark()
+	took = x.mark()
 	t.Logf("two lost: a change arrived everywhere after %v", took.Round(time.Millisecond))
 	began := time.Now()
 	if err := Start(t.Context(), site, lost...); err != nil {

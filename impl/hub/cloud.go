@@ -213,6 +213,12 @@ func (k *cloud) feeds(yes bool) {
 	}
 }
 
+// lastHeard is when the server in use gave its last sign of life.
+func (k *cloud) lastHeard() time.Time { return k.servers[k.current.Load()].lastHeard() }
+
+// ask makes the server in use give a sign of life now, if there is one.
+func (k *cloud) ask() { k.servers[k.current.Load()].kick() }
+
 // healthy tells whether any server is.
 func (k *cloud) healthy() bool {
 	return slices.ContainsFunc(k.servers, func(s *server) bool { return s.ok() })

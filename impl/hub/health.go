@@ -110,6 +110,7 @@ func (c *checker) run(ctx context.Context) error {
 		probing, cancel := context.WithTimeout(ctx, c.policy.timeout)
 		err := c.probe(probing)
 		cancel()
+		c.logger.Debug("probe", "err", err)
 		if ctx.Err() == nil { // else the probe was cut short
 			c.rest(ctx, began, c.observe(err))
 		}
@@ -197,6 +198,9 @@ func (c *checker) feeds(yes bool) {
 
 // heard notes a sign of life: something came over a connection that the server proved to be its own. It is cheap.
 func (c *checker) heard() { c.heardAt.Store(int64(c.clock.Since(c.born))) }
+
+// lastHeard is when the last sign of life came; before the first, when the checker was made.
+func (c *checker) lastHeard() time.Time { return c.born.Add(time.Duration(c.heardAt.Load())) }
 
 // answered takes the answer to a request that was no probe. It decides about a server of which nothing is known. Later it
 // is a sign of life, and no more: a server that failed a probe has to pass one. A server error is none, but a reason to

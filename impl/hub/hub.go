@@ -203,6 +203,8 @@ func (h *Hub) buildPool() error {
 	}
 	h.cloud.changed = p.changed
 	p.silence = &silenceOf{read: &h.cloud.meters[classPool].read}
+	h.sources.cloud.Silent = p.silence.doubt.Load
+	p.proof = &proof{heard: h.cloud.lastHeard, ask: h.cloud.ask, logger: h.Logger}
 	p.leases = &leases{coordinator: c, events: p.watched, broke: p.checker.kick, clock: h.clock, logger: h.Logger}
 	h.sources.coordinator = c
 	h.discovery.coordinator = c

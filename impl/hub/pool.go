@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	leaderLook = 500 * time.Millisecond // how often a leader looks whether its streams are fresh
-	lastWords  = 2 * time.Second        // for giving back the Lease at the end
+	cloudLook = 500 * time.Millisecond // how often a hub with streams from the cloud looks whether they are fresh, or silent
+	lastWords = 2 * time.Second        // for giving back the Lease at the end
 )
 
 // pool is the hub's part in its pool: it steps the role machine with what it observes and does what the machine says.
@@ -26,6 +26,7 @@ type pool struct {
 	checker     *checker
 	leases      *leases
 	silence     *silenceOf // of the streams from the cloud
+	proof       *proof
 	cloudOK     func() bool
 	wantCloud   func(within time.Duration)
 	have        func() bool
@@ -81,7 +82,9 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 	var deadline <-chan time.Time
 	for {
 		in.Now, in.Coordinator, in.Cloud = p.now(), p.checker.ok(), p.cloudOK()
-		in.Silent = p.silence.lasts(p.clock.Now(), p.snapshot().Role == role.Leader)
+		in.Silent = p.silence.lasts(p.clock.Now(), p.snapshot().Source == role.Cloud)
+		p.proof.noticed(p.clock.Now(), p.snapshot().Leader == "" || showsFree(in))
+		in.Unproven = !p.proof.holds(p.clock.Now(), p.snapshot().Source == role.Cloud)
 		in.Fresh, in.Have = p.feed.fresh(p.clock.Now()), p.have()
 		p.fresh.Store(in.Fresh)
 		out := p.machine.Step(in)
@@ -102,8 +105,11 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 			return
 		}
 		wait := out.Wake - p.now()
-		if out.Snapshot.Role == role.Leader {
-			wait = min(wait, leaderLook)
+		if out.Snapshot.Source == role.Cloud {
+			wait = min(wait, cloudLook)
+		}
+		if in.Unproven {
+			wait = min(wait, proofLook)
 		}
 		timer := p.clock.NewTimer(max(wait, 0))
 		select {
@@ -140,6 +146,13 @@ func (p *pool) hurry(in role.Input, s role.Snapshot) time.Duration {
 		return 2 * p.timeout
 	}
 	return 4 * p.timeout
+}
+
+// showsFree tells whether an input that the machine has not seen yet shows that nobody holds the election Lease.
+func showsFree(in role.Input) bool {
+	r := in.Result
+	return in.Election != nil && in.Election.Holder == "" ||
+		r != nil && r.Outcome == role.OK && (r.Kind == role.ReadElection || r.Kind == role.Release) && r.Lease.Holder == ""
 }
 
 func (p *pool) publish(s role.Snapshot) {

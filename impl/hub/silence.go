@@ -9,23 +9,27 @@ import (
 // Probes prove that a server is away, but take three times as long; a leader makes way sooner.
 const silence = 4 * time.Second
 
-// silenceOf tells whether a leader's connections are silent. It is for one goroutine.
+// silenceOf tells whether the connections of this hub's streams from the cloud are silent. It is for one goroutine,
+// except doubt.
 type silenceOf struct {
 	read *atomic.Int64 // bytes
 
 	seen  int64
-	since time.Time // when seen was first seen, or the leadership began; zero: this hub does not lead
+	doubt atomic.Bool // whether even the answer to a ping is late, for any goroutine
+	since time.Time   // when seen was first seen, or the streams were wanted; zero: they are not
 }
 
-// lasts tells whether nothing has come for too long. It is to be asked several times a second.
-func (s *silenceOf) lasts(now time.Time, leads bool) bool {
+// lasts tells whether nothing has come for too long. It is to be asked several times a second. wanted: there are streams from the cloud, or
+// ought to be.
+func (s *silenceOf) lasts(now time.Time, wanted bool) bool {
 	n := s.read.Load()
 	switch {
-	case !leads:
+	case !wanted:
 		s.since = time.Time{}
 	case s.since.IsZero() || n != s.seen:
 		s.since = now
 	}
 	s.seen = n
-	return leads && now.Sub(s.since) > silence
+	s.doubt.Store(wanted && now.Sub(s.since) > silence*3/4)
+	return wanted && now.Sub(s.since) > silence
 }

@@ -20,7 +20,8 @@
 // that succeeded, which is before anybody else may take the Lease. Each acquisition gives a new term, (incarnation of
 // the coordinator's etcd, Lease version), by which the coordinator refuses feeds of leaders that do not know yet that
 // they are not. A hub gives the Lease back when it loses the cloud, when its feed is refused and when it stops. A leader to which
-// nothing comes from the cloud any more gives it back before probes have proved the loss, and lets others go first.
+// nothing comes from the cloud any more gives it back before probes have proved the loss. Whoever takes a Lease that became free has to
+// have heard from the cloud since (Input.Unproven).
 //
 // # Readiness and source
 //

@@ -113,7 +113,6 @@ func (e *election) judge(m *Machine, in Input) (reason string) {
 	case in.Silent:
 		// Probes will tell whether the cloud is away, but they take longer than a peer that reaches it should have to wait.
 		reason = "nothing comes from the cloud"
-		e.barred = in.Now + m.cfg.SyncDuration/2
 	default:
 		return ""
 	}
@@ -129,9 +128,14 @@ func (e *election) lingers(m *Machine) time.Duration {
 	return e.ended + m.cfg.RetryPeriod
 }
 
+// lost tells that another hub holds the Lease.
+func (e *election) lost(m *Machine) bool {
+	return e.record.Exists && e.record.Holder != "" && e.record.Holder != m.cfg.Identity
+}
+
 // eligible tells whether the hub may lead.
 func (e *election) eligible(in Input) bool {
-	return in.Coordinator && in.Cloud && !in.Stop && in.Now >= e.barred
+	return in.Coordinator && in.Cloud && !in.Silent && !in.Unproven && !in.Stop && in.Now >= e.barred
 }
 
 // next is the request due, if there is one.

@@ -115,7 +115,8 @@ func (p *pool) stepWith(h *hub, in Input) {
 	was := h.out.Snapshot
 	h.have = h.have || was.Source != Nowhere
 	in.Now, in.Coordinator, in.Cloud, in.Fresh = p.now, h.coordinator, h.cloud, h.fresh && h.term != contract.Term{}
-	in.Stop, in.Refused, in.Have, in.Silent = h.stop, h.refused, h.have, h.silent && h.term != contract.Term{}
+	in.Stop, in.Refused, in.Have, in.Silent = h.stop, h.refused, h.have, h.silent && was.Source == Cloud
+	in.Unproven = h.silent
 	h.out = h.m.Step(in)
 	h.refused = nil
 	s := h.out.Snapshot

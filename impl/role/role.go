@@ -143,7 +143,8 @@ type Input struct {
 	Coordinator bool          // healthy
 	Cloud       bool          // healthy
 	Fresh       bool          // this hub's own streams from the cloud are fresh, and what they brought was pushed
-	Silent      bool          // nothing at all comes over the own streams from the cloud, not even answers to pings
+	Silent      bool          // there are own streams from the cloud, and nothing at all comes over them, not even answers to pings
+	Unproven    bool          // nothing came from the cloud since the election Lease was seen to be free: it may be away, too
 	Have        bool          // the relays hold a state, fresh or not
 	Stop        bool          // the hub ends: give back the Lease
 	Election    *Record       // the election Lease as a watch showed it, nil: nothing new

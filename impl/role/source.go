@@ -56,7 +56,7 @@ func (s *sourcing) atCloud(m *Machine, in Input, ready bool) Source {
 		s.back = in.Now
 	case !ready:
 		s.back = 0
-	case !in.Cloud:
+	case !in.Cloud, in.Silent && m.elect.lost(m):
 		s.back = in.Now
 	case s.back == 0:
 		// A hub that led often leads again a moment later, under a new term.

@@ -17,6 +17,9 @@ import (
 // streamTimeout is the timeoutSeconds of streaming lists. kube-apiserver has no upper bound; a stock informer asks for 5 to 10 min.
 const streamTimeout = 24 * time.Hour
 
+// silentLook is how often is looked whether a silent connection lives again.
+const silentLook = 500 * time.Millisecond
+
 var (
 	errQuiet = errors.New("nothing came")    // on a stream that is not worth keeping
 	errMoved = errors.New("something moved") // while it was watched whether anything does
@@ -121,7 +124,13 @@ func (f *Feeder) quiet(ctx context.Context, heard <-chan struct{}, d time.Durati
 // before it shows that nothing changed up to X, so the relay is complete at X (rule 4). An event shows that the stream has to bring
 // something; the watch is then of no more use.
 func (f *Feeder) prove(ctx context.Context, up *Upstream, heard <-chan struct{}) error {
-	for f.quiet(ctx, heard, f.cfg.WatchTimeout/2) {
+	patience := f.cfg.WatchTimeout / 2
+	for wait := patience; f.quiet(ctx, heard, wait); {
+		wait = patience
+		if up.silent() {
+			wait = silentLook
+			continue
+		}
 		for still := true; still; {
 			var err error
 			if still, err = f.probe(ctx, up, heard); err != nil {

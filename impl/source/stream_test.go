@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -195,5 +196,30 @@ func TestWatchThatEndsAtOnce(t *testing.T) {
 		}
 		close(plain.frames)
 		eventually(t, "the failure", func() bool { return strings.Contains(f.Status().LastError, "at once") })
+	}
+}
+
+// What is asked over a link that answers nothing comes all at once when it is back: no watch of metadata is opened meanwhile.
+func TestSilentLinkIsNotAsked(t *testing.T) {
+	c, h, r, f, stream, probe := quietStream(t)
+	var silent atomic.Bool
+	silent.Store(true)
+	f.mu.Lock()
+	f.up.Silent = silent.Load
+	f.mu.Unlock()
+	stream.frames <- frame(t, wire.Modified, "x", 11)
+	<-probe.gone
+	eventually(t, "the event", func() bool { return r.Status().Version == 11 })
+	for range 100 {
+		c.Step(100 * time.Millisecond)
+		select {
+		case w := <-h.watches:
+			t.Fatalf("a watch from %s over a silent link", w.version)
+		default:
+		}
+	}
+	silent.Store(false)
+	if probe = next(t, c, h); !probe.metadata {
+		t.Errorf("%+v", probe)
 	}
 }

@@ -34,7 +34,12 @@ type Upstream struct {
 	Gzip bool
 	// Progress asks for every bookmark as it comes (relay.ProgressHeader): right for a relay, unknown to a kube-apiserver.
 	Progress bool
+	// Silent, if set, tells that the connection does not even answer pings. What is asked then waits in it, and its answer comes when
+	// the link is back, too late to be of use: what is not needed is not asked.
+	Silent func() bool
 }
+
+func (u *Upstream) silent() bool { return u.Silent != nil && u.Silent() }
 
 // form is how much of each object is asked for.
 type form bool

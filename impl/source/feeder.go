@@ -37,6 +37,7 @@ const (
 type Feeder struct {
 	cfg    Config
 	change chan struct{} // capacity 1: Use was called
+	thrift thrift        // of the goroutine that feeds
 
 	mu     sync.Mutex
 	up     *Upstream
@@ -128,6 +129,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 		switched := using.Err() != nil
 		stop()
 		if switched {
+			f.thrift.switched()
 			backoff = firstBackoff
 			continue
 		}
@@ -209,7 +211,13 @@ func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) {
 func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
 	s := f.cfg.Relay.Status()
 	if !s.Synced {
-		if err := f.streamList(ctx, up); err != nil {
+		if err := f.streamList(ctx, up, func() {}); err != nil {
+			return fmt.Errorf("streaming list: %w", err)
+		}
+		return nil
+	}
+	if gap := f.gap(s); up.Gzip && f.thrift.lists(s, gap) {
+		if err := f.relist(ctx, up, gap); err != nil {
 			return fmt.Errorf("streaming list: %w", err)
 		}
 		return nil

@@ -19,11 +19,14 @@ const (
 	resyncTimeout  = 30 * time.Second // of one of them; all of a metadata list are not timed
 	resyncShare    = 3                // all is listed if more than a third of the objects differ …
 	resyncFew      = 16               // … and more than these
+
+	compressedFrom = 128 << 10 // bytes of a list from which kube-apiserver compresses it
+	estimateOf     = 64        // objects whose size stands for that of all
 )
 
 // resync brings the relay to the upstream's state without a list of everything (rule 5): the metadata of all objects tell which
-// ones differ, and those are fetched. All of it goes by streaming lists, because kube-apiserver compresses these whatever their
-// size; it compresses no get below 128 KiB. Where too much differs, everything is listed, and the stream goes on.
+// ones differ, and those are fetched. Most of it goes by streaming lists, because kube-apiserver compresses these whatever their
+// size; it compresses no other answer below 128 KiB. Where too much differs, everything is listed, and the stream goes on.
 func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
 	f.count(&f.status.Resyncs)
 	fetched := map[string]*wire.Object{}
@@ -52,7 +55,7 @@ func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
 			return f.cfg.Relay.Replace(version, items)
 		}
 	}
-	return f.streamList(ctx, up)
+	return f.streamList(ctx, up, func() {})
 }
 
 // compare lists the metadata of everything. It returns the version of that, the objects that the relay, or fetched, holds in just
@@ -62,7 +65,7 @@ func (f *Feeder) compare(ctx context.Context, up *Upstream, fetched map[string]*
 	for o := range f.cfg.Relay.Objects() {
 		held[o.Key] = o
 	}
-	version, err = f.initial(ctx, up, metadata, url.Values{}, func(m *wire.Object) {
+	sort := func(m *wire.Object) {
 		for _, o := range []*wire.Object{held[m.Key], fetched[m.Key]} {
 			if o != nil && o.UID == m.UID && o.Version == m.Version {
 				items = append(items, o)
@@ -70,8 +73,45 @@ func (f *Feeder) compare(ctx context.Context, up *Upstream, fetched map[string]*
 			}
 		}
 		missing = append(missing, &wire.Object{Key: m.Key, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Version: m.Version})
-	})
+	}
+	if f.largeMetadata(held) { // compressed in one piece they are half as long
+		version, err = f.listMetadata(ctx, up, sort)
+	} else {
+		version, err = f.initial(ctx, up, metadata, url.Values{}, sort)
+	}
 	return version, items, missing, err
+}
+
+// largeMetadata tells whether kube-apiserver will compress a list of the metadata of objects.
+func (f *Feeder) largeMetadata(held map[string]*wire.Object) bool {
+	n, size := 0, 0
+	for _, o := range held {
+		m, err := o.Metadata(f.cfg.Relay.Resource().Encoding())
+		if n++; err != nil || n > estimateOf {
+			break
+		}
+		size += len(m)
+	}
+	return n > 0 && size/min(n, estimateOf)*len(held) > compressedFrom*5/4
+}
+
+// listMetadata gives take the metadata of all objects by a plain list, and returns its version.
+func (f *Feeder) listMetadata(ctx context.Context, up *Upstream, take func(*wire.Object)) (version uint64, err error) {
+	res := f.cfg.Relay.Resource()
+	body, err := up.get(ctx, res, metadataList, url.Values{})
+	if err != nil {
+		return 0, cause(ctx, err)
+	}
+	defer body.Close()
+	m, err := wire.ReadList(body, res.Encoding(), metadataKind, func(o *wire.Object) error {
+		take(o)
+		return nil
+	})
+	if err != nil {
+		return 0, cause(ctx, err)
+	}
+	f.works(up)
+	return m.Version, nil
 }
 
 // fetch gets objects as they are at a version or later. One that is gone is not in fetched afterwards.

@@ -18,6 +18,7 @@ type forgetful struct {
 	forgot  atomic.Bool
 	between func() // called once, before the first object is fetched
 	fetched atomic.Int32
+	listed  atomic.Int32 // plain lists of metadata
 }
 
 func (f *forgetful) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -26,6 +27,8 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case q.Get("sendInitialEvents") == "" && q.Get("watch") != "" && f.forgot.CompareAndSwap(false, true):
 		http.Error(w, "too old", http.StatusGone)
 		return
+	case q.Get("watch") == "" && strings.Contains(req.Header.Get("Accept"), "as=PartialObjectMetadataList;"):
+		f.listed.Add(1)
 	case q.Get("fieldSelector") != "":
 		if f.fetched.Add(1) == 1 && f.between != nil {
 			f.between()
@@ -43,38 +46,48 @@ func versions(r *relay.Relay) map[string]uint64 {
 }
 
 func TestResync(t *testing.T) {
+	const few, many = 100, 1000 // objects whose metadata kube-apiserver would not compress, or would
 	for name, c := range map[string]struct {
-		changed, lists int
-		again          bool // one of the changed objects changes while they are fetched
+		objects, changed, lists int
+		again                   bool // one of the changed objects changes while they are fetched
 	}{
-		"nothing changed":      {0, 1, false},
-		"a few changed":        {3, 1, false},
-		"and change meanwhile": {3, 1, true},
-		"most changed":         {60, 2, false},
+		"nothing changed":             {few, 0, 1, false},
+		"a few changed":               {few, 3, 1, false},
+		"a few of many changed":       {many, 3, 1, false},
+		"and change meanwhile":        {few, 3, 1, true},
+		"many, that change meanwhile": {many, 3, 1, true},
+		"most changed":                {few, 60, 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud, mine := newRelay(t), newRelay(t)
-			var items []*wire.Object
-			for i := range 100 {
-				items = append(items, slice(t, fmt.Sprintf("s%02d", i), uint64(i+1)))
+			name := func(i int) string {
+				if c.objects == few {
+					return fmt.Sprintf("s%02d", i)
+				}
+				return fmt.Sprintf("s%02d-%0200d", i, 0)
 			}
-			if err := cloud.Replace(200, items); err != nil {
+			var items []*wire.Object
+			for i := range c.objects {
+				items = append(items, slice(t, name(i), uint64(i+1)))
+			}
+			if err := cloud.Replace(5000, items); err != nil {
 				t.Fatal(err)
 			}
 			f := feed(t, mine)
 			f.Use(serve(t, "before", cloud))
-			eventually(t, "the first list", func() bool { return mine.Status().Version == 200 })
+			eventually(t, "the first list", func() bool { return mine.Status().Version == 5000 })
 			f.Use(nil)
+			eventually(t, "the end of the watch", func() bool { return cloud.Status().Watchers == 0 })
 			for i := range c.changed {
-				put(t, cloud, fmt.Sprintf("s%02d", i), uint64(300+i))
+				put(t, cloud, name(i), uint64(6000+i))
 			}
-			gone := &wire.Event{Type: wire.Deleted, Object: slice(t, "s99", 400), Version: 400}
+			gone := &wire.Event{Type: wire.Deleted, Object: slice(t, name(99), 7000), Version: 7000}
 			if err := cloud.Apply(gone); err != nil {
 				t.Fatal(err)
 			}
 			after := &forgetful{relay: cloud}
 			if c.again {
-				after.between = func() { put(t, cloud, "s00", 401) }
+				after.between = func() { put(t, cloud, name(0), 7001) }
 			}
 			f.Use(serve(t, "after", after))
 			eventually(t, "the cloud's state", func() bool { return maps.Equal(versions(mine), versions(cloud)) })
@@ -84,8 +97,11 @@ func TestResync(t *testing.T) {
 			if n := int(after.fetched.Load()); c.lists == 1 && n < c.changed || c.lists > 1 && n > 0 {
 				t.Errorf("%d objects were fetched", n)
 			}
-			if s := mine.Status(); s.Oldest > 200 {
-				t.Errorf("clients cannot resume at 200: %+v", s)
+			if n := after.listed.Load(); n > 0 != (c.objects == many) {
+				t.Errorf("%d plain lists of metadata", n)
+			}
+			if s := mine.Status(); s.Oldest > 5000 {
+				t.Errorf("clients cannot resume at 5000: %+v", s)
 			}
 			if e := f.Status().LastError; strings.Contains(e, "after 410") {
 				t.Error(e)

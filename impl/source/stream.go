@@ -27,13 +27,14 @@ var (
 	errEnough = errors.New("the list is complete") // and what follows is not wanted
 )
 
-// streamList fills an empty relay by a streaming list (KEP-3157) and goes on with the events behind it.
+// streamList fills a relay by a streaming list (KEP-3157) and goes on with the events behind it. settle is called before the list is
+// handed to the relay; it ends what feeds the relay beside. A relay that is beyond the list by then has all of it.
 //
 // kube-apiserver 1.37 compresses such a stream to its end, and no other watch: a third of the bytes. So a compressed one is
 // kept for as long as it lasts. A quiet stream proves nothing about freshness, and kube-apiserver sends bookmarks once a
 // minute, so while it is quiet, short watches of metadata run beside it: see prove. A stream that is not compressed is left
 // for short watches once it is quiet.
-func (f *Feeder) streamList(ctx context.Context, up *Upstream) error {
+func (f *Feeder) streamList(ctx context.Context, up *Upstream, settle func()) error {
 	f.count(&f.status.Lists)
 	ctx, stop := context.WithCancelCause(ctx)
 	var beside sync.WaitGroup
@@ -52,14 +53,18 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream) error {
 	err = f.read(ctx, up, w, func(ev *wire.Event) error {
 		switch {
 		case done:
-			err := intake.Apply(ev)
+			err := f.apply(intake, ev, !w.compressed && up.Gzip)
 			select {
 			case heard <- struct{}{}:
 			default:
 			}
 			return err
 		case ev.InitialEnd:
-			err := f.cfg.Relay.Replace(ev.Version, items)
+			settle()
+			var err error
+			if r := f.cfg.Relay.Status(); !r.Synced || r.Version < ev.Version {
+				err = f.cfg.Relay.Replace(ev.Version, items)
+			}
 			items, done = nil, true // a list may take long over a thin link: it is not timed
 			if err == nil {
 				beside.Go(func() { stop(f.attend(ctx, up, w.compressed, heard)) })

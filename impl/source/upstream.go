@@ -42,11 +42,12 @@ type Upstream struct {
 func (u *Upstream) silent() bool { return u.Silent != nil && u.Silent() }
 
 // form is how much of each object is asked for.
-type form bool
+type form string
 
 const (
-	whole    form = false
-	metadata form = true
+	whole        form = ""
+	metadata     form = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	metadataList form = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
 // metadataKind is what objects of form metadata declare.
@@ -94,10 +95,7 @@ func (u *Upstream) get(ctx context.Context, res relay.Resource, of form, query u
 	if res.Encoding() == wire.JSON {
 		accept = acceptJSON
 	}
-	if of == metadata {
-		accept += ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	}
-	req.Header.Set("Accept", accept)
+	req.Header.Set("Accept", accept+string(of))
 	if u.Progress {
 		req.Header.Set(relay.ProgressHeader, "1")
 	}

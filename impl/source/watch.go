@@ -22,7 +22,16 @@ const (
 
 // watch feeds the relay from a version by one short watch.
 func (f *Feeder) watch(ctx context.Context, up *Upstream, from uint64) error {
-	return f.short(ctx, up, whole, from, relay.NewIntake(f.cfg.Relay).Apply)
+	intake := relay.NewIntake(f.cfg.Relay)
+	return f.short(ctx, up, whole, from, func(ev *wire.Event) error { return f.apply(intake, ev, up.Gzip) })
+}
+
+// apply hands an event to the relay. plain: it came uncompressed from where it might have been compressed.
+func (f *Feeder) apply(intake *relay.Intake, ev *wire.Event, plain bool) error {
+	if ev.Object != nil {
+		f.thrift.came(f.cfg.Clock.Now(), len(ev.Object.Raw), plain)
+	}
+	return intake.Apply(ev)
 }
 
 // short opens a watch from a version that lasts WatchTimeout and hands its events to take. nil: the watch ended in order.

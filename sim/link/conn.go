@@ -29,11 +29,14 @@ type half struct {
 	dir      Direction
 	from, to *net.TCPConn
 	flow     flow
+	cut      bool // the link was, when it was last looked at
+	left     bool // to was closed before the link was cut
 
 	mu       sync.Mutex
 	aborted  bool          // from was reset, not closed
 	finished chan struct{} // toxiproxy is done with this direction
 	refused  chan struct{} // to does not take any more
+	refuse   func()        // closes refused
 }
 
 // serve carries one connection until both ends have closed it, one has reset it, or the pool is closed.
@@ -144,10 +147,11 @@ func (p *Pool) cross(node string, dir Direction, givenUp func() bool) bool {
 }
 
 func (c *conn) newHalf(dir Direction, from, to *net.TCPConn) *half {
+	refused := make(chan struct{})
 	return &half{
 		conn: c, dir: dir, from: from, to: to,
 		flow:     flow{wire: c.proxy.pool.wires[dir.index()]},
-		finished: make(chan struct{}), refused: make(chan struct{}),
+		finished: make(chan struct{}), refused: refused, refuse: sync.OnceFunc(func() { close(refused) }),
 	}
 }
 
@@ -174,7 +178,7 @@ type sink struct{ *half }
 func (s sink) Write(b []byte) (int, error) {
 	n, err := s.to.Write(b)
 	if err != nil {
-		close(s.refused) // once: toxiproxy stops at the first error
+		s.refuse()
 	}
 	return n, err
 }

@@ -64,6 +64,31 @@ func TestACutTellsNobodyOfTheEnd(t *testing.T) {
 	}
 }
 
+// What waits for a socket that was closed during the cut is answered by a reset: it does not cross.
+func TestWhatWaitsForAClosedSocketIsLost(t *testing.T) {
+	s := newSetup(t, Config{})
+	client, server := s.connect("edge-1", "node")
+	other, otherServer := s.connect("edge-2", "node")
+	_ = other.CloseWrite() // half closed before the cut: it waits for its answer
+	if _, err := otherServer.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	s.Cut(Both, "")
+	write(t, server, make([]byte, 32<<10))
+	write(t, otherServer, make([]byte, 5000))
+	silent(t, client)
+	_ = client.Close()
+	s.HealAll()
+	_ = server.SetReadDeadline(time.Now().Add(patience))
+	if _, err := io.Copy(io.Discard, server); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("after healing the server reads %v, want its end", err)
+	}
+	read(t, other, 5000)
+	if got := s.bytes(Down); got > segment+5000 {
+		t.Errorf("%d bytes crossed, want one segment and the other's answer", got)
+	}
+}
+
 func TestConnectionOpenedDuringACut(t *testing.T) {
 	s := newSetup(t, Config{})
 	x := s.proxy("edge-1", "node")

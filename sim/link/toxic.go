@@ -10,6 +10,9 @@ import (
 // toxicType is the name of our toxic in toxiproxy's registry.
 const toxicType = "weir_shared_uplink"
 
+// segment is what TCP sends in one packet over Ethernet.
+const segment = 1460
+
 // uplink is our toxic. One value stands for one direction of a Proxy; what belongs to a connection is in its
 // half, which toxiproxy keeps as the state of the connection's stub.
 type uplink struct {
@@ -42,6 +45,9 @@ func (h *half) pump(stub *toxics.ToxicStub) (dead bool) {
 	pool := h.conn.proxy.pool
 	for {
 		c, changed := pool.conditions(h.conn.proxy.node, h.dir)
+		if h.meetsReset(c) {
+			return true
+		}
 		p := h.flow.step(c)
 		if p.sent > 0 {
 			pool.ledger.count(c.now, h.conn.id, h.dir, p.sent)
@@ -85,6 +91,25 @@ func (h *half) pump(stub *toxics.ToxicStub) (dead bool) {
 		}
 		stop()
 	}
+}
+
+// meetsReset tells whether the receiver closed its socket while the link was cut. What the sender had under way is lost then: its
+// first segment that crosses is answered by a reset.
+func (h *half) meetsReset(c conditions) bool {
+	switch {
+	case !c.open && !h.cut:
+		h.cut, h.left = true, abandoned(h.to)
+	case c.open && h.cut:
+		h.cut = false
+		if !h.left && abandoned(h.to) {
+			if n := min(segment, c.packet, len(h.flow.waiting)); n > 0 {
+				h.conn.proxy.pool.ledger.count(c.now, h.conn.id, h.dir, n)
+			}
+			h.refuse()
+			return true
+		}
+	}
+	return false
 }
 
 // drain reads on until the sender's socket is closed, so that toxiproxy's goroutines before us end.

@@ -305,6 +305,14 @@ func (o *Object) WithVersion(enc Encoding, v uint64) (*Object, error) {
 	return ParseObject(enc, out)
 }
 
+// Metadata returns the PartialObjectMetadata of an object, as JSON or as a bare protobuf message.
+func (o *Object) Metadata(enc Encoding) ([]byte, error) {
+	if enc == JSON {
+		return MetadataJSON(o.Raw)
+	}
+	return MetadataOnly(o.Raw)
+}
+
 // MetadataOnly returns the bare PartialObjectMetadata message of a bare protobuf object: in both, metadata is field 1.
 func MetadataOnly(raw []byte) ([]byte, error) {
 	for rest := raw; len(rest) > 0; {

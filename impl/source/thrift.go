@@ -1,0 +1,84 @@
+package source
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+// rateMemory is over what time the rate of changes is averaged.
+const rateMemory = time.Minute
+
+// thrift decides when a list is cheaper than to go on as before, by bytes alone.
+//
+// kube-apiserver compresses a streaming list and the events behind it, but no watch that resumes at a version. After a break a
+// feeder resumes, because most breaks are short and a few changes cost less than everything. But it then pays some two and a
+// half times as much for each change, for as long as it watches. So once the plain events of one upstream would fill the relay
+// anew, a compressed stream is opened. A list costs about a third of the relay, so the sum is never twice of what it had cost to
+// know in advance how long the watch would last: the ski rental problem.
+//
+// After a long break the events that were missed are the larger part. What they will be is known from the rate before.
+//
+// It is for one goroutine at a time.
+type thrift struct {
+	plain int64     // bytes of events that came uncompressed since the upstream was chosen or listed
+	sum   float64   // bytes of all events, older ones counted for less
+	at    time.Time // of the last event
+}
+
+// switched notes that another upstream is used.
+func (t *thrift) switched() { t.plain = 0 }
+
+// came notes an event of a size.
+func (t *thrift) came(now time.Time, size int, plain bool) {
+	if plain {
+		t.plain += int64(size)
+	}
+	if !t.at.IsZero() {
+		t.sum *= math.Exp(-now.Sub(t.at).Seconds() / rateMemory.Seconds())
+	}
+	t.sum, t.at = t.sum+float64(size), now
+}
+
+// missed estimates how many bytes of events came about in a time of which nothing is known.
+func (t *thrift) missed(d time.Duration) int64 {
+	return int64(t.sum * d.Seconds() / rateMemory.Seconds())
+}
+
+// lists tells whether a list is the cheaper way from here. gap: the time of which the relay knows nothing.
+func (t *thrift) lists(s relay.Status, gap time.Duration) bool {
+	return s.Synced && t.plain+t.missed(gap) > s.Bytes
+}
+
+// gap is how long the relay has missed what changed, beyond what is usual between two watches.
+func (f *Feeder) gap(s relay.Status) time.Duration {
+	age, ok := s.Age(f.cfg.Clock.Now())
+	if !ok || age <= f.cfg.WatchTimeout {
+		return 0
+	}
+	return age
+}
+
+// relist opens a compressed stream for a relay that is not empty. Unless the relay misses much, it is fed by plain watches
+// meanwhile: a list may take long over a thin link.
+func (f *Feeder) relist(ctx context.Context, up *Upstream, gap time.Duration) error {
+	f.cfg.Logger.Info("a list costs less than the changes one by one", "upstream", up.Name, "plain", f.thrift.plain, "missed", gap)
+	f.thrift.plain, f.thrift.sum = 0, 0 // if it fails, the next one has to be worth it anew
+	watching, stop := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	settle := sync.OnceFunc(func() { stop(); beside.Wait() })
+	defer settle()
+	if gap == 0 {
+		beside.Go(func() {
+			for watching.Err() == nil {
+				if f.watch(watching, up, f.cfg.Relay.Status().Version) != nil {
+					return // the list brings all
+				}
+			}
+		})
+	}
+	return f.streamList(ctx, up, settle)
+}

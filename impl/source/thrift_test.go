@@ -1,0 +1,116 @@
+package source
+
+import (
+	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+func TestThrift(t *testing.T) {
+	now, full := time.Now(), relay.Status{Synced: true, Bytes: 1000}
+	for _, c := range []struct {
+		name  string
+		plain int // events of 100 bytes, one a second
+		other int // likewise, of another upstream or compressed
+		gap   time.Duration
+		s     relay.Status
+		want  bool
+	}{
+		{"nothing came", 0, 0, time.Hour, full, false},
+		{"few plain ones", 10, 0, 0, full, false},
+		{"as many as fill the relay", 11, 0, 0, full, true},
+		{"compressed ones are cheap", 0, 100, 0, full, false},
+		{"a short gap", 0, 10, 10 * time.Second, full, false},
+		{"a long gap", 0, 10, 2 * time.Minute, full, true},
+		{"an empty relay is listed anyway", 100, 100, time.Hour, relay.Status{}, false},
+	} {
+		var x thrift
+		at := now
+		for i := range c.plain + c.other {
+			at = at.Add(time.Second)
+			x.came(at, 100, i < c.plain)
+		}
+		if got := x.lists(c.s, c.gap); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+	var x thrift
+	x.came(now, 6000, false)
+	x.came(now.Add(time.Hour), 600, false)
+	if got := x.missed(time.Minute); got < 600 || got > 610 {
+		t.Errorf("an hour ago is not forgotten: %d bytes in a minute", got)
+	}
+	x.came(now, 100, true)
+	if x.switched(); x.plain != 0 {
+		t.Error("the events of another upstream count")
+	}
+}
+
+// resumed is a relay that was filled by a stream, which then broke, and that is fed by a plain watch since.
+func resumed(t *testing.T) (c *testingclock.FakeClock, h *holder, r *relay.Relay, f *Feeder, plain *held) {
+	t.Helper()
+	c, h, r, f, stream, _ := quietStream(t)
+	close(stream.frames)
+	for plain = next(t, c, h); plain.metadata; plain = next(t, c, h) {
+	}
+	if plain.version != "10" {
+		t.Fatalf("%+v", plain)
+	}
+	return c, h, r, f, plain
+}
+
+// Once the plain events would fill the relay anew, a compressed stream is opened beside the watch, and takes over.
+func TestPlainWatchGivesWayToAStream(t *testing.T) {
+	c, h, r, f, plain := resumed(t)
+	for version := uint64(11); version <= 12; version++ {
+		plain.frames <- frame(t, wire.Modified, "x", version)
+		eventually(t, "the event", func() bool { return r.Status().Version == version })
+	}
+	close(plain.frames)
+	plain, stream := <-h.watches, <-h.watches
+	if plain.version == "" {
+		plain, stream = stream, plain
+	}
+	if plain.version != "12" || stream.version != "" {
+		t.Fatalf("%+v, %+v", plain, stream)
+	}
+	stream.frames <- frame(t, wire.Added, "x", 12)
+	plain.frames <- frame(t, wire.Added, "y", 13) // the list takes long, and the relay goes on
+	eventually(t, "the event beside the list", func() bool { return r.Status().Version == 13 })
+	stream.frames <- initialEnd(t, 12) // older than the relay, which keeps what it has
+	<-plain.gone
+	stream.frames <- frame(t, wire.Added, "y", 13) // seen already
+	stream.frames <- frame(t, wire.Modified, "x", 14)
+	eventually(t, "the event on the stream", func() bool { return r.Status().Version == 14 })
+	if s := r.Status(); s.Objects != 2 {
+		t.Errorf("%+v", s)
+	}
+	if s := f.Status(); s.Lists != 2 || s.LastError != "" {
+		t.Errorf("%+v", s)
+	}
+	if probe := next(t, c, h); !probe.metadata { // the stream is kept as the first one was
+		t.Errorf("%+v", probe)
+	}
+}
+
+// After a long silence a list costs less than what was missed.
+func TestLongBreakIsListed(t *testing.T) {
+	c, h, r, _, plain := resumed(t)
+	plain.frames <- frame(t, wire.Modified, "x", 11)
+	eventually(t, "the event", func() bool { return r.Status().Version == 11 })
+	var stream *held
+	for w := plain; ; w = next(t, c, h) { // no watch brings anything, nor ends: the link is dead
+		if w.version == "" {
+			stream = w
+			break
+		}
+	}
+	stream.frames <- frame(t, wire.Added, "x", 30)
+	stream.frames <- frame(t, wire.Added, "z", 20)
+	stream.frames <- initialEnd(t, 30)
+	eventually(t, "the list", func() bool { s := r.Status(); return s.Version == 30 && s.Objects == 2 })
+}

@@ -99,9 +99,13 @@ func (e *election) follow(ctx context.Context) error {
 		if ev.Type == watch.Error {
 			return apierrors.FromObject(ev.Object)
 		}
-		lease, ok := ev.Object.(*coordinationv1.Lease)
+		obj := ev.Object
+		if shared, ok := obj.(runtime.CacheableObject); ok { // so that it is encoded once for all watches
+			obj = shared.GetObject()
+		}
+		lease, ok := obj.(*coordinationv1.Lease)
 		if !ok {
-			continue
+			return fmt.Errorf("the watch shows a %T", obj)
 		}
 		now, err := sight(lease, ev.Type == watch.Deleted)
 		if err != nil {

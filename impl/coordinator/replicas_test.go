@@ -205,6 +205,39 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// TestElectionIsSeenEverywhere: a Lease that was written at one replica fences what another is fed, though nobody writes there and nobody
+// feeds elsewhere.
+func TestElectionIsSeenEverywhere(t *testing.T) {
+	all := trio(t)
+	for _, r := range all {
+		r.run()
+	}
+	for _, r := range all {
+		r.healthy()
+	}
+	one, two := all[0], all[1]
+	for _, r := range all {
+		if leader := r.viewer().state().Leader; leader != "" {
+			t.Fatalf("replica %s says that %q leads", r.name, leader)
+		}
+	}
+	term := one.hub("a").elect("a_1")
+	for _, r := range all {
+		eventually(t, "replica "+r.name+" to know the leader", func() bool { return r.viewer().state().Leader == "a" })
+	}
+	ended := one.hub("a").push(leaderRelay(t, 100), term)
+	eventually(t, "the first to be fed", func() bool { return one.hub("x").reached() == 100 })
+	two.hub("b").elect("b_1")
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(err.Error(), "node b holds the election Lease") {
+			t.Errorf("the feed of the deposed leader ended: %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("the first is still fed by a leader that another replica deposed")
+	}
+}
+
 // TestReplicaLosesItsDisk: it is taken in again by the others, and knows what they know.
 func TestReplicaLosesItsDisk(t *testing.T) {
 	all := trio(t)

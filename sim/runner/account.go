@@ -50,6 +50,7 @@ func (r *run) settleAccount(e *episode, before account) {
 	for _, c := range r.site.Link(r.weir().pool).Connections() {
 		if c.Opened.After(e.began) && c.Opened.Before(e.ended) {
 			e.opened++
+			e.openedBy = append(e.openedBy, c.Class+" of "+c.Node)
 		}
 	}
 }

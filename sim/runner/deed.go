@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +29,10 @@ type deed struct {
 // find finds out what a fault means now.
 func (r *run) find(ctx context.Context, f scenario.Fault) (*deed, error) {
 	d := &deed{fault: f, disk: f.Disk}
+	if n, replica := f.Target.Replica(); replica {
+		d.part = runtime.ReplicaOf(r.weir().pool, n)
+		return d, nil
+	}
 	switch n, hub := f.Target.Hub(); {
 	case hub:
 		d.aim(r.weir().nodes[n-1])
@@ -45,7 +50,10 @@ func (r *run) find(ctx context.Context, f scenario.Fault) (*deed, error) {
 		}
 		d.aim(r.follower(leader, f))
 	case f.Target == scenario.Coordinator:
-		d.part = runtime.CoordinatorOf(r.weir().pool)
+		var err error
+		if d.part, err = r.fed(ctx); err != nil {
+			return nil, err
+		}
 	case f.Target == scenario.APIServer:
 		d.part, d.cutOff = runtime.APIServer, true
 	case f.Target == scenario.WholePool:
@@ -243,13 +251,65 @@ func (r *run) leader(ctx context.Context) (node string, err error) {
 	return node, err
 }
 
-// heldBy is who holds the election Lease by the coordinator's word; "": nobody, or it says nothing.
+// heldBy is who holds the election Lease by the word of a coordinator; "": nobody, or none says anything.
 func (r *run) heldBy(ctx context.Context) string {
-	var s status
-	if r.ask(ctx, runtime.CoordinatorOf(r.weir().pool), &s) != nil {
-		return ""
-	}
+	s, _ := r.poolStatus(ctx)
 	return s.Leader
+}
+
+// coordinators are those of the pool with Weir.
+func (r *run) coordinators() []runtime.PartID {
+	return r.s.WeirPool().CoordinatorIDs()
+}
+
+// poolStatus is what the first coordinator says that answers.
+func (r *run) poolStatus(ctx context.Context) (s status, err error) {
+	err = errors.New("there is no coordinator")
+	for _, id := range r.coordinators() {
+		if err = r.ask(ctx, id, &s); err == nil {
+			return s, nil
+		}
+	}
+	return status{}, err
+}
+
+// fed waits until all coordinators that answer agree which one the leader feeds, and returns that.
+func (r *run) fed(ctx context.Context) (id runtime.PartID, err error) {
+	all := r.coordinators()
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	err = r.until(ctx, leaderPatience, func() (bool, string) {
+		said := map[string]bool{}
+		for _, c := range all {
+			var s status
+			if r.ask(ctx, c, &s) == nil {
+				said[s.Fed] = true
+			}
+		}
+		for fed := range said {
+			n, err := strconv.Atoi(fed)
+			id = runtime.ReplicaOf(r.weir().pool, n)
+			return len(said) == 1 && err == nil, "waiting for a coordinator to be fed"
+		}
+		return false, "waiting for a coordinator to answer"
+	})
+	return id, err
+}
+
+// each are all parts of the pool, coordinators first.
+func (r *run) each() (targets []scenario.Target) {
+	targets = []scenario.Target{scenario.Coordinator}
+	if n := len(r.coordinators()); n > 1 {
+		targets = nil
+		for i := range n {
+			targets = append(targets, scenario.Replica(i+1))
+		}
+	}
+	for i := range r.weir().nodes {
+		targets = append(targets, scenario.Hub(i+1))
+	}
+	return targets
 }
 
 // follower is one that does not lead; the seed decides which.

@@ -120,3 +120,17 @@ func TestAim(t *testing.T) {
 		}
 	}
 }
+
+// TestEach: an upgrade takes every coordinator and every hub.
+func TestEach(t *testing.T) {
+	for n, want := range map[int][]scenario.Target{
+		1: {"coordinator", "hub/1", "hub/2"},
+		3: {"coordinator/1", "coordinator/2", "coordinator/3", "hub/1", "hub/2"},
+	} {
+		pool := scenario.Pool{Name: "quay", Nodes: 2, Coordinators: n}
+		r := &run{s: &scenario.Scenario{Topology: scenario.Topology{Pool: pool}}, ways: []*way{{name: report.WayWeir, nodes: []string{"quay-1", "quay-2"}}}}
+		if got := r.each(); !slices.Equal(got, want) {
+			t.Errorf("of %d coordinators: %v, want %v", n, got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,7 +36,8 @@ type episode struct {
 	bytes     int64 // of class pool, beyond the changes
 	resync    int64 // of class pool from its end until recovered, changes and all
 	opened    int   // connections to the cloud
-	waited    int   // streams that were waited for, in the end
+	openedBy  []string
+	waited    int // streams that were waited for, in the end
 }
 
 // injectAll lets all faults happen and returns when the last one is healed.
@@ -75,10 +77,7 @@ func (r *run) inject(ctx context.Context, f scenario.Fault) error {
 		}
 		targets := []scenario.Target{f.Target}
 		if f.Target == scenario.Each {
-			targets = []scenario.Target{scenario.Coordinator}
-			for n := range r.weir().nodes {
-				targets = append(targets, scenario.Target(fmt.Sprintf("hub/%d", n+1)))
-			}
+			targets = r.each()
 		}
 		for _, t := range targets {
 			one := f
@@ -217,7 +216,11 @@ func (r *run) note(e episode, what string) {
 		}
 		numbers["cloud_bytes"], numbers["connections"], numbers["streams"] = float64(e.bytes), float64(e.opened), float64(e.waited)
 	}
-	r.time.Emit(timeline.Event{Lane: timeline.Fault, Way: report.WayWeir, Node: e.deed.name(), Name: what, Numbers: numbers, Strings: map[string]string{"fault": e.deed.fault.String()}})
+	words := map[string]string{"fault": e.deed.fault.String()}
+	if e.opened > 0 {
+		words["opened"] = strings.Join(e.openedBy, ", ")
+	}
+	r.time.Emit(timeline.Event{Lane: timeline.Fault, Way: report.WayWeir, Node: e.deed.name(), Name: what, Numbers: numbers, Strings: words})
 	if what == "recovered" {
 		return
 	}

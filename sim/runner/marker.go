@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/sim/report"
-	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/timeline"
 )
 
@@ -107,8 +106,7 @@ func (r *run) watchElection(ctx context.Context, from string, began time.Time) (
 	poll := time.NewTicker(electionTick)
 	defer poll.Stop()
 	for {
-		var s status
-		if r.ask(ctx, runtime.CoordinatorOf(r.weir().pool), &s) == nil && s.Leader != from {
+		if s, err := r.poolStatus(ctx); err == nil && s.Leader != from {
 			if detect == 0 {
 				detect = time.Since(began)
 			}

@@ -58,6 +58,7 @@ type status struct {
 	Source    string           `json:"source"`
 	Leader    string           `json:"leader"` // of a coordinator: the node
 	Term      string           `json:"term"`
+	Fed       string           `json:"fed"` // of one of three coordinators: the one that is fed
 	Ready     bool             `json:"ready"`
 	Resources []resourceStatus `json:"resources"`
 }
@@ -116,7 +117,7 @@ func (r *readiness) list() []report.Readiness {
 // peaks keeps the largest memory readings of processes.
 type peaks struct {
 	mu   sync.Mutex
-	peak map[[2]string]report.Memory // by process and node
+	peak map[runtime.PartID]report.Memory
 }
 
 func (p *peaks) read(id runtime.PartID, part runtime.Part) {
@@ -126,11 +127,10 @@ func (p *peaks) read(id runtime.PartID, part runtime.Part) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := [2]string{id.Kind(), id.Of()}
-	m := p.peak[key]
+	m := p.peak[id]
 	m.Process, m.Node, m.When = id.Kind(), id.Of(), "peak"
 	m.RSSAnonBytes, m.RSSBytes = max(m.RSSAnonBytes, u.RSSAnon), max(m.RSSBytes, u.RSS)
-	p.peak[key] = m
+	p.peak[id] = m
 }
 
 func (p *peaks) list() []report.Memory {

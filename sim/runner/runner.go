@@ -86,7 +86,7 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	r := &run{Options: o, s: s, metrics: report.Values{}, peaks: peaks{peak: map[[2]string]report.Memory{}}}
+	r := &run{Options: o, s: s, metrics: report.Values{}, peaks: peaks{peak: map[runtime.PartID]report.Memory{}}}
 	r.outages = outages{dead: map[string]time.Time{}, quiet: map[string]int{}}
 	started := time.Now()
 	defer func() {
@@ -254,10 +254,7 @@ func (r *run) sync(ctx context.Context) error {
 func (r *run) startWeir(ctx context.Context) error {
 	p := r.s.Topology.Pool
 	r.Progress(fmt.Sprintf("starting %d hubs and %d coordinators", p.Nodes, p.Coordinators))
-	var ids []runtime.PartID
-	if p.Coordinators > 0 {
-		ids = append(ids, runtime.CoordinatorOf(r.weir().pool))
-	}
+	ids := r.coordinators()
 	for _, n := range r.weir().nodes {
 		ids = append(ids, runtime.HubOf(n))
 	}

@@ -9,7 +9,7 @@
 //	    name: harbour               # nodes are harbour-1, harbour-2, …
 //	    nodes: 5
 //	    uplink: {rate: 8Mbit/s, rtt: 60ms}   # or up: and down: instead of rate:
-//	    coordinators: 1             # optional; 0: hubs without a coordinator
+//	    coordinators: 1             # optional; 0: hubs without a coordinator; 3: replicas
 //	workload:
 //	  services: 40
 //	  endpoints: 100                # of each Service
@@ -37,6 +37,8 @@
 //	cut      leader, follower, hub/<n>, pool                     link: cloud, coordinator or both; direction: both, up or down
 //	flap     as cut                                              that many cuts: within for, at times that the seed decides
 //	slow     pool                                                link:, with another rate: or rtt: for a while
+//
+// A pool with three coordinators has coordinator/1 to coordinator/3 as well; coordinator is then the one that the leader feeds.
 //
 // disk: keep or lose says what a process that ended finds when it starts again. With repeat: a fault happens several
 // times; each waits until the one before is healed and at least half of all clients can be served, and every: longer.

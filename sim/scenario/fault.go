@@ -46,21 +46,33 @@ const (
 // Target is what an action is done to.
 type Target string
 
-// The targets; hub/<number> is the hub of a node.
+// The targets; hub/<number> is the hub of a node, coordinator/<number> one of three coordinators.
 const (
 	Leader      Target = "leader"      // the hub that leads at that time
 	Follower    Target = "follower"    // one that does not
-	Coordinator Target = "coordinator" // of the pool
+	Coordinator Target = "coordinator" // of the pool; of three, the one that the leader feeds
 	APIServer   Target = "apiserver"   // of the cloud
 	WholePool   Target = "pool"
-	Each        Target = "each" // the coordinator and every hub, one after the other
+	Each        Target = "each" // every coordinator and every hub, one after the other
 
-	hubPrefix = "hub/"
+	hubPrefix     = "hub/"
+	replicaPrefix = "coordinator/"
 )
 
+// Hub is the target of the hub of a node.
+func Hub(number int) Target { return Target(hubPrefix + strconv.Itoa(number)) }
+
+// Replica is the target of one of three coordinators.
+func Replica(number int) Target { return Target(replicaPrefix + strconv.Itoa(number)) }
+
 // Hub is the number of the node that the target hub/<number> means.
-func (t Target) Hub() (number int, ok bool) {
-	text, ok := strings.CutPrefix(string(t), hubPrefix)
+func (t Target) Hub() (number int, ok bool) { return t.numbered(hubPrefix) }
+
+// Replica is the number of the coordinator, of three, that the target coordinator/<number> means.
+func (t Target) Replica() (number int, ok bool) { return t.numbered(replicaPrefix) }
+
+func (t Target) numbered(prefix string) (number int, ok bool) {
+	text, ok := strings.CutPrefix(string(t), prefix)
 	n, err := strconv.Atoi(text)
 	return n, ok && err == nil && n > 0 && strconv.Itoa(n) == text
 }

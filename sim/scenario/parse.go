@@ -155,7 +155,11 @@ func (v value) pool() Pool {
 	p.Nodes = o.count("nodes", 1, maxNodes)
 	p.Uplink = o.fields["uplink"].uplink()
 	if o.has("coordinators") {
-		if n, ok := o.fields["coordinators"].integer(0, 1); ok {
+		n, ok := o.fields["coordinators"].integer(0, 3)
+		switch {
+		case ok && n == 2:
+			o.fields["coordinators"].wrong("0, 1 or 3: of two, both are needed for a majority")
+		case ok:
 			p.Coordinators = int(n)
 		}
 	}

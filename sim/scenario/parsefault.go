@@ -123,6 +123,9 @@ func (v value) target(rule actionRule, p Pool) (Target, bool) {
 			t = Target(fmt.Sprintf("%s1 to %s%d", hubPrefix, hubPrefix, p.Nodes))
 		}
 		names = append(names, string(t))
+		if t == Coordinator && p.Coordinators > 1 {
+			names = append(names, fmt.Sprintf("%s1 to %s%d", replicaPrefix, replicaPrefix, p.Coordinators))
+		}
 	}
 	allowed := fmt.Sprintf("one of %s, to %s", strings.Join(names, ", "), rule.action)
 	s, ok := v.str(allowed)
@@ -131,6 +134,9 @@ func (v value) target(rule actionRule, p Pool) (Target, bool) {
 	}
 	t := Target(s)
 	if n, hub := t.Hub(); hub && slices.Contains(rule.targets, hubPrefix) && n <= p.Nodes {
+		return t, true
+	}
+	if n, replica := t.Replica(); replica && slices.Contains(rule.targets, Coordinator) && p.Coordinators > 1 && n <= p.Coordinators {
 		return t, true
 	}
 	if t == hubPrefix || !slices.Contains(rule.targets, t) {

@@ -98,7 +98,11 @@ func (p Pool) Mode() runtime.Mode {
 
 // RuntimePool is the pool as the runtime takes it, in one of its modes: Stock to compare with, Mode for Weir.
 func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
-	return runtime.Pool{Name: p.Name, Nodes: p.Nodes, Mode: mode, Uplink: p.Uplink.Link()}
+	r := runtime.Pool{Name: p.Name, Nodes: p.Nodes, Mode: mode, Uplink: p.Uplink.Link()}
+	if mode == runtime.Weir {
+		r.Coordinators = p.Coordinators
+	}
+	return r
 }
 
 // WeirPool is the pool with Weir as the runtime takes it. It has a link between nodes and coordinator if a fault cuts that.

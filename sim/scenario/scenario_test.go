@@ -153,13 +153,46 @@ func TestRuntimeTopology(t *testing.T) {
 	}
 	want := runtime.Topology{
 		Pools: []runtime.Pool{{
-			Name: "harbour", Nodes: 3, Mode: runtime.Weir,
+			Name: "harbour", Nodes: 3, Mode: runtime.Weir, Coordinators: 1,
 			Uplink: runtime.Link{Up: 512_000, Down: 1_500_000, RTT: 1500 * time.Millisecond},
 		}},
 		Tools: []string{"kubectl"},
 	}
 	if diff := cmp.Diff(want, s.RuntimeTopology(s.Topology.Pool.Mode())); diff != "" {
 		t.Errorf("topology (-want +got):\n%s", diff)
+	}
+}
+
+// TestReplicas: each of three coordinators can be a target, and a pool that is compared with has none.
+func TestReplicas(t *testing.T) {
+	text := strings.NewReplacer("nodes: 3", "nodes: 3, coordinators: 3", "faults:", `faults:
+  - {at: 1s, action: kill, target: coordinator/3, for: 1s, disk: lose}
+  - {at: 1s, action: freeze, target: coordinator, for: 1s}
+  - {at: 1s, action: restart, target: each}`).Replace(small)
+	s, err := scenario.Parse("", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roundTrip(t, s)
+	for i, want := range []scenario.Target{scenario.Replica(3), scenario.Coordinator, scenario.Each} {
+		if got := s.Faults[i].Target; got != want {
+			t.Errorf("fault %d hits %s, want %s", i, got, want)
+		}
+	}
+	if n, ok := s.Faults[0].Target.Replica(); n != 3 || !ok {
+		t.Errorf("the first fault hits the replica %d (%v), want 3", n, ok)
+	}
+	if _, ok := s.Faults[1].Target.Replica(); ok {
+		t.Error("the coordinator that is fed has a number")
+	}
+	for mode, want := range map[runtime.Mode]int{runtime.Weir: 3, runtime.Stock: 0} {
+		topology := s.RuntimeTopology(mode)
+		if got := topology.Pools[0].Coordinators; got != want {
+			t.Errorf("%s: %d coordinators, want %d", mode, got, want)
+		}
+		if err := topology.Validate(); err != nil {
+			t.Errorf("%s: the runtime refuses it: %v", mode, err)
+		}
 	}
 }
 

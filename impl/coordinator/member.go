@@ -2,7 +2,9 @@ package coordinator
 
 import (
 	"fmt"
+	"net"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -23,7 +25,7 @@ type member struct {
 // checkReplicas reads what makes this one of several.
 func (s *settings) checkReplicas() error {
 	if len(s.InitialCluster) == 0 {
-		if s.Name != "" || len(s.ReplicaServers) > 0 || s.PeerBindAddress != "" {
+		if s.Name != "" || len(s.ReplicaServers) > 0 || s.PeerBindAddress != "" || s.PeerCertFile != "" || s.PeerKeyFile != "" || s.PeerCAFile != "" {
 			return cli.Usage("--initial-cluster", "", "name=https://host:port for each of three replicas, or no flag of replicas at all")
 		}
 		return nil
@@ -45,14 +47,21 @@ func (s *settings) checkReplicas() error {
 		}
 		s.members = append(s.members, member{name, peers[name], servers[name]})
 	}
+	for _, m := range s.members {
+		for _, o := range s.members {
+			if m.api.Host == o.peer.Host {
+				return cli.Usage("--replica-server", m.name+"="+m.api.String(), "another address than one in --initial-cluster: the API and etcd each need their own port")
+			}
+		}
+	}
 	if len(servers) != len(peers) {
 		return cli.Usage("--replica-server", strings.Join(s.ReplicaServers, " "), "one for each of --initial-cluster, and no more")
 	}
 	if peers[s.Name] == nil {
 		return cli.Usage("--name", s.Name, "one of the names in --initial-cluster: "+strings.Join(names, ", "))
 	}
-	if s.PeerBindAddress == "" {
-		s.PeerBindAddress = peers[s.Name].Host
+	if err := s.checkPeerBindAddress(peers[s.Name]); err != nil {
+		return err
 	}
 	if s.PeerCAFile == "" {
 		s.PeerCAFile = s.ClientCAFile
@@ -65,20 +74,49 @@ func (s *settings) checkReplicas() error {
 	return nil
 }
 
+// checkPeerBindAddress finds out where the others come in. A name is not an address to listen on.
+func (s *settings) checkPeerBindAddress(url *url.URL) error {
+	if s.PeerBindAddress == "" {
+		host := url.Hostname()
+		if net.ParseIP(host) == nil {
+			host = s.BindAddress
+		}
+		s.PeerBindAddress = net.JoinHostPort(host, url.Port())
+	}
+	host, port, err := net.SplitHostPort(s.PeerBindAddress)
+	if err != nil || net.ParseIP(host) == nil || !validPort(port) {
+		return cli.Usage("--peer-bind-address", s.PeerBindAddress, "address:port, with an IP address of this machine")
+	}
+	return nil
+}
+
 // namedURLs reads name=https://host:port.
 func namedURLs(flag string, list []string) (byName map[string]*url.URL, names []string, err error) {
-	byName = map[string]*url.URL{}
+	byName, owner := map[string]*url.URL{}, map[string]string{}
 	for _, s := range list {
 		name, text, _ := strings.Cut(s, "=")
 		u, err := url.Parse(text)
-		if err != nil || len(validation.IsDNS1123Label(name)) > 0 || u.Scheme != "https" || u.Port() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		if err != nil || len(validation.IsDNS1123Label(name)) > 0 || !plainHTTPS(u) {
 			return nil, nil, cli.Usage(flag, s, "name=https://host:port, with a name of lower-case letters, digits and '-'")
 		}
 		if byName[name] != nil {
 			return nil, nil, cli.Usage(flag, s, "each name once")
 		}
+		if other := owner[u.Host]; other != "" {
+			return nil, nil, cli.Usage(flag, s, "each address once: it is that of "+other)
+		}
 		u.Path = ""
-		byName[name], names = u, append(names, name)
+		byName[name], names, owner[u.Host] = u, append(names, name), name
 	}
 	return byName, names, nil
+}
+
+// plainHTTPS tells whether a URL is https://host:port and nothing more.
+func plainHTTPS(u *url.URL) bool {
+	return u.Scheme == "https" && u.Hostname() != "" && validPort(u.Port()) && u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
+}
+
+func validPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
 }

@@ -11,7 +11,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -43,7 +45,8 @@ func newPeers(s *settings) (*peers, error) {
 	if len(s.members) == 0 {
 		return nil, nil
 	}
-	if _, err := tls.LoadX509KeyPair(s.PeerCertFile, s.PeerKeyFile); err != nil {
+	pair, err := tls.LoadX509KeyPair(s.PeerCertFile, s.PeerKeyFile)
+	if err != nil {
 		return nil, cli.Usage("--peer-cert-file", s.PeerCertFile, "a PEM certificate that belongs to --peer-key-file: "+err.Error())
 	}
 	ca, err := os.ReadFile(s.PeerCAFile)
@@ -53,6 +56,12 @@ func newPeers(s *settings) (*peers, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {
 		return nil, cli.Usage("--peer-ca-file", s.PeerCAFile, "a PEM file with at least one certificate")
+	}
+	if err := s.checkPeerCert(pair, roots); err != nil {
+		return nil, cli.Usage("--peer-cert-file", s.PeerCertFile, err.Error())
+	}
+	if err := s.tryPeerBindAddress(); err != nil {
+		return nil, err
 	}
 	p := &peers{self: s.Name, set: s, upstreams: map[string]*source.Upstream{}, logger: s.Logger}
 	p.transport = &http.Transport{
@@ -79,6 +88,52 @@ func newPeers(s *settings) (*peers, error) {
 		}
 	}
 	return p, nil
+}
+
+// tryPeerBindAddress tells whether the others can come in. etcd takes the port later, and tries again where others may be at fault.
+func (s *settings) tryPeerBindAddress() error {
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", s.PeerBindAddress)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("listen on %s: %w: stop the other process, or choose another --peer-bind-address", s.PeerBindAddress, syscall.EADDRINUSE)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return cli.Usage("--peer-bind-address", s.PeerBindAddress, "address:port, with an IP address of this machine")
+	case err != nil:
+		return fmt.Errorf("listen on %s: %w", s.PeerBindAddress, err)
+	}
+	return l.Close()
+}
+
+// checkPeerCert tells why the others would not know this replica by its certificate: they can only complain of somebody unknown.
+func (s *settings) checkPeerCert(pair tls.Certificate, roots *x509.CertPool) error {
+	cert, want := pair.Leaf, contract.ReplicaUserPrefix+s.Name
+	if cert.Subject.CommonName != want {
+		return fmt.Errorf("a certificate of this replica: its common name is %q, want %q", cert.Subject.CommonName, want)
+	}
+	for _, group := range []string{contract.ReplicaGroup, contract.PoolGroupPrefix + s.NodePoolName} {
+		if !slices.Contains(cert.Subject.Organization, group) {
+			return fmt.Errorf("a certificate of this replica: its organizations are %q, want %q among them", cert.Subject.Organization, group)
+		}
+	}
+	if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, Intermediates: issuers(pair), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+		return fmt.Errorf("a certificate that --peer-ca-file vouches for, as a client: %w", err)
+	}
+	i := slices.IndexFunc(s.members, func(m member) bool { return m.name == s.Name })
+	if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, Intermediates: issuers(pair), DNSName: s.members[i].peer.Hostname()}); err != nil {
+		return fmt.Errorf("a certificate that --peer-ca-file vouches for, as the server at %s: %w", s.members[i].peer, err)
+	}
+	return nil
+}
+
+// issuers are the certificates of a file behind the first.
+func issuers(pair tls.Certificate) *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, der := range pair.Certificate[1:] {
+		if c, err := x509.ParseCertificate(der); err == nil {
+			pool.AddCert(c)
+		}
+	}
+	return pool
 }
 
 // cluster is what etcd has to know of all replicas; nil: there is one.

@@ -290,11 +290,17 @@ func TestPulseGoesElsewhere(t *testing.T) {
 // TestPeersNeedTheirCertificate: who is no replica is not let into etcd, whoever signed its certificate.
 func TestPeersNeedTheirCertificate(t *testing.T) {
 	all := trio(t)
-	// The second comes with the certificate of a hub.
-	cert, key := all[1].pool.ca.client("system:node:b", contract.HubGroup, contract.PoolGroupPrefix+"p")
-	dir := t.TempDir()
+	// The second calls itself by a name that the others do not know, with a certificate of the pool's authority.
+	dir, honest := t.TempDir(), all[1].flags
+	_, _, cert, key := all[1].pool.ca.sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: contract.ReplicaUserPrefix + "9", Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"}},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	})
 	all[2].flags = append(all[2].flags, "--log-level=debug")
-	all[1].flags = append(all[1].flags, "--peer-cert-file="+write(t, filepath.Join(dir, "crt"), cert), "--peer-key-file="+write(t, filepath.Join(dir, "key"), key))
+	all[1].flags = []string{"--name=9", "--peer-cert-file=" + write(t, filepath.Join(dir, "crt"), cert), "--peer-key-file=" + write(t, filepath.Join(dir, "key"), key)}
+	for _, f := range honest[len(all[1].flags):] {
+		all[1].flags = append(all[1].flags, strings.Replace(f, "=2=", "=9=", 1))
+	}
 	all[2].run()
 	all[1].run()
 	eventually(t, "the third to complain", func() bool {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 )
 
@@ -57,7 +58,7 @@ func (f *fed) now() (claim, <-chan struct{}) {
 	return f.last, f.change
 }
 
-// claim says that this replica is fed under a term. nil is the only replica, which need not say so.
+// claim says that this replica is fed under a term, unless one was fed under a later one. nil is the only replica, which need not say so.
 func (f *fed) claim(ctx context.Context, t contract.Term) error {
 	if f == nil {
 		return nil
@@ -74,12 +75,33 @@ func (f *fed) claim(ctx context.Context, t contract.Term) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	revision, err := f.store.WriteNote(ctx, fedKey, raw)
-	if err != nil {
-		return fmt.Errorf("tell the other replicas who is fed: %w", err)
+	for {
+		n, err := f.store.ReadNote(ctx, fedKey)
+		if err != nil {
+			return fmt.Errorf("read who is fed: %w", err)
+		}
+		if err := f.read(n).refuses(t); err != nil {
+			return err
+		}
+		revision, err := f.store.WriteNote(ctx, fedKey, raw, n.Revision)
+		if err != nil {
+			return fmt.Errorf("tell the other replicas who is fed: %w", err)
+		}
+		if revision > 0 {
+			f.saw(mine, revision)
+			return nil
+		}
 	}
-	f.saw(mine, revision)
-	return nil
+}
+
+// refuses tells why a feed may not be begun after a claim: that was made under a later term. A replica that was away knows of that
+// from nowhere else, if it is the same node that leads.
+func (c claim) refuses(t contract.Term) error {
+	last, err := contract.ParseTerm(c.Term)
+	if err != nil || last.Incarnation != t.Incarnation || last.Version <= t.Version {
+		return nil
+	}
+	return &fence.RefusedError{Reason: "term", Message: fmt.Sprintf("term %s is over, replica %s is fed under %s", t, c.Replica, last)}
 }
 
 // mine tells, by the word of a majority, whether no other replica has claimed to be fed since this one did.
@@ -111,15 +133,22 @@ func (f *fed) run(ctx context.Context) error {
 }
 
 func (f *fed) take(n store.Note) claim {
-	var c claim
+	c := f.read(n)
+	if c != (claim{}) {
+		f.saw(c, n.Revision)
+	}
+	return c
+}
+
+// read is the claim of a note; none if there is none.
+func (f *fed) read(n store.Note) (c claim) {
 	if n.Value == nil {
 		return c
 	}
 	if err := json.Unmarshal(n.Value, &c); err != nil {
 		f.logger.Warn("cannot read who is fed", "note", string(n.Value), "err", err)
-		return c
+		return claim{}
 	}
-	f.saw(c, n.Revision)
 	return c
 }
 

@@ -238,6 +238,39 @@ func TestElectionIsSeenEverywhere(t *testing.T) {
 	}
 }
 
+// TestTermsOfBefore: a replica that was away refuses an earlier process of the node that leads, whose term is over: it would draw all
+// others away from the one that the leader feeds.
+func TestTermsOfBefore(t *testing.T) {
+	all := trio(t)
+	for _, r := range all {
+		r.run()
+	}
+	for _, r := range all {
+		r.healthy()
+	}
+	one, two, three := all[0], all[1], all[2]
+	old := one.hub("a").elect("a_1")
+	one.hub("a").push(leaderRelay(t, 100), old)
+	eventually(t, "the first to be fed", func() bool { return two.viewer().state().Fed == "1" })
+	three.kill()
+	now := two.hub("a").elect("a_2")
+	two.hub("a").push(leaderRelay(t, 100), now)
+	eventually(t, "the second to be fed", func() bool { return one.viewer().state().Fed == "2" })
+	three.run()
+	three.healthy()
+	select {
+	case err := <-three.hub("a").push(leaderRelay(t, 100), old):
+		if want := "is over, replica 2 is fed under " + now.String(); err == nil || !strings.Contains(three.stderr.String(), want) {
+			t.Errorf("a feed under the term of before ended: %v, want %q", err, want)
+		}
+	case <-time.After(3 * time.Second):
+		t.Errorf("a feed under the term of before is taken, and %s is fed", two.viewer().state().Fed)
+	}
+	if fed := two.viewer().state().Fed; fed != "2" {
+		t.Errorf("replica %s is fed, want 2", fed)
+	}
+}
+
 // TestReplicaLosesItsDisk: it is taken in again by the others, and knows what they know.
 func TestReplicaLosesItsDisk(t *testing.T) {
 	all := trio(t)

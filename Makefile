@@ -9,7 +9,7 @@ NAME    ?= pool-cache
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
 QUICK   := leader-kill coordinator-restart glitch
-RACE    := ./impl/relay/... ./impl/source/... ./impl/role/... ./impl/hub/... ./impl/snapshot/...
+RACE    := ./impl/relay/... ./impl/source/... ./impl/role/... ./impl/hub/... ./impl/snapshot/... ./impl/coordinator/fence
 
 .PHONY: help
 help: ## list the targets
@@ -26,8 +26,12 @@ scenario: build ## run a scenario: make scenario NAME=pool-cache (the default), 
 	bin/weir scenario run $(if $(filter all,$(NAME)),scenarios,scenarios/$(NAME).yaml)
 
 .PHONY: test-scenarios
-test-scenarios: build ## the quickest fault scenarios: a leader killed, a coordinator restarted, a glitch
-	@for s in $(QUICK); do bin/weir scenario run scenarios/$$s.yaml || failed="$$failed $$s"; done; \
+test-scenarios: build ## all scenarios, times included: half an hour; reports/out/index.html
+	bin/weir scenario run scenarios
+
+.PHONY: quick
+quick: build assets ## the quickest fault scenarios, without limits of time: a leader killed, a coordinator restarted, a glitch
+	@for s in $(QUICK); do bin/weir scenario run --no-time-limits scenarios/$$s.yaml || failed="$$failed $$s"; done; \
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 .PHONY: assets
@@ -35,7 +39,7 @@ assets: build ## find or build kube-apiserver and kubectl, once
 	bin/weir assets
 
 .PHONY: test
-test: lint unit race ## all checks of a pull request: lint, unit tests, the oracle, races
+test: lint unit race quick ## all checks of a pull request: lint, unit tests, the oracle, races, the three quickest scenarios
 	@echo "make test: all passed"
 
 .PHONY: unit

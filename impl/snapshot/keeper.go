@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	readChanges = 64      // changes taken from the relay at once
-	syncEvery   = 1 << 20 // bytes of a new file that are made durable at once: others wait for the same disk
-	minAppend   = 1 << 20 // a file is written anew when this, and as much as it began with, was appended
+	readChanges = 64                     // changes taken from the relay at once
+	firstLook   = 500 * time.Millisecond // how often a relay without a file is looked at
+	syncEvery   = 1 << 20                // bytes of a new file that are made durable at once: others wait for the same disk
+	minAppend   = 1 << 20                // a file is written anew when this, and as much as it began with, was appended
 	firstRetry  = 15 * time.Second
 	lastRetry   = 5 * time.Minute
 )
@@ -145,12 +146,17 @@ func (k *keeper) refuse(why error) {
 
 // run writes what changes until ctx ends, and what is left then.
 func (k *keeper) run(ctx context.Context) {
-	tick := k.clock.NewTicker(k.every)
+	tick := k.clock.NewTicker(min(k.every, firstLook))
 	defer tick.Stop()
+	due := k.clock.Now().Add(k.every)
 	for {
 		select {
 		case <-tick.C():
-			k.step(ctx, false)
+			// Without a file a restart would cost each client a list: the first one is not waited for.
+			if now := k.clock.Now(); k.file == nil || !now.Before(due) {
+				k.step(ctx, false)
+				due = now.Add(k.every)
+			}
 		case <-ctx.Done():
 			k.step(context.WithoutCancel(ctx), true)
 			k.close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -176,4 +177,24 @@ func TestRun(t *testing.T) {
 	if _, _, to := held(t, w.relay); w.relay.Status().Version != w.reach || to != digest(w.state) {
 		t.Errorf("restored at %d, reached is %d", w.relay.Status().Version, w.reach)
 	}
+}
+
+// TestFirstFile: a relay that has a state is on the disk soon, whatever the time between two writes.
+func TestFirstFile(t *testing.T) {
+	w, disk := small(t)
+	k := w.keeper(w.relay, disk)
+	k.every = time.Hour
+	waiting := w.clock.Waiters()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); k.run(ctx) }()
+	for w.clock.Waiters() == waiting {
+		runtime.Gosched()
+	}
+	w.clock.Step(firstLook)
+	for k.snapshot().Version != w.reach {
+		runtime.Gosched()
+	}
+	cancel()
+	<-done
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,6 +52,11 @@ func (e Expectation) Check(metrics map[string]float64) (got string, passed bool)
 		got = strconv.FormatFloat(v, 'f', -1, 64) // 1.0204 is not ≤ 1.02, and "1.020" would not show it
 	}
 	return got, passed
+}
+
+// OfTime tells whether e limits a time that passed.
+func (e Expectation) OfTime() bool {
+	return slices.ContainsFunc(report.Metrics(), func(m report.Metric) bool { return m.Name == e.Metric && m.Unit == report.UnitSeconds })
 }
 
 // Want is the other half of what Check returns: "≤ 1.020".

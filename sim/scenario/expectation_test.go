@@ -2,6 +2,7 @@ package scenario_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,6 +48,9 @@ func TestExpectation(t *testing.T) {
 			}
 			if got, passed := e.Check(map[string]float64{"another": 0}); passed || got != "not measured" {
 				t.Errorf("a metric that is missing: passed %v with %q", passed, got)
+			}
+			if e.OfTime() != strings.Contains(e.Metric, "_seconds") {
+				t.Errorf("is of time: %t", e.OfTime())
 			}
 			again, err := scenario.ParseExpectation(e.String())
 			if err != nil || again != e {

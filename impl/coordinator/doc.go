@@ -30,6 +30,16 @@
 // that breaks and does not come back at once, or is silent for contract.PulseSilence, the coordinator takes the
 // election Lease from it, and hubs that watch the Lease stand for it without waiting for it to expire.
 //
+// # Replicas
+//
+// A coordinator may be three processes whose etcds are one cluster. Elections and Leases are written at any of them, and each
+// fence follows the Lease. The leader feeds one; that one claims so, by a write to etcd that no claim of an earlier term can
+// replace, and the two others pull their relays from it as any client would. A claim elsewhere ends what is pushed here. The claims
+// are in one order, and whoever claimed last pulls from nobody, so that old news never goes round in a circle.
+//
+// A replica that is cut off from both others is not healthy: hubs leave it. A feed that it still has goes on until the leader
+// leaves it, or has to step down because it cannot renew its Lease; it carries the cloud's versions, so it harms nobody.
+//
 // # Healthy and Ready
 //
 // /healthz and /livez tell whether it serves: whether Leases can be read and written. /readyz has one check more for each

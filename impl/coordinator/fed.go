@@ -97,11 +97,10 @@ func (f *fed) claim(ctx context.Context, t contract.Term) error {
 // refuses tells why a feed may not be begun after a claim: that was made under a later term. A replica that was away knows of that
 // from nowhere else, if it is the same node that leads.
 func (c claim) refuses(t contract.Term) error {
-	last, err := contract.ParseTerm(c.Term)
-	if err != nil || last.Incarnation != t.Incarnation || last.Version <= t.Version {
-		return nil
+	if last, err := contract.ParseTerm(c.Term); err == nil && last.Incarnation == t.Incarnation && last.Version > t.Version {
+		return &fence.RefusedError{Reason: "term", Message: fmt.Sprintf("term %s is over, replica %s is fed under %s", t, c.Replica, last)}
 	}
-	return &fence.RefusedError{Reason: "term", Message: fmt.Sprintf("term %s is over, replica %s is fed under %s", t, c.Replica, last)}
+	return nil
 }
 
 // mine tells, by the word of a majority, whether no other replica has claimed to be fed since this one did.

@@ -12,6 +12,9 @@ import (
 // rateMemory is over what time the rate of changes is averaged.
 const rateMemory = time.Minute
 
+// worthAList is the least that a list has to spare. Small relays would otherwise be listed for a handful of changes.
+const worthAList = 32 << 10
+
 // thrift decides when a list is cheaper than to go on as before, by bytes alone.
 //
 // kube-apiserver compresses a streaming list and the events behind it, but no watch that resumes at a version. After a break a
@@ -50,7 +53,7 @@ func (t *thrift) missed(d time.Duration) int64 {
 
 // lists tells whether a list is the cheaper way from here. gap: the time of which the relay knows nothing.
 func (t *thrift) lists(s relay.Status, gap time.Duration) bool {
-	return s.Synced && t.plain+t.missed(gap) > s.Bytes
+	return s.Synced && t.plain+t.missed(gap) > max(s.Bytes, worthAList)
 }
 
 // gap is how long the relay has missed what changed, beyond what is usual between two watches.

@@ -1,9 +1,12 @@
 package source
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/relay"
@@ -11,10 +14,10 @@ import (
 )
 
 func TestThrift(t *testing.T) {
-	now, full := time.Now(), relay.Status{Synced: true, Bytes: 1000}
+	now, full := time.Now(), relay.Status{Synced: true, Bytes: 100 << 10}
 	for _, c := range []struct {
 		name  string
-		plain int // events of 100 bytes, one a second
+		plain int // events of 10 KiB, one a second
 		other int // likewise, of another upstream or compressed
 		gap   time.Duration
 		s     relay.Status
@@ -26,13 +29,15 @@ func TestThrift(t *testing.T) {
 		{"compressed ones are cheap", 0, 100, 0, full, false},
 		{"a short gap", 0, 10, 10 * time.Second, full, false},
 		{"a long gap", 0, 10, 2 * time.Minute, full, true},
+		{"a small relay", 3, 0, 0, relay.Status{Synced: true, Bytes: 1}, false},
+		{"a small relay, many", 4, 0, 0, relay.Status{Synced: true, Bytes: 1}, true},
 		{"an empty relay is listed anyway", 100, 100, time.Hour, relay.Status{}, false},
 	} {
 		var x thrift
 		at := now
 		for i := range c.plain + c.other {
 			at = at.Add(time.Second)
-			x.came(at, 100, i < c.plain)
+			x.came(at, 10<<10, i < c.plain)
 		}
 		if got := x.lists(c.s, c.gap); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
@@ -48,6 +53,19 @@ func TestThrift(t *testing.T) {
 	if x.switched(); x.plain != 0 {
 		t.Error("the events of another upstream count")
 	}
+}
+
+// largeFrame is an event of 20 KiB.
+func largeFrame(t *testing.T, typ, name string, version uint64) []byte {
+	t.Helper()
+	o := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "a", Name: name, ResourceVersion: wire.FormatVersion(version), Annotations: map[string]string{"note": strings.Repeat("x", 20<<10)},
+	}}
+	raw, err := o.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wire.AppendProtobufFrame(nil, typ, wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, raw)
 }
 
 // resumed is a relay that was filled by a stream, which then broke, and that is fed by a plain watch since.
@@ -67,7 +85,7 @@ func resumed(t *testing.T) (c *testingclock.FakeClock, h *holder, r *relay.Relay
 func TestPlainWatchGivesWayToAStream(t *testing.T) {
 	c, h, r, f, plain := resumed(t)
 	for version := uint64(11); version <= 12; version++ {
-		plain.frames <- frame(t, wire.Modified, "x", version)
+		plain.frames <- largeFrame(t, wire.Modified, "x", version)
 		eventually(t, "the event", func() bool { return r.Status().Version == version })
 	}
 	close(plain.frames)
@@ -100,7 +118,7 @@ func TestPlainWatchGivesWayToAStream(t *testing.T) {
 // After a long silence a list costs less than what was missed.
 func TestLongBreakIsListed(t *testing.T) {
 	c, h, r, _, plain := resumed(t)
-	plain.frames <- frame(t, wire.Modified, "x", 11)
+	plain.frames <- largeFrame(t, wire.Modified, "x", 11)
 	eventually(t, "the event", func() bool { return r.Status().Version == 11 })
 	var stream *held
 	for w := plain; ; w = next(t, c, h) { // no watch brings anything, nor ends: the link is dead

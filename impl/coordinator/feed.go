@@ -50,7 +50,8 @@ type slot struct {
 type feeding struct {
 	node    string
 	term    contract.Term
-	replica string // pulled from; "": pushed
+	history relay.History // of the cloud, that it is of
+	replica string        // pulled from; "": pushed
 	end     context.CancelCauseFunc
 	done    chan struct{} // closed when it has touched the relay for the last time
 }
@@ -123,12 +124,15 @@ func (f *feeds) serve(w http.ResponseWriter, req *http.Request, s *slot) error {
 
 	name := s.relay.Resource().String()
 	logger := f.logger.With("resource", name, "node", x.node, "term", x.term.String())
-	reached := uint64(0)
-	if st := s.relay.Status(); st.Synced {
+	reached, st := uint64(0), s.relay.Status()
+	if st.Synced {
 		reached = st.Version
 	}
 	f.metrics.accepted.WithLabelValues(name).Inc()
-	logger.Info("feed begins", "reached", reached)
+	logger.Info("feed begins", "reached", reached, "history", x.history.Number, "was", st.History.Number)
+	if st.History.Number != 0 {
+		w.Header().Set(relay.HistoryHeader, st.History.String())
+	}
 	w.Header().Set(contract.ReachedHeader, strconv.FormatUint(reached, 10))
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(http.StatusOK)
@@ -155,8 +159,12 @@ func (f *feeds) knock(req *http.Request) (*feeding, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("header %s: %v", contract.TermHeader, err))
 	}
+	history, _, err := relay.ParseHistory(req.Header)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
 	u, _ := genericrequest.UserFrom(req.Context())
-	x := &feeding{node: authz.NodeOf(u), term: term, done: make(chan struct{})}
+	x := &feeding{node: authz.NodeOf(u), term: term, history: history, done: make(chan struct{})}
 	if err := f.look(req.Context()); err != nil {
 		return nil, err
 	}
@@ -210,7 +218,7 @@ func (f *feeds) receive(ctx context.Context, control *http.ResponseController, b
 			<-unblocked
 		}
 	}()
-	return source.Receive(ctx, body, r, func() error {
+	return source.Receive(ctx, body, r, x.history, func() error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

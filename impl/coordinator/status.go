@@ -27,6 +27,7 @@ type ResourceStatus struct {
 	Synced   bool   `json:"synced"`
 	Ready    bool   `json:"ready"`   // synced, and fed within --fresh-within
 	Version  uint64 `json:"version"` // reached
+	History  uint64 `json:"history"` // of the cloud, that versions are of; it grows when the cloud was restored from a backup
 	Oldest   uint64 `json:"oldest"`  // from which a watch can resume
 	Objects  int    `json:"objects"`
 	Bytes    int64  `json:"bytes"`
@@ -49,7 +50,7 @@ func (c *Coordinator) status() Status {
 	for _, r := range c.relays {
 		st := r.Status()
 		rs := ResourceStatus{
-			Resource: r.Resource().String(), Synced: st.Synced, Ready: c.unready(r) == nil, Version: st.Version, Oldest: st.Oldest,
+			Resource: r.Resource().String(), Synced: st.Synced, Ready: c.unready(r) == nil, Version: st.Version, History: st.History.Number, Oldest: st.Oldest,
 			Objects: st.Objects, Bytes: st.Bytes, Watchers: st.Watchers, Restored: st.Restored,
 		}
 		rs.Feeder, rs.From = c.feeds.of(r).feeder()

@@ -72,6 +72,7 @@ type ResourceStatus struct {
 	Resource   string  `json:"resource"`
 	Synced     bool    `json:"synced"`
 	Version    uint64  `json:"version"`
+	History    uint64  `json:"history"` // of the cloud, that versions are of; it grows when the cloud was restored from a backup
 	Oldest     uint64  `json:"oldest"`
 	Objects    int     `json:"objects"`
 	Bytes      int64   `json:"bytes"`
@@ -83,6 +84,7 @@ type ResourceStatus struct {
 	Source     string  `json:"source"`
 	Lists      int     `json:"lists"`
 	Resyncs    int     `json:"resyncs"` // comparisons by metadata after 410
+	Checks     int     `json:"checks"`  // times the cloud was asked whether its history is still this one
 	Watches    int     `json:"watches"`
 	Switches   int     `json:"switches"`
 	LastError  string  `json:"lastError,omitempty"`
@@ -123,9 +125,9 @@ func (h *Hub) Status() Status {
 			age = a.Truncate(time.Millisecond).Seconds()
 		}
 		s.Resources = append(s.Resources, ResourceStatus{
-			Resource: r.Resource().String(), Synced: rs.Synced, Version: rs.Version, Oldest: rs.Oldest, Objects: rs.Objects, Bytes: rs.Bytes,
+			Resource: r.Resource().String(), Synced: rs.Synced, Version: rs.Version, History: rs.History.Number, Oldest: rs.Oldest, Objects: rs.Objects, Bytes: rs.Bytes,
 			RingEvents: rs.RingEvents, RingBytes: rs.RingBytes, Watchers: rs.Watchers, AgeSeconds: age, Restored: rs.Restored,
-			Source: fs.Upstream, Lists: fs.Lists, Resyncs: fs.Resyncs, Watches: fs.Watches, Switches: fs.Switches, LastError: fs.LastError,
+			Source: fs.Upstream, Lists: fs.Lists, Resyncs: fs.Resyncs, Checks: fs.Checks, Watches: fs.Watches, Switches: fs.Switches, LastError: fs.LastError,
 		})
 	}
 	return s

@@ -96,6 +96,7 @@ type poolStatus struct {
 		Resource string `json:"resource"`
 		Synced   bool   `json:"synced"`
 		Version  uint64 `json:"version"`
+		History  uint64 `json:"history"`
 	} `json:"resources"`
 }
 

@@ -191,12 +191,15 @@ func (c *fakeCoordinator) feed(w http.ResponseWriter, req *http.Request, r *rela
 	}
 	ctl := http.NewResponseController(w)
 	_ = ctl.EnableFullDuplex()
-	w.Header().Set(contract.ReachedHeader, strconv.FormatUint(r.Status().Version, 10))
+	s := r.Status()
+	w.Header().Set(contract.ReachedHeader, strconv.FormatUint(s.Version, 10))
+	w.Header().Set(relay.HistoryHeader, s.History.String())
 	w.WriteHeader(http.StatusOK)
 	_ = ctl.Flush()
 	stop := context.AfterFunc(ctx, func() { _ = req.Body.Close() })
 	defer stop()
-	_ = source.Receive(ctx, req.Body, r, ctx.Err)
+	history, _, _ := relay.ParseHistory(req.Header)
+	_ = source.Receive(ctx, req.Body, r, history, ctx.Err)
 }
 
 func (c *fakeCoordinator) set(f func()) {

@@ -29,6 +29,7 @@ const (
 type feed struct {
 	discovery   *discovery
 	relays      []*relay.Relay
+	feeders     []*feeder // of the relays
 	coordinator *coordinator
 	maxAge      time.Duration // of the last sign of a stream from the cloud
 	refused     chan<- role.Refusal
@@ -64,8 +65,8 @@ func (f *feed) run(ctx context.Context) error {
 			}
 			pushing, cancel := context.WithCancel(ctx)
 			var g errgroup.Group
-			for _, r := range f.relays {
-				g.Go(func() error { f.push(pushing, r, t); return nil })
+			for i, r := range f.relays {
+				g.Go(func() error { f.push(pushing, r, f.feeders[i], t); return nil })
 			}
 			g.Go(func() error { f.watch(pushing); return nil })
 			g.Go(func() error { f.pulse(pushing, t); return nil })
@@ -90,7 +91,7 @@ func (f *feed) pulse(ctx context.Context, t contract.Term) {
 }
 
 // push keeps one relay pushed until ctx ends or the coordinator refuses the term.
-func (f *feed) push(ctx context.Context, r *relay.Relay, t contract.Term) {
+func (f *feed) push(ctx context.Context, r *relay.Relay, from *feeder, t contract.Term) {
 	name := r.Resource().String()
 	for wait := firstPushRetry; ctx.Err() == nil; {
 		if err := r.WaitSign(ctx); err != nil { // nothing to push before the first list, and what a disk held is not news
@@ -118,6 +119,10 @@ func (f *feed) push(ctx context.Context, r *relay.Relay, t contract.Term) {
 			}
 			return
 		}
+		var later *source.LaterError
+		if errors.As(err, &later) { // this hub was away when the cloud was restored: the cloud itself has the word
+			from.Overrule(later.Number)
+		}
 		f.metrics.feeds.WithLabelValues(name, "broken").Inc()
 		f.logger.Info("the feed of the coordinator broke; trying again", "resource", name, "err", err)
 		if f.clock.Since(began) > maxPushRetry {
@@ -142,9 +147,9 @@ func (f *feed) rest(ctx context.Context, wait time.Duration) time.Duration {
 func (f *feed) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		asked := f.clock.Now()
-		want := make(map[string]uint64, len(f.relays))
+		want := make(map[string]relay.Status, len(f.relays))
 		for _, r := range f.relays {
-			want[r.Resource().String()] = r.Status().Version
+			want[r.Resource().String()] = r.Status()
 		}
 		sleep(ctx, f.clock, pushedLook)
 		limit, cancel := context.WithTimeout(ctx, pushedAgain)
@@ -160,10 +165,10 @@ func (f *feed) watch(ctx context.Context) {
 }
 
 // has tells whether a coordinator reached all versions.
-func (s *poolStatus) has(want map[string]uint64) bool {
+func (s *poolStatus) has(want map[string]relay.Status) bool {
 	n := 0
 	for _, r := range s.Resources {
-		if v, ok := want[r.Resource]; ok && v > 0 && r.Synced && r.Version >= v {
+		if w, ok := want[r.Resource]; ok && w.Synced && r.Synced && r.History == w.History.Number && r.Version >= w.Version {
 			n++
 		}
 	}

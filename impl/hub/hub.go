@@ -209,7 +209,7 @@ func (h *Hub) buildPool() error {
 	h.sources.coordinator = c
 	h.discovery.coordinator = c
 	p.feed = &feed{
-		discovery: h.discovery, relays: h.relays, coordinator: c, maxAge: h.UpstreamWatchTimeout * 5 / 2,
+		discovery: h.discovery, relays: h.relays, feeders: h.feeders, coordinator: c, maxAge: h.UpstreamWatchTimeout * 5 / 2,
 		refused: p.refused, changed: p.changed, clock: h.clock, logger: h.Logger, metrics: h.metrics, terms: make(chan contract.Term),
 	}
 	h.pool = p

@@ -40,7 +40,7 @@ func (s *sources) use(from role.Source) {
 // cloudUpstream feeds relays from the cloud, as the hub itself.
 func cloudUpstream(rt http.RoundTripper, m *metrics) *source.Upstream {
 	return &source.Upstream{
-		Name: role.Cloud.String(), URL: &url.URL{Scheme: "https", Host: "cloud"}, Client: client(rt), Gzip: true, OnBytes: m.body(role.Cloud),
+		Name: role.Cloud.String(), URL: &url.URL{Scheme: "https", Host: "cloud"}, Client: client(rt), Gzip: true, Consistent: true, OnBytes: m.body(role.Cloud),
 	}
 }
 

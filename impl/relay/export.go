@@ -48,6 +48,8 @@ type Export struct {
 	From uint64 // version of the objects
 	To   uint64 // version after the changes
 	Next Cursor // of the changes that follow
+	// History is that of the versions.
+	History History
 
 	tree   *btree.BTreeG[*wire.Object]
 	events []*event
@@ -61,7 +63,7 @@ func (r *Relay) Export() (x *Export, ok bool) {
 	if !r.synced {
 		return nil, false
 	}
-	x = &Export{From: r.ring.floor, To: r.version, tree: r.tree.Clone(), Next: Cursor{r, r.ring.next(), r.epoch}}
+	x = &Export{From: r.ring.floor, To: r.version, tree: r.tree.Clone(), Next: Cursor{r, r.ring.next(), r.epoch}, History: r.history}
 	seq, _ := r.ring.from(r.ring.floor) // not base: of a batch that the ring has passed in part, the rest explains nothing
 	x.events = append([]*event(nil), r.ring.events[seq-r.ring.base:]...)
 	return x, true

@@ -25,6 +25,11 @@ func (r *Relay) Replace(version uint64, items []*wire.Object) error {
 	if version == 0 {
 		return fmt.Errorf("replace: list has no version")
 	}
+	return r.replace(version, items)
+}
+
+// replace is Replace; r.mu is held.
+func (r *Relay) replace(version uint64, items []*wire.Object) error {
 	if version < r.version {
 		return fmt.Errorf("replace: %w: %d, reached is %d", ErrOlder, version, r.version)
 	}

@@ -114,13 +114,16 @@ func (r *Relay) list(req *http.Request, q *request) (*page, error) {
 	case o.ResourceVersionMatch == "" && o.Limit > 0 && q.version > 0:
 		exact = true // the legacy meaning of a limit with a version
 	}
-	if err := r.wait(req.Context(), q.version); err != nil {
+	if err := r.wait(req.Context(), q, q.version); err != nil {
 		return nil, err
 	}
 	v := r.now()
 	if exact && v.version != q.version {
+		r.mu.RLock()
+		lost := r.alien(q)
+		r.mu.RUnlock()
 		old, ok := r.at(q.version)
-		if !ok {
+		if !ok || lost {
 			return nil, expiredList(o.Continue)
 		}
 		v = old

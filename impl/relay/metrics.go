@@ -25,6 +25,8 @@ func NewCollector(relays ...*Relay) prometheus.Collector {
 		applied:  desc("events_total", "Events taken from upstream."),
 		dropped:  desc("events_dropped_total", "Events dropped because the relay had passed their version."),
 		flushed:  desc("flushes_total", "Times the history was thrown away because a list contradicted it."),
+		history:  desc("history", "Number of the cloud's history that versions are of: it grows when the cloud was restored from a backup."),
+		changed:  desc("histories_total", "Times the history of the cloud was found to be another one, so that all clients had to list."),
 		closed:   desc("streams_closed_total", "Streams that the relay ended because their client was too slow.", "reason"),
 	}
 }
@@ -32,7 +34,7 @@ func NewCollector(relays ...*Relay) prometheus.Collector {
 type collector struct {
 	relays []*Relay
 
-	synced, version, oldest, objects, bytes, events, ring, streams, restored, progress, replaced, applied, dropped, flushed, closed *prometheus.Desc
+	synced, version, oldest, objects, bytes, events, ring, streams, restored, progress, replaced, applied, dropped, flushed, closed, history, changed *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
@@ -48,6 +50,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.synced, number(s.Synced))
 		gauge(c.restored, number(s.Restored))
 		gauge(c.version, float64(s.Version))
+		gauge(c.history, float64(s.History.Number))
 		gauge(c.oldest, float64(s.Oldest))
 		gauge(c.objects, float64(s.Objects))
 		gauge(c.bytes, float64(s.Bytes))
@@ -64,7 +67,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			closed[k] = v
 		}
 		r.mu.RUnlock()
-		for d, v := range map[*prometheus.Desc]uint64{c.replaced: counts.replaced, c.applied: counts.applied, c.dropped: counts.dropped, c.flushed: counts.flushed} {
+		for d, v := range map[*prometheus.Desc]uint64{c.replaced: counts.replaced, c.applied: counts.applied, c.dropped: counts.dropped, c.flushed: counts.flushed, c.changed: counts.histories} {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), name)
 		}
 		for reason, v := range closed {

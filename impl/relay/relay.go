@@ -89,7 +89,8 @@ type Relay struct {
 	notify   chan struct{} // closed and replaced when version or synced changes
 	stopped  bool
 	synced   bool
-	version  uint64 // reached
+	version  uint64  // reached
+	history  History // that version is of
 	tree     *btree.BTreeG[*wire.Object]
 	bytes    int64 // of all objects in tree
 	ring     ring
@@ -104,8 +105,8 @@ type Relay struct {
 
 // counts are what a relay counts for its metrics; guarded by Relay.mu.
 type counts struct {
-	replaced, applied, dropped, flushed uint64
-	closed                              map[string]uint64 // streams closed by the relay, by reason
+	replaced, applied, dropped, flushed, histories uint64
+	closed                                         map[string]uint64 // streams closed by the relay, by reason
 }
 
 // New returns an empty relay that answers 503 until its first Replace.
@@ -179,8 +180,9 @@ func (r *Relay) janitor() {
 // Status is a snapshot of a relay for people and policies.
 type Status struct {
 	Synced     bool
-	Version    uint64 // reached
-	Oldest     uint64 // the oldest version from which a watch can resume
+	Version    uint64  // reached
+	History    History // of the cloud, that Version is of
+	Oldest     uint64  // the oldest version from which a watch can resume
 	Objects    int
 	Bytes      int64 // of all objects
 	RingEvents int
@@ -210,7 +212,7 @@ func (r *Relay) Status() Status {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return Status{
-		Synced: r.synced, Version: r.version, Oldest: r.ring.floor, Objects: r.tree.Len(), Bytes: r.bytes,
+		Synced: r.synced, Version: r.version, History: r.history, Oldest: r.ring.floor, Objects: r.tree.Len(), Bytes: r.bytes,
 		RingEvents: len(r.ring.events), RingBytes: r.ring.bytes, Watchers: len(r.streams), ProgressAt: r.progress, Restored: r.restored, NewerField: r.newer,
 	}
 }

@@ -25,6 +25,8 @@ type request struct {
 	get       bool
 	opts      metainternalversion.ListOptions
 	version   uint64 // opts.ResourceVersion as a number
+	history   uint64 // number of the one that version is of, if relay
+	relay     bool   // the client is a relay that holds a state
 	filter    filter
 	out       output
 }
@@ -35,6 +37,11 @@ func (q *request) unset() bool { return q.opts.ResourceVersion == "" }
 // parse reads a request for this relay's resource. Its errors are apierrors statuses, worded as kube-apiserver does.
 func (r *Relay) parse(req *http.Request) (*request, error) {
 	q := &request{}
+	h, given, err := ParseHistory(req.Header)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	q.history, q.relay = h.Number, given
 	if req.Method != http.MethodGet {
 		return nil, apierrors.NewMethodNotSupported(r.groupResource(), strings.ToLower(req.Method))
 	}
@@ -43,7 +50,6 @@ func (r *Relay) parse(req *http.Request) (*request, error) {
 	}
 	query := req.URL.Query()
 	watch := !q.get && (query.Get("watch") == "1" || strings.EqualFold(query.Get("watch"), "true"))
-	var err error
 	if q.out, err = r.negotiate(req, watch, q.get); err != nil {
 		return nil, err
 	}

@@ -36,6 +36,7 @@ func (r *Relay) WaitSign(ctx context.Context) error {
 type Restoration struct {
 	r       *Relay
 	now     time.Time
+	history History
 	version uint64
 	tree    *btree.BTreeG[*wire.Object]
 	bytes   int64
@@ -52,6 +53,9 @@ func (r *Relay) Restoration(version uint64) *Restoration {
 	x.ring.reset(version)
 	return x
 }
+
+// In says which history the versions are of, if that is not the first.
+func (x *Restoration) In(h History) { x.history = h }
 
 // Add takes one object of the state.
 func (x *Restoration) Add(o *wire.Object) error {
@@ -160,7 +164,7 @@ func (x *Restoration) Finish(asOf time.Time) error {
 		return fmt.Errorf("restore: %w", ErrSynced)
 	}
 	r.tree, r.bytes = x.tree, x.bytes
-	r.ring, r.version = x.ring, x.version
+	r.ring, r.version, r.history = x.ring, x.version, x.history
 	r.epoch++
 	r.synced, r.restored = true, true
 	r.progress = asOf.Round(0) // without the monotonic clock: when the wall clock is set, the age is right

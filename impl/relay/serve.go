@@ -20,6 +20,7 @@ const waitAhead = 3 * time.Second
 
 // ServeHTTP answers get, list and watch of the relay's resource. The caller must have authorized the request.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	tellHistory(w, r.Status().History)
 	q, err := r.parse(req)
 	if err == nil && q.out.fallback {
 		r.cfg.Fallback.ServeHTTP(w, req)
@@ -46,18 +47,13 @@ type view struct {
 	tree    *btree.BTreeG[*wire.Object]
 	seq     uint64 // sequence number of the first event behind it
 	epoch   uint64
+	history History
 }
 
 // wait waits until the relay has reached a version, but not for longer than kube-apiserver would.
-func (r *Relay) wait(ctx context.Context, version uint64) error {
-	r.mu.RLock()
-	synced, reached := r.synced, r.version
-	r.mu.RUnlock()
-	if !synced {
-		return errNotReady(r.cfg.Resource)
-	}
-	if reached >= version {
-		return nil
+func (r *Relay) wait(ctx context.Context, q *request, version uint64) error {
+	if reached, err := r.meet(q, version); reached || err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -71,16 +67,35 @@ func (r *Relay) wait(ctx context.Context, version uint64) error {
 		}
 	}()
 	if err := r.WaitVersion(ctx, version); err != nil {
+		if _, err := r.meet(q, version); err != nil { // the history changed meanwhile
+			return err
+		}
 		return errAhead(version, r.Status().Version)
 	}
 	return nil
+}
+
+// meet tells whether a version is reached, and by an error that it cannot be.
+func (r *Relay) meet(q *request, version uint64) (reached bool, err error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if !r.synced {
+		return false, errNotReady(r.cfg.Resource)
+	}
+	if err := agree(r.history, q); err != nil {
+		return false, err
+	}
+	if version > r.version && r.alien(q) {
+		return false, errTooOld(q.version, r.ring.floor)
+	}
+	return r.version >= version, nil
 }
 
 // now returns the state at the version reached.
 func (r *Relay) now() view {
 	r.mu.Lock() // Clone marks the tree as shared
 	defer r.mu.Unlock()
-	return view{version: r.version, tree: r.tree.Clone(), seq: r.ring.next(), epoch: r.epoch}
+	return view{version: r.version, tree: r.tree.Clone(), seq: r.ring.next(), epoch: r.epoch, history: r.history}
 }
 
 // at returns the state at an earlier version, by undoing the events since. ok is false if the ring does not reach back.
@@ -97,7 +112,7 @@ func (r *Relay) at(version uint64) (view, bool) {
 }
 
 func (r *Relay) serveGet(w http.ResponseWriter, req *http.Request, q *request) error {
-	if err := r.wait(req.Context(), q.version); err != nil {
+	if err := r.wait(req.Context(), q, q.version); err != nil {
 		return err
 	}
 	key := q.name

@@ -25,22 +25,23 @@ const (
 
 // watcher is one watch being served.
 type watcher struct {
-	r      *Relay
-	w      http.ResponseWriter
-	flush  http.Flusher
-	q      *request
-	e      *encoder
-	s      *stream
-	epoch  uint64
-	seq    uint64 // next event
-	after  uint64 // the client has seen this version
-	sent   uint64 // version of the last frame
-	ahead  bool   // the client has seen more than the relay: no bookmark can be vouched for
-	every  bool   // every bookmark, as it comes, and where a batch begins: the client is a relay
-	inside *batch // being sent
-	buffer []byte // frames gathered
-	lent   *[]byte
-	batch  [watchBatch]*event // taken from the ring
+	r       *Relay
+	w       http.ResponseWriter
+	flush   http.Flusher
+	q       *request
+	e       *encoder
+	s       *stream
+	epoch   uint64
+	seq     uint64  // next event
+	after   uint64  // the client has seen this version
+	sent    uint64  // version of the last frame
+	ahead   bool    // the client has seen more than the relay: no bookmark can be vouched for
+	every   bool    // every bookmark, as it comes, and where a batch begins: the client is a relay
+	inside  *batch  // being sent
+	history History // in which it began
+	buffer  []byte  // frames gathered
+	lent    *[]byte
+	batch   [watchBatch]*event // taken from the ring
 }
 
 func (r *Relay) serveWatch(w http.ResponseWriter, req *http.Request, q *request) error {
@@ -53,14 +54,18 @@ func (r *Relay) serveWatch(w http.ResponseWriter, req *http.Request, q *request)
 	if q.opts.SendInitialEvents != nil {
 		wait = q.version // a streaming list waits; a plain watch ahead of the cache is accepted (rule 2)
 	}
-	err := r.wait(req.Context(), wait)
+	err := r.wait(req.Context(), q, wait)
 	if err != nil && !r.Status().Synced {
 		return err
 	}
-	x := &watcher{r: r, w: w, flush: flusher, q: q, e: r.encoder(q.out), every: req.Header.Get(ProgressHeader) != ""}
+	x := &watcher{r: r, w: w, flush: flusher, q: q, e: r.encoder(q.out), every: req.Header.Get(ProgressHeader) != "", history: r.Status().History}
 	var v view
 	if err == nil {
 		v, err = x.begin(initial)
+	}
+	tellHistory(w, x.history)
+	if err != nil && q.relay { // it looks at the header, and need not read a stream
+		return err
 	}
 	media := q.out.media
 	if media != mediaJSON {
@@ -87,11 +92,22 @@ func (r *Relay) serveWatch(w http.ResponseWriter, req *http.Request, q *request)
 func (x *watcher) begin(initial bool) (view, error) {
 	if initial {
 		v := x.r.now()
+		x.history = v.history
+		if err := agree(v.history, x.q); err != nil {
+			return view{}, err
+		}
 		x.epoch, x.seq, x.after = v.epoch, v.seq, v.version
 		return v, nil
 	}
 	x.r.mu.RLock()
 	defer x.r.mu.RUnlock()
+	x.history = x.r.history
+	if err := agree(x.history, x.q); err != nil {
+		return view{}, err
+	}
+	if x.r.alien(x.q) {
+		return view{}, errTooOld(x.q.version, x.r.ring.floor)
+	}
 	x.epoch, x.seq, x.after = x.r.epoch, x.r.ring.next(), x.q.version
 	if x.q.unset() || x.q.version == 0 {
 		x.after = x.r.version

@@ -155,6 +155,10 @@ func (d *decoder) head() error {
 	name, enc := string(p.bytes()), p.byte()
 	version, asOf := p.uvarint(), p.varint()
 	d.count = p.uvarint()
+	var h relay.History
+	if len(p.b) > 0 {
+		h = relay.History{Number: p.uvarint(), Lost: p.uvarint()}
+	}
 	if err := p.end(); err != nil {
 		return err
 	}
@@ -162,6 +166,7 @@ func (d *decoder) head() error {
 		return fmt.Errorf("%w but of %s in %v", ErrForeign, name, wire.Encoding(enc))
 	}
 	d.c.relay, d.c.asOf = d.relay.Restoration(version), time.Unix(0, asOf)
+	d.c.relay.In(h)
 	return nil
 }
 

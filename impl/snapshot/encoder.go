@@ -73,13 +73,17 @@ func (e *encoder) bytes(b []byte) {
 	e.buf = append(e.buf, b...)
 }
 
-func (e *encoder) head(res relay.Resource, version uint64, asOf time.Time, objects int) {
+func (e *encoder) head(res relay.Resource, h relay.History, version uint64, asOf time.Time, objects int) {
 	e.block(blockHead)
 	e.bytes([]byte(identity(res)))
 	e.buf = append(e.buf, byte(res.Encoding()))
 	e.buf = binary.AppendUvarint(e.buf, version)
 	e.buf = binary.AppendVarint(e.buf, asOf.UnixNano())
 	e.buf = binary.AppendUvarint(e.buf, uint64(objects))
+	if h.Number != 0 {
+		e.buf = binary.AppendUvarint(e.buf, h.Number)
+		e.buf = binary.AppendUvarint(e.buf, h.Lost)
+	}
 	e.version = version
 }
 

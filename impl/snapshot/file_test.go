@@ -170,7 +170,7 @@ func foreign(t *testing.T) []byte {
 	var b bytes.Buffer
 	e := newEncoder(&b, position{})
 	e.start()
-	e.head(res, 7, time.Unix(1, 0), 0)
+	e.head(res, relay.History{}, 7, time.Unix(1, 0), 0)
 	e.whole(0)
 	check(t, e.end())
 	return b.Bytes()

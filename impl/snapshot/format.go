@@ -16,7 +16,8 @@ import (
 // from the checksum of the block before, and that of the first block from magic and format: so a checksum vouches for all that
 // lies before it, and blocks can be neither left out, nor doubled, nor taken from another file.
 //
-//	blockHead     resource, encoding, version of the objects, when they were fresh, count of objects
+//	blockHead     resource, encoding, version of the objects, when they were fresh, count of objects; number and lost
+//	              version of the cloud's history, if that is not the first (relay.History)
 //	blockObjects* objects: length and bytes of each
 //	blockChanges* the changes that the ring held
 //	blockEnd      count of objects

@@ -312,7 +312,7 @@ func (k *keeper) rewrite(ctx context.Context, s *relay.Status) (err error) {
 func (k *keeper) export(ctx context.Context, e *encoder, x *relay.Export, asOf time.Time) error {
 	n, objects := x.Objects()
 	e.start()
-	e.head(k.relay.Resource(), x.From, asOf, n)
+	e.head(k.relay.Resource(), x.History, x.From, asOf, n)
 	for o := range objects {
 		if e.object(o); e.err != nil || ctx.Err() != nil {
 			return errors.Join(e.err, ctx.Err())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"time"
 
@@ -43,6 +44,15 @@ type Feeder struct {
 	up     *Upstream
 	stop   context.CancelFunc // ends what runs on the upstream in use
 	status Status
+	// Of the cloud's history: see history.go.
+	overruled uint64   // number of one that others are in
+	doubt     bool     // something broke since the upstream was trusted
+	trusted   net.Conn // over which it was
+
+	// Of the goroutine of Run.
+	over   *historyError // to be taken up …
+	overAt *Upstream     // … from here
+	behind time.Time     // since when the upstream is behind
 }
 
 // Status is a snapshot of a Feeder for people and policies.
@@ -53,6 +63,8 @@ type Status struct {
 	Watches   int       // watches opened
 	Switches  int       // changes of upstream after the first
 	Gone      int       // 410 answers
+	Checks    int       // times the upstream was asked whether its history is the relay's
+	Histories int       // times it was another one
 	LastError string    // "" while it works
 	Since     time.Time // when it began to work or to fail
 }
@@ -89,7 +101,7 @@ func (f *Feeder) Use(up *Upstream) {
 	if f.up != nil && up != nil || f.status.Watches > 0 && up != nil {
 		f.status.Switches++
 	}
-	f.up = up
+	f.up, f.doubt = up, true
 	f.status.Upstream = ""
 	if up != nil {
 		f.status.Upstream = up.Name
@@ -130,15 +142,18 @@ func (f *Feeder) Run(ctx context.Context) error {
 		stop()
 		if switched {
 			f.thrift.switched()
-			backoff = firstBackoff
+			backoff, f.behind = firstBackoff, time.Time{}
 			continue
 		}
 		if f.cfg.Relay.Status().ProgressAt.After(before) {
 			backoff = firstBackoff
 		}
 		if err == nil {
+			f.behind = time.Time{}
 			continue
 		}
+		f.doubts()
+		f.learned(up, err)
 		f.failed(up, err)
 		f.sleep(ctx, backoff, err)
 		backoff = min(2*backoff, maxBackoff)
@@ -191,6 +206,10 @@ func (f *Feeder) works(up *Upstream) {
 
 func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) {
 	var s *StatusError
+	var other *historyError
+	if errors.As(err, &other) { // the list that follows is not a retry
+		return
+	}
 	if errors.As(err, &s) {
 		if s.Code == 410 { // the list that follows is not a retry
 			return
@@ -209,9 +228,9 @@ func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) {
 
 // feed lists if that is needed, then watches once, from the version reached. nil: the watch ended in order.
 func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
-	s := f.cfg.Relay.Status()
-	if !s.Synced {
-		if err := f.streamList(ctx, up, func() {}); err != nil {
+	s, other := f.cfg.Relay.Status(), f.other(up)
+	if !s.Synced || other != nil {
+		if err := f.streamList(ctx, up, other, func() {}); err != nil {
 			return fmt.Errorf("streaming list: %w", err)
 		}
 		return nil

@@ -38,6 +38,13 @@ type RefusedError struct {
 	Message string
 }
 
+// LaterError says that the coordinator is in a later history of the cloud than the relay that is to feed it.
+type LaterError struct{ Number uint64 }
+
+func (e *LaterError) Error() string {
+	return fmt.Sprintf("the coordinator is in history %d of the cloud, which is later than that of this relay", e.Number)
+}
+
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("feed refused (%d): %s", e.Code, e.Message)
 }
@@ -58,7 +65,9 @@ func Push(ctx context.Context, c PushConfig) error {
 	if err != nil {
 		return err
 	}
+	history := c.Relay.Status().History
 	req.Header.Set(contract.TermHeader, c.Term.String())
+	req.Header.Set(relay.HistoryHeader, history.String())
 	req.Header.Set("Content-Type", "application/octet-stream")
 	resp, err := c.Coordinator.Client.Do(req) //nolint:bodyclose // closed below; the linter loses it in the goroutine
 	if err != nil {
@@ -77,6 +86,15 @@ func Push(ctx context.Context, c PushConfig) error {
 	if err != nil {
 		return fmt.Errorf("feed %s: header %s: %w", res, contract.ReachedHeader, err)
 	}
+	theirs, _, err := relay.ParseHistory(resp.Header)
+	switch {
+	case err != nil:
+		return fmt.Errorf("feed %s: %w", res, err)
+	case theirs.Number > history.Number:
+		return fmt.Errorf("feed %s: %w", res, &LaterError{theirs.Number})
+	case theirs.Number < history.Number:
+		reached = 0 // that version is of a history that is over
+	}
 	ended := make(chan struct{})
 	go func() { // the coordinator ends its answer to end the feed, and may say why
 		defer close(ended)
@@ -87,7 +105,7 @@ func Push(ctx context.Context, c PushConfig) error {
 		}
 		cancel(fmt.Errorf("the coordinator ended the feed: %s", msg))
 	}()
-	err = c.copy(ctx, feed, reached)
+	err = c.copy(ctx, feed, history, reached)
 	feed.Close()
 	if why := context.Cause(ctx); why != nil {
 		err = why
@@ -100,7 +118,7 @@ func Push(ctx context.Context, c PushConfig) error {
 var errFeedEnded = errors.New("the feed ended")
 
 // copy serves a watch of the relay into the feed.
-func (c PushConfig) copy(ctx context.Context, feed *io.PipeWriter, reached uint64) error {
+func (c PushConfig) copy(ctx context.Context, feed *io.PipeWriter, history relay.History, reached uint64) error {
 	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {wire.FormatVersion(reached)}}
 	mode := byte(modeResume)
 	if reached == 0 || !c.Relay.Resumable(reached) {
@@ -123,6 +141,7 @@ func (c PushConfig) copy(ctx context.Context, feed *io.PipeWriter, reached uint6
 		req.Header.Set("Accept", acceptJSON)
 	}
 	req.Header.Set("User-Agent", "weir-feed")
+	req.Header.Set(relay.HistoryHeader, history.String()) // it may have changed meanwhile
 	req.Header.Set(relay.ProgressHeader, "1")
 	stop := context.AfterFunc(ctx, func() { feed.CloseWithError(context.Cause(ctx)) })
 	defer stop()
@@ -158,8 +177,9 @@ func (w *feedWriter) SetWriteDeadline(time.Time) error {
 }
 
 // Receive applies a pushed feed to a relay until the body ends. admit is asked before each change and ends the feed by its
-// error: that is where a feed of an old term is fenced off. io.EOF at a frame's end is a clean end (nil).
-func Receive(ctx context.Context, body io.Reader, r *relay.Relay, admit func() error) error {
+// error: that is where a feed of an old term is fenced off. The feed is of the history that its request named. io.EOF at a frame's
+// end is a clean end (nil).
+func Receive(ctx context.Context, body io.Reader, r *relay.Relay, h relay.History, admit func() error) error {
 	var mode [1]byte
 	if _, err := io.ReadFull(body, mode[:]); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -169,6 +189,9 @@ func Receive(ctx context.Context, body io.Reader, r *relay.Relay, admit func() e
 	}
 	if mode[0] != modeResume && mode[0] != modeList {
 		return fmt.Errorf("feed: mode %q is none of %q, %q", mode[0], modeResume, modeList)
+	}
+	if mine := r.Status().History.Number; mode[0] == modeResume && mine != h.Number {
+		return fmt.Errorf("feed: it goes on in history %d of the cloud, this relay is in %d", h.Number, mine)
 	}
 	res := r.Resource()
 	events := wire.NewEventReader(body, res.Encoding(), res.WireKind())
@@ -191,7 +214,7 @@ func Receive(ctx context.Context, body io.Reader, r *relay.Relay, admit func() e
 		case listing && ev.Type == wire.Added:
 			items = append(items, ev.Object)
 		case listing && ev.InitialEnd:
-			err, items, listing = r.Replace(ev.Version, items), nil, false
+			err, items, listing = r.ReplaceIn(h, ev.Version, items), nil, false
 		case listing:
 			return fmt.Errorf("feed: a %s event among the initial ones", ev.Type)
 		default:

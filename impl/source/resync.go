@@ -55,7 +55,7 @@ func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
 			return f.cfg.Relay.Replace(version, items)
 		}
 	}
-	return f.streamList(ctx, up, func() {})
+	return f.streamList(ctx, up, nil, func() {})
 }
 
 // compare lists the metadata of everything. It returns the version of that, the objects that the relay, or fetched, holds in just
@@ -65,6 +65,7 @@ func (f *Feeder) compare(ctx context.Context, up *Upstream, fetched map[string]*
 	for o := range f.cfg.Relay.Objects() {
 		held[o.Key] = o
 	}
+	s, proof := f.cfg.Relay.Status(), error(nil)
 	sort := func(m *wire.Object) {
 		for _, o := range []*wire.Object{held[m.Key], fetched[m.Key]} {
 			if o != nil && o.UID == m.UID && o.Version == m.Version {
@@ -72,12 +73,22 @@ func (f *Feeder) compare(ctx context.Context, up *Upstream, fetched map[string]*
 				return
 			}
 		}
+		if m.Version <= s.Version && proof == nil { // as the relay should hold it, and does not
+			proof = contradiction(s, m)
+		}
 		missing = append(missing, &wire.Object{Key: m.Key, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Version: m.Version})
 	}
 	if f.largeMetadata(held) { // compressed in one piece they are half as long
 		version, err = f.listMetadata(ctx, up, sort)
 	} else {
 		version, err = f.initial(ctx, up, metadata, url.Values{}, sort)
+	}
+	switch {
+	case err != nil || !up.Consistent:
+	case version < s.Version:
+		err = lost(s, fmt.Sprintf("a list is at version %d, %d was reached", version, s.Version))
+	default:
+		err = proof
 	}
 	return version, items, missing, err
 }
@@ -98,12 +109,16 @@ func (f *Feeder) largeMetadata(held map[string]*wire.Object) bool {
 // listMetadata gives take the metadata of all objects by a plain list, and returns its version.
 func (f *Feeder) listMetadata(ctx context.Context, up *Upstream, take func(*wire.Object)) (version uint64, err error) {
 	res := f.cfg.Relay.Resource()
-	body, err := up.get(ctx, res, metadataList, url.Values{})
+	q := question{of: metadataList, query: url.Values{}}
+	if s := f.cfg.Relay.Status(); s.Synced {
+		q.history = &s.History
+	}
+	a, err := up.get(ctx, res, q)
 	if err != nil {
 		return 0, cause(ctx, err)
 	}
-	defer body.Close()
-	m, err := wire.ReadList(body, res.Encoding(), metadataKind, func(o *wire.Object) error {
+	defer a.body.Close()
+	m, err := wire.ReadList(a.body, res.Encoding(), metadataKind, func(o *wire.Object) error {
 		take(o)
 		return nil
 	})

@@ -247,14 +247,21 @@ func (c *coordinator) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	c.feeds.Add(1)
-	w.Header().Set(contract.ReachedHeader, fmt.Sprint(c.relay.Status().Version))
+	history, given, err := relay.ParseHistory(req.Header)
+	if err != nil || !given {
+		http.Error(w, "which history?", http.StatusBadRequest)
+		return
+	}
+	s := c.relay.Status()
+	w.Header().Set(contract.ReachedHeader, fmt.Sprint(s.Version))
+	w.Header().Set(relay.HistoryHeader, s.History.String())
 	w.WriteHeader(http.StatusOK)
 	w.(http.Flusher).Flush()
 	var mode [1]byte
 	_, _ = io.ReadFull(req.Body, mode[:])
 	c.modes <- mode[0]
 	body := io.MultiReader(strings.NewReader(string(mode[:])), req.Body)
-	err := Receive(req.Context(), body, c.relay, func() error {
+	err = Receive(req.Context(), body, c.relay, history, func() error {
 		if e := c.admit.Load(); e != nil {
 			return *e
 		}
@@ -344,7 +351,7 @@ func FuzzReceive(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = Receive(t.Context(), strings.NewReader(string(b)), r, func() error { return nil })
+		_ = Receive(t.Context(), strings.NewReader(string(b)), r, relay.History{}, func() error { return nil })
 		if s := r.Status(); !s.Synced && s.Objects > 0 {
 			t.Fatal("objects without a list")
 		}

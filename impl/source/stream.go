@@ -34,19 +34,42 @@ var (
 // kept for as long as it lasts. A quiet stream proves nothing about freshness, and kube-apiserver sends bookmarks once a
 // minute, so while it is quiet, short watches of metadata run beside it: see prove. A stream that is not compressed is left
 // for short watches once it is quiet.
-func (f *Feeder) streamList(ctx context.Context, up *Upstream, settle func()) error {
+//
+// It takes up the history of other, if that is given.
+func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyError, settle func()) error {
 	f.count(&f.status.Lists)
 	ctx, stop := context.WithCancelCause(ctx)
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer stop(nil)
-	w, err := f.open(ctx, up, whole, url.Values{
+	s := f.cfg.Relay.Status()
+	mine, replace := &s.History, f.cfg.Relay.ReplaceIn
+	if other != nil || !s.Synced {
+		mine = nil
+	}
+	if other != nil && other.yield {
+		replace = f.cfg.Relay.Yield
+	}
+	w, err := f.openIn(ctx, up, mine, whole, url.Values{
 		"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}, "timeoutSeconds": {strconv.Itoa(int(streamTimeout / time.Second))},
 	})
 	if err != nil {
 		return err
 	}
 	defer w.body.Close()
+	if s.Synced && other == nil {
+		if err := f.trust(ctx, up, w); err != nil {
+			return err
+		}
+	}
+	in := w.history
+	switch {
+	case up.Progress: // it says so itself
+	case other != nil:
+		in = other.history
+	default:
+		in = s.History
+	}
 	heard := make(chan struct{}, 1)
 	var items []*wire.Object
 	done, intake := false, relay.NewIntake(f.cfg.Relay)
@@ -62,11 +85,13 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, settle func()) er
 		case ev.InitialEnd:
 			settle()
 			var err error
-			if r := f.cfg.Relay.Status(); !r.Synced || r.Version < ev.Version {
-				err = f.cfg.Relay.Replace(ev.Version, items)
+			if r := f.cfg.Relay.Status(); other != nil || !r.Synced || r.Version < ev.Version {
+				err = replace(f.historyOf(up, r, in, items), ev.Version, items)
 			}
 			items, done = nil, true // a list may take long over a thin link: it is not timed
 			if err == nil {
+				f.over = nil
+				f.trusts(w)
 				beside.Go(func() { stop(f.attend(ctx, up, w.compressed, heard)) })
 			}
 			return err

@@ -83,5 +83,5 @@ func (f *Feeder) relist(ctx context.Context, up *Upstream, gap time.Duration) er
 			}
 		})
 	}
-	return f.streamList(ctx, up, settle)
+	return f.streamList(ctx, up, nil, settle)
 }

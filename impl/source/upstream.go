@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
@@ -32,6 +34,9 @@ type Upstream struct {
 	OnBytes func(n int)
 	// Gzip asks for compressed lists and streaming lists: right for the cloud, wrong inside a pool.
 	Gzip bool
+	// Consistent says that reads without a version are consistent, as those of a kube-apiserver: they show whether its history is
+	// the one that the relay knows. A relay says so by itself (relay.HistoryHeader).
+	Consistent bool
 	// Progress asks for every bookmark as it comes (relay.ProgressHeader): right for a relay, unknown to a kube-apiserver.
 	Progress bool
 	// Silent, if set, tells that the connection does not even answer pings. What is asked then waits in it, and its answer comes when
@@ -83,10 +88,32 @@ func fromStatus(s *metav1.Status) *StatusError {
 	return e
 }
 
-// get opens a list or watch. The body is decompressed and counted; the caller closes it.
-func (u *Upstream) get(ctx context.Context, res relay.Resource, of form, query url.Values) (io.ReadCloser, error) {
-	target := u.URL.JoinPath(res.Path(), res.Resource)
-	target.RawQuery = query.Encode()
+// question is a list or watch.
+type question struct {
+	of        form
+	namespace string // "": all
+	query     url.Values
+	history   *relay.History // that a relay has to be in; nil: any
+}
+
+// answer is one that has begun.
+type answer struct {
+	body       io.ReadCloser // decompressed and counted
+	compressed bool
+	history    relay.History // of the answer of a relay
+	conn       net.Conn      // that it came over; nil: not known
+}
+
+// get opens a list or watch; the caller closes the body.
+func (u *Upstream) get(ctx context.Context, res relay.Resource, q question) (*answer, error) {
+	target := u.URL.JoinPath(res.Path())
+	if q.namespace != "" {
+		target = target.JoinPath("namespaces", q.namespace)
+	}
+	target = target.JoinPath(res.Resource)
+	target.RawQuery = q.query.Encode()
+	a := &answer{}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { a.conn = i.Conn }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return nil, err
@@ -95,7 +122,10 @@ func (u *Upstream) get(ctx context.Context, res relay.Resource, of form, query u
 	if res.Encoding() == wire.JSON {
 		accept = acceptJSON
 	}
-	req.Header.Set("Accept", accept+string(of))
+	if q.history != nil && u.Progress {
+		req.Header.Set(relay.HistoryHeader, q.history.String())
+	}
+	req.Header.Set("Accept", accept+string(q.of))
 	if u.Progress {
 		req.Header.Set(relay.ProgressHeader, "1")
 	}
@@ -108,14 +138,21 @@ func (u *Upstream) get(ctx context.Context, res relay.Resource, of form, query u
 		return nil, err
 	}
 	body := &countedBody{resp.Body, u.OnBytes}
+	if u.Progress {
+		if a.history, err = readHistory(resp, q.history); err != nil {
+			body.Close()
+			return nil, err
+		}
+	}
 	if resp.StatusCode != http.StatusOK {
 		defer body.Close()
 		return nil, readStatus(resp, body)
 	}
-	if resp.Header.Get("Content-Encoding") != "gzip" {
-		return body, nil
+	a.body = body
+	if a.compressed = resp.Header.Get("Content-Encoding") == "gzip"; a.compressed {
+		a.body = newGzipBody(body)
 	}
-	return newGzipBody(body), nil
+	return a, nil
 }
 
 // gzipBody decompresses a body. kube-apiserver writes a gzip member per flush of a stream: what a member holds is handed on before

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"strconv"
 	"time"
@@ -48,10 +49,16 @@ func (f *Feeder) short(ctx context.Context, up *Upstream, of form, from uint64, 
 		return err
 	}
 	defer w.body.Close()
+	if err := f.trust(ctx, up, w); err != nil {
+		return err
+	}
 	err = f.read(ctx, up, w, func(ev *wire.Event) error {
 		shown = true
 		return take(ev)
 	})
+	if err == nil && f.cfg.Clock.Since(began) < f.cfg.WatchTimeout-short {
+		f.doubts() // its server ended it before its time
+	}
 	if err == nil && !shown && f.cfg.Clock.Since(began) < short {
 		return errors.New("the upstream ended the watch at once")
 	}
@@ -78,15 +85,26 @@ type openWatch struct {
 	body       io.ReadCloser
 	events     *wire.EventReader
 	compressed bool
+	history    relay.History // of an upstream that is a relay
+	conn       net.Conn      // that it came over
 }
 
-// open opens a watch; the caller closes its body.
+// open opens a watch in the relay's history; the caller closes its body.
 func (f *Feeder) open(ctx context.Context, up *Upstream, of form, query url.Values) (*openWatch, error) {
+	var mine *relay.History
+	if s := f.cfg.Relay.Status(); s.Synced {
+		mine = &s.History
+	}
+	return f.openIn(ctx, up, mine, of, query)
+}
+
+// openIn opens a watch in a history; nil: in any.
+func (f *Feeder) openIn(ctx context.Context, up *Upstream, h *relay.History, of form, query url.Values) (*openWatch, error) {
 	f.count(&f.status.Watches)
 	query.Set("watch", "1")
 	query.Set("allowWatchBookmarks", "true")
 	res := f.cfg.Relay.Resource()
-	body, err := up.get(ctx, res, of, query)
+	a, err := up.get(ctx, res, question{of: of, query: query, history: h})
 	if err != nil {
 		return nil, cause(ctx, err)
 	}
@@ -94,8 +112,7 @@ func (f *Feeder) open(ctx context.Context, up *Upstream, of form, query url.Valu
 	if of == metadata {
 		kind = metadataKind
 	}
-	_, compressed := body.(*gzipBody)
-	return &openWatch{body: body, events: wire.NewEventReader(body, res.Encoding(), kind), compressed: compressed}, nil
+	return &openWatch{body: a.body, events: wire.NewEventReader(a.body, res.Encoding(), kind), compressed: a.compressed, history: a.history, conn: a.conn}, nil
 }
 
 // read hands the events of a watch to take until it ends. nil: it ended in order.

@@ -196,11 +196,18 @@ func (c *Coordinator) take(w http.ResponseWriter, req *http.Request) {
 	}
 	c.feed = cancel
 	c.mu.Unlock()
-	w.Header().Set(contract.ReachedHeader, strconv.FormatUint(c.relay.Status().Version, 10))
+	history, _, err := relay.ParseHistory(req.Header)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	s := c.relay.Status()
+	w.Header().Set(contract.ReachedHeader, strconv.FormatUint(s.Version, 10))
+	w.Header().Set(relay.HistoryHeader, s.History.String())
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
 	defer context.AfterFunc(ctx, func() { _ = req.Body.Close() })()
-	_ = source.Receive(ctx, req.Body, c.relay, func() error { return errors.Join(ctx.Err(), c.fence.Admit(term, node)) })
+	_ = source.Receive(ctx, req.Body, c.relay, history, func() error { return errors.Join(ctx.Err(), c.fence.Admit(term, node)) })
 }
 
 // enforce ends the feed of a leader that was: the fence would refuse what it brings, but one that is idle would not ask.

@@ -1,0 +1,151 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// HistoryHeader tells which History of the cloud versions are of.
+//
+// An answer of a relay carries it unless it is the first. A request of a relay that holds something carries it always: it is answered
+// only by a relay in the same history. Other clients do not know it.
+const HistoryHeader = "Weir-History"
+
+// History names a history of the cloud. A cloud whose etcd was restored from a backup goes on with another one, in which it uses
+// versions a second time (rule 7). Histories are counted by those who find that out, from 0 on; a later one replaces an earlier.
+type History struct {
+	Number uint64
+	Lost   uint64 // the highest version known of earlier histories; it is no part of the name
+}
+
+// String is the form of HistoryHeader: "<number>/<lost>".
+func (h History) String() string {
+	return strconv.FormatUint(h.Number, 10) + "/" + strconv.FormatUint(h.Lost, 10)
+}
+
+// Next is the history that follows one that had reached a version.
+func (h History) Next(reached uint64) History {
+	return History{h.Number + 1, max(h.Lost, reached)}
+}
+
+// ParseHistory reads what HistoryHeader says; given is false if it is not there.
+func ParseHistory(header http.Header) (h History, given bool, err error) {
+	s := header.Get(HistoryHeader)
+	if s == "" {
+		return h, false, nil
+	}
+	number, lost, _ := strings.Cut(s, "/")
+	if h.Number, err = strconv.ParseUint(number, 10, 64); err == nil {
+		h.Lost, err = strconv.ParseUint(lost, 10, 64)
+	}
+	if err != nil {
+		return History{}, false, fmt.Errorf("header %s %q: want <number>/<version>: %w", HistoryHeader, s, err)
+	}
+	return h, true, nil
+}
+
+// ErrHistory refuses a list of an earlier history than that of the relay: it comes from a source that has not learned yet.
+var ErrHistory = errors.New("the list is of an earlier history of the cloud")
+
+// ReplaceIn takes a complete list of a history. In that of the relay it is Replace. One of a later history may be at an earlier
+// version: what the relay holds is thrown away, all watches end with one 410, and so do resumes from before. ErrHistory refuses
+// one of an earlier history.
+func (r *Relay) ReplaceIn(h History, version uint64, items []*wire.Object) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case version == 0:
+		return errors.New("replace: list has no version")
+	case h.Number < r.history.Number:
+		return fmt.Errorf("replace: %w: %d, the relay is in %d", ErrHistory, h.Number, r.history.Number)
+	case h.Number == r.history.Number:
+		r.history.Lost = max(r.history.Lost, h.Lost)
+		return r.replace(version, items)
+	}
+	r.begin(h, version, items)
+	return nil
+}
+
+// Yield takes a complete list of whatever history, also of an earlier one than that of the relay.
+func (r *Relay) Yield(h History, version uint64, items []*wire.Object) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if version == 0 {
+		return errors.New("replace: list has no version")
+	}
+	r.begin(h, version, items)
+	return nil
+}
+
+// begin goes on with a list of another history; r.mu is held.
+func (r *Relay) begin(h History, version uint64, items []*wire.Object) {
+	for _, o := range items {
+		r.checkSchema(o)
+	}
+	if r.synced {
+		r.counts.flushed++
+		r.counts.histories++
+		r.cfg.Logger.Error("the history of the cloud is another one, as after a restore from a backup: what was held is thrown away, and every client lists once",
+			"history", h.Number, "was", r.history.Number, "version", version, "reached", r.version)
+	}
+	r.counts.replaced++
+	r.history = History{h.Number, max(h.Lost, r.history.Lost, r.version)}
+	r.sign(r.cfg.Clock.Now())
+	r.load(version, items)
+	r.broadcast()
+}
+
+// alien tells whether a version that a client brings can only be of a history that was lost. A plain watch ahead of the relay is
+// accepted otherwise (rule 2), and would show nothing, or changes to a state that the client does not have.
+//
+// Until this history has passed the versions of the lost one, nothing is ahead in it that a client of this relay could know. Of the
+// versions behind, only those mean something that this relay had: its list, and its events. r.mu is held.
+func (r *Relay) alien(q *request) bool {
+	switch {
+	case r.history.Number == 0 || q.relay || q.version == 0:
+		return false
+	case q.version > r.version:
+		return r.version <= r.history.Lost
+	case q.version < r.version && q.version <= r.history.Lost:
+		return !r.ring.had(q.version)
+	}
+	return false
+}
+
+// agree tells whether a relay that asks is in the same history, nil if it is.
+func agree(mine History, q *request) error {
+	switch {
+	case !q.relay || q.history == mine.Number:
+		return nil
+	case q.history < mine.Number:
+		return errExpired(fmt.Sprintf("the history of the cloud is another one: %d, asked was for %d", mine.Number, q.history))
+	}
+	return retryAfter(apierrors.NewServiceUnavailable(fmt.Sprintf("this relay is still in history %d of the cloud, asked was for %d", mine.Number, q.history)), 1)
+}
+
+// tellHistory says in an answer which history it is of.
+func tellHistory(w http.ResponseWriter, h History) {
+	if h.Number != 0 {
+		w.Header().Set(HistoryHeader, h.String())
+	}
+}
+
+// had tells whether the ring's state was at exactly this version once.
+func (r *ring) had(v uint64) bool {
+	if v == r.floor {
+		return true
+	}
+	for _, e := range r.events {
+		if e.version == v {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,245 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// behindPatience is for how long a pool may be behind this relay's history before this relay takes up the pool's all the same: it may be
+// the one that is wrong, and nobody would ever tell.
+const behindPatience = 2 * time.Minute
+
+// historyError is the proof that the upstream's versions are of another history than those of the relay (rule 7).
+type historyError struct {
+	history relay.History // the one that the upstream's are of
+	proof   string
+	yield   bool // take it even if it is an earlier one
+}
+
+func (e *historyError) Error() string { return "the history of the cloud is another one: " + e.proof }
+
+// behindError says that an upstream does not know yet what this relay knows.
+type behindError struct{ theirs, mine uint64 }
+
+func (e *behindError) Error() string {
+	return fmt.Sprintf("the upstream is still in history %d of the cloud, this relay in %d", e.theirs, e.mine)
+}
+
+// compareHistories looks at what a relay that is the upstream says of its history. Nobody else says anything.
+func compareHistories(mine *relay.History, theirs relay.History) error {
+	switch {
+	case mine == nil || theirs.Number == mine.Number:
+		return nil
+	case theirs.Number < mine.Number:
+		return &behindError{theirs.Number, mine.Number}
+	}
+	return &historyError{history: theirs, proof: fmt.Sprintf("the upstream is in history %d, this relay in %d", theirs.Number, mine.Number)}
+}
+
+// Overrule tells that others are in a later history of the cloud than the relay. It is listed anew from the cloud as soon as
+// that is the upstream: what it holds may be of before.
+func (f *Feeder) Overrule(number uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if number <= f.overruled {
+		return
+	}
+	f.overruled = number
+	if f.stop != nil {
+		f.stop()
+	}
+}
+
+// other is what is known of the upstream's history, if the relay has to take it up; nil if it need not.
+func (f *Feeder) other(up *Upstream) *historyError {
+	if f.over != nil && f.overAt == up {
+		return f.over
+	}
+	f.over = nil
+	s := f.cfg.Relay.Status()
+	f.mu.Lock()
+	number := f.overruled
+	f.mu.Unlock()
+	if up.Consistent && number > s.History.Number {
+		return &historyError{history: relay.History{Number: number, Lost: s.Version}, proof: fmt.Sprintf("the coordinator is in history %d", number)}
+	}
+	return nil
+}
+
+// learned looks whether an error tells something of the upstream's history. The list that follows takes it up.
+func (f *Feeder) learned(up *Upstream, err error) {
+	var other *historyError
+	var behind *behindError
+	switch {
+	case errors.As(err, &other):
+	case !errors.As(err, &behind):
+		return
+	case f.behind.IsZero():
+		f.behind = f.cfg.Clock.Now()
+		return
+	case f.cfg.Clock.Since(f.behind) > behindPatience:
+		other = &historyError{relay.History{Number: behind.theirs}, fmt.Sprintf("%v, after %v", behind, behindPatience), true}
+	default:
+		return
+	}
+	f.over, f.overAt, f.behind = other, up, time.Time{}
+	f.count(&f.status.Histories)
+	f.cfg.Logger.Error("what the relay holds is of another history of the cloud; it is listed anew", "upstream", up.Name,
+		"version", f.cfg.Relay.Status().Version, "history", other.history.Number, "err", err)
+}
+
+// trust makes sure that an upstream that has just accepted a watch, over a connection, goes on with the history that the relay knows.
+//
+// A kube-apiserver whose etcd was restored from a backup accepts a watch from a version that it has not reached yet, and says nothing
+// until it has. But it was started anew, so streams broke and connections are new. That is when it is asked, once, by a small
+// consistent read. It is asked after the watch was accepted: what is restored later breaks the watch.
+func (f *Feeder) trust(ctx context.Context, up *Upstream, w *openWatch) error {
+	if !up.Consistent {
+		return nil
+	}
+	f.mu.Lock()
+	trusted := !f.doubt && f.trusted == w.conn
+	f.mu.Unlock()
+	if trusted {
+		return nil
+	}
+	if err := f.verify(ctx, up); err != nil {
+		return err
+	}
+	f.trusts(w)
+	return nil
+}
+
+// trusts notes that a connection leads to a cloud of the relay's history.
+func (f *Feeder) trusts(w *openWatch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.doubt, f.trusted = false, w.conn
+}
+
+// doubts notes that something broke: behind it may be another cloud.
+func (f *Feeder) doubts() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.doubt = true
+}
+
+// verify asks for the object of the relay that changed last. Within one history the answer is not older than the relay, and the
+// object is as the relay holds it, or changed later; then, or if it is gone, it is asked for as it was at the relay's version.
+// The error is a *historyError if that proves the contrary; any other one leaves the doubt.
+func (f *Feeder) verify(ctx context.Context, up *Upstream) error {
+	ctx, cancel := f.limit(ctx, f.cfg.WatchTimeout, fmt.Errorf("no answer after %v", f.cfg.WatchTimeout))
+	defer cancel(nil)
+	f.count(&f.status.Checks)
+	s := f.cfg.Relay.Status()
+	witness := f.witness()
+	version, now, err := f.look(ctx, up, witness, 0)
+	switch {
+	case err != nil:
+		return fmt.Errorf("check the history: %w", cause(ctx, err))
+	case version < s.Version:
+		return lost(s, fmt.Sprintf("a consistent read is at version %d, %d was reached", version, s.Version))
+	case witness == nil || now != nil && sameObject(now, witness):
+		return nil
+	case now != nil && now.Version <= s.Version:
+		return contradiction(s, now)
+	}
+	_, then, err := f.look(ctx, up, witness, s.Version)
+	switch {
+	case gone(err): // compacted: nobody knows. But then the watch was not accepted either.
+		return nil
+	case err != nil:
+		return fmt.Errorf("check the history: %w", cause(ctx, err))
+	case then == nil:
+		return lost(s, fmt.Sprintf("%s did not exist at version %d", witness.Key, s.Version))
+	case !sameObject(then, witness):
+		return contradiction(s, then)
+	}
+	return nil
+}
+
+// witness is the object that changed last, nil if there is none.
+func (f *Feeder) witness() *wire.Object {
+	var newest *wire.Object
+	for o := range f.cfg.Relay.Objects() {
+		if newest == nil || o.Version > newest.Version {
+			newest = o
+		}
+	}
+	return newest
+}
+
+// look reads the metadata of one object, and the version of the answer; at 0, as it is now. No witness: any object.
+func (f *Feeder) look(ctx context.Context, up *Upstream, witness *wire.Object, at uint64) (version uint64, found *wire.Object, err error) {
+	q := question{of: metadataList, query: url.Values{"limit": {"1"}}}
+	if witness != nil {
+		q.namespace = witness.Namespace
+		q.query = url.Values{"fieldSelector": {"metadata.name=" + witness.Name}}
+	}
+	if at != 0 {
+		q.query.Set("resourceVersion", wire.FormatVersion(at))
+		q.query.Set("resourceVersionMatch", "Exact")
+	}
+	res := f.cfg.Relay.Resource()
+	a, err := up.get(ctx, res, q)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer a.body.Close()
+	meta, err := wire.ReadList(a.body, res.Encoding(), metadataKind, func(o *wire.Object) error {
+		if witness != nil && o.Key == witness.Key {
+			found = o
+		}
+		return nil
+	})
+	return meta.Version, found, err
+}
+
+// historyOf is the history that a list is of, which is complete, and later than the relay's version: the one that it was taken for, unless
+// it contradicts what the relay holds.
+func (f *Feeder) historyOf(up *Upstream, s relay.Status, in relay.History, items []*wire.Object) relay.History {
+	if !up.Consistent || !s.Synced || in.Number != s.History.Number {
+		return in
+	}
+	held := map[string]*wire.Object{}
+	for o := range f.cfg.Relay.Objects() {
+		held[o.Key] = o
+	}
+	for _, o := range items {
+		if old := held[o.Key]; o.Version <= s.Version && (old == nil || !sameObject(o, old)) {
+			err := contradiction(s, o)
+			f.learned(up, err)
+			f.over = nil // it is taken up here and now
+			return s.History.Next(s.Version)
+		}
+	}
+	return in
+}
+
+// lost says that what a relay holds is of a history that the cloud has left.
+func lost(s relay.Status, proof string) error {
+	return &historyError{history: s.History.Next(s.Version), proof: proof}
+}
+
+func sameObject(a, b *wire.Object) bool { return a.UID == b.UID && a.Version == b.Version }
+
+// contradiction is the proof by an object whose version is not later than the relay's, and which the relay does not hold so.
+func contradiction(s relay.Status, o *wire.Object) error {
+	return lost(s, fmt.Sprintf("%s is at version %d, which is not what it was at %d", o.Key, o.Version, s.Version))
+}
+
+// readHistory reads what an answer says, and compares it with what was asked.
+func readHistory(resp *http.Response, mine *relay.History) (relay.History, error) {
+	theirs, _, err := relay.ParseHistory(resp.Header)
+	if err != nil {
+		return theirs, err
+	}
+	return theirs, compareHistories(mine, theirs)
+}

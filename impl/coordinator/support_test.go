@@ -286,6 +286,7 @@ type state struct {
 		Synced, Ready      bool
 		Version, Oldest    uint64
 		Objects, Watchers  int
+		History            uint64
 		Bytes              int64
 		ProgressAgeSeconds *float64
 		Restored           bool

@@ -51,7 +51,7 @@ func NewCloud(n *Network, ca *pki.Authority) (c *Cloud, stop func(), err error) 
 		})
 	})
 	mux.HandleFunc("GET /apis/discovery.k8s.io/v1/", func(w http.ResponseWriter, req *http.Request) {
-		if q := req.URL.Query(); q.Get("watch") == "" || q.Get("sendInitialEvents") != "" {
+		if q := req.URL.Query(); q.Get("fieldSelector") == "" && (q.Get("watch") == "" || q.Get("sendInitialEvents") != "") {
 			c.lists.Add(1)
 		}
 		c.relay.ServeHTTP(w, req)

@@ -3,11 +3,13 @@ package cloud
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -52,6 +54,7 @@ func TestCloud(t *testing.T) {
 	t.Run("clients have the grants of their component", func(t *testing.T) { testClients(t, c) })
 	t.Run("hubs are nodes that may read the pool-scope resources", func(t *testing.T) { testHub(t, c) })
 	t.Run("restart", func(t *testing.T) { testRestart(t, c) })
+	t.Run("restore from a backup", func(t *testing.T) { testRestore(t, c) })
 	t.Run("a second cloud beside it", func(t *testing.T) {
 		other, err := Start(t.Context(), Config{Spawner: newSpawner(t), Binaries: binaries, LogDir: t.TempDir()})
 		if err != nil {
@@ -165,6 +168,58 @@ func testRestart(t *testing.T, c *Cloud) {
 	}
 	if u, err := c.APIServer().Usage(); err != nil || u.RSSAnon < 50<<20 {
 		t.Errorf("usage %+v, %v", u, err)
+	}
+}
+
+// testRestore brings a state back, and sees that versions are used a second time.
+func testRestore(t *testing.T, c *Cloud) {
+	maps := c.Client().CoreV1().ConfigMaps("default")
+	create := func(name string) uint64 {
+		t.Helper()
+		m, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := strconv.ParseUint(m.ResourceVersion, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	kept := create("kept")
+	b, err := c.Backup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lost uint64
+	for i := range 20 {
+		lost = create(fmt.Sprint("lost-", i))
+	}
+	if _, err := c.Restore(t.Context(), b); err == nil {
+		t.Error("restored under a running apiserver")
+	}
+	c.APIServer().Kill()
+	revision, err := c.Restore(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if revision < kept || revision >= lost {
+		t.Errorf("restored at revision %d: want from %d to %d", revision, kept, lost-1)
+	}
+	if err := c.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	list, err := maps.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list.Items {
+		if strings.HasPrefix(m.Name, "lost-") {
+			t.Errorf("%s is still there", m.Name)
+		}
+	}
+	if _, err := maps.Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -36,6 +36,7 @@
 //	vanish   leader, follower, hub/<n>                           the machine loses power: nobody is told
 //	cut      leader, follower, hub/<n>, pool                     link: cloud, coordinator or both; direction: both, up or down
 //	flap     as cut                                              that many cuts: within for, at times that the seed decides
+//	restore  apiserver                                           the cloud's etcd is as it was lost: before; started after for
 //	slow     pool                                                link:, with another rate: or rtt: for a while
 //
 // A pool with three coordinators has coordinator/1 to coordinator/3 as well; coordinator is then the one that the leader feeds.
@@ -45,6 +46,9 @@
 //
 // A kube-apiserver that restarts answers 410 to a watch that goes on. A relay then sends its clients the differences as one
 // batch, which kube-apiserver would not: the judge allows it if a fault ends the apiserver, or as batches: says.
+//
+// A cloud that is restored uses versions a second time. Each stream may go back once, by a list that follows a 410; until then it
+// is held against what was, afterwards against what is. Stock clients would wait in silence, so nothing is compared.
 //
 // The reader is strict: a field that is unknown, there twice, of a wrong type, out of range or in contradiction to
 // another is refused, and so is YAML that reads otherwise than it looks (anchors, aliases, several documents). It

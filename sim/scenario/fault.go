@@ -23,6 +23,7 @@ type Fault struct {
 	Rate      *Rate          // of Slow; nil: unchanged
 	RTT       *time.Duration // likewise
 	Disk      Disk           // of actions that end a process
+	Lost      time.Duration  // of Restore: what was written in this time before it is lost
 
 	Repeat int           // how often, one after the other; at least 1
 	Every  time.Duration // pause between two of them
@@ -41,6 +42,7 @@ const (
 	Cut     Action = "cut"     // nothing crosses a link, and nobody is told
 	Flap    Action = "flap"    // several cuts of a link, at random times
 	Slow    Action = "slow"    // another rate or round trip of a link
+	Restore Action = "restore" // the cloud's etcd is restored from a backup: versions are used a second time
 )
 
 // Target is what an action is done to.
@@ -103,7 +105,7 @@ const (
 )
 
 // fields of a fault, in the order in which they are told.
-var faultFields = []string{"at", "action", "target", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "repeat", "every"}
+var faultFields = []string{"at", "action", "target", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "lost", "repeat", "every"}
 
 // actionRule says which fields and targets an action takes.
 type actionRule struct {
@@ -130,6 +132,7 @@ func actionRules() []actionRule {
 		{Cut, nodes, []string{"for", "link"}, []string{"direction", "repeat", "every"}},
 		{Flap, nodes, []string{"for", "link", "cuts"}, []string{"direction"}},
 		{Slow, []Target{WholePool}, []string{"for", "link"}, []string{"rate", "rtt"}},
+		{Restore, []Target{APIServer}, []string{"for", "lost"}, nil},
 	}
 }
 
@@ -141,6 +144,16 @@ func (s *Scenario) cutsLAN() bool {
 // RestartsAPIServer tells whether a fault ends the cloud's apiserver: its watch cache is then empty, and it answers 410.
 func (s *Scenario) RestartsAPIServer() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Target == APIServer && f.Action != Freeze })
+}
+
+// RestoresCloud tells whether a fault restores the cloud from a backup. All clients then list once.
+func (s *Scenario) RestoresCloud() bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Restore })
+}
+
+// forgets tells whether the apiserver of a cloud that goes on starts with an empty watch cache: that is answered with batches.
+func (s *Scenario) forgets() bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Target == APIServer && f.Action != Freeze && f.Action != Restore })
 }
 
 // MarshalYAML implements yaml.Marshaler.
@@ -156,9 +169,10 @@ func (f Fault) MarshalYAML() (any, error) {
 		Rate      *Rate          `yaml:"rate,omitempty"`
 		RTT       *time.Duration `yaml:"rtt,omitempty"`
 		Disk      Disk           `yaml:"disk,omitempty"`
+		Lost      time.Duration  `yaml:"lost,omitempty"`
 		Repeat    int            `yaml:"repeat,omitempty"`
 		Every     time.Duration  `yaml:"every,omitempty"`
-	}{At: f.At, Action: f.Action, Target: f.Target, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Every: f.Every}
+	}{At: f.At, Action: f.Action, Target: f.Target, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Lost: f.Lost, Every: f.Every}
 	if f.Action != Restart {
 		out.For = f.For.String()
 	}

@@ -25,7 +25,14 @@ func (v value) faults(s *Scenario) {
 		return
 	}
 	for _, item := range items {
-		if f, ok := item.fault(s.Topology.Pool); ok {
+		f, ok := item.fault(s.Topology.Pool)
+		switch {
+		case !ok:
+		case f.Action == Restore && s.RestoresCloud():
+			item.contradiction("the cloud is restored twice: want one")
+		case f.Action == Restore && len(s.Compare) > 0:
+			item.contradiction("a stock client waits in silence for ever behind a restored cloud, so nothing can be compared: want compare: []")
+		default:
 			s.Faults = append(s.Faults, f)
 		}
 	}
@@ -64,11 +71,14 @@ func (v value) fault(p Pool) (f Fault, ok bool) {
 	if f.Action == Slow && !o.has("rate") && !o.has("rtt") {
 		v.contradiction("slow changes nothing: want rate, rtt or both")
 	}
+	if f.Action == Restore && f.Lost > f.At {
+		o.fields["lost"].contradiction("the backup would be taken before the changes begin: want at most at:, " + f.At.String())
+	}
 	if f.Repeat == 1 && o.has("every") {
 		o.fields["every"].contradiction("it is the pause between two, and there is one: want repeat as well")
 	}
 	if f.Disk == LoseDisk && f.Target == APIServer {
-		o.fields["disk"].contradiction("the testbed cannot restore a cloud: want keep, or another target")
+		o.fields["disk"].contradiction("want action: restore, which says from when the backup is, or another target")
 	}
 	if f.Link.LAN() && p.Coordinators == 0 {
 		o.fields["link"].contradiction("topology.pool.coordinators is 0: want " + string(CloudLink))
@@ -92,6 +102,8 @@ func (f *Fault) read(name string, v value) {
 	case "disk":
 		s, _ := v.choice([]string{string(KeepDisk), string(LoseDisk)})
 		f.Disk = Disk(s)
+	case "lost":
+		f.Lost = v.duration(maxFaultAt)
 	case "cuts":
 		n, _ := v.integer(1, maxCuts)
 		f.Cuts = int(n)

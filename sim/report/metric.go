@@ -25,6 +25,8 @@ func Metrics() []Metric {
 		{"cache_ready_seconds", UnitSeconds, "from the start of the pool until its cache was synced and fresh for all resources"},
 		{"stock_catch_up_seconds", UnitSeconds, "how much longer than Weir the stock way took to deliver everything"},
 		{"client_relists", UnitCount, "lists that clients had to repeat, with Weir"},
+		{"client_relists_min", UnitCount, "the fewest lists that a stream of a client had to repeat, with Weir"},
+		{"client_relists_max", UnitCount, "the most lists that a stream of a client had to repeat, with Weir"},
 		{"watch_violations", UnitCount, "breaks of the promises of list and watch that clients saw, with Weir"},
 		{"coordinator_rss_anon_bytes", UnitBytes, "anonymous memory (RssAnon) of the coordinator, largest reading"},
 		{"coordinator_rss_bytes", UnitBytes, "resident memory (VmRSS) of the coordinator, largest reading"},

@@ -39,7 +39,7 @@ func (r *run) bytesOf(w *way) int64 {
 // cloud compresses to its end. They cost what they are in protobuf once a stream was resumed, which the cloud does not compress.
 func (r *run) settleAccount(e *episode, before account) {
 	now := r.account()
-	price := r.truth.bytes(e.began, e.ended)
+	price := r.truth().bytes(e.began, e.ended)
 	if reference := now.reference - before.reference; reference > 0 && !r.resumedBy(e.ended) {
 		price = reference
 	}

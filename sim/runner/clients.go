@@ -96,8 +96,8 @@ func (w *way) synced() int {
 func (r *run) behind(w *way) int {
 	n := 0
 	for _, s := range w.streams {
-		v, err := r.truth.through(s.Spec)
-		if err != nil || !s.Recording.Synced() || v.Behind(s.Recording.Version()) > 0 {
+		v, err := r.truth().through(s.Spec)
+		if err != nil || !s.Recording.Synced() || !r.truth().listed(s.Stream) || v.Behind(s.Recording.Version()) > 0 {
 			n++
 		}
 	}
@@ -143,16 +143,16 @@ func (r *run) kubectlOn(ctx context.Context, w *way, node string) error {
 func (r *run) judge() error {
 	for _, w := range r.ways {
 		for _, s := range w.streams {
-			v, err := r.truth.through(s.Spec)
+			eras, err := r.truth().eras(s.Spec)
 			if err != nil {
 				return fmt.Errorf("judge: %w", err)
 			}
-			s.verdict = invariant.Rules{Batches: r.s.Batches}.Judge(v, s.Recording.Ops())
+			s.verdict = invariant.Rules{Batches: r.s.Batches}.JudgeAcross(eras, s.Recording.Ops())
 			for cause, n := range s.verdict.Causes {
 				r.time.Emit(timeline.Event{Lane: timeline.Client, Way: w.name, Node: s.node, Name: "re-listed", Numbers: map[string]float64{"times": float64(n)},
 					Strings: map[string]string{"client": s.Spec.Client, "resource": s.Spec.Resource, "cause": cause, "before": before(s.Recording.Ops())}})
 			}
-			for _, d := range v.Stored(s.Stored()) {
+			for _, d := range eras[len(eras)-1].View.Stored(s.Stored()) {
 				s.verdict.Violations = append(s.verdict.Violations, invariant.Violation{Rule: invariant.Complete, Detail: "the informer's store: " + d, At: time.Now()})
 			}
 		}

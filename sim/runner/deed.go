@@ -131,6 +131,9 @@ func (r *run) heal(ctx context.Context, d *deed) error {
 	if d.fault.Action == scenario.Freeze {
 		return p.Thaw()
 	}
+	if d.fault.Action == scenario.Restore {
+		return r.restore(ctx, p)
+	}
 	if d.disk == scenario.LoseDisk {
 		if err := p.LoseDisk(); err != nil {
 			return err

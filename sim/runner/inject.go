@@ -46,6 +46,11 @@ func (r *run) injectAll(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, f := range r.s.Faults {
 		g.Go(func() error {
+			if f.Action == scenario.Restore {
+				if err := r.backUp(ctx, began.Add(f.At-f.Lost)); err != nil {
+					return err
+				}
+			}
 			if err := sleep(ctx, time.Until(began.Add(f.At))); err != nil {
 				return err
 			}
@@ -116,7 +121,7 @@ func (r *run) once(ctx context.Context, d *deed) error {
 		r.writing.Lock()
 		unlock := sync.OnceFunc(r.writing.Unlock)
 		defer unlock()
-		if err := r.truth.hold(ctx, r.admin); err != nil {
+		if err := r.truth().hold(ctx, r.admin); err != nil {
 			return err
 		}
 		return r.episode(ctx, d, unlock)
@@ -164,8 +169,8 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 	e.healed = time.Now()
 	r.silence(d.hubs, -1)
 	r.note(e, "healed")
-	if d.part == runtime.APIServer && d.ends() {
-		if err := r.truth.back(ctx, e.began); err != nil {
+	if d.part == runtime.APIServer && d.ends() && d.fault.Action != scenario.Restore {
+		if err := r.truth().back(ctx, e.began); err != nil {
 			return err
 		}
 	}

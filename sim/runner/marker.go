@@ -73,7 +73,7 @@ func (r *run) mark(ctx context.Context, from time.Time) (took time.Duration, wai
 		streams := r.served()
 		for _, s := range streams {
 			at, ok := s.Recording.Reached(versions[s.Spec.Resource], written)
-			if !ok {
+			if !ok || !r.truth().listed(s.Stream) {
 				missing = fmt.Sprintf("%s of %s on %s", s.Spec.Resource, s.Spec.Client, s.node)
 				break
 			}

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"math"
 	"os"
 	goruntime "runtime"
 	"strings"
@@ -78,7 +79,8 @@ func (r *run) addTraffic(res *report.Result) {
 }
 
 func (r *run) addClients(res *report.Result) {
-	var relists, violations float64
+	var relists, violations, most float64
+	fewest := math.Inf(1)
 	for _, w := range r.ways {
 		for _, s := range w.streams {
 			v := s.verdict
@@ -89,6 +91,7 @@ func (r *run) addClients(res *report.Result) {
 			})
 			if w.name == report.WayWeir {
 				relists += float64(v.Relists)
+				fewest, most = min(fewest, float64(v.Relists)), max(most, float64(v.Relists))
 				violations += float64(len(v.Violations))
 			}
 			for _, x := range v.Violations {
@@ -102,6 +105,9 @@ func (r *run) addClients(res *report.Result) {
 	}
 	if !r.weir().ended.IsZero() {
 		r.metrics["client_relists"], r.metrics["watch_violations"] = relists, violations
+		if r.s.RestoresCloud() {
+			r.metrics["client_relists_min"], r.metrics["client_relists_max"] = fewest, most
+		}
 	}
 }
 

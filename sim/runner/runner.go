@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -63,8 +64,9 @@ type run struct {
 	work    *workload.Workload
 	time    *timeline.Writer
 	began   time.Time
-	ways    []*way // those of reference, stock that there are, and weir
-	truth   *truth
+	ways    []*way                 // those of reference, stock that there are, and weir
+	record  func() (*truth, error) // until the run ends
+	history atomic.Pointer[truth]  // the present one
 	marker  *workload.Marker
 	writing sync.Mutex // held by who writes to the cloud, and while it cannot be written to
 	outages outages
@@ -148,6 +150,9 @@ func (r *run) way(name string) *way {
 	return &way{name: name}
 }
 
+// truth is the present history of the cloud.
+func (r *run) truth() *truth { return r.history.Load() }
+
 func (r *run) weir() *way { return r.way(report.WayWeir) }
 
 // others are the ways that Weir is compared with.
@@ -189,13 +194,16 @@ func (r *run) fill(ctx context.Context) (err error) {
 	if r.admin, err = workload.NewClient(r.site.Admin()); err != nil {
 		return err
 	}
-	if r.truth, err = recordTruth(ctx, r.site.Admin()); err != nil {
+	r.record = func() (*truth, error) { return recordTruth(ctx, r.site.Admin()) }
+	t, err := r.record()
+	if err != nil {
 		return err
 	}
-	for _, s := range r.truth.streams {
+	r.history.Store(t)
+	for _, s := range r.truth().streams {
 		r.background.Go(s.Wait)
 	}
-	if err := r.until(ctx, syncPatience, func() (bool, string) { return r.truth.synced(), "waiting for the recorders of the truth" }); err != nil {
+	if err := r.until(ctx, syncPatience, func() (bool, string) { return r.truth().synced(), "waiting for the recorders of the truth" }); err != nil {
 		return err
 	}
 	w := r.s.Workload
@@ -304,7 +312,7 @@ func (r *run) settle(ctx context.Context) error {
 	if err := r.proveHealed(ctx); err != nil {
 		return err
 	}
-	if err := r.truth.catchUp(ctx, r.admin); err != nil {
+	if err := r.truth().catchUp(ctx, r.admin); err != nil {
 		return err
 	}
 	return r.until(ctx, settlePatience, func() (bool, string) {

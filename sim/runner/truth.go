@@ -17,14 +17,20 @@ import (
 // truthQuiet is for how long recorders of the truth that were cut off have to have a watch again.
 const truthQuiet = 1500 * time.Millisecond
 
-// truth records the whole history of the cloud, over no link.
+// truth records a whole history of the cloud, over no link.
 type truth struct {
 	streams []*client.Stream
 	views   map[client.Spec]*invariant.View // once complete
+	end     context.CancelFunc              // of the streams
+
+	before *truth    // of the history that was lost when the cloud was restored; nil: this is the first
+	began  time.Time // when the cloud was there again
+	from   uint64    // the version that it was at
 }
 
 func recordTruth(ctx context.Context, admin *rest.Config) (*truth, error) {
 	t := &truth{}
+	ctx, t.end = context.WithCancel(ctx)
 	for _, spec := range client.Specs("truth") {
 		s, err := client.Start(ctx, admin, spec)
 		if err != nil {
@@ -110,6 +116,11 @@ func (t *truth) through(spec client.Spec) (*invariant.View, error) {
 		if err != nil {
 			return nil, err
 		}
+		if t.before != nil {
+			if err := h.Since(t.from); err != nil {
+				return nil, err
+			}
+		}
 		v := h.Through(sel)
 		if t.views != nil {
 			t.views[key] = v
@@ -143,9 +154,39 @@ func (t *truth) back(ctx context.Context, since time.Time) error {
 	}
 }
 
+// eras are all histories as a stream's filter shows them.
+func (t *truth) eras(spec client.Spec) ([]invariant.Era, error) {
+	var eras []invariant.Era
+	if t.before != nil {
+		var err error
+		if eras, err = t.before.eras(spec); err != nil {
+			return nil, err
+		}
+	}
+	v, err := t.through(spec)
+	return append(eras, invariant.Era{View: v, From: t.began}), err
+}
+
+// listed tells whether a stream has listed in this history: versions of an earlier one mean nothing in it.
+func (t *truth) listed(s *client.Stream) bool {
+	if t.before == nil {
+		return true
+	}
+	ops := s.Recording.Ops()
+	for i := len(ops) - 1; i >= 0 && ops[i].At.After(t.began); i-- {
+		if ops[i].What == client.OpList || ops[i].What == client.OpInitialEnd {
+			return true
+		}
+	}
+	return false
+}
+
 // bytes are what the changes of a time are, as frames of a watch in protobuf.
 func (t *truth) bytes(from, to time.Time) int64 {
 	var n int64
+	if t.before != nil {
+		n = t.before.bytes(from, to)
+	}
 	for _, s := range t.streams {
 		initial := false // events of a list are no changes
 		for _, op := range s.Recording.Ops() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/weir-edge/weir/sim/cloud"
@@ -15,10 +16,16 @@ import (
 const apiserverGrace = 90 * time.Second
 
 // apiserverPart is the cloud's apiserver as a Part.
-type apiserverPart struct{ cloud *cloud.Cloud }
+type apiserverPart struct {
+	cloud *cloud.Cloud
+
+	mu     sync.Mutex
+	backup *cloud.Backup // nil: none that was not restored
+}
 
 var (
-	_ Part = (*apiserverPart)(nil)
+	_ Part       = (*apiserverPart)(nil)
+	_ Restorable = (*apiserverPart)(nil)
 	_ Part = (*node.Part)(nil)
 )
 
@@ -47,7 +54,31 @@ func (a *apiserverPart) Kill() error {
 	return nil
 }
 
-// LoseDisk is not possible: the cloud's etcd belongs to the testbed.
+// Backup implements Restorable.
+func (a *apiserverPart) Backup(ctx context.Context) error {
+	b, err := a.cloud.Backup(ctx)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.backup = b
+	return nil
+}
+
+// Restore implements Restorable.
+func (a *apiserverPart) Restore(ctx context.Context) (revision uint64, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.backup == nil {
+		return 0, errors.New("restore the cloud: there is no backup")
+	}
+	b := a.backup
+	a.backup = nil
+	return a.cloud.Restore(ctx, b)
+}
+
+// LoseDisk is not possible: a cloud is restored from a backup.
 func (a *apiserverPart) LoseDisk() error {
 	return errors.New("kube-apiserver keeps nothing on a disk of its own")
 }

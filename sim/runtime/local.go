@@ -128,7 +128,7 @@ func (s *localSite) startCloud(ctx context.Context, l *Local, progress Progress)
 	if err != nil {
 		return err
 	}
-	s.addPart(APIServer, &apiserverPart{s.cloud})
+	s.addPart(APIServer, &apiserverPart{cloud: s.cloud})
 	return nil
 }
 

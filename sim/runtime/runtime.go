@@ -86,6 +86,15 @@ type Part interface {
 	LogFile() string
 }
 
+// Restorable is a Part whose data can be put back to an earlier time.
+type Restorable interface {
+	Part
+	// Backup copies its data while it runs.
+	Backup(ctx context.Context) error
+	// Restore puts the last backup in the place of the data. The part must not run. It returns the resourceVersion that the cloud is at.
+	Restore(ctx context.Context) (revision uint64, err error)
+}
+
 // Endpoint is an API server to connect to.
 type Endpoint struct {
 	URL   string

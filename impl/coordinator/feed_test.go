@@ -30,14 +30,18 @@ func (c *caller) push(r *relay.Relay, term contract.Term) (ended <-chan error) {
 }
 
 // reached tells the version of the relay of EndpointSlices.
-func (c *caller) reached() uint64 {
+func (c *caller) reached() uint64 { return c.slices().Version }
+
+// slices is what the status tells of the relay of EndpointSlices.
+func (c *caller) slices() (s resourceState) {
+	c.t.Helper()
 	for _, r := range c.state().Resources {
 		if r.Resource == slicesName {
-			return r.Version
+			return r
 		}
 	}
 	c.t.Fatalf("the status does not tell of %s", slicesName)
-	return 0
+	return s
 }
 
 func TestFeed(t *testing.T) {

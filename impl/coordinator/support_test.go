@@ -281,18 +281,20 @@ func (c *caller) leases(namespace string) coordinationclient.LeaseInterface {
 type state struct {
 	Pool, Incarnation, Leader, Term string
 	Ready                           bool
-	Resources                       []struct {
-		Resource           string
-		Synced, Ready      bool
-		Version, Oldest    uint64
-		Objects, Watchers  int
-		History            uint64
-		Bytes              int64
-		ProgressAgeSeconds *float64
-		Restored           bool
-		Feeder, From       string
-	}
-	Replica, Fed string
+	Resources                       []resourceState
+	Replica, Fed                    string
+}
+
+type resourceState struct {
+	Resource           string
+	Synced, Ready      bool
+	Version, Oldest    uint64
+	Objects, Watchers  int
+	History            uint64
+	Bytes              int64
+	ProgressAgeSeconds *float64
+	Restored           bool
+	Feeder, From       string
 }
 
 func (c *caller) state() (s state) {

@@ -195,7 +195,7 @@ func (c *fakeCloud) pool(resource string) http.HandlerFunc {
 		if user, q := c.user(req), req.URL.Query(); q.Get("watch") != "" && !strings.HasPrefix(user, "system:node:") && !c.mayWatch(w, req, user) {
 			return
 		}
-		if q := req.URL.Query(); q.Get("watch") == "" || q.Get("sendInitialEvents") != "" {
+		if q := req.URL.Query(); q.Get("fieldSelector") == "" && (q.Get("watch") == "" && q.Get("limit") == "" || q.Get("sendInitialEvents") != "") {
 			c.mu.Lock()
 			c.lists[c.user(req)]++
 			c.mu.Unlock()
@@ -258,6 +258,21 @@ func (c *fakeCloud) put(namespace, name string) *corev1.Endpoints {
 	frame := wire.AppendProtobufFrame(nil, wire.Modified, wire.Kind{APIVersion: "v1", Kind: "Endpoints"}, raw)
 	check(c.t, c.relays["endpoints"].Apply(&wire.Event{Type: wire.Modified, Version: v, Object: o, Frame: frame}))
 	return e
+}
+
+// restore goes on as after a restore from a backup: at an earlier version, and without what was written since. Connections break.
+func (c *fakeCloud) restore(version uint64) {
+	c.server.CloseClientConnections()
+	c.set(func() { c.version = version })
+	for _, r := range c.relays {
+		var items []*wire.Object
+		for o := range r.Objects() {
+			if o.Version <= version {
+				items = append(items, o)
+			}
+		}
+		check(c.t, r.Yield(relay.History{}, version, items))
+	}
 }
 
 func (c *fakeCloud) reviewed() []string {

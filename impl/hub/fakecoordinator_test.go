@@ -114,6 +114,7 @@ func (c *fakeCoordinator) status(w http.ResponseWriter, _ *http.Request) {
 		Resource string `json:"resource"`
 		Synced   bool   `json:"synced"`
 		Version  uint64 `json:"version"`
+		History  uint64 `json:"history"`
 	}
 	out := struct {
 		Incarnation string     `json:"incarnation"`
@@ -122,7 +123,7 @@ func (c *fakeCoordinator) status(w http.ResponseWriter, _ *http.Request) {
 	}{Incarnation: strconv.Itoa(c.incarnation)}
 	for _, r := range c.relays {
 		s := r.Status()
-		out.Resources = append(out.Resources, resource{r.Resource().String(), s.Synced, s.Version})
+		out.Resources = append(out.Resources, resource{r.Resource().String(), s.Synced, s.Version, s.History.Number})
 	}
 	_ = json.NewEncoder(w).Encode(out)
 }

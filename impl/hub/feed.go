@@ -29,7 +29,7 @@ const (
 type feed struct {
 	discovery   *discovery
 	relays      []*relay.Relay
-	feeders     []*feeder // of the relays
+	overrule    func(history uint64) // the cloud is in this one
 	coordinator *coordinator
 	maxAge      time.Duration // of the last sign of a stream from the cloud
 	refused     chan<- role.Refusal
@@ -65,8 +65,8 @@ func (f *feed) run(ctx context.Context) error {
 			}
 			pushing, cancel := context.WithCancel(ctx)
 			var g errgroup.Group
-			for i, r := range f.relays {
-				g.Go(func() error { f.push(pushing, r, f.feeders[i], t); return nil })
+			for _, r := range f.relays {
+				g.Go(func() error { f.push(pushing, r, t); return nil })
 			}
 			g.Go(func() error { f.watch(pushing); return nil })
 			g.Go(func() error { f.pulse(pushing, t); return nil })
@@ -91,7 +91,7 @@ func (f *feed) pulse(ctx context.Context, t contract.Term) {
 }
 
 // push keeps one relay pushed until ctx ends or the coordinator refuses the term.
-func (f *feed) push(ctx context.Context, r *relay.Relay, from *feeder, t contract.Term) {
+func (f *feed) push(ctx context.Context, r *relay.Relay, t contract.Term) {
 	name := r.Resource().String()
 	for wait := firstPushRetry; ctx.Err() == nil; {
 		if err := r.WaitSign(ctx); err != nil { // nothing to push before the first list, and what a disk held is not news
@@ -121,7 +121,7 @@ func (f *feed) push(ctx context.Context, r *relay.Relay, from *feeder, t contrac
 		}
 		var later *source.LaterError
 		if errors.As(err, &later) { // this hub was away when the cloud was restored: the cloud itself has the word
-			from.Overrule(later.Number)
+			f.overrule(later.Number)
 		}
 		f.metrics.feeds.WithLabelValues(name, "broken").Inc()
 		f.logger.Info("the feed of the coordinator broke; trying again", "resource", name, "err", err)

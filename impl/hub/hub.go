@@ -134,7 +134,7 @@ func (h *Hub) buildRelays() error {
 		if err != nil {
 			return err
 		}
-		f, err := source.NewFeeder(source.Config{Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Clock: h.clock, Logger: h.Logger})
+		f, err := source.NewFeeder(source.Config{Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.overrule, Clock: h.clock, Logger: h.Logger})
 		if err != nil {
 			return err
 		}
@@ -142,6 +142,13 @@ func (h *Hub) buildRelays() error {
 		h.feeders = append(h.feeders, &feeder{f, res.String()})
 	}
 	return nil
+}
+
+// overrule tells all feeders which history the cloud is in. One may be able to prove what another cannot.
+func (h *Hub) overrule(number uint64) {
+	for _, f := range h.feeders {
+		f.Overrule(number)
+	}
 }
 
 func (h *Hub) buildFront() {
@@ -209,7 +216,7 @@ func (h *Hub) buildPool() error {
 	h.sources.coordinator = c
 	h.discovery.coordinator = c
 	p.feed = &feed{
-		discovery: h.discovery, relays: h.relays, feeders: h.feeders, coordinator: c, maxAge: h.UpstreamWatchTimeout * 5 / 2,
+		discovery: h.discovery, relays: h.relays, overrule: h.overrule, coordinator: c, maxAge: h.UpstreamWatchTimeout * 5 / 2,
 		refused: p.refused, changed: p.changed, clock: h.clock, logger: h.Logger, metrics: h.metrics, terms: make(chan contract.Term),
 	}
 	h.pool = p

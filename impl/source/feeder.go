@@ -22,6 +22,9 @@ type Config struct {
 	// WatchTimeout is the timeoutSeconds of upstream watches, whole seconds, at least 3 s (a bookmark comes 2 s before the end).
 	// Default 10 s.
 	WatchTimeout time.Duration
+	// Learned, if set, is told when the cloud's history is found to be another one, and its number: all resources of a cloud are in
+	// the same history, so feeders of others should be overruled (Overrule). It must not block.
+	Learned func(number uint64)
 	// Clock is for tests. Default the real one.
 	Clock clock.WithTicker
 	// Logger gets each change between working and failing. Default slog.Default().

@@ -90,6 +90,9 @@ func (f *Feeder) learned(up *Upstream, err error) {
 		return
 	}
 	f.over, f.overAt, f.behind = other, up, time.Time{}
+	if f.cfg.Learned != nil && up.Consistent {
+		f.cfg.Learned(other.history.Number)
+	}
 	f.count(&f.status.Histories)
 	f.cfg.Logger.Error("what the relay holds is of another history of the cloud; it is listed anew", "upstream", up.Name,
 		"version", f.cfg.Relay.Status().Version, "history", other.history.Number, "err", err)

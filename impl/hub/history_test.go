@@ -1,0 +1,123 @@
+package hub
+
+import (
+	"net/http"
+	"path/filepath"
+	"testing"
+
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// inHistory tells whether the relays of hubs are in a history of the cloud.
+func (p *poolBed) inHistory(number uint64, nodes ...string) bool {
+	for _, n := range nodes {
+		for _, r := range p.hubs[n].hub.Status().Resources {
+			if r.History != number || !r.Synced {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// misses waits until a hub serves no object of a name.
+func (p *poolBed) misses(node, name string) {
+	p.t.Helper()
+	h := p.hubs[node]
+	client := h.client(nil)
+	eventually(p.t, node+" to have no "+name, func() bool {
+		resp, _ := get(p.t, client, h.url()+"/api/v1/namespaces/default/endpoints/"+name, alice...)
+		return resp.StatusCode == http.StatusNotFound
+	})
+}
+
+// TestCloudRestored: the leader finds it out, lists once, and everybody follows over the pool's own network: a hub that looks on, a
+// coordinator that comes back with a disk of before, and a hub that was away, with what its disk held.
+func TestCloudRestored(t *testing.T) {
+	p := newPoolBed(t, "edge-1", "edge-2", "edge-3")
+	cloud := p.clouds[0]
+	p.hubs["edge-3"].config.DataDir = filepath.Join(p.hubs["edge-3"].dir, "data")
+	cloud.put("default", "kept")
+	p.start("edge-1", "edge-2")
+	eventually(t, "a leader", func() bool { return p.settled("edge-1", "edge-2") != "" })
+	leader := p.settled("edge-1", "edge-2")
+	p.start("edge-3")
+	eventually(t, "edge-3 to follow", func() bool { return p.settled("edge-1", "edge-2", "edge-3") == leader })
+	for range 20 {
+		cloud.put("default", "lost")
+	}
+	for n := range p.hubs {
+		p.shows(n, "lost")
+	}
+	p.stops["edge-3"]()
+	old := map[*relay.Relay][]*wire.Object{} // what the coordinator has on disk
+	versions := map[*relay.Relay]uint64{}
+	for _, r := range p.coordinator.relays {
+		for o := range r.Objects() {
+			old[r] = append(old[r], o)
+		}
+		versions[r] = r.Status().Version
+	}
+
+	cloud.restore(101)
+	eventually(t, "another history", func() bool { return p.inHistory(1, "edge-1", "edge-2") })
+	cloud.put("default", "new")
+	for _, n := range []string{"edge-1", "edge-2"} {
+		p.shows(n, "new")
+		p.shows(n, "kept")
+		p.misses(n, "lost")
+	}
+	eventually(t, "the pool to be fresh", func() bool { return p.settled("edge-1", "edge-2") == leader })
+
+	p.coordinator.set(func() { p.coordinator.down = true })
+	p.coordinator.wipe()
+	for r, items := range old {
+		check(t, r.Yield(relay.History{}, versions[r], items))
+	}
+	p.coordinator.set(func() { p.coordinator.down = false })
+	eventually(t, "the coordinator to come along", func() bool {
+		for _, r := range p.coordinator.relays {
+			if r.Status().History.Number != 1 {
+				return false
+			}
+		}
+		return p.settled("edge-1", "edge-2") != ""
+	})
+	p.start("edge-3")
+	eventually(t, "edge-3 to come along", func() bool { return p.inHistory(1, "edge-3") })
+	p.shows("edge-3", "new")
+	p.misses("edge-3", "lost")
+	for _, n := range []string{"edge-1", "edge-2"} {
+		p.misses(n, "lost")
+		if !p.inHistory(1, n) {
+			t.Errorf("%s: %+v", n, p.hubs[n].hub.Status().Resources)
+		}
+	}
+	cloud.set(func() {
+		for user, n := range cloud.lists {
+			if user != "system:node:"+leader || n != 4 {
+				t.Errorf("%s listed %d times, and %s leads: want 4 lists, by nobody else", user, n, leader)
+			}
+		}
+	})
+}
+
+// TestLeaderOfBefore: a hub that was alone with its disk when the cloud was restored, and leads when it is back, lists from the
+// cloud what the pool knows to be of another history, though it could not find that out by itself.
+func TestLeaderOfBefore(t *testing.T) {
+	p := newPoolBed(t, "edge-1")
+	cloud := p.clouds[0]
+	cloud.put("default", "kept")
+	for _, r := range p.coordinator.relays {
+		check(t, r.ReplaceIn(relay.History{Number: 3, Lost: 500}, 90, nil))
+	}
+	p.start("edge-1")
+	eventually(t, "the history of the pool", func() bool { return p.inHistory(3, "edge-1") && p.settled("edge-1") == "edge-1" })
+	p.shows("edge-1", "kept")
+	for _, r := range p.coordinator.relays {
+		if s := r.Status(); s.History.Number != 3 || s.Version < 100 {
+			t.Errorf("%+v", s)
+		}
+	}
+}

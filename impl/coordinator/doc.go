@@ -24,6 +24,17 @@
 // feeds. It can do no harm that outlasts this: versions are the cloud's, a relay drops events at or below the version it
 // has reached and refuses a list that is older.
 //
+// # The cloud's history
+//
+// A feed names the history of the cloud that it is of, and the answer that of the relay (relay.HistoryHeader). A later one
+// comes as a list that may be at a lower version: the relay throws away what it holds, hubs that watch it get one 410, and list from
+// here. One of an earlier history is not applied: the coordinator need not know who is right, because the leader, which reads the
+// number in the answer, asks the cloud. Fencing is as ever: a leader of before, of whatever history, has no term. The number is kept
+// with the relay on the disk; with an old disk, or none, the next feed brings it. Leases are the pool's own and not concerned.
+//
+// A feed breaks off when the leader's relay takes up another history, and begins anew: a leader that dies in between leaves either
+// all of a history here or nothing of it, and the next leader goes on from there, or finds out by itself.
+//
 // # Pulse
 //
 // Beside its feeds a leader keeps one POST open (contract.PulsePath) on which it sends a byte every contract.PulsePeriod. If

@@ -42,6 +42,13 @@
 // With Config.DataDir the relays are kept on disk (package snapshot), and so are allowances: a hub that restarts while the cloud is
 // away serves on. The header contract.AgeHeader of each read tells how old the state is.
 //
+// # A restored cloud
+//
+// Whoever feeds its relays from the cloud finds out that it was restored from a backup (package source), says so in its log at level
+// error, in its status and in the metrics weir_relay_history and weir_relay_histories_total, and lists once for the pool. All others follow over the pool's
+// network: their relays end the watches of clients with 410, and those list at their own hub. The uplink carries one list,
+// whatever the number of clients. A hub that comes back with a disk of before is told by the coordinator.
+//
 // # The cloud
 //
 // One kube-apiserver is used as long as it is healthy; a request that cannot connect goes to the next. Health is judged by

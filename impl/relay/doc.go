@@ -28,6 +28,8 @@
 //   - 6, a list over an older state becomes one batch: deletions stamped with the old version, then additions and
 //     changes in ascending version, then a bookmark. A watch resumes at either end of a batch, never inside. A relay that
 //     watches another is told where a batch begins, and takes it as a whole (Intake).
+//   - 7, history: a cloud that was restored from a backup uses versions a second time. A list of a later History throws away what is held;
+//     watches end with 410, once. See below.
 //   - 8, bytes: an object that leaves a selector is DELETED with its previous content and the new version;
 //     unsupported field selectors are refused; transcoding that would drop a field is not done (Config.Fallback).
 //   - 9, persistence: Export gives the state and the changes of the ring, a Cursor what follows; a Restoration brings them back.
@@ -36,6 +38,23 @@
 //   - 10, bounds: Config.RingBytes and Config.RingAge; lists are streamed.
 //
 // Before its first Replace a relay answers 503 with Retry-After, never an empty list.
+//
+// # Histories of the cloud
+//
+// Versions compare within one history only, and nothing in a version tells of which one it is. So histories are counted by who finds
+// out that the cloud has begun another one (package source), and the number goes wherever versions go between relays: in
+// HistoryHeader of lists, watches and feeds, and to the disk. A relay answers another one only in the same history; one that is asked
+// in an earlier history says 410, one that is asked in a later history 503, and both name theirs. A later history replaces an earlier
+// one, whatever its versions; within one, an older list is refused as ever.
+//
+// Clients name no history. Those that watch when it changes are told by an ERROR event 410, and list. Those that come back afterwards
+// bring a version, and get 410 unless it means something: until the highest version of the lost histories is passed (History.Lost),
+// one ahead of the relay cannot come from this history, and one behind it must be a version that the relay was at. A watch
+// ahead of a relay is else accepted (rule 2), and would wait in silence.
+//
+// What remains: a client that was away when the history changed, comes back within the age of the ring, and brings a version of the lost
+// history that happens to be one of the present history's as well, is not found out. kube-apiserver finds out none. A restore
+// with etcdutl's --bump-revision and --mark-compacted has no such versions at all.
 //
 // # Concurrency
 //

@@ -16,5 +16,37 @@
 // The body is one byte that tells the mode, then a watch stream: either the events behind the version that the coordinator said it
 // has reached (modeResume), or all objects, a bookmark that ends them, and then events (modeList).
 //
+// # The cloud's history
+//
+// A kube-apiserver whose etcd was restored from a backup accepts a watch from a version that it has not reached yet, and says nothing
+// until it has. Who is fed by it (Upstream.Consistent) has to ask.
+//
+//   - When: a restore ends all processes that knew the lost history, so streams break and connections are new. The upstream is
+//     asked behind the first watch that it accepts after it was chosen, after anything broke, after a watch that ended before its time,
+//     and over each new connection. What is restored later than that breaks the watch. A quiet or a busy stream costs nothing;
+//     a break costs about half a kilobyte a resource.
+//   - What: the metadata of the object that changed last here, by a consistent read (no resourceVersion). The version of the answer is
+//     etcd's. If it is below the relay's, the history is another one. If the cloud has passed that version meanwhile, the object tells:
+//     an object whose version is not later than the relay's must be just what the relay holds. If it changed later, or is gone, it is asked
+//     for as it was at the relay's version (resourceVersionMatch=Exact).
+//   - After 410, which is usual for who was away longer, the list of metadata shows all objects, and each is looked at in the same way.
+//   - All resources of a cloud are in one etcd: what one feeder proves, its owner tells the others (Config.Learned, Overrule).
+//
+// What remains: a cloud that was restored, and has passed the relay's version before the relay comes back, but has not forgotten it
+// (its watch cache holds some minutes), while no resource of this hub had changed between the backup and the restore, or all objects asked for
+// were made just the same a second time. The relay then lacks what changed between the backup and the relay's version. The UID of
+// kube-system does not help: it is in the backup. (It would tell a cluster built anew behind an old address; so do its versions, and
+// the UIDs of its objects.)
+//
+// A restored cloud is listed whole, by one hub of the pool: objects that look the same by UID and version need not be, since versions
+// were used twice. The list is there before anything is thrown away, so no client is ever answered 503.
+//
+// Within the pool nobody asks the cloud: a relay says which history it is in (relay.HistoryHeader). An upstream that is in a later one is
+// listed once. One that is in an earlier one is waited for; if it shows signs of the cloud all the same for behindPatience, it is the
+// one that is right, and its number, though lower, is taken up: the pool began anew without a disk. A leader whom the
+// coordinator answers with a later history than its own (LaterError) was away meanwhile: it lists from the cloud what it could
+// not prove to be wrong. Histories are counted, so two of them that were found while a part was away are one for that part: a hub that
+// comes back from a time before two restores, to parts that saw only the second, takes its objects for theirs until they contradict.
+//
 // Each function runs in its caller's goroutine until its context ends. Push starts two helpers and waits for both.
 package source

@@ -6,15 +6,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// behindPatience is for how long a pool may be behind this relay's history before this relay takes up the pool's all the same: it may be
-// the one that is wrong, and nobody would ever tell.
-const behindPatience = 2 * time.Minute
+// behindPatience is for how long an upstream that is fresh may be behind this relay's history before this relay takes up the upstream's.
+// All of a pool may have begun anew, without a disk, after the cloud was restored: then nobody else has counted. What shows a sign of the
+// cloud after this relay knew, is right: the cloud was asked since it was restored.
+const behindPatience = 20 * time.Second
 
 // historyError is the proof that the upstream's versions are of another history than those of the relay (rule 7).
 type historyError struct {
@@ -26,19 +29,22 @@ type historyError struct {
 func (e *historyError) Error() string { return "the history of the cloud is another one: " + e.proof }
 
 // behindError says that an upstream does not know yet what this relay knows.
-type behindError struct{ theirs, mine uint64 }
+type behindError struct {
+	theirs, mine uint64
+	age          time.Duration // since the upstream's last sign of the cloud; < 0: not known
+}
 
 func (e *behindError) Error() string {
 	return fmt.Sprintf("the upstream is still in history %d of the cloud, this relay in %d", e.theirs, e.mine)
 }
 
 // compareHistories looks at what a relay that is the upstream says of its history. Nobody else says anything.
-func compareHistories(mine *relay.History, theirs relay.History) error {
+func compareHistories(mine *relay.History, theirs relay.History, age time.Duration) error {
 	switch {
 	case mine == nil || theirs.Number == mine.Number:
 		return nil
 	case theirs.Number < mine.Number:
-		return &behindError{theirs.Number, mine.Number}
+		return &behindError{theirs.Number, mine.Number, age}
 	}
 	return &historyError{history: theirs, proof: fmt.Sprintf("the upstream is in history %d, this relay in %d", theirs.Number, mine.Number)}
 }
@@ -84,10 +90,12 @@ func (f *Feeder) learned(up *Upstream, err error) {
 	case f.behind.IsZero():
 		f.behind = f.cfg.Clock.Now()
 		return
-	case f.cfg.Clock.Since(f.behind) > behindPatience:
-		other = &historyError{relay.History{Number: behind.theirs}, fmt.Sprintf("%v, after %v", behind, behindPatience), true}
 	default:
-		return
+		waited := f.cfg.Clock.Since(f.behind)
+		if waited < behindPatience || behind.age < 0 || behind.age >= waited {
+			return
+		}
+		other = &historyError{relay.History{Number: behind.theirs}, fmt.Sprintf("%v, for %v, and fresh", behind, waited.Round(time.Second)), true}
 	}
 	f.over, f.overAt, f.behind = other, up, time.Time{}
 	if f.cfg.Learned != nil && up.Consistent {
@@ -244,5 +252,9 @@ func readHistory(resp *http.Response, mine *relay.History) (relay.History, error
 	if err != nil {
 		return theirs, err
 	}
-	return theirs, compareHistories(mine, theirs)
+	age := time.Duration(-1)
+	if seconds, err := strconv.Atoi(resp.Header.Get(contract.AgeHeader)); err == nil {
+		age = time.Duration(seconds) * time.Second
+	}
+	return theirs, compareHistories(mine, theirs, age)
 }

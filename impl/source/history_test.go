@@ -2,12 +2,16 @@ package source
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
@@ -249,5 +253,35 @@ func TestOverruled(t *testing.T) {
 	eventually(t, "an event", func() bool { return mine.Status().Version == 1001 })
 	if s := f.Status(); s.Lists != 2 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A pool that is in an earlier history is waited for, and believed only when it is fresh all the same.
+func TestPatienceWithThePool(t *testing.T) {
+	for name, c := range map[string]struct {
+		waited, age time.Duration
+		yields      bool
+	}{
+		"a moment":            {time.Second, 0, false},
+		"fresh":               {behindPatience + time.Second, time.Second, true},
+		"not fresh since":     {behindPatience + time.Second, behindPatience + 2*time.Second, false},
+		"nobody knows":        {10 * behindPatience, -1, false},
+		"fresh for very long": {10 * behindPatience, time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := testingclock.NewFakeClock(time.Now())
+			f, err := NewFeeder(Config{Relay: newRelay(t), Clock: clock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			up := &Upstream{Name: "coordinator", Progress: true}
+			f.learned(up, &behindError{1, 2, 0})
+			clock.Step(c.waited)
+			f.learned(up, fmt.Errorf("watch: %w", &behindError{1, 2, c.age}))
+			other := f.other(up)
+			if yields := other != nil && other.yield && other.history.Number == 1; yields != c.yields {
+				t.Errorf("yields: %v, want %v; %+v", yields, c.yields, other)
+			}
+		})
 	}
 }

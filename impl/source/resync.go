@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -24,6 +25,10 @@ const (
 	estimateOf     = 64        // objects whose size stands for that of all
 )
 
+// errContradicts says of a relay of the pool that it began anew, in a history that it counts like an earlier one: what is the same
+// may only look so.
+var errContradicts = errors.New("the list contradicts what the relay holds")
+
 // resync brings the relay to the upstream's state without a list of everything (rule 5): the metadata of all objects tell which
 // ones differ, and those are fetched. Most of it goes by streaming lists, because kube-apiserver compresses these whatever their
 // size; it compresses no other answer below 128 KiB. Where too much differs, everything is listed, and the stream goes on.
@@ -32,6 +37,9 @@ func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
 	fetched := map[string]*wire.Object{}
 	for range resyncTries {
 		version, items, missing, err := f.compare(ctx, up, fetched)
+		if errors.Is(err, errContradicts) {
+			break
+		}
 		if err != nil {
 			return err
 		}
@@ -84,7 +92,10 @@ func (f *Feeder) compare(ctx context.Context, up *Upstream, fetched map[string]*
 		version, err = f.initial(ctx, up, metadata, url.Values{}, sort)
 	}
 	switch {
-	case err != nil || !up.Consistent:
+	case err != nil:
+	case !up.Consistent && proof != nil:
+		err = errContradicts
+	case !up.Consistent:
 	case version < s.Version:
 		err = lost(s, fmt.Sprintf("a list is at version %d, %d was reached", version, s.Version))
 	default:

@@ -26,7 +26,7 @@ type apiserverPart struct {
 var (
 	_ Part       = (*apiserverPart)(nil)
 	_ Restorable = (*apiserverPart)(nil)
-	_ Part = (*node.Part)(nil)
+	_ Part       = (*node.Part)(nil)
 )
 
 func (a *apiserverPart) Name() string                    { return cloud.KubeAPIServer }

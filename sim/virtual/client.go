@@ -24,6 +24,7 @@ type Client struct {
 	run     int
 	synced  bool
 	version uint64
+	era     int // of what it holds
 	state   map[string]identity
 	listing map[string]identity // not nil: a streaming list is under way
 	resumed uint64              // version of the last resume
@@ -32,17 +33,19 @@ type Client struct {
 }
 
 // place is one life of a server. After 410 a client that has changed it may list a state that is older than what it has seen: a
-// hub that began from its disk, or one that is behind. Weir tells the age of what it shows.
+// hub that began from its disk, or one that is behind, or one that was new and learned only now in which history the pool is.
+// Weir tells the age of what it shows.
 type place struct {
-	hub  *Hub
-	life int
+	hub     *Hub
+	life    int
+	history uint64 // that its relay is in
 }
 
 func (c *Client) where() place {
 	if c.hub == nil {
-		return place{}
+		return place{history: uint64(c.pool.cloud.era)}
 	}
-	return place{c.hub, c.hub.life}
+	return place{c.hub, c.hub.life, c.hub.server.Status().History.Number}
 }
 
 // server goes on at a hub, or at the cloud.
@@ -76,6 +79,9 @@ func (c *Client) open() {
 	c.run++
 	run := c.run
 	c.listing, c.resumed = nil, c.version
+	if c.lost() {
+		c.synced = false
+	}
 	if !c.synced {
 		c.listing = map[string]identity{}
 	}
@@ -119,9 +125,20 @@ func (c *Client) open() {
 			query.Set("sendInitialEvents", "true")
 			query.Set("resourceVersionMatch", "NotOlderThan")
 		}
-		t := h.server.watch(&h.process, query, false, take, end)
+		t := h.server.watch(&h.process, query, nil, false, take, end)
 		c.keep(run, t.close)
 	})()
+}
+
+// lost tells whether the client has to list because of what Weir does not promise: that a stock client is warned by a cloud that was
+// restored, or by a hub that began from a disk of before, or comes back from before with a version that means something in the
+// present history, too.
+func (c *Client) lost() bool {
+	if c.hub == nil {
+		return c.era != c.pool.cloud.era
+	}
+	era := c.hub.server.era
+	return c.era > era || c.era < era && c.version%eraStride == uint64(era)%eraStride
 }
 
 // keep notes how to end a watch that was opened, or ends it if that was done meanwhile.
@@ -175,16 +192,24 @@ func (c *Client) list(ev *wire.Event) {
 		c.listing[ev.Object.Key] = identity{ev.Object.UID, ev.Version}
 		return
 	}
+	era := c.pool.cloud.era
+	if c.hub != nil {
+		era = c.hub.server.era
+	}
 	if ev.Version < c.version && c.where() == c.seen {
 		c.fail("never backward: a list at %d after %d", ev.Version, c.version)
 	}
-	if len(c.listing) == 0 && len(c.state) > 0 && len(c.pool.cloud.list(ev.Version)) > 0 {
+	c.era = era
+	if len(c.listing) == 0 && len(c.state) > 0 && len(c.truth().list(ev.Version)) > 0 {
 		c.fail("never empty: an empty list at %d", ev.Version)
 	}
 	c.state, c.listing, c.synced = c.listing, nil, true
 	c.version, c.seen = ev.Version, c.where()
 	c.complete("list")
 }
+
+// truth is the history that it knows.
+func (c *Client) truth() *history { return c.pool.cloud.eras[c.era] }
 
 func (c *Client) bookmark(ev *wire.Event) {
 	if ev.Version < c.version {
@@ -196,7 +221,7 @@ func (c *Client) bookmark(ev *wire.Event) {
 
 // complete holds the state against the truth.
 func (c *Client) complete(what string) {
-	if d := c.pool.cloud.differs(c.state, c.version); d != "" {
+	if d := c.truth().differs(c.state, c.version); d != "" {
 		c.fail("complete: %s at %d: %s", what, c.version, d)
 	}
 }
@@ -205,7 +230,7 @@ func (c *Client) change(ev *wire.Event) {
 	o := ev.Object
 	has, exists := c.state[o.Key]
 	c.pool.detail(c.name, "%s %s@%d", ev.Type, o.Key, ev.Version)
-	truth := c.pool.cloud.event(ev.Version)
+	truth := c.truth().event(ev.Version)
 	if ev.Type == wire.Deleted {
 		// A deletion of a batch has the version that the batch starts from, and comes again when it is resumed there.
 		batch := truth == nil || truth.Type != wire.Deleted || truth.Object.Key != o.Key
@@ -237,7 +262,7 @@ func (c *Client) change(ev *wire.Event) {
 
 // removedAfter tells whether an object was deleted later than a version.
 func (c *Client) removedAfter(o *wire.Object, version uint64) bool {
-	for _, ev := range c.pool.cloud.since(version) {
+	for _, ev := range c.truth().since(version) {
 		if ev.Type == wire.Deleted && ev.Object.Key == o.Key && ev.Object.UID == o.UID {
 			return true
 		}

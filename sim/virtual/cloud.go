@@ -19,6 +19,7 @@ type Cloud struct {
 	*history
 	oldest  uint64
 	watches []*cloudWatch
+	eras    []*history // all histories; the last one is the present
 }
 
 // cloudWatch is one watch that the cloud serves.
@@ -31,7 +32,8 @@ type cloudWatch struct {
 }
 
 func newCloud(l *Loop) *Cloud {
-	return &Cloud{process: process{loop: l, name: "cloud"}, history: &history{version: 1000}, oldest: 1000}
+	h := &history{version: 1000}
+	return &Cloud{process: process{loop: l, name: "cloud"}, history: h, oldest: 1000, eras: []*history{h}}
 }
 
 // publish shows an event to all watches.
@@ -56,6 +58,13 @@ func (c *Cloud) restart() {
 	c.watches = nil
 	c.start()
 	c.oldest = c.version
+}
+
+// restore gives the cloud another history: what it was some versions ago.
+func (c *Cloud) restore(n uint64) {
+	c.history = c.back(n)
+	c.eras = append(c.eras, c.history)
+	c.restart()
 }
 
 // forget drops the events of the watch cache, as a long time does.

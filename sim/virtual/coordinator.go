@@ -34,6 +34,8 @@ type feeding struct {
 	intake *relay.Intake
 	items  []*wire.Object
 	list   bool
+	in     relay.History // of the cloud, that it is of
+	era    int
 	over   bool
 }
 
@@ -66,15 +68,15 @@ func (c *Coordinator) ready() bool {
 }
 
 // accept takes a feed, if the fence lets it in, and answers with the version reached.
-func (c *Coordinator) accept(s *stream, node string, term contract.Term, answer func(reached uint64, err error)) {
+func (c *Coordinator) accept(s *stream, node string, term contract.Term, in relay.History, era int, answer func(reached uint64, theirs relay.History, err error)) {
 	if err := c.leases.fence.Open(term, node); err != nil {
-		s.send(down, func() { answer(0, err) })
+		s.send(down, func() { answer(0, relay.History{}, err) })
 		return
 	}
-	x := &feeding{node: node, term: term, s: s, intake: relay.NewIntake(c.server.Relay)}
+	x := &feeding{node: node, term: term, in: in, era: era, s: s, intake: relay.NewIntake(c.server.Relay)}
 	if before := c.feed; before != nil {
 		if before.term.Version > term.Version {
-			s.send(down, func() { answer(0, &fence.RefusedError{Reason: "term", Message: "a later one feeds"}) })
+			s.send(down, func() { answer(0, relay.History{}, &fence.RefusedError{Reason: "term", Message: "a later one feeds"}) })
 			return
 		}
 		c.end(before, errors.New("replaced"))
@@ -87,7 +89,7 @@ func (c *Coordinator) accept(s *stream, node string, term contract.Term, answer 
 		reached = st.Version
 	}
 	c.pool.trace("coordinator", "feed of %s under %v begins at %d", node, term, reached)
-	s.send(down, func() { answer(reached, nil) })
+	s.send(down, func() { answer(reached, st.History, nil) })
 }
 
 // mode tells how the feed goes on: all objects first, or the events behind the version reached.
@@ -109,8 +111,12 @@ func (c *Coordinator) take(x *feeding, ev *wire.Event) {
 		x.items = append(x.items, ev.Object)
 		return
 	case x.list && ev.InitialEnd:
-		err = c.server.Replace(ev.Version, x.items)
+		if err = c.server.ReplaceIn(x.in, ev.Version, x.items); err == nil {
+			c.server.era = x.era
+		}
 		x.list, x.items = false, nil
+	case x.in.Number != c.server.Status().History.Number:
+		err = errHistory
 	default:
 		err = x.intake.Apply(ev)
 	}

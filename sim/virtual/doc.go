@@ -18,6 +18,7 @@
 //
 //	write|delete|recreate OBJECT
 //	cloud restart|kill|start|forget              restart and forget empty the watch cache: 410 for who resumes from before
+//	cloud restore N                              another history begins where this one was N versions ago
 //	coordinator kill|start|start-empty|freeze|thaw   start-empty: its disk is lost
 //	hub HUB kill|start|start-empty|stop|freeze|thaw|clock TIME
 //	link HUB cloud|coordinator open|stall|lose [up|down]   stall: arrives when the link is open again; lose: never
@@ -34,8 +35,12 @@
 // bookmark its state is the cloud's at that version: no ghost, nothing missing. Once all is healed, within heals (schedule_test.go):
 // exactly one hub leads, everybody is fresh and fed from where they should be, and all clients hold what the cloud does.
 //
-// Not modelled yet: a cloud restored from a backup, the metadata list after 410, and the compressed stream that a leader keeps
-// beside its short watches.
+// A cloud that is restored begins an era. A relay never goes back to an earlier one, and a client is held against the era of what it
+// listed: it must be told by 410 before it is shown anything of another. That a hub finds out is taken for granted (package source
+// tests how); what is tested is what follows, in whatever order. What Weir does not promise is kept out: see agreed, uncounted and
+// Client.lost.
+//
+// Not modelled yet: the metadata list after 410, and the compressed stream that a leader keeps beside its short watches.
 //
 // testdata holds schedules written by hand, with their traces; -update rewrites these.
 //

@@ -27,7 +27,7 @@ func (p *Pool) Do(command string) error {
 }
 
 func (p *Pool) doWrite(w []string) error {
-	p.cloud.version += uint64(len(w[1])) % 3 // others write as well
+	p.cloud.advance(len(w[1]) % 3) // others write as well
 	switch w[0] {
 	case "write":
 		p.change(p.cloud.write(w[1]))
@@ -54,10 +54,69 @@ func (p *Pool) doCloud(w []string) error {
 		}
 	case "forget":
 		p.cloud.forget()
+	case "restore":
+		n, err := strconv.ParseUint(w[2], 10, 64)
+		if err != nil {
+			return err
+		}
+		p.breakCloud()
+		p.cloud.restore(n)
 	default:
 		return fmt.Errorf("what of the cloud?")
 	}
 	return nil
+}
+
+// believed is the history that a relay, or a disk, believes in, and which one of the cloud's that is.
+type believed struct {
+	number uint64
+	era    int
+}
+
+// beliefs are those of all relays and disks that hold something; all is false if a relay does not.
+func (p *Pool) beliefs() (list []believed, all bool) {
+	all = p.coord.up
+	look := func(s *server, d *saved) {
+		st := s.Status()
+		if st.Synced {
+			list = append(list, believed{st.History.Number, s.era})
+		}
+		all = all && st.Synced
+		if d.x != nil {
+			list = append(list, believed{d.x.History.Number, d.era})
+		}
+	}
+	look(p.coord.server, &p.coord.saved)
+	for _, h := range p.hubs {
+		look(h.server, &h.saved)
+		all = all && h.up
+	}
+	return list, all
+}
+
+// agreed tells whether everybody, and every disk, is in the present history of the cloud, under one number. Weir does not promise to
+// tell histories apart of which one came and went while a part was away: they are counted, and two parts may have counted to the
+// same number.
+func (p *Pool) agreed() bool {
+	list, all := p.beliefs()
+	for _, b := range list {
+		if b != (believed{list[0].number, p.cloud.era}) {
+			return false
+		}
+	}
+	return all
+}
+
+// uncounted tells whether anybody is still in the first history, or has it on disk, and the cloud is not. A hub without a disk that
+// listed from the cloud would believe to be in it as well: nor does Weir promise to tell these apart.
+func (p *Pool) uncounted() bool {
+	list, _ := p.beliefs()
+	for _, b := range list {
+		if b.number == 0 && b.era < p.cloud.era {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *Pool) doCoordinator(w []string) error {
@@ -102,7 +161,7 @@ func (p *Pool) doHub(w []string) error {
 		}
 	case "start", "start-empty":
 		if !h.up {
-			h.boot(w[2] == "start")
+			h.boot(w[2] == "start" || p.uncounted())
 		}
 	case "stop":
 		if h.up && !h.frozen {
@@ -205,7 +264,11 @@ func (p *Pool) Chance() string {
 	case 6:
 		return "recreate " + obj
 	case 7:
-		return "cloud " + one("restart", "forget", "forget", "kill", "start", "start")
+		restore := fmt.Sprintf("restore %d", p.rng.IntN(20))
+		if !p.cloud.up || !p.agreed() {
+			restore = "forget"
+		}
+		return "cloud " + one("restart", "forget", "forget", "kill", "start", "start", restore)
 	case 8, 9:
 		return "coordinator " + one("kill", "start", "start", "start-empty", "freeze", "thaw", "thaw")
 	case 10, 11, 12:

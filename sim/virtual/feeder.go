@@ -16,6 +16,8 @@ const (
 	firstBackoff = 200 * time.Millisecond
 	maxBackoff   = 15 * time.Second
 	slack        = 5 * time.Second
+
+	behindPatience = 20 * time.Second
 )
 
 // feeder keeps a hub's relay fed, by the steps of source.Feeder: a streaming list into an empty relay, then short watches from
@@ -28,7 +30,25 @@ type feeder struct {
 	backoff time.Duration
 	items   []*wire.Object
 	listing bool
+	in      relay.History // of the cloud, that the list is of
+	era     int
+	over    *relay.History // to be taken up from the cloud
+	behind  time.Duration  // since when the upstream is; 0: it is not
 	intake  *relay.Intake
+}
+
+// errHistory is what a feeder finds out of its upstream, and errBehind that it is the one who knows more.
+var (
+	errHistory = errors.New("the history of the cloud is another one")
+	errBehind  = errors.New("the upstream is in an earlier history of the cloud")
+)
+
+// overrule tells that others are in a later history.
+func (f *feeder) overrule(h relay.History) {
+	if f.over == nil || h.Number > f.over.Number {
+		f.over = &h
+		f.next()
+	}
 }
 
 // use feeds from another source from now on.
@@ -36,7 +56,7 @@ func (f *feeder) use(up role.Source) {
 	if up == f.up {
 		return
 	}
-	f.up, f.backoff = up, firstBackoff
+	f.up, f.backoff, f.behind = up, firstBackoff, 0
 	f.next()
 }
 
@@ -61,6 +81,13 @@ func (f *feeder) next() {
 		return
 	}
 	s := f.h.server.Status()
+	if f.over != nil && f.over.Number <= s.History.Number {
+		f.over = nil
+	}
+	if f.over != nil && f.up == role.Cloud && s.Synced {
+		f.list()
+		return
+	}
 	f.items, f.listing, f.intake = nil, !s.Synced, relay.NewIntake(f.h.server.Relay)
 	f.open(s.Version)
 	// A watch that its server does not end is dead; a list may take long, but not to begin.
@@ -74,7 +101,11 @@ func (f *feeder) failed(err error) {
 		f.stream.close(up)
 		f.stream = nil
 	}
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errGone) || errors.Is(err, errHistory) {
+		f.list()
+		return
+	}
+	if errors.Is(err, errBehind) && f.patient() {
 		f.list()
 		return
 	}
@@ -107,7 +138,22 @@ func (f *feeder) open(from uint64) {
 			})
 		}
 		var stop func()
+		mine, theirs := f.h.server.Status(), f.h.pool.coord.server.Status()
+		as := &mine.History
+		if listing {
+			as = nil
+		}
+		f.in, f.era = theirs.History, f.h.pool.coord.server.era
+		if source == role.Cloud {
+			f.in, f.era = f.cloudHistory(), f.h.pool.cloud.era
+		}
 		switch {
+		case source == role.Coordinator && !listing && theirs.Synced && theirs.History.Number > mine.History.Number:
+			end(errHistory)
+			return
+		case source == role.Coordinator && !listing && theirs.History.Number < mine.History.Number:
+			end(errBehind)
+			return
 		case source == role.Coordinator:
 			query := url.Values{"timeoutSeconds": {strconv.Itoa(int(watchTimeout / time.Second))}}
 			if listing {
@@ -116,9 +162,12 @@ func (f *feeder) open(from uint64) {
 			} else {
 				query.Set("resourceVersion", wire.FormatVersion(from))
 			}
-			stop = f.h.pool.coord.server.watch(&f.h.pool.coord.process, query, true, take, end).close
+			stop = f.h.pool.coord.server.watch(&f.h.pool.coord.process, query, as, true, take, end).close
 		case listing:
 			stop = f.h.pool.cloud.stream(watchTimeout, take, end).close
+		case f.h.server.era != f.h.pool.cloud.era: // source.Feeder asks when it has a new connection, or something broke
+			end(errHistory)
+			return
 		default:
 			stop = f.h.pool.cloud.watch(from, watchTimeout, take, end).close
 		}
@@ -143,7 +192,7 @@ func (f *feeder) take(ev *wire.Event) {
 		f.listing = false
 		items := f.items
 		f.items = nil
-		if !f.h.fed(f.h.server.Replace(ev.Version, items), "list at %d", ev.Version) {
+		if !f.replace(f.in, f.era, ev.Version, items) {
 			f.failed(errors.New("the list is refused"))
 		}
 	case f.listing:
@@ -162,10 +211,18 @@ func (f *feeder) list() {
 	l, run := f.h.toCloud, f.run
 	var version uint64
 	var items []*wire.Object
-	serve := func() { version, items = f.h.pool.cloud.version, f.h.pool.cloud.list(f.h.pool.cloud.version) }
+	var in relay.History
+	var era int
+	serve := func() {
+		version, items = f.h.pool.cloud.version, f.h.pool.cloud.list(f.h.pool.cloud.version)
+		in, era = f.cloudHistory(), f.h.pool.cloud.era
+	}
 	if f.up == role.Coordinator {
 		l = f.h.toCoordinator
-		serve = func() { version, items = f.h.pool.coord.server.list() }
+		serve = func() {
+			version, items = f.h.pool.coord.server.list()
+			in, era = f.h.pool.coord.server.Status().History, f.h.pool.coord.server.era
+		}
 	}
 	l.ask(watchTimeout, serve, func(err error) {
 		switch {
@@ -174,10 +231,46 @@ func (f *feeder) list() {
 			f.failed(err)
 		case version == 0:
 			f.failed(statusError(503))
-		case !f.h.fed(f.h.server.Replace(version, items), "list at %d", version):
+		case !f.replace(in, era, version, items):
 			f.failed(errors.New("the list is refused"))
 		default:
 			f.next()
 		}
 	})
+}
+
+// replace takes a list of a history.
+func (f *feeder) replace(in relay.History, era int, version uint64, items []*wire.Object) bool {
+	take := f.h.server.ReplaceIn
+	if in.Number < f.h.server.Status().History.Number && f.patient() {
+		take, f.behind = f.h.server.Yield, 0
+	}
+	err := take(in, version, items)
+	if err == nil {
+		f.h.server.era = era
+	}
+	return f.h.fed(err, "list at %d of history %d", version, in.Number)
+}
+
+// patient notes that the coordinator is behind, and tells whether it has been for so long, and fresh, that it has to be right.
+func (f *feeder) patient() bool {
+	if f.behind == 0 {
+		f.behind = f.h.loop.now
+	}
+	s, waited := f.h.pool.coord.server.Status(), f.h.loop.now-f.behind
+	age, ok := s.Age(f.h.pool.coord.server.clock.Now())
+	return waited > behindPatience && ok && age < waited && !s.Restored
+}
+
+// cloudHistory is what a list from the cloud is of, as source.Feeder finds it out: the relay's own history, or the next one, or
+// the one that others are in. That it is found out is taken for granted here; how is tested there.
+func (f *feeder) cloudHistory() relay.History {
+	s := f.h.server.Status()
+	switch {
+	case f.over != nil && f.over.Number > s.History.Number:
+		return *f.over
+	case s.Synced && f.h.server.era != f.h.pool.cloud.era:
+		return s.History.Next(s.Version)
+	}
+	return s.History
 }

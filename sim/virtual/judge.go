@@ -12,10 +12,16 @@ import (
 type judge struct {
 	pool     *Pool
 	err      error
-	versions map[string]uint64 // reached, by relay
-	applied  contract.Term     // of the last change that the coordinator took
+	versions map[string]reached // by relay
+	applied  contract.Term      // of the last change that the coordinator took
 	newest   map[string]contract.Term
 	sources  map[*Hub]sourced
+}
+
+// reached is how far a relay is.
+type reached struct {
+	era              int
+	history, version uint64
 }
 
 // sourced is where a hub was fed from.
@@ -26,7 +32,7 @@ type sourced struct {
 }
 
 func newJudge(p *Pool) *judge {
-	return &judge{pool: p, versions: map[string]uint64{}, newest: map[string]contract.Term{}, sources: map[*Hub]sourced{}}
+	return &judge{pool: p, versions: map[string]reached{}, newest: map[string]contract.Term{}, sources: map[*Hub]sourced{}}
 }
 
 func (j *judge) fine() bool { return j.err == nil }
@@ -43,11 +49,15 @@ func (j *judge) fresh(name string) { delete(j.versions, name) }
 
 // reached checks that a relay never goes back.
 func (j *judge) reached(name string, s *server) {
-	v := s.Status().Version
-	if v < j.versions[name] {
-		j.fail(name, "its relay goes back from %d to %d", j.versions[name], v)
+	st := s.Status()
+	before := j.versions[name]
+	switch {
+	case s.era < before.era:
+		j.fail(name, "its relay goes back from era %d to %d", before.era, s.era)
+	case s.era == before.era && st.History.Number == before.history && st.Version < before.version:
+		j.fail(name, "its relay goes back from %d to %d", before.version, st.Version)
 	}
-	j.versions[name] = v
+	j.versions[name] = reached{s.era, st.History.Number, st.Version}
 }
 
 // effective checks that there is one effective feed: the holder's, of a term that is not older than any that fed before.
@@ -125,9 +135,21 @@ func (j *judge) healed() {
 			j.fail(h.name, "healed, %s leads, but: %+v", leader.name, s)
 		}
 	}
+	for _, s := range append([]*server{p.coord.server}, servers(p.hubs)...) {
+		if s.era != p.cloud.era {
+			j.fail("pool", "healed, but a relay is of era %d, the cloud in %d: %+v", s.era, p.cloud.era, s.Status())
+		}
+	}
 	for _, c := range p.clients {
 		if d := p.cloud.differs(c.state, p.cloud.version); !c.synced || d != "" {
 			j.fail(c.name, "healed, at %d of %d: %s", c.version, p.cloud.version, d)
 		}
 	}
+}
+
+func servers(hubs []*Hub) (all []*server) {
+	for _, h := range hubs {
+		all = append(all, h.server)
+	}
+	return all
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/role"
 )
@@ -86,8 +87,9 @@ func (p *push) open() {
 		}
 	}
 	var x *feeding
+	in, era := st.History, p.h.server.era
 	s = p.h.toCoordinator.openStream(func(s *stream) {
-		coord.accept(s, p.h.name, term, func(reached uint64, err error) {
+		coord.accept(s, p.h.name, term, in, era, func(reached uint64, theirs relay.History, err error) {
 			var refused *fence.RefusedError
 			switch {
 			case p.run != run || p.feed != s:
@@ -95,8 +97,14 @@ func (p *push) open() {
 				p.h.trace("feed refused: %v", refused.Reason)
 				p.cut()
 				p.h.step(role.Input{Refused: &role.Refusal{Term: term}})
+			case theirs.Number > in.Number: // this hub was away when the cloud was restored: the cloud itself has the word
+				p.h.feeder.overrule(theirs)
+				p.broke()
 			default:
-				p.copy(reached, func(do func(*feeding)) { s.send(up, func() { do(x) }) })
+				if theirs.Number < in.Number {
+					reached = 0
+				}
+				p.copy(in, reached, func(do func(*feeding)) { s.send(up, func() { do(x) }) })
 			}
 		})
 		x = coord.feed
@@ -105,14 +113,14 @@ func (p *push) open() {
 }
 
 // copy serves a watch of the relay into the feed.
-func (p *push) copy(reached uint64, send func(func(*feeding))) {
+func (p *push) copy(in relay.History, reached uint64, send func(func(*feeding))) {
 	query := url.Values{"resourceVersion": {wire.FormatVersion(reached)}}
 	if reached == 0 || !p.h.server.Resumable(reached) {
 		query = url.Values{"resourceVersion": {"0"}, "sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}}
 		send(func(x *feeding) { x.mode(true) })
 	}
 	coord := p.h.pool.coord
-	p.tap = p.h.server.watch(&p.h.process, query, true,
+	p.tap = p.h.server.watch(&p.h.process, query, &in, true,
 		func(ev *wire.Event) { send(func(x *feeding) { coord.take(x, ev) }) },
 		func(error) { p.broke() })
 }
@@ -134,13 +142,13 @@ func (p *push) broke() {
 
 // watch asks the coordinator what it has: only its own word counts.
 func (p *push) watch() {
-	run, asked, want := p.run, p.h.loop.now, p.h.server.Status().Version
+	run, asked, want := p.run, p.h.loop.now, p.h.server.Status()
 	p.later(pushedLook, run, func() {
-		var has uint64
-		p.h.toCoordinator.ask(pushedAgain, func() { has = p.h.pool.coord.server.Status().Version }, func(err error) {
+		var has relay.Status
+		p.h.toCoordinator.ask(pushedAgain, func() { has = p.h.pool.coord.server.Status() }, func(err error) {
 			switch {
 			case p.run != run:
-			case err != nil || want == 0 || has < want:
+			case err != nil || !want.Synced || has.History.Number != want.History.Number || has.Version < want.Version:
 				p.watch()
 			default:
 				p.pushed = asked

@@ -10,13 +10,14 @@ const savePeriod = 5 * time.Second // between two snapshots of a relay
 
 // saved is a relay on disk, as it was a while ago.
 type saved struct {
-	x  *relay.Export // nil: there is nothing
-	at time.Time     // when it was last fresh
+	x   *relay.Export // nil: there is nothing
+	at  time.Time     // when it was last fresh
+	era int
 }
 
 func (d *saved) keep(s *server) {
 	if x, ok := s.Export(); ok {
-		*d = saved{x, s.Status().ProgressAt}
+		*d = saved{x, s.Status().ProgressAt, s.era}
 	}
 }
 
@@ -26,6 +27,8 @@ func (d *saved) restore(s *server) {
 		return
 	}
 	r := s.Restoration(d.x.From)
+	r.In(d.x.History)
+	s.era = d.era
 	_, objects := d.x.Objects()
 	for o := range objects {
 		must(r.Add(o))

@@ -21,6 +21,7 @@ type server struct {
 	*relay.Relay
 	clock *relayClock
 	taps  []*tap
+	era   int // of the cloud's, that what it holds is of: what the parts believe is in its history
 }
 
 func newServer(l *Loop) *server {
@@ -53,8 +54,8 @@ type tap struct {
 	wake   int // grows with each wait
 }
 
-// watch serves a watch to take until end is told or close is called.
-func (s *server) watch(p *process, query url.Values, progress bool, take func(*wire.Event), end func(error)) *tap {
+// watch serves a watch to take until end is told or close is called. A relay that holds something asks in its history.
+func (s *server) watch(p *process, query url.Values, as *relay.History, progress bool, take func(*wire.Event), end func(error)) *tap {
 	res := s.Resource()
 	ctx, cancel := context.WithCancel(context.Background())
 	query.Set("watch", "1")
@@ -64,6 +65,9 @@ func (s *server) watch(p *process, query url.Values, progress bool, take func(*w
 		panic(err)
 	}
 	req.Header.Set("Accept", "application/vnd.kubernetes.protobuf")
+	if as != nil {
+		req.Header.Set(relay.HistoryHeader, as.String())
+	}
 	if progress {
 		req.Header.Set(relay.ProgressHeader, "1")
 	}

@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -20,15 +21,38 @@ type identity struct {
 
 // history is all that happened to the resource, as its only store knows it.
 type history struct {
+	era     int    // grows when the store is restored from a backup
 	version uint64 // of the store; other resources move it too
 	events  []*wire.Event
 	keys    []string
 	uids    int
 }
 
+// eraStride is between the versions of an era but the first one, so that few mean something in two of them.
+const eraStride = 4
+
+// advance goes on to a later version.
+func (h *history) advance(n int) {
+	for range n {
+		h.version++
+		for h.era > 0 && h.version%eraStride != uint64(h.era)%eraStride {
+			h.version++
+		}
+	}
+}
+
+// back is the history that begins from this one, as it was some versions ago.
+func (h *history) back(n uint64) *history {
+	version := h.version - min(n, h.version-1000)
+	return &history{
+		era: h.era + 1, version: version, keys: slices.Clone(h.keys), uids: h.uids,
+		events: slices.Clone(h.events[:len(h.events)-len(h.since(version))]),
+	}
+}
+
 // write makes or changes an object; its former state, if it has one, is told by its UID.
 func (h *history) write(key string) *wire.Event {
-	h.version++
+	h.advance(1)
 	now, exists := h.at(key, h.version)
 	typ, uid := wire.Modified, now.uid
 	if !exists {
@@ -44,7 +68,7 @@ func (h *history) remove(key string) *wire.Event {
 	if !exists {
 		return nil
 	}
-	h.version++
+	h.advance(1)
 	return h.note(wire.Deleted, newObject(key, now.uid, h.version))
 }
 

@@ -29,7 +29,8 @@
 //     etcd's. If it is below the relay's, the history is another one. If the cloud has passed that version meanwhile, the object tells:
 //     an object whose version is not later than the relay's must be just what the relay holds. If it changed later, or is gone, it is asked
 //     for as it was at the relay's version (resourceVersionMatch=Exact).
-//   - After 410, which is usual for who was away longer, the list of metadata shows all objects, and each is looked at in the same way.
+//   - A list shows all of that by itself, also the list of metadata after 410, which is usual for who was away longer: its version, and
+//     each object, are looked at in the same way.
 //   - All resources of a cloud are in one etcd: what one feeder proves, its owner tells the others (Config.Learned, Overrule).
 //
 // What remains: a cloud that was restored, and has passed the relay's version before the relay comes back, but has not forgotten it

@@ -213,25 +213,40 @@ func (f *Feeder) look(ctx context.Context, up *Upstream, witness *wire.Object, a
 	return meta.Version, found, err
 }
 
-// historyOf is the history that a list is of, which is complete, and later than the relay's version: the one that it was taken for, unless
-// it contradicts what the relay holds.
-func (f *Feeder) historyOf(up *Upstream, s relay.Status, in relay.History, items []*wire.Object) relay.History {
-	if !up.Consistent || !s.Synced || in.Number != s.History.Number {
-		return in
+// historyOf is the history that a complete list is of: the one that it was taken for, unless it contradicts the relay, as it was before
+// the list was asked for, or is now. Then it is the next one.
+func (f *Feeder) historyOf(up *Upstream, before relay.Status, in relay.History, version uint64, items []*wire.Object) (h relay.History, next bool) {
+	now := f.cfg.Relay.Status()
+	if !up.Consistent || !before.Synced || in.Number != now.History.Number {
+		return in, false
 	}
+	proof := error(nil)
+	if version < before.Version {
+		proof = lost(now, fmt.Sprintf("a list is at version %d, %d was reached", version, before.Version))
+	}
+	if proof == nil && now.Version < version {
+		proof = f.contradicts(now, items)
+	}
+	if proof == nil {
+		return in, false
+	}
+	f.learned(up, proof)
+	f.over = nil // it is taken up here and now
+	return now.History.Next(now.Version), true
+}
+
+// contradicts is the proof, if there is one among the objects of a list, that no watch could lead to it from what the relay holds.
+func (f *Feeder) contradicts(s relay.Status, items []*wire.Object) error {
 	held := map[string]*wire.Object{}
 	for o := range f.cfg.Relay.Objects() {
 		held[o.Key] = o
 	}
 	for _, o := range items {
 		if old := held[o.Key]; o.Version <= s.Version && (old == nil || !sameObject(o, old)) {
-			err := contradiction(s, o)
-			f.learned(up, err)
-			f.over = nil // it is taken up here and now
-			return s.History.Next(s.Version)
+			return contradiction(s, o)
 		}
 	}
-	return in
+	return nil
 }
 
 // lost says that what a relay holds is of a history that the cloud has left.

@@ -57,11 +57,6 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 		return err
 	}
 	defer w.body.Close()
-	if s.Synced && other == nil {
-		if err := f.trust(ctx, up, w); err != nil {
-			return err
-		}
-	}
 	in := w.history
 	switch {
 	case up.Progress: // it says so itself
@@ -85,8 +80,8 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 		case ev.InitialEnd:
 			settle()
 			var err error
-			if r := f.cfg.Relay.Status(); other != nil || !r.Synced || r.Version < ev.Version {
-				err = replace(f.historyOf(up, r, in, items), ev.Version, items)
+			if in, next := f.historyOf(up, s, in, ev.Version, items); next || other != nil || f.cfg.Relay.Status().Version < ev.Version {
+				err = replace(in, ev.Version, items)
 			}
 			items, done = nil, true // a list may take long over a thin link: it is not timed
 			if err == nil {

@@ -233,7 +233,7 @@ func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) {
 func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
 	s, other := f.cfg.Relay.Status(), f.other(up)
 	if !s.Synced || other != nil {
-		if err := f.streamList(ctx, up, other, func() {}); err != nil {
+		if err := f.streamList(ctx, up, other, alone); err != nil {
 			return fmt.Errorf("streaming list: %w", err)
 		}
 		return nil

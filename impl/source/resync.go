@@ -63,7 +63,7 @@ func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
 			return f.cfg.Relay.Replace(version, items)
 		}
 	}
-	return f.streamList(ctx, up, nil, func() {})
+	return f.streamList(ctx, up, nil, alone)
 }
 
 // compare lists the metadata of everything. It returns the version of that, the objects that the relay, or fetched, holds in just

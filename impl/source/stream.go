@@ -27,7 +27,7 @@ var (
 	errEnough = errors.New("the list is complete") // and what follows is not wanted
 )
 
-// streamList fills a relay by a streaming list (KEP-3157) and goes on with the events behind it. settle is called before the list is
+// streamList fills a relay by a streaming list (KEP-3157) and goes on with the events behind it. settle is called with the list's version before that is
 // handed to the relay; it ends what feeds the relay beside. A relay that is beyond the list by then has all of it.
 //
 // kube-apiserver 1.37 compresses such a stream to its end, and no other watch: a third of the bytes. So a compressed one is
@@ -36,7 +36,7 @@ var (
 // for short watches once it is quiet.
 //
 // It takes up the history of other, if that is given.
-func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyError, settle func()) error {
+func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyError, settle func(uint64)) error {
 	f.count(&f.status.Lists)
 	ctx, stop := context.WithCancelCause(ctx)
 	var beside sync.WaitGroup
@@ -78,7 +78,7 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 			}
 			return err
 		case ev.InitialEnd:
-			settle()
+			settle(ev.Version)
 			var err error
 			if in, next := f.historyOf(up, s, in, ev.Version, items); next || other != nil || f.cfg.Relay.Status().Version < ev.Version {
 				err = replace(in, ev.Version, items)

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -9,8 +10,11 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 )
 
-// rateMemory is over what time the rate of changes is averaged.
-const rateMemory = time.Minute
+// The rate of changes is averaged over rateMemory, or over the time for which changes were seen, if that is shorter.
+const (
+	rateMemory = time.Minute
+	rateLeast  = 10 * time.Second
+)
 
 // worthAList is the least that a list has to spare. Small relays would otherwise be listed for a handful of changes.
 const worthAList = 32 << 10
@@ -29,6 +33,7 @@ const worthAList = 32 << 10
 type thrift struct {
 	plain int64     // bytes of events that came uncompressed since the upstream was chosen or listed
 	sum   float64   // bytes of all events, older ones counted for less
+	first time.Time // when counting began
 	at    time.Time // of the last event
 }
 
@@ -40,7 +45,9 @@ func (t *thrift) came(now time.Time, size int, plain bool) {
 	if plain {
 		t.plain += int64(size)
 	}
-	if !t.at.IsZero() {
+	if t.at.IsZero() {
+		t.first = now
+	} else {
 		t.sum *= math.Exp(-now.Sub(t.at).Seconds() / rateMemory.Seconds())
 	}
 	t.sum, t.at = t.sum+float64(size), now
@@ -48,7 +55,8 @@ func (t *thrift) came(now time.Time, size int, plain bool) {
 
 // missed estimates how many bytes of events came about in a time of which nothing is known.
 func (t *thrift) missed(d time.Duration) int64 {
-	return int64(t.sum * d.Seconds() / rateMemory.Seconds())
+	counted := max(t.at.Sub(t.first), rateLeast).Seconds() / rateMemory.Seconds()
+	return int64(t.sum * d.Seconds() / (rateMemory.Seconds() * (1 - math.Exp(-counted))))
 }
 
 // lists tells whether a list is the cheaper way from here. gap: the time of which the relay knows nothing.
@@ -65,17 +73,22 @@ func (f *Feeder) gap(s relay.Status) time.Duration {
 	return age
 }
 
+// alone is the settle of a streamList beside which nothing feeds the relay.
+func alone(uint64) {}
+
 // relist opens a compressed stream for a relay that is not empty. Unless the relay misses much, it is fed by plain watches
-// meanwhile: a list may take long over a thin link.
+// meanwhile, and until they are as far as the list: a list may take long over a thin link, and as a difference it would leave out
+// versions of objects that others have replaced. After a long gap it is such a difference, a batch (rule 6), as after a 410.
 func (f *Feeder) relist(ctx context.Context, up *Upstream, gap time.Duration) error {
 	f.cfg.Logger.Info("a list costs less than the changes one by one", "upstream", up.Name, "plain", f.thrift.plain, "missed", gap)
-	f.thrift.plain, f.thrift.sum = 0, 0 // if it fails, the next one has to be worth it anew
-	watching, stop := context.WithCancel(ctx)
+	f.thrift = thrift{}                       // if it fails, the next one has to be worth it anew
+	watching, stop := context.WithCancel(ctx) // also ended if the watch fails
 	var beside sync.WaitGroup
-	settle := sync.OnceFunc(func() { stop(); beside.Wait() })
-	defer settle()
+	defer beside.Wait()
+	defer stop()
 	if gap == 0 {
 		beside.Go(func() {
+			defer stop()
 			for watching.Err() == nil {
 				if f.watch(watching, up, f.cfg.Relay.Status().Version) != nil {
 					return // the list brings all
@@ -83,5 +96,13 @@ func (f *Feeder) relist(ctx context.Context, up *Upstream, gap time.Duration) er
 			}
 		})
 	}
-	return f.streamList(ctx, up, nil, settle)
+	return f.streamList(ctx, up, nil, func(version uint64) {
+		if gap == 0 {
+			waiting, cancel := f.limit(watching, f.cfg.WatchTimeout, fmt.Errorf("the watch is not at version %d after %v", version, f.cfg.WatchTimeout))
+			_ = f.cfg.Relay.WaitVersion(waiting, version) // if it does not come, the list brings all
+			cancel(nil)
+		}
+		stop()
+		beside.Wait()
+	})
 }

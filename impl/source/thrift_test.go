@@ -27,8 +27,9 @@ func TestThrift(t *testing.T) {
 		{"few plain ones", 10, 0, 0, full, false},
 		{"as many as fill the relay", 11, 0, 0, full, true},
 		{"compressed ones are cheap", 0, 100, 0, full, false},
-		{"a short gap", 0, 10, 10 * time.Second, full, false},
-		{"a long gap", 0, 10, 2 * time.Minute, full, true},
+		{"a short gap", 0, 20, 9 * time.Second, full, false},
+		{"a long gap", 0, 20, 11 * time.Second, full, true},
+		{"a few changes are no rate", 0, 2, 20 * time.Second, full, false},
 		{"a small relay", 3, 0, 0, relay.Status{Synced: true, Bytes: 1}, false},
 		{"a small relay, many", 4, 0, 0, relay.Status{Synced: true, Bytes: 1}, true},
 		{"an empty relay is listed anyway", 100, 100, time.Hour, relay.Status{}, false},
@@ -46,7 +47,7 @@ func TestThrift(t *testing.T) {
 	var x thrift
 	x.came(now, 6000, false)
 	x.came(now.Add(time.Hour), 600, false)
-	if got := x.missed(time.Minute); got < 600 || got > 610 {
+	if got := x.missed(time.Minute); got < 600 || got > 620 {
 		t.Errorf("an hour ago is not forgotten: %d bytes in a minute", got)
 	}
 	x.came(now, 100, true)
@@ -99,11 +100,13 @@ func TestPlainWatchGivesWayToAStream(t *testing.T) {
 	stream.frames <- frame(t, wire.Added, "x", 12)
 	plain.frames <- frame(t, wire.Added, "y", 13) // the list takes long, and the relay goes on
 	eventually(t, "the event beside the list", func() bool { return r.Status().Version == 13 })
-	stream.frames <- initialEnd(t, 12) // older than the relay, which keeps what it has
+	stream.frames <- initialEnd(t, 15) // ahead of the relay, which is told each version in between
+	plain.frames <- frame(t, wire.Modified, "x", 14)
+	eventually(t, "the event in between", func() bool { return r.Status().Version == 14 })
+	plain.frames <- frame(t, wire.Modified, "x", 15)
 	<-plain.gone
-	stream.frames <- frame(t, wire.Added, "y", 13) // seen already
-	stream.frames <- frame(t, wire.Modified, "x", 14)
-	eventually(t, "the event on the stream", func() bool { return r.Status().Version == 14 })
+	stream.frames <- frame(t, wire.Modified, "x", 16)
+	eventually(t, "the event on the stream", func() bool { return r.Status().Version == 16 })
 	if s := r.Status(); s.Objects != 2 {
 		t.Errorf("%+v", s)
 	}

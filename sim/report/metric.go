@@ -42,6 +42,11 @@ func Metrics() []Metric {
 		{"failover_cloud_bytes", UnitBytes, "bytes of class pool that a fault caused until it was healed, beyond the changes themselves, worst"},
 		{"new_cloud_connections", UnitCount, "connections to the cloud that were opened from a fault until it was healed, all faults"},
 		{"stale_seconds_max", UnitSeconds, "longest time for which a served cache was not known to be fresh, once all were"},
+		{"jitter_nodes", UnitCount, "nodes that left a cache that was gone for the cloud. Their window ends when the cache is back"},
+		{"jitter_seconds", UnitSeconds, "from the first of them to the last"},
+		{"jitter_changes_ratio", UnitRatio, "bytes of class pool of these nodes in the window ÷ (bytes of the changes in it, as plain protobuf × the nodes)"},
+		{"jitter_peak_ratio", UnitRatio, "the second of the window with most bytes ÷ its mean"},
+		{"jitter_stock_ratio", UnitRatio, "the same bytes if every node listed anew and then watched, as stock does, ÷ (bytes of the changes × the nodes)"},
 		{"resync_bytes_share", UnitShare, "bytes to catch up after 410 ÷ one gzipped full list"},
 	}
 }

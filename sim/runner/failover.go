@@ -48,6 +48,7 @@ func (r *run) addFaults(res *report.Result) {
 			r.metrics["failover_"+name+"_seconds_p99"] = report.Percentile(values, 99)
 		}
 	}
+	r.addJitter()
 	if r.s.RestartsAPIServer() && r.fullList > 0 {
 		r.metrics["resync_bytes_share"] = float64(resync) / float64(r.fullList)
 	}

@@ -45,7 +45,8 @@
 // times; each waits until the one before is healed and at least half of all clients can be served, and every: longer.
 //
 // A kube-apiserver that restarts answers 410 to a watch that goes on. A relay then sends its clients the differences as one
-// batch, which kube-apiserver would not: the judge allows it if a fault ends the apiserver, or as batches: says.
+// batch, which kube-apiserver would not; likewise after a break in which it missed more than it holds. The judge allows it if a fault
+// ends the apiserver, or keeps a pool from its source for 10 s or longer, or as batches: says.
 //
 // A cloud that is restored uses versions a second time. Each stream may go back once, by a list that follows a 410; until then it
 // is held against what was, afterwards against what is. Stock clients would wait in silence, so nothing is compared.

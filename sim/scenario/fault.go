@@ -151,9 +151,21 @@ func (s *Scenario) RestoresCloud() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Restore })
 }
 
-// forgets tells whether the apiserver of a cloud that goes on starts with an empty watch cache: that is answered with batches.
-func (s *Scenario) forgets() bool {
-	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Target == APIServer && f.Action != Freeze && f.Action != Restore })
+// longBreak is how long a relay is without a source before it may ask for a difference instead of all changes.
+const longBreak = 10 * time.Second
+
+// batches tells whether relays may send differences: the apiserver of a cloud that goes on starts with an empty watch cache, or all
+// relays of a pool are without a source for long.
+func (s *Scenario) batches() bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool {
+		switch _, replica := f.Target.Replica(); {
+		case f.Target == APIServer:
+			return f.Action != Restore && (f.Action != Freeze || f.For >= longBreak)
+		case f.Target == WholePool, f.Target == Coordinator, f.Target == Each, replica:
+			return f.Action != Slow && f.For >= longBreak
+		}
+		return false
+	})
 }
 
 // MarshalYAML implements yaml.Marshaler.

@@ -126,7 +126,7 @@ func (r *reader) scenario(v value, s *Scenario) {
 	if o.has("faults") {
 		o.fields["faults"].faults(s)
 	}
-	if s.Batches = s.forgets(); o.has("batches") {
+	if s.Batches = s.batches(); o.has("batches") {
 		word, _ := o.fields["batches"].choice([]string{batchesAllowed, batchesRefused})
 		s.Batches = word == batchesAllowed
 	}

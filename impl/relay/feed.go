@@ -22,20 +22,17 @@ var ErrNotSynced = errors.New("relay has no list yet")
 func (r *Relay) Replace(version uint64, items []*wire.Object) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if version == 0 {
-		return fmt.Errorf("replace: list has no version")
-	}
-	return r.replace(version, items)
+	return r.replaceIn(r.history, version, items, word{asOf: r.cfg.Clock.Now()})
 }
 
-// replace is Replace; r.mu is held.
-func (r *Relay) replace(version uint64, items []*wire.Object) error {
+// replace takes a list of the relay's history; r.mu is held.
+func (r *Relay) replace(version uint64, items []*wire.Object, w word) error {
 	if version < r.version {
 		return fmt.Errorf("replace: %w: %d, reached is %d", ErrOlder, version, r.version)
 	}
 	now := r.cfg.Clock.Now()
 	r.counts.replaced++
-	r.sign(now)
+	r.sign(w, now)
 	defer r.broadcast()
 	for _, o := range items {
 		r.checkSchema(o)
@@ -78,15 +75,6 @@ func (r *Relay) follow(b *batch, gone, changed []*wire.Object, now time.Time) er
 	return nil
 }
 
-// sign notes that the source lives.
-func (r *Relay) sign(now time.Time) {
-	r.progress = now
-	if r.restored {
-		r.restored = false
-		r.broadcast()
-	}
-}
-
 // load starts a new history with a list.
 func (r *Relay) load(version uint64, items []*wire.Object) {
 	r.tree, r.bytes = newTree(), 0
@@ -99,7 +87,7 @@ func (r *Relay) load(version uint64, items []*wire.Object) {
 	r.epoch++
 	r.synced, r.version = true, version
 	r.ring.reset(version)
-	r.show(r.progress)
+	r.show(r.cfg.Clock.Now())
 }
 
 // diff compares the state with a newer list: what is gone, and what is new or changed in ascending version.
@@ -141,17 +129,24 @@ func (r *Relay) put(o *wire.Object, e *event) {
 
 // Apply takes the next event of the upstream watch. Events at or below the version reached are dropped: that makes it
 // safe to resume at any source, and harmless to be fed twice. An ERROR event is the feeder's business, not a relay's.
-func (r *Relay) Apply(in *wire.Event) error {
+func (r *Relay) Apply(in *wire.Event) error { return r.apply(in, nil) }
+
+// apply takes an event by the word of an upstream; nil: of the cloud.
+func (r *Relay) apply(in *wire.Event, by *Testimony) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.synced {
 		return fmt.Errorf("apply: %w", ErrNotSynced)
 	}
 	now := r.cfg.Clock.Now()
+	w := by.about(in.Version, now)
 	if in.Type == wire.Bookmark {
-		r.sign(now)
+		r.vouch(w, now)
 		if in.Version < r.version {
 			return nil
+		}
+		if in.Version == r.version { // nothing is new, but the source lives
+			r.said++
 		}
 		r.version = in.Version
 		r.ring.bookmark(in.Version, now)
@@ -184,7 +179,7 @@ func (r *Relay) Apply(in *wire.Event) error {
 		e.frame.Store(&in.Frame)
 	}
 	r.counts.applied++
-	r.sign(now)
+	r.sign(w, now)
 	r.version = in.Version
 	r.changed(now, int64(len(in.Object.Raw)))
 	r.ring.trim(r.cfg.RingBytes, now.Add(-r.cfg.RingAge))

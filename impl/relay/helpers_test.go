@@ -124,10 +124,14 @@ func watch(t *testing.T, srv *httptest.Server, query string) *testWatch {
 	return openWatch(t, srv, query, "")
 }
 
-// watchProgress sees every bookmark.
+// watchProgress sees every bookmark behind the testimony that the watch begins with.
 func watchProgress(t *testing.T, srv *httptest.Server, query string) *testWatch {
 	t.Helper()
-	return openWatch(t, srv, query, "1")
+	w := openWatch(t, srv, query, "1")
+	if ev, err := w.events.Next(); err != nil || ev.Testimony == "" {
+		t.Fatalf("the watch begins with %+v, %v", ev, err)
+	}
+	return w
 }
 
 func openWatch(t *testing.T, srv *httptest.Server, query, progress string) *testWatch {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -60,6 +61,10 @@ var ErrHistory = errors.New("the list is of an earlier history of the cloud")
 func (r *Relay) ReplaceIn(h History, version uint64, items []*wire.Object) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.replaceIn(h, version, items, word{asOf: r.cfg.Clock.Now()})
+}
+
+func (r *Relay) replaceIn(h History, version uint64, items []*wire.Object, w word) error {
 	switch {
 	case version == 0:
 		return errors.New("replace: list has no version")
@@ -67,9 +72,9 @@ func (r *Relay) ReplaceIn(h History, version uint64, items []*wire.Object) error
 		return fmt.Errorf("replace: %w: %d, the relay is in %d", ErrHistory, h.Number, r.history.Number)
 	case h.Number == r.history.Number:
 		r.history.Lost = max(r.history.Lost, h.Lost)
-		return r.replace(version, items)
+		return r.replace(version, items, w)
 	}
-	r.begin(h, version, items)
+	r.begin(h, version, items, w)
 	return nil
 }
 
@@ -77,15 +82,19 @@ func (r *Relay) ReplaceIn(h History, version uint64, items []*wire.Object) error
 func (r *Relay) Yield(h History, version uint64, items []*wire.Object) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.yield(h, version, items, word{asOf: r.cfg.Clock.Now()})
+}
+
+func (r *Relay) yield(h History, version uint64, items []*wire.Object, w word) error {
 	if version == 0 {
 		return errors.New("replace: list has no version")
 	}
-	r.begin(h, version, items)
+	r.begin(h, version, items, w)
 	return nil
 }
 
 // begin goes on with a list of another history; r.mu is held.
-func (r *Relay) begin(h History, version uint64, items []*wire.Object) {
+func (r *Relay) begin(h History, version uint64, items []*wire.Object, w word) {
 	for _, o := range items {
 		r.checkSchema(o)
 	}
@@ -97,7 +106,8 @@ func (r *Relay) begin(h History, version uint64, items []*wire.Object) {
 	}
 	r.counts.replaced++
 	r.history = History{h.Number, max(h.Lost, r.history.Lost, r.version)}
-	r.sign(r.cfg.Clock.Now())
+	r.progress = time.Time{} // what was proven of another history says nothing of this one
+	r.sign(w, r.cfg.Clock.Now())
 	r.load(version, items)
 	r.broadcast()
 }

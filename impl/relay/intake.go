@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -10,6 +11,8 @@ import (
 // it is no state that ever was. What a watch that broke had begun is forgotten with its Intake. It is not safe for concurrent use.
 type Intake struct {
 	r        *Relay
+	by       *Testimony // nil: the upstream is the cloud
+	refill   bool
 	from, to uint64        // of the batch that is coming; to is 0: none is
 	events   []*wire.Event // of it
 }
@@ -17,9 +20,63 @@ type Intake struct {
 // NewIntake begins to take a watch.
 func NewIntake(r *Relay) *Intake { return &Intake{r: r} }
 
+// NewRefill begins to take what somebody who is not a source holds (see Intake.End). Only its list counts.
+func NewRefill(r *Relay) *Intake { return &Intake{r: r, refill: true} }
+
+// End takes the list that the watch began with, at the bookmark that ends it, as Relay.ReplaceIn does. A refill moves the relay forward only,
+// ErrOlder tells that it does not, and proves nothing but that this was all there was at a time.
+func (i *Intake) End(h History, ev *wire.Event, items []*wire.Object) error {
+	if i.refill {
+		return i.end(h, ev, items, i.r.refill)
+	}
+	return i.end(h, ev, items, i.r.replaceIn)
+}
+
+// Yield takes it as Relay.Yield does.
+func (i *Intake) Yield(h History, ev *wire.Event, items []*wire.Object) error {
+	return i.end(h, ev, items, i.r.yield)
+}
+
+func (i *Intake) end(h History, ev *wire.Event, items []*wire.Object, take func(History, uint64, []*wire.Object, word) error) error {
+	i.r.mu.Lock()
+	defer i.r.mu.Unlock()
+	if err := i.hear(ev); err != nil {
+		return err
+	}
+	return take(h, ev.Version, items, i.by.about(ev.Version, i.r.cfg.Clock.Now()))
+}
+
+// hear takes the testimony of the upstream, if the bookmark has one; r.mu is held.
+func (i *Intake) hear(ev *wire.Event) (err error) {
+	if ev.Testimony == "" {
+		return nil
+	}
+	if i.by, err = parseTestimony(ev.Testimony, i.r.cfg.Clock.Now()); err != nil {
+		return fmt.Errorf("apply: %w", err)
+	}
+	return nil
+}
+
+// testimony takes a bookmark that brings one. If the relay holds what the upstream speaks of, it is as fresh.
+func (i *Intake) testimony(ev *wire.Event) error {
+	i.r.mu.Lock()
+	defer i.r.mu.Unlock()
+	if err := i.hear(ev); err != nil {
+		return err
+	}
+	if now := i.r.cfg.Clock.Now(); i.r.synced && i.r.version >= i.by.Version {
+		i.r.vouch(i.by.about(i.by.Version, now), now)
+	}
+	return nil
+}
+
 // Apply takes the next event, as Relay.Apply does.
 func (i *Intake) Apply(ev *wire.Event) error {
 	switch {
+	case i.refill:
+		return errors.New("apply: a refill is a list")
+	case ev.Testimony != "":
+		return i.testimony(ev)
 	case ev.BatchTo != 0:
 		if i.to != 0 || ev.BatchTo <= ev.Version {
 			return fmt.Errorf("apply: a batch from %d to %d begins inside one to %d", ev.Version, ev.BatchTo, i.to)
@@ -27,7 +84,7 @@ func (i *Intake) Apply(ev *wire.Event) error {
 		i.from, i.to = ev.Version, ev.BatchTo
 		return nil
 	case i.to == 0:
-		return i.r.Apply(ev)
+		return i.r.apply(ev, i.by)
 	case ev.Type != wire.Bookmark:
 		i.events = append(i.events, ev)
 		return nil
@@ -36,11 +93,11 @@ func (i *Intake) Apply(ev *wire.Event) error {
 	}
 	b, events := &batch{from: i.from, to: i.to}, i.events
 	i.to, i.events = 0, nil
-	return i.r.applyBatch(b, events)
+	return i.r.applyBatch(b, events, i.by)
 }
 
 // applyBatch takes a whole batch.
-func (r *Relay) applyBatch(b *batch, events []*wire.Event) error {
+func (r *Relay) applyBatch(b *batch, events []*wire.Event, by *Testimony) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -64,7 +121,7 @@ func (r *Relay) applyBatch(b *batch, events []*wire.Event) error {
 	}
 	now := r.cfg.Clock.Now()
 	r.counts.applied += uint64(len(events))
-	r.sign(now)
+	r.sign(by.about(b.to, now), now)
 	defer r.broadcast()
 	return r.follow(b, gone, changed, now)
 }

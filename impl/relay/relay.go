@@ -97,7 +97,8 @@ type Relay struct {
 	gather   gather
 	epoch    uint64 // grows when the history is thrown away: watches of before end
 	progress time.Time
-	restored bool   // the state comes from a Restoration, and no source has shown a sign since
+	restored bool   // the state comes from a disk, here or where it was read, and no source has shown a sign since
+	said     uint64 // grows when relays that read this one have to be told its testimony again
 	newer    string // path of a field that the compiled type does not know, "" if none was seen
 	counts   counts
 	streams  map[*stream]struct{}
@@ -118,7 +119,7 @@ func New(c Config) (*Relay, error) {
 	r := &Relay{
 		cfg: c, kind: c.Resource.WireKind(), enc: c.Resource.encoding,
 		stop: make(chan struct{}), notify: make(chan struct{}), tree: newTree(), gather: gather{wake: make(chan struct{})},
-		streams: map[*stream]struct{}{}, counts: counts{closed: map[string]uint64{}},
+		said: 1, streams: map[*stream]struct{}{}, counts: counts{closed: map[string]uint64{}},
 	}
 	if b := c.Resource.builtin; b != nil {
 		r.schema = wire.NewSchema(reflect.TypeOf(b.new()).Elem())
@@ -189,7 +190,7 @@ type Status struct {
 	RingBytes  int64
 	Watchers   int
 	ProgressAt time.Time // when the last list, event or bookmark came from upstream, on the monotonic clock; zero: never
-	Restored   bool      // the state comes from a snapshot, ProgressAt is by the wall clock, and no source has shown a sign since: not fresh
+	Restored   bool      // the state comes from a snapshot, here or where it was read, ProgressAt is by a wall clock, and no source has shown a sign since: not fresh
 	NewerField string    // a field of the cloud's objects that the compiled type does not know, as a path of numbers
 }
 

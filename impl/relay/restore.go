@@ -167,6 +167,7 @@ func (x *Restoration) Finish(asOf time.Time) error {
 	r.ring, r.version, r.history = x.ring, x.version, x.history
 	r.epoch++
 	r.synced, r.restored = true, true
+	r.said++
 	r.progress = asOf.Round(0) // without the monotonic clock: when the wall clock is set, the age is right
 	if r.newer == "" {
 		r.newer = x.newer

@@ -48,6 +48,8 @@ type view struct {
 	seq     uint64 // sequence number of the first event behind it
 	epoch   uint64
 	history History
+	word    Testimony // on it
+	said    uint64
 }
 
 // wait waits until the relay has reached a version, but not for longer than kube-apiserver would.
@@ -95,7 +97,7 @@ func (r *Relay) meet(q *request, version uint64) (reached bool, err error) {
 func (r *Relay) now() view {
 	r.mu.Lock() // Clone marks the tree as shared
 	defer r.mu.Unlock()
-	return view{version: r.version, tree: r.tree.Clone(), seq: r.ring.next(), epoch: r.epoch, history: r.history}
+	return view{version: r.version, tree: r.tree.Clone(), seq: r.ring.next(), epoch: r.epoch, history: r.history, word: r.testimony(), said: r.said}
 }
 
 // at returns the state at an earlier version, by undoing the events since. ok is false if the ring does not reach back.

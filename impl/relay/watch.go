@@ -14,7 +14,8 @@ import (
 )
 
 // ProgressHeader on a watch request asks for every bookmark as it comes from upstream, so that the freshness of a relay
-// passes along a chain of relays. Other clients get bookmarks about once a minute and before their timeout.
+// passes along a chain of relays, and for a Testimony. Other clients get bookmarks about once a minute and before their timeout;
+// these prove nothing about the freshness of a relay.
 const ProgressHeader = "Weir-Progress"
 
 const (
@@ -32,6 +33,7 @@ type watcher struct {
 	e       *encoder
 	s       *stream
 	epoch   uint64
+	said    uint64  // when the relay last testified to the client; 0: never
 	seq     uint64  // next event
 	after   uint64  // the client has seen this version
 	sent    uint64  // version of the last frame
@@ -156,7 +158,7 @@ func (x *watcher) run(req *http.Request, v view) error {
 			return nil
 		}
 		until := end
-		if x.q.opts.AllowWatchBookmarks {
+		if x.q.opts.AllowWatchBookmarks && !x.every { // a relay takes each for a sign of the source
 			if beforeEnd && bookmarkAt.After(end.Add(-bookmarkBefore)) {
 				bookmarkAt = end.Add(-bookmarkBefore)
 			}
@@ -207,7 +209,12 @@ func (x *watcher) initial(v view) error {
 	}
 	v.tree.AscendGreaterOrEqual(&wire.Object{Key: x.q.filter.prefix}, visit)
 	if err == nil && x.q.opts.AllowWatchBookmarks {
-		err = x.appendBookmark(v.version, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		end := map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+		if x.every {
+			x.said = v.said
+			end[wire.TestimonyAnnotation] = v.word.String(x.r.cfg.Clock.Now())
+		}
+		err = x.appendBookmark(v.version, end)
 	}
 	if err == nil {
 		err = x.writeBuffer()
@@ -222,7 +229,7 @@ func (x *watcher) drain() (wake <-chan struct{}, done bool, err error) {
 		x.r.mu.RLock()
 		events, ok := x.r.ring.since(x.batch[:0], x.seq, watchBatch)
 		wake, epoch, reached, floor := x.r.gather.wake, x.r.epoch, x.r.version, x.r.ring.floor
-		shown, version := x.r.gather.seq, x.r.gather.version
+		shown, version, said, word := x.r.gather.seq, x.r.gather.version, x.r.said, x.r.testimony()
 		x.r.mu.RUnlock()
 		switch {
 		case epoch != x.epoch:
@@ -232,6 +239,12 @@ func (x *watcher) drain() (wake <-chan struct{}, done bool, err error) {
 		case !ok: // fell out of the ring: the client resumes, and gets 410 if that is too late
 			x.r.closed("behind the ring")
 			return nil, true, nil
+		}
+		if x.every && x.q.opts.AllowWatchBookmarks && said != x.said {
+			x.said = said
+			if err := x.testify(word); err != nil {
+				return nil, true, err
+			}
 		}
 		if events = events[:min(uint64(len(events)), max(shown, x.seq)-x.seq)]; len(events) == 0 {
 			x.ahead = x.after > reached
@@ -359,6 +372,19 @@ func (x *watcher) appendBookmark(version uint64, annotations map[string]string) 
 	}
 	x.sent = version
 	x.buffer = append(x.buffer, frame...)
+	return nil
+}
+
+// testify says how old the relay's state is. That is true also for a client that is ahead of it, and moves nobody.
+func (x *watcher) testify(word Testimony) error {
+	frame, err := x.e.bookmark(max(x.after, 1), map[string]string{wire.TestimonyAnnotation: word.String(x.r.cfg.Clock.Now())})
+	if err != nil {
+		return err
+	}
+	if err := x.write(frame); err != nil {
+		return err
+	}
+	x.flush.Flush()
 	return nil
 }
 

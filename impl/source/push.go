@@ -214,7 +214,7 @@ func Receive(ctx context.Context, body io.Reader, r *relay.Relay, h relay.Histor
 		case listing && ev.Type == wire.Added:
 			items = append(items, ev.Object)
 		case listing && ev.InitialEnd:
-			err, items, listing = r.ReplaceIn(h, ev.Version, items), nil, false
+			err, items, listing = intake.End(h, ev, items), nil, false
 		case listing:
 			return fmt.Errorf("feed: a %s event among the initial ones", ev.Type)
 		default:

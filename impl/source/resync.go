@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -36,7 +37,7 @@ func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
 	f.count(&f.status.Resyncs)
 	fetched := map[string]*wire.Object{}
 	for range resyncTries {
-		version, items, missing, err := f.compare(ctx, up, fetched)
+		end, items, missing, err := f.compare(ctx, up, fetched)
 		if errors.Is(err, errContradicts) {
 			break
 		}
@@ -46,8 +47,8 @@ func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
 		if len(missing) > max(resyncFew, (len(items)+len(missing))/resyncShare) {
 			break
 		}
-		f.cfg.Logger.Info("compared by metadata", "upstream", up.Name, "version", version, "same", len(items), "differ", len(missing))
-		if err := f.fetch(ctx, up, version, missing, fetched); err != nil {
+		f.cfg.Logger.Info("compared by metadata", "upstream", up.Name, "version", end.Version, "same", len(items), "differ", len(missing))
+		if err := f.fetch(ctx, up, end.Version, missing, fetched); err != nil {
 			return err
 		}
 		same := true
@@ -60,15 +61,15 @@ func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
 			items = append(items, o)
 		}
 		if same {
-			return f.cfg.Relay.Replace(version, items)
+			return relay.NewIntake(f.cfg.Relay).End(f.cfg.Relay.Status().History, end, items)
 		}
 	}
 	return f.streamList(ctx, up, nil, alone)
 }
 
-// compare lists the metadata of everything. It returns the version of that, the objects that the relay, or fetched, holds in just
+// compare lists the metadata of everything. It returns the bookmark that ends that, the objects that the relay, or fetched, holds in just
 // this form, and the metadata of the others.
-func (f *Feeder) compare(ctx context.Context, up *Upstream, fetched map[string]*wire.Object) (version uint64, items, missing []*wire.Object, err error) {
+func (f *Feeder) compare(ctx context.Context, up *Upstream, fetched map[string]*wire.Object) (end *wire.Event, items, missing []*wire.Object, err error) {
 	held := map[string]*wire.Object{}
 	for o := range f.cfg.Relay.Objects() {
 		held[o.Key] = o
@@ -86,22 +87,22 @@ func (f *Feeder) compare(ctx context.Context, up *Upstream, fetched map[string]*
 		}
 		missing = append(missing, &wire.Object{Key: m.Key, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Version: m.Version})
 	}
-	if f.largeMetadata(held) { // compressed in one piece they are half as long
-		version, err = f.listMetadata(ctx, up, sort)
+	if !up.Progress && f.largeMetadata(held) { // compressed in one piece they are half as long; a relay testifies in streams only
+		end, err = f.listMetadata(ctx, up, sort)
 	} else {
-		version, err = f.initial(ctx, up, metadata, url.Values{}, sort)
+		end, err = f.initial(ctx, up, metadata, url.Values{}, sort)
 	}
 	switch {
 	case err != nil:
 	case !up.Consistent && proof != nil:
 		err = errContradicts
 	case !up.Consistent:
-	case version < s.Version:
-		err = lost(s, fmt.Sprintf("a list is at version %d, %d was reached", version, s.Version))
+	case end.Version < s.Version:
+		err = lost(s, fmt.Sprintf("a list is at version %d, %d was reached", end.Version, s.Version))
 	default:
 		err = proof
 	}
-	return version, items, missing, err
+	return end, items, missing, err
 }
 
 // largeMetadata tells whether kube-apiserver will compress a list of the metadata of objects.
@@ -117,8 +118,8 @@ func (f *Feeder) largeMetadata(held map[string]*wire.Object) bool {
 	return n > 0 && size/min(n, estimateOf)*len(held) > compressedFrom*5/4
 }
 
-// listMetadata gives take the metadata of all objects by a plain list, and returns its version.
-func (f *Feeder) listMetadata(ctx context.Context, up *Upstream, take func(*wire.Object)) (version uint64, err error) {
+// listMetadata gives take the metadata of all objects by a plain list, and returns what ends it.
+func (f *Feeder) listMetadata(ctx context.Context, up *Upstream, take func(*wire.Object)) (end *wire.Event, err error) {
 	res := f.cfg.Relay.Resource()
 	q := question{of: metadataList, query: url.Values{}}
 	if s := f.cfg.Relay.Status(); s.Synced {
@@ -126,7 +127,7 @@ func (f *Feeder) listMetadata(ctx context.Context, up *Upstream, take func(*wire
 	}
 	a, err := up.get(ctx, res, q)
 	if err != nil {
-		return 0, cause(ctx, err)
+		return nil, cause(ctx, err)
 	}
 	defer a.body.Close()
 	m, err := wire.ReadList(a.body, res.Encoding(), metadataKind, func(o *wire.Object) error {
@@ -134,10 +135,10 @@ func (f *Feeder) listMetadata(ctx context.Context, up *Upstream, take func(*wire
 		return nil
 	})
 	if err != nil {
-		return 0, cause(ctx, err)
+		return nil, cause(ctx, err)
 	}
 	f.works(up)
-	return m.Version, nil
+	return &wire.Event{Type: wire.Bookmark, Version: m.Version, InitialEnd: true}, nil
 }
 
 // fetch gets objects as they are at a version or later. One that is gone is not in fetched afterwards.
@@ -165,8 +166,8 @@ func (f *Feeder) fetch(ctx context.Context, up *Upstream, version uint64, missin
 	return g.Wait()
 }
 
-// initial gives take the objects of a streaming list, leaves the stream, and returns the version of the list.
-func (f *Feeder) initial(ctx context.Context, up *Upstream, of form, query url.Values, take func(*wire.Object)) (version uint64, err error) {
+// initial gives take the objects of a streaming list, leaves the stream, and returns the bookmark that ends the list.
+func (f *Feeder) initial(ctx context.Context, up *Upstream, of form, query url.Values, take func(*wire.Object)) (end *wire.Event, err error) {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	query.Set("sendInitialEvents", "true")
@@ -174,13 +175,13 @@ func (f *Feeder) initial(ctx context.Context, up *Upstream, of form, query url.V
 	query.Set("timeoutSeconds", strconv.Itoa(int(streamTimeout/time.Second)))
 	w, err := f.open(ctx, up, of, query)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer w.body.Close()
 	err = f.read(ctx, up, w, func(ev *wire.Event) error {
 		switch {
 		case ev.InitialEnd:
-			version = ev.Version
+			end = ev
 			return errEnough
 		case ev.Type == wire.Added:
 			take(ev.Object)
@@ -188,5 +189,5 @@ func (f *Feeder) initial(ctx context.Context, up *Upstream, of form, query url.V
 		}
 		return fmt.Errorf("a %s event among the initial ones", ev.Type)
 	})
-	return version, ended(err)
+	return end, ended(err)
 }

@@ -43,12 +43,13 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 	defer beside.Wait()
 	defer stop(nil)
 	s := f.cfg.Relay.Status()
-	mine, replace := &s.History, f.cfg.Relay.ReplaceIn
+	intake := relay.NewIntake(f.cfg.Relay)
+	mine, replace := &s.History, intake.End
 	if other != nil || !s.Synced {
 		mine = nil
 	}
 	if other != nil && other.yield {
-		replace = f.cfg.Relay.Yield
+		replace = intake.Yield
 	}
 	w, err := f.openIn(ctx, up, mine, whole, url.Values{
 		"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}, "timeoutSeconds": {strconv.Itoa(int(streamTimeout / time.Second))},
@@ -67,7 +68,7 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 	}
 	heard := make(chan struct{}, 1)
 	var items []*wire.Object
-	done, intake := false, relay.NewIntake(f.cfg.Relay)
+	done := false
 	err = f.read(ctx, up, w, func(ev *wire.Event) error {
 		switch {
 		case done:
@@ -81,7 +82,9 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 			settle(ev.Version)
 			var err error
 			if in, next := f.historyOf(up, s, in, ev.Version, items); next || other != nil || f.cfg.Relay.Status().Version < ev.Version {
-				err = replace(in, ev.Version, items)
+				err = replace(in, ev, items)
+			} else {
+				err = intake.Apply(ev) // it may testify
 			}
 			items, done = nil, true // a list may take long over a thin link: it is not timed
 			if err == nil {

@@ -111,7 +111,7 @@ func (c *Coordinator) take(x *feeding, ev *wire.Event) {
 		x.items = append(x.items, ev.Object)
 		return
 	case x.list && ev.InitialEnd:
-		if err = c.server.ReplaceIn(x.in, ev.Version, x.items); err == nil {
+		if err = x.intake.End(x.in, ev, x.items); err == nil {
 			c.server.era = x.era
 		}
 		x.list, x.items = false, nil

@@ -192,7 +192,7 @@ func (f *feeder) take(ev *wire.Event) {
 		f.listing = false
 		items := f.items
 		f.items = nil
-		if !f.replace(f.in, f.era, ev.Version, items) {
+		if !f.replace(f.in, f.era, ev, items) {
 			f.failed(errors.New("the list is refused"))
 		}
 	case f.listing:
@@ -231,7 +231,7 @@ func (f *feeder) list() {
 			f.failed(err)
 		case version == 0:
 			f.failed(statusError(503))
-		case !f.replace(in, era, version, items):
+		case !f.replace(in, era, &wire.Event{Type: wire.Bookmark, Version: version, InitialEnd: true}, items):
 			f.failed(errors.New("the list is refused"))
 		default:
 			f.next()
@@ -240,16 +240,16 @@ func (f *feeder) list() {
 }
 
 // replace takes a list of a history.
-func (f *feeder) replace(in relay.History, era int, version uint64, items []*wire.Object) bool {
-	take := f.h.server.ReplaceIn
+func (f *feeder) replace(in relay.History, era int, end *wire.Event, items []*wire.Object) bool {
+	take := f.intake.End
 	if in.Number < f.h.server.Status().History.Number && f.patient() {
-		take, f.behind = f.h.server.Yield, 0
+		take, f.behind = f.intake.Yield, 0
 	}
-	err := take(in, version, items)
+	err := take(in, end, items)
 	if err == nil {
 		f.h.server.era = era
 	}
-	return f.h.fed(err, "list at %d of history %d", version, in.Number)
+	return f.h.fed(err, "list at %d of history %d", end.Version, in.Number)
 }
 
 // patient notes that the coordinator is behind, and tells whether it has been for so long, and fresh, that it has to be right.

@@ -32,6 +32,9 @@ const initialEventsEnd = "k8s.io/initial-events-end"
 // which leads there from the bookmark's own version and is nothing in between.
 const BatchAnnotation = "weir/batch-to"
 
+// TestimonyAnnotation is on bookmarks that one relay sends to another: it says how old the sender's state is.
+const TestimonyAnnotation = "weir/testimony"
+
 // Kind is the apiVersion and kind that a body or frame declares.
 type Kind struct{ APIVersion, Kind string }
 
@@ -151,6 +154,8 @@ type Event struct {
 	InitialEnd bool
 	// BatchTo is set for the bookmark that begins a batch: see BatchAnnotation.
 	BatchTo uint64
+	// Testimony is what a relay says of its state, on a bookmark: see TestimonyAnnotation.
+	Testimony string
 	// Status is set for ERROR.
 	Status *metav1.Status
 	// Frame is the whole frame as it came; Object.Raw aliases it where the encoding allows.
@@ -313,6 +318,8 @@ func (ev *Event) annotation(key, val string) (err error) {
 		ev.InitialEnd = val == "true"
 	case BatchAnnotation:
 		ev.BatchTo, err = ParseVersion(val)
+	case TestimonyAnnotation:
+		ev.Testimony = val
 	}
 	return err
 }
@@ -358,7 +365,7 @@ func (ev *Event) fromJSON(object json.RawMessage, want Kind) error {
 			ev.Version = ev.Object.Version
 		}
 	case Bookmark:
-		for _, key := range []string{initialEventsEnd, BatchAnnotation} {
+		for _, key := range []string{initialEventsEnd, BatchAnnotation, TestimonyAnnotation} {
 			if err == nil {
 				err = ev.annotation(key, m.Metadata.Annotations[key])
 			}

@@ -1,0 +1,114 @@
+package relay
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// Testimony is what a relay says of its state to another one that reads it: when the watch begins, and before it sends something that this is
+// not true of any more. Along a chain of relays only the first one hears from the cloud; all others know by testimony how old what they hold is.
+// It travels as a bookmark's annotation (wire.TestimonyAnnotation).
+type Testimony struct {
+	// Version is what the relay has reached. What comes later it hears after it testified.
+	Version uint64
+	// AsOf is when Version was last known to be all, by the monotonic clock of who has the testimony.
+	AsOf time.Time
+	// Restored: the state comes from a disk, or from who had it from one, and no source has shown a sign since. So AsOf is by
+	// some wall clock, and nothing that the relay sends is a sign of the cloud, until it testifies anew.
+	Restored bool
+}
+
+// testimony is what the relay says of itself now; r.mu is held.
+func (r *Relay) testimony() Testimony {
+	return Testimony{Version: r.version, AsOf: r.progress, Restored: r.restored}
+}
+
+// String is the form that travels: "<version>/<age in ms>", and "/restored" if that is so. Clocks of two machines are never compared,
+// so it tells an age.
+func (t Testimony) String(now time.Time) string {
+	s := fmt.Sprintf("%d/%d", t.Version, max(now.Sub(t.AsOf), 0).Milliseconds())
+	if t.Restored {
+		s += "/restored"
+	}
+	return s
+}
+
+// parseTestimony reads the form written by String.
+func parseTestimony(s string, now time.Time) (*Testimony, error) {
+	version, rest, _ := strings.Cut(s, "/")
+	age, restored, more := strings.Cut(rest, "/")
+	v, errVersion := strconv.ParseUint(version, 10, 64)
+	ms, errAge := strconv.ParseUint(age, 10, 64)
+	if errVersion != nil || errAge != nil || more && restored != "restored" {
+		return nil, fmt.Errorf("testimony %q: want <version>/<age in ms>, perhaps with /restored", s)
+	}
+	return &Testimony{Version: v, AsOf: now.Add(-time.Duration(min(ms, maxAge)) * time.Millisecond), Restored: more}, nil
+}
+
+const maxAge = uint64(100 * 365 * 24 * time.Hour / time.Millisecond)
+
+// word tells how much something that the relay has just taken proves: that its state was all there was at a time, and whether that is hearsay.
+type word struct {
+	asOf     time.Time
+	restored bool
+}
+
+// about is the word of an upstream on a state at a version. nil is the cloud, whose every word is of now.
+func (t *Testimony) about(version uint64, now time.Time) word {
+	switch {
+	case t == nil:
+		return word{asOf: now}
+	case t.Restored || version <= t.Version:
+		return word{asOf: t.AsOf, restored: t.Restored}
+	}
+	return word{asOf: now}
+}
+
+// sign notes a word that comes with something that the relay takes. Unless it is of now, relays that read this one have to hear of it first:
+// they take what comes later than its last testimony for a sign.
+func (r *Relay) sign(w word, now time.Time) {
+	r.vouch(w, now)
+	if w.restored || now.Sub(w.asOf) > oldNews {
+		r.said++
+	}
+}
+
+// oldNews is how late what a relay passes on may be for those behind it to take it for a sign of now.
+const oldNews = time.Second
+
+// vouch notes a word about the state that the relay holds or is about to. Hearsay makes nothing worse that was proven: a later state was
+// all there was whenever an earlier one was.
+func (r *Relay) vouch(w word, now time.Time) {
+	first := r.progress.IsZero()
+	switch {
+	case !first && w.restored && !w.asOf.After(r.progress):
+		return
+	case first || w.restored || r.restored || w.asOf.After(r.progress):
+		r.progress = w.asOf
+	}
+	if r.restored == w.restored {
+		return
+	}
+	r.restored = w.restored
+	if age := max(now.Sub(w.asOf), 0).Round(time.Second); w.restored {
+		r.cfg.Logger.Warn("what the relay holds is not known to be fresh", "age", age.String(), "freshAt", now.Add(-age).UTC().Format(time.RFC3339))
+	} else {
+		r.cfg.Logger.Info("the relay hears from its source", "age", age.String())
+	}
+	r.said++
+	r.broadcast()
+	r.show(now)
+}
+
+// refill takes a complete list at a version from somebody who held it, and not from a source: it moves the relay forward, and proves nothing
+// but that this was all there was at a time. It returns ErrOlder if the relay has as much already.
+func (r *Relay) refill(h History, version uint64, items []*wire.Object, w word) error {
+	if mine := r.history.Number; r.synced && h.Number == mine && version <= r.version {
+		return fmt.Errorf("refill: %w: %d, reached is %d", ErrOlder, version, r.version)
+	}
+	return r.replaceIn(h, version, items, word{asOf: w.asOf, restored: true})
+}

@@ -52,6 +52,8 @@ const (
 	StatusPath    = "/weir/v1/status"    // GET: JSON status of a hub (health port) or coordinator
 	TermHeader    = "Weir-Term"          // request header of a feed, see Term
 	ReachedHeader = "Weir-Reached"       // response header of a feed: version the coordinator's relay has reached, 0 before its first sync
+	// OfferHeader makes a feed an offer: of what a hub holds, for a relay that nobody feeds. It is the version that the hub has reached.
+	OfferHeader = "Weir-Offer"
 	// AgeHeader of an answer: seconds since the relay was last known to be fresh, also when that was before a restart.
 	AgeHeader = "Weir-Age"
 )

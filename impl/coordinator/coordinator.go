@@ -185,7 +185,7 @@ func (c *Coordinator) serve(ctx context.Context) error {
 	}
 	vote := &election{leases: c.leases, fence: c.fence, clock: c.set.Clock, logger: c.set.Logger}
 	c.front.fail, c.feeds.fail = fail(t), fail(t)
-	c.feeds.fence, c.feeds.look, c.feeds.metrics, c.feeds.logger = c.fence, vote.look, c.metrics, c.set.Logger
+	c.feeds.fence, c.feeds.look, c.feeds.unready, c.feeds.metrics, c.feeds.clock, c.feeds.logger = c.fence, vote.look, c.unready, c.metrics, c.set.Clock, c.set.Logger
 
 	c.feeds.pulse = &pulse{
 		fence: c.fence, free: c.feeds.freeing(vote.free), freed: func(reason string) { c.metrics.freed.WithLabelValues(reason).Inc() }, clock: c.set.Clock, logger: c.set.Logger,

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
@@ -31,8 +33,10 @@ type feeds struct {
 	fed     *fed // nil: there is one replica
 	pulse   *pulse
 	look    func(context.Context) error // shows the election Lease to the fence as it is now
+	unready func(*relay.Relay) error    // why a relay is not ready
 	fail    func(w http.ResponseWriter, req *http.Request, err error)
 	metrics *metrics
+	clock   clock.PassiveClock
 	logger  *slog.Logger
 }
 
@@ -46,15 +50,19 @@ type slot struct {
 	current *feeding // the newest; nil if there is none
 }
 
-// feeding is one feed: pushed by the leader, or pulled from another replica.
+// feeding is one feed: pushed by the leader, pulled from another replica, or an offer.
 type feeding struct {
 	node    string
 	term    contract.Term
 	history relay.History // of the cloud, that it is of
-	replica string        // pulled from; "": pushed
+	replica string        // pulled from; "": pushed or offered
+	offer   bool
 	end     context.CancelCauseFunc
 	done    chan struct{} // closed when it has touched the relay for the last time
 }
+
+// pushed tells whether it is the leader's.
+func (x *feeding) pushed() bool { return x.replica == "" && !x.offer }
 
 func newFeeds(stop context.Context, relays []*relay.Relay) *feeds {
 	f := &feeds{stop: stop, slots: map[string]*slot{}}
@@ -83,7 +91,11 @@ func (f *feeds) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			fmt.Sprintf("no resource of this pool is fed at %s", req.URL.Path), 0, false))
 		return
 	}
-	f.answer(w, req, s.relay.Resource().String(), f.serve(w, req, s))
+	serve := f.serve
+	if req.Header.Get(contract.OfferHeader) != "" {
+		serve = f.takeOffer
+	}
+	f.answer(w, req, s.relay.Resource().String(), serve(w, req, s))
 }
 
 // answer tells the caller why what it asked for was not begun, if err is set.
@@ -94,7 +106,9 @@ func (f *feeds) answer(w http.ResponseWriter, req *http.Request, name string, er
 	case errors.As(err, &r):
 		f.metrics.refused.WithLabelValues(name, r.Reason).Inc()
 		f.logger.Warn("feed refused", "resource", name, "reason", r.Reason, "err", err)
-		f.fail(w, req, apierrors.NewGenericServerResponse(http.StatusConflict, "feed", schema.GroupResource{}, "", r.Message, 0, true))
+		f.fail(w, req, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: r.Message,
+		}})
 	default:
 		f.metrics.refused.WithLabelValues(name, "protocol").Inc()
 		f.fail(w, req, err)
@@ -149,11 +163,8 @@ func (f *feeds) serve(w http.ResponseWriter, req *http.Request, s *slot) error {
 
 // knock tells who wants to feed, and under which term, if the fence lets it in.
 func (f *feeds) knock(req *http.Request) (*feeding, error) {
-	if req.Method != http.MethodPost {
-		return nil, apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "feed"}, strings.ToLower(req.Method))
-	}
-	if req.ProtoMajor < 2 {
-		return nil, apierrors.NewBadRequest("a feed needs HTTP/2: its answer comes before its body ends")
+	if err := checkMethod(req); err != nil {
+		return nil, err
 	}
 	term, err := contract.ParseTerm(req.Header.Get(contract.TermHeader))
 	if err != nil {
@@ -169,6 +180,16 @@ func (f *feeds) knock(req *http.Request) (*feeding, error) {
 		return nil, err
 	}
 	return x, f.fence.Open(term, x.node)
+}
+
+func checkMethod(req *http.Request) error {
+	switch {
+	case req.Method != http.MethodPost:
+		return apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "feed"}, strings.ToLower(req.Method))
+	case req.ProtoMajor < 2:
+		return apierrors.NewBadRequest("a feed needs HTTP/2: its answer comes before its body ends")
+	}
+	return nil
 }
 
 // listen hears the leader's pulse until it stops. It returns an error only if it was not begun.
@@ -206,18 +227,7 @@ func (f *feeds) receive(ctx context.Context, control *http.ResponseController, b
 	if err := control.Flush(); err != nil {
 		return err
 	}
-	// A read that waits for the leader must end when the feed does. The deadline must not be set when the handler has
-	// returned: there is nothing left to set it on.
-	unblocked := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(unblocked)
-		_ = control.SetReadDeadline(time.Unix(1, 0))
-	})
-	defer func() {
-		if !stop() {
-			<-unblocked
-		}
-	}()
+	defer unblock(ctx, control)()
 	return source.Receive(ctx, body, r, x.history, func() error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -226,13 +236,28 @@ func (f *feeds) receive(ctx context.Context, control *http.ResponseController, b
 	})
 }
 
+// unblock makes a read of a body that waits for its sender end when ctx does, until what it returns is called. The deadline must not be set
+// when the handler has returned: there is nothing left to set it on.
+func unblock(ctx context.Context, control *http.ResponseController) (end func()) {
+	unblocked := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(unblocked)
+		_ = control.SetReadDeadline(time.Unix(1, 0))
+	})
+	return func() {
+		if !stop() {
+			<-unblocked
+		}
+	}
+}
+
 // enforce ends the feeds that the fence no longer admits: one that is idle would not ask.
 func (f *feeds) enforce() {
 	for _, s := range f.slots {
 		s.mu.Lock()
 		x := s.current
 		s.mu.Unlock()
-		if x == nil || x.replica != "" {
+		if x == nil || !x.pushed() {
 			continue
 		}
 		if err := f.fence.Admit(x.term, x.node); err != nil {
@@ -247,7 +272,7 @@ func (f *feeds) leaves(why error) {
 		s.mu.Lock()
 		x := s.current
 		s.mu.Unlock()
-		if x != nil && x.replica == "" {
+		if x != nil && x.pushed() {
 			x.end(why)
 		}
 	}

@@ -19,6 +19,7 @@ type metrics struct {
 	accepted *prometheus.CounterVec
 	refused  *prometheus.CounterVec
 	freed    *prometheus.CounterVec
+	refilled *prometheus.CounterVec
 }
 
 func newMetrics(relays []*relay.Relay, kept prometheus.Collector, unready func(*relay.Relay) error) *metrics {
@@ -28,13 +29,16 @@ func newMetrics(relays []*relay.Relay, kept prometheus.Collector, unready func(*
 			Name: "weir_coordinator_feeds_accepted_total", Help: "Feeds that were begun.",
 		}, []string{"resource"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_coordinator_feeds_refused_total", Help: "Feeds that were not begun, by reason: incarnation, holder, term, protocol.",
+			Name: "weir_coordinator_feeds_refused_total", Help: "Feeds that were not begun, by reason: incarnation, holder, term, offer, protocol.",
 		}, []string{"resource", "reason"}),
 		freed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_coordinator_leases_freed_total", Help: "Times the election Lease was taken from a leader whose pulse was broken or silent.",
 		}, []string{"pulse"}),
+		refilled: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_coordinator_refills_total", Help: "Times a relay that nobody fed was moved forward to what a hub holds. That is not fresh.",
+		}, []string{"resource"}),
 	}
-	m.registry.MustRegister(m.accepted, m.refused, m.freed, relay.NewCollector(relays...), kept)
+	m.registry.MustRegister(m.accepted, m.refused, m.freed, m.refilled, relay.NewCollector(relays...), kept)
 	for _, r := range relays {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "weir_coordinator_ready", Help: "1 while the resource is synced and fresh.",

@@ -34,9 +34,11 @@ type ResourceStatus struct {
 	Watchers int    `json:"watchers"`
 	// ProgressAgeSeconds is the time since the last sign of the feed; null: there was none.
 	ProgressAgeSeconds *float64 `json:"progressAgeSeconds"`
-	Restored           bool     `json:"restored"`       // from disk, and it was not fed since the start
-	Feeder             string   `json:"feeder"`         // node that feeds it now; "": none
-	From               string   `json:"from,omitempty"` // the replica that it is pulled from
+	// FreshAt is when the state was last known to be all there is, by this machine's clock. While Ready is false, it is stale since then.
+	FreshAt  time.Time `json:"freshAt,omitzero"`
+	Restored bool      `json:"restored"`       // from a disk, here or of a hub that offered it, and no leader has fed it since
+	Feeder   string    `json:"feeder"`         // node that feeds it now; "": none
+	From     string    `json:"from,omitempty"` // the replica that it is pulled from
 }
 
 // status looks at everything.
@@ -56,7 +58,7 @@ func (c *Coordinator) status() Status {
 		rs.Feeder, rs.From = c.feeds.of(r).feeder()
 		if age, ok := st.Age(c.set.Clock.Now()); ok {
 			seconds := age.Seconds()
-			rs.ProgressAgeSeconds = &seconds
+			rs.ProgressAgeSeconds, rs.FreshAt = &seconds, c.set.Clock.Now().Add(-age).UTC().Truncate(time.Second)
 		}
 		s.Ready = s.Ready && rs.Ready
 		s.Resources = append(s.Resources, rs)
@@ -86,7 +88,7 @@ func (c *Coordinator) unready(r *relay.Relay) error {
 	age, _ := s.Age(now)
 	switch {
 	case s.Restored:
-		return fmt.Errorf("%s was restored from disk and has not been fed since; it is %v old", r.Resource(), age.Round(time.Second))
+		return fmt.Errorf("%s was restored from a disk, or from what a hub held, and no leader has fed it since; it is %v old", r.Resource(), age.Round(time.Second))
 	case !s.Fresh(now, c.set.FreshWithin):
 		return fmt.Errorf("%s was last fed %v ago, more than %v", r.Resource(), age.Round(time.Second), c.set.FreshWithin)
 	}

@@ -293,6 +293,7 @@ type resourceState struct {
 	History            uint64
 	Bytes              int64
 	ProgressAgeSeconds *float64
+	FreshAt            time.Time
 	Restored           bool
 	Feeder, From       string
 }

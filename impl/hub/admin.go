@@ -69,25 +69,26 @@ type CoordinatorStatus struct {
 
 // ResourceStatus is one relay and what feeds it.
 type ResourceStatus struct {
-	Resource   string  `json:"resource"`
-	Synced     bool    `json:"synced"`
-	Version    uint64  `json:"version"`
-	History    uint64  `json:"history"` // of the cloud, that versions are of; it grows when the cloud was restored from a backup
-	Oldest     uint64  `json:"oldest"`
-	Objects    int     `json:"objects"`
-	Bytes      int64   `json:"bytes"`
-	RingEvents int     `json:"ringEvents"`
-	RingBytes  int64   `json:"ringBytes"`
-	Watchers   int     `json:"watchers"`
-	AgeSeconds float64 `json:"ageSeconds"` // since the last sign of its source, -1 for never
-	Restored   bool    `json:"restored"`   // from disk, and there was no sign of its source since the start
-	Source     string  `json:"source"`
-	Lists      int     `json:"lists"`
-	Resyncs    int     `json:"resyncs"` // comparisons by metadata after 410
-	Checks     int     `json:"checks"`  // times the cloud was asked whether its history is still this one
-	Watches    int     `json:"watches"`
-	Switches   int     `json:"switches"`
-	LastError  string  `json:"lastError,omitempty"`
+	Resource   string    `json:"resource"`
+	Synced     bool      `json:"synced"`
+	Version    uint64    `json:"version"`
+	History    uint64    `json:"history"` // of the cloud, that versions are of; it grows when the cloud was restored from a backup
+	Oldest     uint64    `json:"oldest"`
+	Objects    int       `json:"objects"`
+	Bytes      int64     `json:"bytes"`
+	RingEvents int       `json:"ringEvents"`
+	RingBytes  int64     `json:"ringBytes"`
+	Watchers   int       `json:"watchers"`
+	AgeSeconds float64   `json:"ageSeconds"`       // since the last sign of its source, -1 for never
+	FreshAt    time.Time `json:"freshAt,omitzero"` // the same as a time by this machine's clock
+	Restored   bool      `json:"restored"`         // from a disk, here or where it was read, and there was no sign of the cloud since
+	Source     string    `json:"source"`
+	Lists      int       `json:"lists"`
+	Resyncs    int       `json:"resyncs"` // comparisons by metadata after 410
+	Checks     int       `json:"checks"`  // times the cloud was asked whether its history is still this one
+	Watches    int       `json:"watches"`
+	Switches   int       `json:"switches"`
+	LastError  string    `json:"lastError,omitempty"`
 }
 
 // BytesStatus counts the connections of a class, TLS included.
@@ -120,13 +121,13 @@ func (h *Hub) Status() Status {
 	now := h.clock.Now()
 	for i, r := range h.relays {
 		rs, fs := r.Status(), h.feeders[i].Status()
-		age := -1.0
+		age, freshAt := -1.0, time.Time{}
 		if a, ok := rs.Age(now); ok {
-			age = a.Truncate(time.Millisecond).Seconds()
+			age, freshAt = a.Truncate(time.Millisecond).Seconds(), now.Add(-a).UTC().Truncate(time.Second)
 		}
 		s.Resources = append(s.Resources, ResourceStatus{
 			Resource: r.Resource().String(), Synced: rs.Synced, Version: rs.Version, History: rs.History.Number, Oldest: rs.Oldest, Objects: rs.Objects, Bytes: rs.Bytes,
-			RingEvents: rs.RingEvents, RingBytes: rs.RingBytes, Watchers: rs.Watchers, AgeSeconds: age, Restored: rs.Restored,
+			RingEvents: rs.RingEvents, RingBytes: rs.RingBytes, Watchers: rs.Watchers, AgeSeconds: age, FreshAt: freshAt, Restored: rs.Restored,
 			Source: fs.Upstream, Lists: fs.Lists, Resyncs: fs.Resyncs, Checks: fs.Checks, Watches: fs.Watches, Switches: fs.Switches, LastError: fs.LastError,
 		})
 	}

@@ -83,7 +83,7 @@ func (z *authorizer) authorize(ctx context.Context, who caller, header http.Head
 		return unavailable(errUnavailable.Error())
 	case r := <-flight:
 		if r.Err != nil {
-			return unavailable(errUnavailable.Error() + ": " + r.Err.Error())
+			return unavailable(errUnavailable.Error() + ", and nothing is remembered of it: " + r.Err.Error())
 		}
 		return r.Val.(verdict).refusal
 	}

@@ -95,14 +95,22 @@ type poolStatus struct {
 	Resources   []struct {
 		Resource string `json:"resource"`
 		Synced   bool   `json:"synced"`
+		Ready    bool   `json:"ready"`
 		Version  uint64 `json:"version"`
 		History  uint64 `json:"history"`
+		Feeder   string `json:"feeder"`
 	} `json:"resources"`
 }
 
 func (c *coordinator) status(ctx context.Context) (*poolStatus, error) {
+	r, ctx, cancel := c.with(ctx)
+	defer cancel()
+	return r.status(ctx)
+}
+
+func (r *replica) status(ctx context.Context) (*poolStatus, error) {
 	var s poolStatus
-	_, err := c.do(ctx, http.MethodGet, contract.StatusPath, nil, &s)
+	_, err := r.do(ctx, http.MethodGet, contract.StatusPath, nil, &s)
 	return &s, err
 }
 

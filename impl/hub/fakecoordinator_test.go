@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +30,7 @@ import (
 type fakeCoordinator struct {
 	t      testing.TB
 	server *httptest.Server
+	ctx    context.Context
 	stop   context.CancelFunc
 	relays []*relay.Relay
 	serve  sync.WaitGroup
@@ -51,22 +53,22 @@ type feeding struct {
 func newFakeCoordinator(t testing.TB, ca *authority) *fakeCoordinator {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &fakeCoordinator{t: t, stop: cancel, incarnation: 1, version: 10, leases: map[string]*coordinationv1.Lease{}, feeds: map[string]feeding{}}
+	c := &fakeCoordinator{t: t, ctx: ctx, stop: cancel, incarnation: 1, version: 10, leases: map[string]*coordinationv1.Lease{}, feeds: map[string]feeding{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	mux.HandleFunc("GET "+contract.StatusPath, c.status)
 	mux.HandleFunc("GET "+leasesPath+"/{name}", c.lease)
 	mux.HandleFunc("PUT "+leasesPath+"/{name}", c.lease)
 	mux.HandleFunc("POST "+leasesPath, c.lease)
-	for _, name := range defaultResources() {
+	for i, name := range defaultResources() {
 		res, err := relay.ParseResource(name)
 		check(t, err)
 		r, err := relay.New(relay.Config{Resource: res})
 		check(t, err)
 		c.relays = append(c.relays, r)
 		c.serve.Go(func() { _ = r.Run(ctx) })
-		mux.Handle("GET "+res.Path()+"/"+res.Resource, r)
-		mux.HandleFunc("POST "+contract.FeedPath(res.Group, res.Version, res.Resource), func(w http.ResponseWriter, req *http.Request) { c.feed(w, req, r) })
+		mux.HandleFunc("GET "+res.Path()+"/"+res.Resource, func(w http.ResponseWriter, req *http.Request) { c.relay(i).ServeHTTP(w, req) })
+		mux.HandleFunc("POST "+contract.FeedPath(res.Group, res.Version, res.Resource), func(w http.ResponseWriter, req *http.Request) { c.feed(w, req, c.relay(i)) })
 	}
 	c.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		c.mu.Lock()
@@ -107,14 +109,36 @@ func (c *fakeCoordinator) wipe() {
 	clear(c.feeds)
 }
 
+func (c *fakeCoordinator) relay(i int) *relay.Relay {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.relays[i]
+}
+
+// empty is a restart without the disk: what was copied is gone as well.
+func (c *fakeCoordinator) empty() {
+	c.server.CloseClientConnections()
+	c.wipe()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, r := range c.relays {
+		fresh, err := relay.New(relay.Config{Resource: r.Resource()})
+		check(c.t, err)
+		c.relays[i] = fresh
+		c.serve.Go(func() { _ = fresh.Run(c.ctx) })
+	}
+}
+
 func (c *fakeCoordinator) status(w http.ResponseWriter, _ *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	type resource struct {
 		Resource string `json:"resource"`
 		Synced   bool   `json:"synced"`
+		Ready    bool   `json:"ready"`
 		Version  uint64 `json:"version"`
 		History  uint64 `json:"history"`
+		Feeder   string `json:"feeder"`
 	}
 	out := struct {
 		Incarnation string     `json:"incarnation"`
@@ -122,8 +146,11 @@ func (c *fakeCoordinator) status(w http.ResponseWriter, _ *http.Request) {
 		Resources   []resource `json:"resources"`
 	}{Incarnation: strconv.Itoa(c.incarnation)}
 	for _, r := range c.relays {
-		s := r.Status()
-		out.Resources = append(out.Resources, resource{r.Resource().String(), s.Synced, s.Version, s.History.Number})
+		s, feeder := r.Status(), ""
+		if _, fed := c.feeds[r.Resource().String()]; fed {
+			feeder = "a node"
+		}
+		out.Resources = append(out.Resources, resource{r.Resource().String(), s.Synced, s.Fresh(time.Now(), 30*time.Second), s.Version, s.History.Number, feeder})
 	}
 	_ = json.NewEncoder(w).Encode(out)
 }
@@ -162,7 +189,20 @@ func (c *fakeCoordinator) lease(w http.ResponseWriter, req *http.Request) {
 	_ = json.NewEncoder(w).Encode(stored)
 }
 
+// offer takes what a hub holds.
+func (c *fakeCoordinator) offer(w http.ResponseWriter, req *http.Request, r *relay.Relay) {
+	h, _, err := relay.ParseHistory(req.Header)
+	check(c.t, err)
+	if err := source.TakeOffer(req.Body, r, h, req.Context().Err); err != nil {
+		writeStatus(w, apierrors.NewGenericServerResponse(http.StatusConflict, "post", schema.GroupResource{}, "", err.Error(), 0, true))
+	}
+}
+
 func (c *fakeCoordinator) feed(w http.ResponseWriter, req *http.Request, r *relay.Relay) {
+	if req.Header.Get(contract.OfferHeader) != "" {
+		c.offer(w, req, r)
+		return
+	}
 	term, err := contract.ParseTerm(req.Header.Get(contract.TermHeader))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)

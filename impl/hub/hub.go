@@ -219,6 +219,7 @@ func (h *Hub) buildPool() error {
 		discovery: h.discovery, relays: h.relays, overrule: h.overrule, coordinator: c, maxAge: h.UpstreamWatchTimeout * 5 / 2,
 		refused: p.refused, changed: p.changed, clock: h.clock, logger: h.Logger, metrics: h.metrics, terms: make(chan contract.Term),
 	}
+	p.refill = &refill{relays: h.relays, coordinator: c, alone: p.alone, clock: h.clock, logger: h.Logger, metrics: h.metrics}
 	h.pool = p
 	return nil
 }

@@ -16,6 +16,7 @@ type metrics struct {
 	reviews   *prometheus.CounterVec
 	elections *prometheus.CounterVec
 	feeds     *prometheus.CounterVec
+	offers    *prometheus.CounterVec
 	bodies    *prometheus.CounterVec
 }
 
@@ -29,9 +30,10 @@ func newMetrics() *metrics {
 		reviews:   counter("authorizations_total", "Decisions about reads from relays, by outcome.", "outcome"),
 		elections: counter("elections_total", "Elections that this hub stood in, and those it won.", "outcome"),
 		feeds:     counter("feeds_total", "Feeds of the coordinator that ended, by outcome.", "resource", "outcome"),
+		offers:    counter("offers_total", "Offers of what a relay holds to a coordinator that nobody feeds, by outcome (taken, refused, failed).", "resource", "outcome"),
 		bodies:    counter("relay_source_bytes_total", "Bytes of lists and watches that fed relays, compressed as they came.", "source"),
 	}
-	m.registry.MustRegister(m.requests, m.reviews, m.elections, m.feeds, m.bodies,
+	m.registry.MustRegister(m.requests, m.reviews, m.elections, m.feeds, m.offers, m.bodies,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

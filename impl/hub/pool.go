@@ -31,6 +31,7 @@ type pool struct {
 	wantCloud   func(within time.Duration)
 	have        func() bool
 	feed        *feed
+	refill      *refill
 	use         func(role.Source)
 	replica     *use // whose upstream the relays got last
 	clock       clock.WithTicker
@@ -70,6 +71,7 @@ func (p *pool) run(ctx context.Context) error {
 	g.Go(func() error { return p.checker.run(probing) })
 	g.Go(func() error { return p.leases.run(probing) })
 	g.Go(func() error { return p.feed.run(asking) })
+	g.Go(func() error { return p.refill.run(probing) })
 	p.loop(ctx, asking, g)
 	stopProbing()
 	stopAsking()

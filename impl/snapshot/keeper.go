@@ -255,12 +255,11 @@ func (k *keeper) tail(e *encoder, version, reached uint64, asOf time.Time) {
 
 // freshAt is when the relay was fresh last, by the wall clock as it is set now.
 func (k *keeper) freshAt(s *relay.Status) time.Time {
-	now := k.clock.Now()
-	age, ok := s.Age(now)
-	if !ok || s.Restored {
+	if s.ProgressAt.IsZero() {
 		return k.asOf
 	}
-	return now.Add(-age).Round(0)
+	now := k.clock.Now()
+	return now.Add(-now.Sub(s.ProgressAt)).Round(0) // of what was restored, ProgressAt is by the wall clock, and stays
 }
 
 // undo takes back what was appended in part.

@@ -119,19 +119,27 @@ var errFeedEnded = errors.New("the feed ended")
 
 // copy serves a watch of the relay into the feed.
 func (c PushConfig) copy(ctx context.Context, feed *io.PipeWriter, history relay.History, reached uint64) error {
-	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {wire.FormatVersion(reached)}}
-	mode := byte(modeResume)
+	mode, query := byte(modeResume), url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {wire.FormatVersion(reached)}}
 	if reached == 0 || !c.Relay.Resumable(reached) {
-		mode = modeList
-		query.Set("resourceVersion", "0")
-		query.Set("sendInitialEvents", "true")
-		query.Set("resourceVersionMatch", "NotOlderThan")
+		mode, query = modeList, everything()
 	}
-	res := c.Relay.Resource()
-	c.Logger.Info("feeding the coordinator", "resource", res.String(), "reached", reached, "mode", string(mode), "term", c.Term.String())
+	c.Logger.Info("feeding the coordinator", "resource", c.Relay.Resource().String(), "reached", reached, "mode", string(mode), "term", c.Term.String())
 	if _, err := feed.Write([]byte{mode}); err != nil {
 		return err
 	}
+	return show(ctx, c.Relay, history, query, feed)
+}
+
+// everything asks for all objects, a bookmark that ends them, and events.
+func everything() url.Values {
+	return url.Values{
+		"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {"0"}, "sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"},
+	}
+}
+
+// show serves a watch of a relay into a pipe until ctx ends or the pipe is closed.
+func show(ctx context.Context, r *relay.Relay, history relay.History, query url.Values, feed *io.PipeWriter) error {
+	res := r.Resource()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, res.Path()+"/"+res.Resource+"?"+query.Encode(), nil)
 	if err != nil {
 		return err
@@ -146,7 +154,7 @@ func (c PushConfig) copy(ctx context.Context, feed *io.PipeWriter, history relay
 	stop := context.AfterFunc(ctx, func() { feed.CloseWithError(context.Cause(ctx)) })
 	defer stop()
 	w := &feedWriter{header: http.Header{}, feed: feed}
-	c.Relay.ServeHTTP(w, req)
+	r.ServeHTTP(w, req)
 	if w.code != http.StatusOK {
 		return fmt.Errorf("the relay cannot be read: status %d", w.code)
 	}

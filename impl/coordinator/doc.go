@@ -35,6 +35,14 @@
 // A feed breaks off when the leader's relay takes up another history, and begins anew: a leader that dies in between leaves either
 // all of a history here or nothing of it, and the next leader goes on from there, or finds out by itself.
 //
+// # Offers
+//
+// While no hub reaches the cloud nobody leads. A hub that holds a newer state than a relay here, which is not ready and which no leader
+// feeds, may then offer it: the same POST, with contract.OfferHeader in place of a term. It moves the relay forward only, is served with
+// its age, and makes nothing ready. So a coordinator that lost its disk has the last state that any hub holds. A leader's feed ends an offer that comes, and follows
+// one that came. As a leader may, a hub that lies can so lie to its pool, but only while the cloud is away: afterwards the
+// leader's list, or the change of history that it shows, puts it right.
+//
 // # Pulse
 //
 // Beside its feeds a leader keeps one POST open (contract.PulsePath) on which it sends a byte every contract.PulsePeriod. If
@@ -57,6 +65,7 @@
 // relay: synced, and shown to be fresh by its feed within Config.FreshWithin. A relay that is not fresh is still served; its
 // age is told in the header contract.AgeHeader. Relays are kept on disk (package snapshot): after a restart they are served as they
 // were, with their age, and are not ready until they are fed again. One that was never synced answers 503.
+// What age a relay tells comes from the cloud, however long the way: see relay.Testimony.
 //
 // # Goroutines
 //

@@ -40,7 +40,11 @@
 // # What is kept
 //
 // With Config.DataDir the relays are kept on disk (package snapshot), and so are allowances: a hub that restarts while the cloud is
-// away serves on. The header contract.AgeHeader of each read tells how old the state is.
+// away serves on. The header contract.AgeHeader of each read tells how old the state is, wherever this hub has it from.
+//
+// A hub that lost its disk while the cloud is away reads what the pool has, at the coordinator, and knows its age. But it does not know
+// whom the cloud has allowed to read that: its callers get 503, with a reason, until the cloud can be asked. This goes for the node itself as
+// well: that its certificate was once good for a read is not known either. A coordinator that lost its disk is given what hubs hold (see refill).
 //
 // # A restored cloud
 //

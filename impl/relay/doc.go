@@ -33,7 +33,8 @@
 //   - 8, bytes: an object that leaves a selector is DELETED with its previous content and the new version;
 //     unsupported field selectors are refused; transcoding that would drop a field is not done (Config.Fallback).
 //   - 9, persistence: Export gives the state and the changes of the ring, a Cursor what follows; a Restoration brings them back.
-//     A restored relay serves, and does not count as fresh until its source shows a sign (Status.Restored). Package snapshot
+//     A restored relay serves, and does not count as fresh until its source shows a sign (Status.Restored). A relay tells relays
+//     that read it how old its state is (Testimony), so all of a chain know. Package snapshot
 //     keeps them on a disk.
 //   - 10, bounds: Config.RingBytes and Config.RingAge; lists are streamed.
 //

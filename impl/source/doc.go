@@ -16,6 +16,8 @@
 // The body is one byte that tells the mode, then a watch stream: either the events behind the version that the coordinator said it
 // has reached (modeResume), or all objects, a bookmark that ends them, and then events (modeList).
 //
+// Offer and TakeOffer do the same once, with a list that is no news: what a hub holds, for a coordinator that nobody feeds.
+//
 // # The cloud's history
 //
 // A kube-apiserver whose etcd was restored from a backup accepts a watch from a version that it has not reached yet, and says nothing

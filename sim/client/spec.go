@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -47,6 +48,19 @@ func Specs(kind string) []Spec {
 		return []Spec{{Client: kind, Resource: EndpointSlices, Labels: labels}, {Client: kind, Resource: Endpoints, Labels: labels}}
 	}
 	return nil
+}
+
+// WatchPath is the path of a watch of what the stream watches, from now on.
+func (s Spec) WatchPath() string {
+	gv, path := s.group()
+	q := url.Values{"watch": {"1"}}
+	if s.Selector != "" {
+		q.Set("labelSelector", s.Selector)
+	}
+	if gv.Group != "" {
+		path += "/" + gv.Group
+	}
+	return path + "/" + gv.Version + "/" + s.Resource + "?" + q.Encode()
 }
 
 // Validate tells what is wrong with s.

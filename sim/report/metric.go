@@ -47,6 +47,12 @@ func Metrics() []Metric {
 		{"jitter_changes_ratio", UnitRatio, "bytes of class pool of these nodes in the window ÷ (bytes of the changes in it, as plain protobuf × the nodes)"},
 		{"jitter_peak_ratio", UnitRatio, "the second of the window with most bytes ÷ its mean"},
 		{"jitter_stock_ratio", UnitRatio, "the same bytes if every node listed anew and then watched, as stock does, ÷ (bytes of the changes × the nodes)"},
+		{"offline_lists", UnitCount, "clients that were started while the cloud was away and all machines of the pool had lost power, and got a full state"},
+		{"offline_lists_missing", UnitCount, "those that got none, of hubs that kept their disks"},
+		{"offline_refills", UnitCount, "parts that had lost their disks and held all caches again while the cloud was away"},
+		{"offline_refills_missing", UnitCount, "those that did not"},
+		{"offline_age_understated_seconds_max", UnitSeconds, "by how much the age that was told was less than the time since the cut, most"},
+		{"offline_age_overstated_seconds_max", UnitSeconds, "by how much it was more, most"},
 		{"resync_bytes_share", UnitShare, "bytes to catch up after 410 ÷ one gzipped full list"},
 	}
 }

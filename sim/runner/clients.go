@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -64,8 +65,28 @@ func (r *run) startClients(ctx context.Context, w *way) error {
 	return nil
 }
 
-// config is how a kind of client reaches the API from a node.
+// config is how a kind of client reaches the API from a node. One that is started again there has the token that it had.
 func (r *run) config(ctx context.Context, node, kind string) (*rest.Config, error) {
+	r.configs.mu.Lock()
+	defer r.configs.mu.Unlock()
+	key := [2]string{node, kind}
+	if c := r.configs.all[key]; c != nil {
+		return c, nil
+	}
+	c, err := r.newConfig(ctx, node, kind)
+	if err == nil {
+		r.configs.all[key] = c
+	}
+	return c, err
+}
+
+// configs are those that were asked for, by node and kind.
+type configs struct {
+	mu  sync.Mutex
+	all map[[2]string]*rest.Config
+}
+
+func (r *run) newConfig(ctx context.Context, node, kind string) (*rest.Config, error) {
 	e, err := r.site.Endpoint(node, class(kind))
 	if err != nil {
 		return nil, err

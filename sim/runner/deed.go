@@ -58,7 +58,10 @@ func (r *run) find(ctx context.Context, f scenario.Fault) (*deed, error) {
 		d.part, d.cutOff = runtime.APIServer, true
 	case f.Target == scenario.WholePool:
 		d.nodes = []string{""}
-		d.cutOff = f.Link.Cloud() && f.Action != scenario.Slow
+		if f.Action == scenario.Blackout {
+			d.fault.Link, d.hubs = scenario.CloudLink, r.weir().nodes
+		}
+		d.cutOff = d.fault.Link.Cloud() && f.Action != scenario.Slow
 	default:
 		return nil, fmt.Errorf("there is no target %s", f.Target)
 	}

@@ -39,6 +39,9 @@ func (r *run) addFaults(res *report.Result) {
 	}
 	r.metrics["failover_cloud_bytes"], r.metrics["recovery_seconds_max"] = float64(worst), recovered.Seconds()
 	r.metrics["new_cloud_connections"], r.metrics["stale_seconds_max"] = float64(r.openedInFaults()), r.stale.max()
+	if r.s.BlacksOut() {
+		r.offline.report(r.metrics)
+	}
 	if len(totals) > 0 {
 		r.metrics["failovers"] = float64(len(totals))
 		r.metrics["failover_seconds_p50"], r.metrics["failover_seconds_p99"] = report.Percentile(totals, 50), report.Percentile(totals, 99)

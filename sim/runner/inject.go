@@ -152,9 +152,12 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 	if !d.cutOff {
 		marks.Go(func() (err error) { e.reached, e.waited, err = r.mark(ctx, e.began); return err })
 	}
-	if d.fault.Action == scenario.Flap {
+	switch d.fault.Action {
+	case scenario.Flap:
 		err = r.flap(ctx, d)
-	} else {
+	case scenario.Blackout:
+		err = r.blackout(ctx, d, e.began)
+	default:
 		err = sleep(ctx, d.fault.For)
 	}
 	if err != nil {

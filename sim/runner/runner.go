@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/sim/report"
@@ -72,7 +73,10 @@ type run struct {
 	outages outages
 	faults  []episode // those that are over; outages.mu guards it and marks
 	stale   staleness
-	synced  time.Time // when all caches and clients were there
+	offline offline
+	configs configs
+	life    context.Context // of what is started by faults and outlives them
+	synced  time.Time       // when all caches and clients were there
 
 	fullList int64 // bytes of one list of each pool-scope resource, compressed
 	ready    readiness
@@ -89,6 +93,7 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 		o.Progress = func(string) {}
 	}
 	r := &run{Options: o, s: s, metrics: report.Values{}, peaks: peaks{peak: map[runtime.PartID]report.Memory{}}}
+	r.configs.all = map[[2]string]*rest.Config{}
 	r.outages = outages{dead: map[string]time.Time{}, quiet: map[string]int{}}
 	started := time.Now()
 	defer func() {
@@ -112,6 +117,7 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 	defer cancel(nil)
 	defer r.background.Wait()
 	defer cancel(nil)
+	r.life = ctx
 	r.background.Go(func() { r.watchParts(ctx) })
 	if err := r.steps(ctx); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
@@ -312,6 +318,7 @@ func (r *run) settle(ctx context.Context) error {
 	if err := r.proveHealed(ctx); err != nil {
 		return err
 	}
+	r.weir().streams = append(r.weir().streams, r.offline.streams...) // to be judged as all others are
 	if err := r.truth().catchUp(ctx, r.admin); err != nil {
 		return err
 	}

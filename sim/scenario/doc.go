@@ -38,6 +38,10 @@
 //	flap     as cut                                              that many cuts: within for, at times that the seed decides
 //	restore  apiserver                                           the cloud's etcd is as it was lost: before; started after for
 //	slow     pool                                                link:, with another rate: or rtt: for a while
+//	blackout pool                                                the uplink is cut for a while, and all machines lose power
+//
+// In a blackout the machines have power again after off:, while the uplink is still cut. empty: names parts that find an empty disk then:
+// hub/<n>, or coordinator for all of them. On nodes whose hub kept its disk clients are started anew, with the credentials that they had.
 //
 // A pool with three coordinators has coordinator/1 to coordinator/3 as well; coordinator is then the one that the leader feeds.
 //

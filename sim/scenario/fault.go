@@ -24,6 +24,8 @@ type Fault struct {
 	RTT       *time.Duration // likewise
 	Disk      Disk           // of actions that end a process
 	Lost      time.Duration  // of Restore: what was written in this time before it is lost
+	Off       time.Duration  // of Blackout: until the machines have power again
+	Empty     []string       // of Blackout: who finds an empty disk then: hub/<number>, or coordinator for all of them
 
 	Repeat int           // how often, one after the other; at least 1
 	Every  time.Duration // pause between two of them
@@ -34,15 +36,16 @@ type Action string
 
 // The actions.
 const (
-	Kill    Action = "kill"    // SIGKILL; healed by a start
-	Stop    Action = "stop"    // SIGTERM; healed by a start
-	Restart Action = "restart" // SIGTERM, and a start when it has ended
-	Freeze  Action = "freeze"  // SIGSTOP: connections stay and say nothing
-	Vanish  Action = "vanish"  // the machine loses power: nobody is told that its connections are gone
-	Cut     Action = "cut"     // nothing crosses a link, and nobody is told
-	Flap    Action = "flap"    // several cuts of a link, at random times
-	Slow    Action = "slow"    // another rate or round trip of a link
-	Restore Action = "restore" // the cloud's etcd is restored from a backup: versions are used a second time
+	Kill     Action = "kill"     // SIGKILL; healed by a start
+	Stop     Action = "stop"     // SIGTERM; healed by a start
+	Restart  Action = "restart"  // SIGTERM, and a start when it has ended
+	Freeze   Action = "freeze"   // SIGSTOP: connections stay and say nothing
+	Vanish   Action = "vanish"   // the machine loses power: nobody is told that its connections are gone
+	Cut      Action = "cut"      // nothing crosses a link, and nobody is told
+	Flap     Action = "flap"     // several cuts of a link, at random times
+	Slow     Action = "slow"     // another rate or round trip of a link
+	Restore  Action = "restore"  // the cloud's etcd is restored from a backup: versions are used a second time
+	Blackout Action = "blackout" // the uplink is cut, and all machines of the pool lose power; they come back while it is still cut
 )
 
 // Target is what an action is done to.
@@ -105,7 +108,7 @@ const (
 )
 
 // fields of a fault, in the order in which they are told.
-var faultFields = []string{"at", "action", "target", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "lost", "repeat", "every"}
+var faultFields = []string{"at", "action", "target", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "lost", "off", "empty", "repeat", "every"}
 
 // actionRule says which fields and targets an action takes.
 type actionRule struct {
@@ -133,6 +136,7 @@ func actionRules() []actionRule {
 		{Flap, nodes, []string{"for", "link", "cuts"}, []string{"direction"}},
 		{Slow, []Target{WholePool}, []string{"for", "link"}, []string{"rate", "rtt"}},
 		{Restore, []Target{APIServer}, []string{"for", "lost"}, nil},
+		{Blackout, []Target{WholePool}, []string{"for", "off"}, []string{"empty"}},
 	}
 }
 
@@ -168,6 +172,14 @@ func (s *Scenario) batches() bool {
 	})
 }
 
+// Loses tells whether a blackout takes the disk of a target.
+func (f Fault) Loses(t Target) bool { return slices.Contains(f.Empty, string(t)) }
+
+// BlacksOut tells whether a fault takes the power of all machines of the pool.
+func (s *Scenario) BlacksOut() bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Blackout })
+}
+
 // MarshalYAML implements yaml.Marshaler.
 func (f Fault) MarshalYAML() (any, error) {
 	out := struct {
@@ -182,9 +194,11 @@ func (f Fault) MarshalYAML() (any, error) {
 		RTT       *time.Duration `yaml:"rtt,omitempty"`
 		Disk      Disk           `yaml:"disk,omitempty"`
 		Lost      time.Duration  `yaml:"lost,omitempty"`
+		Off       time.Duration  `yaml:"off,omitempty"`
+		Empty     []string       `yaml:"empty,omitempty,flow"`
 		Repeat    int            `yaml:"repeat,omitempty"`
 		Every     time.Duration  `yaml:"every,omitempty"`
-	}{At: f.At, Action: f.Action, Target: f.Target, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Lost: f.Lost, Every: f.Every}
+	}{At: f.At, Action: f.Action, Target: f.Target, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Lost: f.Lost, Off: f.Off, Empty: f.Empty, Every: f.Every}
 	if f.Action != Restart {
 		out.For = f.For.String()
 	}
@@ -208,6 +222,9 @@ func (f Fault) String() string {
 	}
 	if f.Disk == LoseDisk {
 		s += ", disk lost"
+	}
+	if len(f.Empty) > 0 {
+		s += ", disks lost: " + strings.Join(f.Empty, ", ")
 	}
 	return s
 }

@@ -310,6 +310,8 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " is measured when a fault happens, and there is none"
 	case failover && !slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Target == Leader || f.Target == Each }):
 		return metric + " is measured when something happens to the leader: want a fault of target leader"
+	case strings.HasPrefix(metric, "offline_") && !s.BlacksOut():
+		return metric + " is measured in a blackout: want a fault of that action"
 	case metric == "resync_bytes_share" && !s.RestartsAPIServer():
 		return metric + " is measured when the apiserver ends: want a fault of target apiserver"
 	case strings.HasPrefix(metric, "stock_") && !slices.Contains(s.Compare, report.WayStock):

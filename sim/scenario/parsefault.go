@@ -62,11 +62,14 @@ func (v value) fault(p Pool) (f Fault, ok bool) {
 		case o.has(name) && !rule.takes(name):
 			o.fields[name].contradiction(fmt.Sprintf("%s has no use for it; it takes %s", f.Action, strings.Join(rule.fields(), ", ")))
 		case o.has(name), slices.Contains(rule.required, name):
-			f.read(name, o.fields[name])
+			f.read(name, o.fields[name], p)
 		}
 	}
 	if slices.Contains(rule.optional, "direction") && f.Direction == 0 {
 		f.Direction = link.Both
+	}
+	if f.Action == Blackout && f.Off >= f.For {
+		o.fields["off"].contradiction(fmt.Sprintf("the uplink is back after %v: want less, so that clients are served without it", f.For))
 	}
 	if f.Action == Slow && !o.has("rate") && !o.has("rtt") {
 		v.contradiction("slow changes nothing: want rate, rtt or both")
@@ -87,7 +90,7 @@ func (v value) fault(p Pool) (f Fault, ok bool) {
 }
 
 // read reads one of the fields that not every action takes.
-func (f *Fault) read(name string, v value) {
+func (f *Fault) read(name string, v value, p Pool) {
 	switch name {
 	case "for":
 		f.For = v.duration(maxFaultAt)
@@ -104,6 +107,17 @@ func (f *Fault) read(name string, v value) {
 		f.Disk = Disk(s)
 	case "lost":
 		f.Lost = v.duration(maxFaultAt)
+	case "off":
+		f.Off = v.duration(maxFaultAt)
+	case "empty":
+		names := make([]string, 0, p.Nodes+1)
+		if p.Coordinators > 0 {
+			names = append(names, string(Coordinator))
+		}
+		for n := range p.Nodes {
+			names = append(names, string(Hub(n+1)))
+		}
+		f.Empty = v.choices(names)
 	case "cuts":
 		n, _ := v.integer(1, maxCuts)
 		f.Cuts = int(n)

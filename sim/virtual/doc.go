@@ -25,6 +25,7 @@
 //	link HUB cloud|coordinator slow|fast|reset|drop        drop: broken, and nobody is told
 //	client CLIENT HUB|cloud                      goes on there, at the version that it has
 //	client CLIENT cut N                          loses its connection behind the next N events
+//	blackout                                     all links to the cloud lose, all hubs and the coordinator are killed
 //	heal                                         ends all faults, and starts what is down
 //
 // # What must hold

@@ -15,7 +15,7 @@ func (p *Pool) Do(command string) error {
 	words := append(strings.Fields(command), "", "", "", "")
 	do := map[string]func([]string) error{
 		"write": p.doWrite, "delete": p.doWrite, "recreate": p.doWrite,
-		"cloud": p.doCloud, "coordinator": p.doCoordinator, "hub": p.doHub, "link": p.doLink, "client": p.doClient, "heal": p.doHeal,
+		"cloud": p.doCloud, "coordinator": p.doCoordinator, "hub": p.doHub, "link": p.doLink, "client": p.doClient, "blackout": p.doBlackout, "heal": p.doHeal,
 	}[words[0]]
 	if do == nil {
 		return fmt.Errorf("unknown command %q", command)
@@ -235,6 +235,20 @@ func (p *Pool) doClient(w []string) error {
 	return fmt.Errorf("no client %q", w[1])
 }
 
+// doBlackout cuts the cloud off, and ends everything in the pool at once.
+func (p *Pool) doBlackout([]string) error {
+	commands := []string{"coordinator kill"}
+	for _, h := range p.hubs {
+		commands = append(commands, "link "+h.name+" cloud lose", "hub "+h.name+" kill")
+	}
+	for _, c := range commands {
+		if err := p.Do(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // doHeal ends all faults.
 func (p *Pool) doHeal([]string) error {
 	commands := []string{"cloud start", "coordinator thaw", "coordinator start"}
@@ -256,7 +270,9 @@ func (p *Pool) Chance() string {
 	one := func(s ...string) string { return s[p.rng.IntN(len(s))] }
 	hub := p.hubs[p.rng.IntN(len(p.hubs))].name
 	obj := key(p.rng.IntN(8))
-	switch p.rng.IntN(20) {
+	switch p.rng.IntN(21) {
+	case 20:
+		return one("blackout", "coordinator start", "hub "+hub+" start")
 	case 0, 1, 2, 3:
 		return "write " + obj
 	case 4, 5:

@@ -66,6 +66,7 @@ func (h *Hub) boot(state bool) {
 	h.watchLeases(leasesRetry)
 	h.keep()
 	h.look()
+	h.refill()
 	h.step(role.Input{})
 	for _, c := range h.clients {
 		c.server(h)

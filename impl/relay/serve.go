@@ -100,6 +100,16 @@ func (r *Relay) now() view {
 	return view{version: r.version, tree: r.tree.Clone(), seq: r.ring.next(), epoch: r.epoch, history: r.history, word: r.testimony(), said: r.said}
 }
 
+// past returns the state at the oldest version from which a watch can resume.
+func (r *Relay) past() view {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seq, _ := r.ring.from(r.ring.floor)
+	v := view{version: r.ring.floor, tree: r.tree.Clone(), seq: seq, epoch: r.epoch, history: r.history, word: r.testimony(), said: r.said}
+	undo(v.tree, r.ring.events[seq-r.ring.base:])
+	return v
+}
+
 // at returns the state at an earlier version, by undoing the events since. ok is false if the ring does not reach back.
 func (r *Relay) at(version uint64) (view, bool) {
 	r.mu.Lock()

@@ -18,6 +18,10 @@ import (
 // these prove nothing about the freshness of a relay.
 const ProgressHeader = "Weir-Progress"
 
+// PastHeader on a request for a streaming list asks for the objects as they were at the oldest version from which a watch can resume,
+// and all events since. A relay that begins so can serve whom this one can serve: its clients resume at the versions they have seen.
+const PastHeader = "Weir-Past"
+
 const (
 	bookmarkEvery  = time.Minute     // bookmarkFrequency in storage/cacher
 	bookmarkBefore = 2 * time.Second // before the timeout: nextBookmarkTime in storage/cacher
@@ -39,6 +43,7 @@ type watcher struct {
 	sent    uint64  // version of the last frame
 	ahead   bool    // the client has seen more than the relay: no bookmark can be vouched for
 	every   bool    // every bookmark, as it comes, and where a batch begins: the client is a relay
+	past    bool    // initial objects are those of the oldest version
 	inside  *batch  // being sent
 	history History // in which it began
 	buffer  []byte  // frames gathered
@@ -60,7 +65,7 @@ func (r *Relay) serveWatch(w http.ResponseWriter, req *http.Request, q *request)
 	if err != nil && !r.Status().Synced {
 		return err
 	}
-	x := &watcher{r: r, w: w, flush: flusher, q: q, e: r.encoder(q.out), every: req.Header.Get(ProgressHeader) != "", history: r.Status().History}
+	x := &watcher{r: r, w: w, flush: flusher, q: q, e: r.encoder(q.out), every: req.Header.Get(ProgressHeader) != "", past: req.Header.Get(PastHeader) != "", history: r.Status().History}
 	var v view
 	if err == nil {
 		v, err = x.begin(initial)
@@ -94,6 +99,9 @@ func (r *Relay) serveWatch(w http.ResponseWriter, req *http.Request, q *request)
 func (x *watcher) begin(initial bool) (view, error) {
 	if initial {
 		v := x.r.now()
+		if x.past {
+			v = x.r.past()
+		}
 		x.history = v.history
 		if err := agree(v.history, x.q); err != nil {
 			return view{}, err

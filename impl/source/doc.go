@@ -12,7 +12,8 @@
 // 410 the metadata of all objects tell what to fetch: see resync.
 //
 // Push and Receive are the two ends of a feed: the leader's hub pushes what its relay shows to the coordinator, as one
-// streamed POST per resource. A push suits hubs that listen on loopback only, and the coordinator decides whom it lets in.
+// streamed POST per resource. A coordinator, or a hub, that holds nothing begins with the past of who feeds it (relay.PastHeader), so that
+// its own readers resume as before. A push suits hubs that listen on loopback only, and the coordinator decides whom it lets in.
 // The body is one byte that tells the mode, then a watch stream: either the events behind the version that the coordinator said it
 // has reached (modeResume), or all objects, a bookmark that ends them, and then events (modeList).
 //

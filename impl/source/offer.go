@@ -27,7 +27,7 @@ func Offer(ctx context.Context, r *relay.Relay, coordinator *Upstream) error {
 	st := r.Status()
 	go func() {
 		defer close(shown)
-		feed.CloseWithError(show(ctx, r, st.History, everything(), feed)) // the coordinator answers when it has read enough
+		feed.CloseWithError(show(ctx, r, st.History, everything(), false, feed)) // the coordinator answers when it has read enough
 	}()
 	target := coordinator.URL.JoinPath(contract.FeedPath(res.Group, res.Version, res.Resource))
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), body)

@@ -20,7 +20,7 @@ import (
 // Modes of a feed's body, its first byte.
 const (
 	modeResume = 'R' // events behind the version that the coordinator has reached
-	modeList   = 'L' // all objects, a bookmark that ends them, then events
+	modeList   = 'L' // all objects of the oldest version that the leader's relay knows, a bookmark that ends them, then events
 )
 
 // PushConfig is one feed of a coordinator.
@@ -127,7 +127,7 @@ func (c PushConfig) copy(ctx context.Context, feed *io.PipeWriter, history relay
 	if _, err := feed.Write([]byte{mode}); err != nil {
 		return err
 	}
-	return show(ctx, c.Relay, history, query, feed)
+	return show(ctx, c.Relay, history, query, true, feed)
 }
 
 // everything asks for all objects, a bookmark that ends them, and events.
@@ -137,8 +137,8 @@ func everything() url.Values {
 	}
 }
 
-// show serves a watch of a relay into a pipe until ctx ends or the pipe is closed.
-func show(ctx context.Context, r *relay.Relay, history relay.History, query url.Values, feed *io.PipeWriter) error {
+// show serves a watch of a relay into a pipe until ctx ends or the pipe is closed. past: a list is of the oldest version.
+func show(ctx context.Context, r *relay.Relay, history relay.History, query url.Values, past bool, feed *io.PipeWriter) error {
 	res := r.Resource()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, res.Path()+"/"+res.Resource+"?"+query.Encode(), nil)
 	if err != nil {
@@ -151,6 +151,9 @@ func show(ctx context.Context, r *relay.Relay, history relay.History, query url.
 	req.Header.Set("User-Agent", "weir-feed")
 	req.Header.Set(relay.HistoryHeader, history.String()) // it may have changed meanwhile
 	req.Header.Set(relay.ProgressHeader, "1")
+	if past {
+		req.Header.Set(relay.PastHeader, "1")
+	}
 	stop := context.AfterFunc(ctx, func() { feed.CloseWithError(context.Cause(ctx)) })
 	defer stop()
 	w := &feedWriter{header: http.Header{}, feed: feed}

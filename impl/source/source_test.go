@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -356,4 +357,37 @@ func FuzzReceive(f *testing.F) {
 			t.Fatal("objects without a list")
 		}
 	})
+}
+
+// A relay that begins with the past of another one can serve whom that can serve: a coordinator that lost its disk, and a hub that did.
+func TestThePastPassesAlong(t *testing.T) {
+	leader, pool, hub := newRelay(t), newRelay(t), newRelay(t)
+	if err := leader.Replace(10, []*wire.Object{slice(t, "x", 5), slice(t, "y", 6)}); err != nil {
+		t.Fatal(err)
+	}
+	put(t, leader, "y", 11)
+	if err := leader.Apply(&wire.Event{Type: wire.Deleted, Object: slice(t, "x", 12), Version: 12}); err != nil {
+		t.Fatal(err)
+	}
+	put(t, leader, "z", 13)
+	c := &coordinator{relay: pool, modes: make(chan byte, 10)}
+	up := serve(t, "coordinator", c)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- Push(ctx, PushConfig{Relay: leader, Coordinator: up, Term: contract.Term{Incarnation: "i", Version: 3}})
+	}()
+	eventually(t, "the leader's state", func() bool { return maps.Equal(versions(pool), versions(leader)) && pool.Status().Version == 13 })
+	f := feed(t, hub)
+	from := serve(t, "coordinator", pool)
+	from.Progress = true
+	f.Use(from)
+	eventually(t, "the pool's state", func() bool { return maps.Equal(versions(hub), versions(leader)) && hub.Status().Version == 13 })
+	for name, r := range map[string]*relay.Relay{"coordinator": pool, "hub": hub} {
+		if s := r.Status(); s.Oldest != 10 || s.RingEvents != 3 {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	cancel()
+	<-done
 }

@@ -51,9 +51,9 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 	if other != nil && other.yield {
 		replace = intake.Yield
 	}
-	w, err := f.openIn(ctx, up, mine, whole, url.Values{
+	w, err := f.openIn(ctx, up, question{history: mine, past: !s.Synced, query: url.Values{
 		"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}, "timeoutSeconds": {strconv.Itoa(int(streamTimeout / time.Second))},
-	})
+	}})
 	if err != nil {
 		return err
 	}

@@ -94,6 +94,7 @@ type question struct {
 	namespace string // "": all
 	query     url.Values
 	history   *relay.History // that a relay has to be in; nil: any
+	past      bool           // relay.PastHeader
 }
 
 // answer is one that has begun.
@@ -128,6 +129,9 @@ func (u *Upstream) get(ctx context.Context, res relay.Resource, q question) (*an
 	req.Header.Set("Accept", accept+string(q.of))
 	if u.Progress {
 		req.Header.Set(relay.ProgressHeader, "1")
+		if q.past {
+			req.Header.Set(relay.PastHeader, "1")
+		}
 	}
 	req.Header.Set("Accept-Encoding", "identity")
 	if u.Gzip {

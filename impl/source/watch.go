@@ -95,21 +95,21 @@ func (f *Feeder) open(ctx context.Context, up *Upstream, of form, query url.Valu
 	if s := f.cfg.Relay.Status(); s.Synced {
 		mine = &s.History
 	}
-	return f.openIn(ctx, up, mine, of, query)
+	return f.openIn(ctx, up, question{of: of, query: query, history: mine})
 }
 
-// openIn opens a watch in a history; nil: in any.
-func (f *Feeder) openIn(ctx context.Context, up *Upstream, h *relay.History, of form, query url.Values) (*openWatch, error) {
+// openIn opens the watch that a question asks for.
+func (f *Feeder) openIn(ctx context.Context, up *Upstream, q question) (*openWatch, error) {
 	f.count(&f.status.Watches)
-	query.Set("watch", "1")
-	query.Set("allowWatchBookmarks", "true")
+	q.query.Set("watch", "1")
+	q.query.Set("allowWatchBookmarks", "true")
 	res := f.cfg.Relay.Resource()
-	a, err := up.get(ctx, res, question{of: of, query: query, history: h})
+	a, err := up.get(ctx, res, q)
 	if err != nil {
 		return nil, cause(ctx, err)
 	}
 	kind := res.WireKind()
-	if of == metadata {
+	if q.of == metadata {
 		kind = metadataKind
 	}
 	return &openWatch{body: a.body, events: wire.NewEventReader(a.body, res.Encoding(), kind), compressed: a.compressed, history: a.history, conn: a.conn}, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/source"
 )
 
 // admin is the handler of the health port. /v1/… are the paths of OpenYurt.
@@ -53,6 +54,12 @@ type Status struct {
 	Bytes       map[class]BytesStatus `json:"bytes"` // to and from the cloud, by class
 }
 
+// ElectionsStatus counts elections since the start.
+type ElectionsStatus struct {
+	Tried int64 `json:"tried"`
+	Won   int64 `json:"won"`
+}
+
 // ServerStatus is one kube-apiserver.
 type ServerStatus struct {
 	Server string `json:"server"`
@@ -64,31 +71,33 @@ type ServerStatus struct {
 type CoordinatorStatus struct {
 	Server string `json:"server"` // the replica in use
 	judgement
-	Ready bool `json:"ready"`
+	Ready     bool            `json:"ready"`
+	Elections ElectionsStatus `json:"elections"`
+	Bytes     BytesStatus     `json:"bytes"` // to and from all replicas
 }
 
 // ResourceStatus is one relay and what feeds it.
 type ResourceStatus struct {
-	Resource   string    `json:"resource"`
-	Synced     bool      `json:"synced"`
-	Version    uint64    `json:"version"`
-	History    uint64    `json:"history"` // of the cloud, that versions are of; it grows when the cloud was restored from a backup
-	Oldest     uint64    `json:"oldest"`
-	Objects    int       `json:"objects"`
-	Bytes      int64     `json:"bytes"`
-	RingEvents int       `json:"ringEvents"`
-	RingBytes  int64     `json:"ringBytes"`
-	Watchers   int       `json:"watchers"`
-	AgeSeconds float64   `json:"ageSeconds"`       // since the last sign of its source, -1 for never
-	FreshAt    time.Time `json:"freshAt,omitzero"` // the same as a time by this machine's clock
-	Restored   bool      `json:"restored"`         // from a disk, here or where it was read, and there was no sign of the cloud since
-	Source     string    `json:"source"`
-	Lists      int       `json:"lists"`
-	Resyncs    int       `json:"resyncs"` // comparisons by metadata after 410
-	Checks     int       `json:"checks"`  // times the cloud was asked whether its history is still this one
-	Watches    int       `json:"watches"`
-	Switches   int       `json:"switches"`
-	LastError  string    `json:"lastError,omitempty"`
+	Resource   string       `json:"resource"`
+	Synced     bool         `json:"synced"`
+	Version    uint64       `json:"version"`
+	History    uint64       `json:"history"` // of the cloud, that versions are of; it grows when the cloud was restored from a backup
+	Oldest     uint64       `json:"oldest"`
+	Objects    int          `json:"objects"`
+	Bytes      int64        `json:"bytes"`
+	RingEvents int          `json:"ringEvents"`
+	RingBytes  int64        `json:"ringBytes"`
+	Watchers   int          `json:"watchers"`
+	AgeSeconds float64      `json:"ageSeconds"`       // since the last sign of its source, -1 for never
+	FreshAt    time.Time    `json:"freshAt,omitzero"` // the same as a time by this machine's clock
+	Restored   bool         `json:"restored"`         // from a disk, here or where it was read, and there was no sign of the cloud since
+	Source     string       `json:"source"`
+	Lists      source.Lists `json:"lists"`   // full ones, by cause
+	Resyncs    int          `json:"resyncs"` // comparisons by metadata after 410
+	Checks     int          `json:"checks"`  // times the cloud was asked whether its history is still this one
+	Watches    int          `json:"watches"`
+	Switches   int          `json:"switches"`
+	LastError  string       `json:"lastError,omitempty"`
 }
 
 // BytesStatus counts the connections of a class, TLS included.
@@ -96,6 +105,10 @@ type BytesStatus struct {
 	Down        int64 `json:"down"`
 	Up          int64 `json:"up"`
 	Connections int64 `json:"connections"`
+}
+
+func (m *meter) status() BytesStatus {
+	return BytesStatus{m.read.Load(), m.written.Load(), m.connections.Load()}
 }
 
 // Status returns what the hub says of itself.
@@ -108,7 +121,7 @@ func (h *Hub) Status() Status {
 		s.Cloud = append(s.Cloud, ServerStatus{srv.name, int(h.cloud.current.Load()) == i, srv.judgement()})
 	}
 	for c, m := range h.cloud.meters {
-		s.Bytes[c] = BytesStatus{m.read.Load(), m.written.Load(), m.connections.Load()}
+		s.Bytes[c] = m.status()
 	}
 	if p := h.pool; p != nil {
 		snap := p.snapshot()
@@ -116,7 +129,9 @@ func (h *Hub) Status() Status {
 		if snap.Role == role.Leader {
 			s.Term = snap.Term.String()
 		}
-		s.Coordinator = &CoordinatorStatus{p.coordinator.inUse().url.Host, p.checker.judgement(), snap.Ready}
+		s.Coordinator = &CoordinatorStatus{
+			p.coordinator.inUse().url.Host, p.checker.judgement(), snap.Ready, ElectionsStatus{p.tried.Load(), p.won.Load()}, p.coordinator.meter.status(),
+		}
 	}
 	now := h.clock.Now()
 	for i, r := range h.relays {

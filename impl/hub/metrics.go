@@ -11,13 +11,12 @@ import (
 
 // metrics are what the hub counts itself; what others hold is read when it is asked for (see state).
 type metrics struct {
-	registry  *prometheus.Registry
-	requests  *prometheus.CounterVec
-	reviews   *prometheus.CounterVec
-	elections *prometheus.CounterVec
-	feeds     *prometheus.CounterVec
-	offers    *prometheus.CounterVec
-	bodies    *prometheus.CounterVec
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	reviews  *prometheus.CounterVec
+	feeds    *prometheus.CounterVec
+	offers   *prometheus.CounterVec
+	bodies   *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -25,15 +24,14 @@ func newMetrics() *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "weir", Subsystem: "hub", Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		registry:  prometheus.NewRegistry(),
-		requests:  counter("requests_total", "Requests answered, by route (relay, cloud, refused) and status code.", "route", "code"),
-		reviews:   counter("authorizations_total", "Decisions about reads from relays, by outcome.", "outcome"),
-		elections: counter("elections_total", "Elections that this hub stood in, and those it won.", "outcome"),
-		feeds:     counter("feeds_total", "Feeds of the coordinator that ended, by outcome.", "resource", "outcome"),
-		offers:    counter("offers_total", "Offers of what a relay holds to a coordinator that nobody feeds, by outcome (taken, refused, failed).", "resource", "outcome"),
-		bodies:    counter("relay_source_bytes_total", "Bytes of lists and watches that fed relays, compressed as they came.", "source"),
+		registry: prometheus.NewRegistry(),
+		requests: counter("requests_total", "Requests answered, by route (relay, cloud, refused) and status code.", "route", "code"),
+		reviews:  counter("authorizations_total", "Decisions about reads from relays, by outcome.", "outcome"),
+		feeds:    counter("feeds_total", "Feeds of the coordinator that ended, by outcome.", "resource", "outcome"),
+		offers:   counter("offers_total", "Offers of what a relay holds to a coordinator that nobody feeds, by outcome (taken, refused, failed).", "resource", "outcome"),
+		bodies:   counter("relay_source_bytes_total", "Bytes of lists and watches that fed relays, compressed as they came.", "source"),
 	}
-	m.registry.MustRegister(m.requests, m.reviews, m.elections, m.feeds, m.offers, m.bodies,
+	m.registry.MustRegister(m.requests, m.reviews, m.feeds, m.offers, m.bodies,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -50,7 +48,7 @@ func (m *metrics) answered(r *recorder) {
 type state struct {
 	h *Hub
 
-	role, term, ready, fresh, coordinator, cloud, bytes, connections, verdicts, switches, lists, resyncs, watches *prometheus.Desc
+	role, term, ready, fresh, coordinator, cloud, bytes, connections, elections, verdicts, switches, lists, resyncs, watches *prometheus.Desc
 }
 
 func newState(h *Hub) *state {
@@ -67,9 +65,10 @@ func newState(h *Hub) *state {
 		cloud:       desc("cloud_server_healthy", "1 while a cloud server answers.", "server"),
 		bytes:       desc("cloud_bytes_total", "Bytes to and from the cloud, TLS included, by class of traffic.", "class", "direction"),
 		connections: desc("cloud_connections_total", "Connections opened to the cloud, by class of traffic.", "class"),
+		elections:   desc("elections_total", "Elections that this hub tried to win, and those it won.", "outcome"),
 		verdicts:    desc("authorization_cache_size", "Verdicts remembered."),
 		switches:    desc("relay_source_switches_total", "Changes of a relay's source.", "resource"),
-		lists:       desc("relay_source_lists_total", "Full lists opened to feed a relay.", "resource"),
+		lists:       desc("relay_source_lists_total", "Full lists opened to feed a relay, by cause: first, expired (410), history (another one), cheaper.", "resource", "cause"),
 		resyncs:     desc("relay_source_resyncs_total", "Times a relay was compared with its source by metadata, after 410.", "resource"),
 		watches:     desc("relay_source_watches_total", "Watches opened to feed a relay.", "resource"),
 	}
@@ -100,7 +99,9 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 		st := f.Status()
 		name := f.resource
 		counter(s.switches, float64(st.Switches), name)
-		counter(s.lists, float64(st.Lists), name)
+		for cause, n := range st.Lists.All() {
+			counter(s.lists, float64(n), name, string(cause))
+		}
 		counter(s.resyncs, float64(st.Resyncs), name)
 		counter(s.watches, float64(st.Watches), name)
 	}
@@ -111,6 +112,8 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	for _, r := range []role.Role{role.Pending, role.Follower, role.Leader} {
 		gauge(s.role, number(r == snap.Role), r.String())
 	}
+	counter(s.elections, float64(s.h.pool.tried.Load()), "tried")
+	counter(s.elections, float64(s.h.pool.won.Load()), "won")
 	gauge(s.term, float64(snap.Term.Version))
 	gauge(s.ready, number(snap.Ready))
 	gauge(s.fresh, number(s.h.pool.fresh.Load()))

@@ -9,7 +9,7 @@ import (
 const (
 	proofLook   = 50 * time.Millisecond  // how often a hub looks whether the cloud has answered
 	proofAge    = time.Second            // how old a sign of life may be when the Lease becomes free
-	proofPause  = 150 * time.Millisecond // before a hub asks: often the hub that led is back at once, and has proof
+	proofPause  = 150 * time.Millisecond // left to the hub that led: often it is back at once, with its streams open
 	proofSpread = 250 * time.Millisecond // over which the hubs of a pool ask: the first that knows leads, and spares the others
 	proofYield  = 300 * time.Millisecond // left to the hub that led, when the cloud was away for all
 )
@@ -40,6 +40,9 @@ func (p *proof) noticed(now time.Time, free bool) {
 func (p *proof) holds(now time.Time, atCloud bool) bool {
 	if p.free.IsZero() {
 		return true
+	}
+	if !atCloud && now.Sub(p.free) < proofPause {
+		return false
 	}
 	if p.proven.IsZero() {
 		if p.heard().Before(p.free.Add(-proofAge)) {

@@ -16,6 +16,8 @@ type election struct {
 	changed time.Duration // when a change of record was last seen, on this machine's clock
 	due     time.Duration // of the next request
 	could   bool          // was eligible at the last step
+	reached bool          // the coordinator was, at the last step
+	since   time.Duration // when it was reached again
 	tried   bool          // stopping: giving back was tried
 
 	held    bool
@@ -147,6 +149,10 @@ func (e *election) next(m *Machine, in Input) (Action, bool) {
 		e.due = min(e.due, in.Now)
 	}
 	e.could = eligible
+	if in.Coordinator && !e.reached {
+		e.since = in.Now
+	}
+	e.reached = in.Coordinator
 	if e.busy || !in.Coordinator {
 		return Action{}, false
 	}
@@ -180,13 +186,18 @@ func (e *election) send(k Kind, lease Record) (Action, bool) {
 	return Action{Kind: k, Lease: lease}, true
 }
 
-// yields is until when a hub that is not fed from the cloud leaves a Lease alone that is gone: the coordinator lost its disk, and
-// whoever led has open streams from the cloud. That hub may go on without a byte, another one has to open its own.
+// yields is until when a hub that is not fed from the cloud leaves a Lease alone that is gone, or has expired while the coordinator was
+// away: whoever led has open streams from the cloud. That hub may go on without a byte, another one has to open its own.
 func (e *election) yields(m *Machine, in Input) time.Duration {
-	if e.record.Exists || !in.Have || m.snap.Source == Cloud {
+	switch {
+	case !in.Have, m.snap.Source == Cloud:
 		return 0
+	case !e.record.Exists:
+		return e.changed + m.cfg.RetryPeriod
+	case e.lost(m):
+		return e.since + m.cfg.RetryPeriod
 	}
-	return e.changed + m.cfg.RetryPeriod
+	return 0
 }
 
 // free tells whether the Lease may be taken.

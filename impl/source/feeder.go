@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -61,7 +62,7 @@ type Feeder struct {
 // Status is a snapshot of a Feeder for people and policies.
 type Status struct {
 	Upstream  string    // "" while there is none
-	Lists     int       // full lists opened
+	Lists     Lists     // full lists opened
 	Resyncs   int       // comparisons by metadata after 410
 	Watches   int       // watches opened
 	Switches  int       // changes of upstream after the first
@@ -70,6 +71,35 @@ type Status struct {
 	Histories int       // times it was another one
 	LastError string    // "" while it works
 	Since     time.Time // when it began to work or to fail
+}
+
+// Cause is why a feeder opens a full list.
+type Cause string
+
+// The causes.
+const (
+	CauseFirst   Cause = "first"   // the relay holds nothing
+	CauseExpired Cause = "expired" // after 410 too much differs
+	CauseHistory Cause = "history" // the cloud is in another history (rule 7)
+	CauseCheaper Cause = "cheaper" // what was missed, or what comes uncompressed, costs more
+)
+
+// Lists counts full lists by cause.
+type Lists struct {
+	First   int `json:"first"`
+	Expired int `json:"expired"`
+	History int `json:"history"`
+	Cheaper int `json:"cheaper"`
+}
+
+// Total counts all.
+func (l Lists) Total() int { return l.First + l.Expired + l.History + l.Cheaper }
+
+// All walks over the counts.
+func (l Lists) All() iter.Seq2[Cause, int] {
+	return func(yield func(Cause, int) bool) {
+		_ = yield(CauseFirst, l.First) && yield(CauseExpired, l.Expired) && yield(CauseHistory, l.History) && yield(CauseCheaper, l.Cheaper)
+	}
 }
 
 // NewFeeder checks a configuration. The feeder is idle until Run and Use.
@@ -233,7 +263,11 @@ func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) {
 func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
 	s, other := f.cfg.Relay.Status(), f.other(up)
 	if !s.Synced || other != nil {
-		if err := f.streamList(ctx, up, other, alone); err != nil {
+		why := CauseFirst
+		if s.Synced {
+			why = CauseHistory
+		}
+		if err := f.streamList(ctx, up, other, alone, why); err != nil {
 			return fmt.Errorf("streaming list: %w", err)
 		}
 		return nil
@@ -257,6 +291,19 @@ func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
 		return fmt.Errorf("watch: %w", err)
 	}
 	return nil
+}
+
+func (f *Feeder) listing(why Cause) {
+	switch l := &f.status.Lists; why {
+	case CauseFirst:
+		f.count(&l.First)
+	case CauseExpired:
+		f.count(&l.Expired)
+	case CauseHistory:
+		f.count(&l.History)
+	case CauseCheaper:
+		f.count(&l.Cheaper)
+	}
 }
 
 func (f *Feeder) count(what *int) {

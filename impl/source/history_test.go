@@ -120,7 +120,7 @@ func TestRestoredCloud(t *testing.T) {
 			})
 			put(t, cloud.relay.Load(), "z", 1200)
 			eventually(t, "an event", func() bool { return mine.Status().Version == 1200 })
-			if s := f.Status(); s.Lists != c.lists || s.Histories != int(c.history) {
+			if s := f.Status(); s.Lists.Total() != c.lists || s.Histories != int(c.history) {
 				t.Errorf("%+v", s)
 			}
 			if s := mine.Status(); c.history == 1 && s.History.Lost != 1000 {
@@ -167,7 +167,7 @@ func TestHistoryOfThePool(t *testing.T) {
 	})
 	put(t, pool, "b", 901)
 	eventually(t, "an event", func() bool { return mine.Status().Version == 901 })
-	if s := f.Status(); s.Lists != 2 || s.Histories != 1 {
+	if s := f.Status(); s.Lists.Total() != 2 || s.Histories != 1 {
 		t.Errorf("%+v", s)
 	}
 
@@ -187,7 +187,7 @@ func TestHistoryOfThePool(t *testing.T) {
 	}
 	put(t, behind, "c", 903)
 	eventually(t, "the pool to come along", func() bool { return mine.Status().Version == 903 })
-	if s := f.Status(); s.Lists != 2 {
+	if s := f.Status(); s.Lists.Total() != 2 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -251,7 +251,7 @@ func TestOverruled(t *testing.T) {
 	f.Overrule(2)
 	put(t, cloud.relay.Load(), "b", 1001)
 	eventually(t, "an event", func() bool { return mine.Status().Version == 1001 })
-	if s := f.Status(); s.Lists != 2 {
+	if s := f.Status(); s.Lists.Total() != 2 {
 		t.Errorf("%+v", s)
 	}
 }

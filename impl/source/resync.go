@@ -64,7 +64,7 @@ func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
 			return relay.NewIntake(f.cfg.Relay).End(f.cfg.Relay.Status().History, end, items)
 		}
 	}
-	return f.streamList(ctx, up, nil, alone)
+	return f.streamList(ctx, up, nil, alone, CauseExpired)
 }
 
 // compare lists the metadata of everything. It returns the bookmark that ends that, the objects that the relay, or fetched, holds in just

@@ -91,7 +91,7 @@ func TestResync(t *testing.T) {
 			}
 			f.Use(serve(t, "after", after))
 			eventually(t, "the cloud's state", func() bool { return maps.Equal(versions(mine), versions(cloud)) })
-			if s := f.Status(); s.Lists != c.lists || s.Resyncs != 1 || s.Gone != 1 {
+			if s := f.Status(); s.Lists.Total() != c.lists || s.Resyncs != 1 || s.Gone != 1 {
 				t.Errorf("%+v", s)
 			}
 			if n := int(after.fetched.Load()); c.lists == 1 && n < c.changed || c.lists > 1 && n > 0 {

@@ -133,7 +133,7 @@ func TestFeederResumesAtAnotherUpstream(t *testing.T) {
 	put(t, cloud, "y", 11)
 	put(t, cloud, "z", 12)
 	eventually(t, "an event of the cloud", func() bool { return mine.Status().Version == 12 })
-	if s := f.Status(); s.Lists != 1 || s.Switches != 2 || s.Upstream != "cloud" {
+	if s := f.Status(); s.Lists.Total() != 1 || s.Switches != 2 || s.Upstream != "cloud" {
 		t.Errorf("%+v", s)
 	}
 	if s := mine.Status(); s.Objects != 3 || s.RingEvents != 2 {

@@ -36,8 +36,8 @@ var (
 // for short watches once it is quiet.
 //
 // It takes up the history of other, if that is given.
-func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyError, settle func(uint64)) error {
-	f.count(&f.status.Lists)
+func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyError, settle func(uint64), why Cause) error {
+	f.listing(why)
 	ctx, stop := context.WithCancelCause(ctx)
 	var beside sync.WaitGroup
 	defer beside.Wait()

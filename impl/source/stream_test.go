@@ -154,7 +154,7 @@ func TestCompressedStreamIsKept(t *testing.T) {
 	stream.frames <- frame(t, wire.Modified, "x", 14) // the stream is first
 	<-probe.gone
 	eventually(t, "the event", func() bool { return r.Status().Version == 14 })
-	if s := f.Status(); s.Lists != 1 || s.LastError != "" {
+	if s := f.Status(); s.Lists.Total() != 1 || s.LastError != "" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -168,7 +168,7 @@ func TestStreamThatStandsStill(t *testing.T) {
 	if plain.version != "10" || plain.metadata {
 		t.Errorf("%+v", plain)
 	}
-	if s := f.Status(); s.Lists != 1 || !strings.Contains(s.LastError, "has not brought version 11") {
+	if s := f.Status(); s.Lists.Total() != 1 || !strings.Contains(s.LastError, "has not brought version 11") {
 		t.Errorf("%+v", s)
 	}
 }

@@ -104,5 +104,5 @@ func (f *Feeder) relist(ctx context.Context, up *Upstream, gap time.Duration) er
 		}
 		stop()
 		beside.Wait()
-	})
+	}, CauseCheaper)
 }

@@ -110,7 +110,7 @@ func TestPlainWatchGivesWayToAStream(t *testing.T) {
 	if s := r.Status(); s.Objects != 2 {
 		t.Errorf("%+v", s)
 	}
-	if s := f.Status(); s.Lists != 2 || s.LastError != "" {
+	if s := f.Status(); s.Lists != (Lists{First: 1, Cheaper: 1}) || s.LastError != "" {
 		t.Errorf("%+v", s)
 	}
 	if probe := next(t, c, h); !probe.metadata { // the stream is kept as the first one was

@@ -18,6 +18,14 @@ type healthPolicy struct {
 	timeout  time.Duration // of one probe
 	failures int           // in a row that make a healthy server unhealthy
 	healthy  int           // good ones in a row that make an unhealthy server healthy
+	away     time.Duration // between probes of a server that stays away, at most
+	confirm  time.Duration // between good ones of a server that was away
+}
+
+// near is the policy for a server inside the pool: probes cost nothing there.
+func (p healthPolicy) near() healthPolicy {
+	p.away, p.confirm = p.timeout/2, p.timeout/8
+	return p
 }
 
 // For how many intervals signs of life can take the place of probes. They show that link and server work, but not that
@@ -56,10 +64,12 @@ func (s *healthState) next(p healthPolicy) time.Duration {
 	switch {
 	case s.ok && s.fails == 0:
 		return p.interval
-	case s.ok || s.oks > 0:
+	case s.ok:
 		return p.timeout / 2
+	case s.oks > 0:
+		return p.confirm
 	}
-	return min(p.interval, p.timeout/8<<min(s.fails-1, 10))
+	return min(p.away, p.timeout/8<<min(s.fails-1, 10))
 }
 
 // checker judges one server: by probes, and by what else is heard of it.

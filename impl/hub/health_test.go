@@ -12,7 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-var testPolicy = healthPolicy{interval: 10 * time.Second, timeout: 2 * time.Second, failures: 3, healthy: 2}
+var testPolicy = healthPolicy{interval: 10 * time.Second, timeout: 2 * time.Second, failures: 3, healthy: 2, away: 10 * time.Second, confirm: time.Second}
 
 func TestHealthState(t *testing.T) {
 	// Each letter is an answer (g good, b bad) and gives one in the second string (H healthy, U not); then the time until the next probe.

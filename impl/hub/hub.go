@@ -203,15 +203,20 @@ func (h *Hub) buildPool() error {
 	}
 	p.snap.Store(&role.Snapshot{Reason: "starting"})
 	c.leads, c.moved = func() bool { return p.snapshot().Role == role.Leader }, p.changed
-	p.checker = newChecker(c.name(), h.policy(), h.clock, h.Logger.With("at", "coordinator"), c.healthz)
-	p.checker.changed = p.changed
+	p.checker = newChecker(c.name(), h.policy().near(), h.clock, h.Logger.With("at", "coordinator"), c.healthz)
+	p.checker.changed = func() {
+		p.changed()
+		if p.checker.ok() {
+			h.sources.retry()
+		}
+	}
 	if len(h.coordinators) > 1 { // a probe finds the next replica when one is gone
 		p.checker.pause = h.HeartbeatTimeout / 20
 	}
 	h.cloud.changed = p.changed
 	p.silence = &silenceOf{read: &h.cloud.meters[classPool].read}
 	h.sources.cloud.Silent = p.silence.doubt.Load
-	p.proof = &proof{heard: h.cloud.lastHeard, ask: h.cloud.ask, logger: h.Logger}
+	p.proof = &proof{heard: h.cloud.lastHeard, ask: h.cloud.ask, renewal: h.LeaderElectRetryPeriod * 5 / 4, logger: h.Logger}
 	p.leases = &leases{coordinator: c, events: p.watched, broke: p.checker.kick, clock: h.clock, logger: h.Logger}
 	h.sources.coordinator = c
 	h.discovery.coordinator = c
@@ -247,7 +252,10 @@ func newIdentity(node string) (identity string, seed uint64, err error) {
 }
 
 func (s *settings) policy() healthPolicy {
-	return healthPolicy{interval: s.HeartbeatInterval, timeout: s.HeartbeatTimeout, failures: s.HeartbeatFailedRetry, healthy: s.HeartbeatHealthyThreshold}
+	return healthPolicy{
+		interval: s.HeartbeatInterval, timeout: s.HeartbeatTimeout, failures: s.HeartbeatFailedRetry, healthy: s.HeartbeatHealthyThreshold,
+		away: s.HeartbeatInterval, confirm: s.HeartbeatTimeout / 2,
+	}
 }
 
 func (s *settings) role(identity string) role.Config {

@@ -37,6 +37,13 @@ func (s *sources) use(from role.Source) {
 	}
 }
 
+// retry ends the pauses of feeders that failed: a server answers again.
+func (s *sources) retry() {
+	for _, f := range s.feeders {
+		f.Kick()
+	}
+}
+
 // cloudUpstream feeds relays from the cloud, as the hub itself.
 func cloudUpstream(rt http.RoundTripper, m *metrics) *source.Upstream {
 	return &source.Upstream{

@@ -188,8 +188,10 @@ func (f *Feeder) Run(ctx context.Context) error {
 		f.doubts()
 		f.learned(up, err)
 		f.failed(up, err)
-		f.sleep(ctx, backoff, err)
-		backoff = min(2*backoff, maxBackoff)
+		kicked := f.sleep(ctx, backoff, err)
+		if backoff = min(2*backoff, maxBackoff); kicked {
+			backoff = firstBackoff
+		}
 	}
 	return nil
 }
@@ -237,7 +239,16 @@ func (f *Feeder) works(up *Upstream) {
 	}
 }
 
-func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) {
+// Kick ends a pause between two attempts: the upstream is known to answer again. It never blocks.
+func (f *Feeder) Kick() {
+	select {
+	case f.change <- struct{}{}:
+	default:
+	}
+}
+
+// sleep waits before another attempt. kicked: the wait was ended, because the upstream is another one or answers again.
+func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) (kicked bool) {
 	var s *StatusError
 	var other *historyError
 	if errors.As(err, &other) { // the list that follows is not a retry
@@ -245,7 +256,7 @@ func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) {
 	}
 	if errors.As(err, &s) {
 		if s.Code == 410 { // the list that follows is not a retry
-			return
+			return false
 		}
 		d = max(d, s.RetryAfter)
 	}
@@ -254,8 +265,11 @@ func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) {
 	defer t.Stop()
 	select {
 	case <-t.C():
+		return false
 	case <-f.change:
+		return true
 	case <-ctx.Done():
+		return false
 	}
 }
 

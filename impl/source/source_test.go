@@ -19,6 +19,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"go.uber.org/goleak"
 
@@ -390,4 +391,41 @@ func TestThePastPassesAlong(t *testing.T) {
 	}
 	cancel()
 	<-done
+}
+
+// A feeder that has failed for long does not wait for the end of its pause once its upstream is known to answer.
+func TestKick(t *testing.T) {
+	c := testingclock.NewFakeClock(time.Now())
+	cloud := newRelay(t)
+	var down atomic.Bool
+	down.Store(true)
+	asked := make(chan struct{}, 100)
+	up := serve(t, "cloud", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		asked <- struct{}{}
+		if down.Load() {
+			http.Error(w, "not yet", http.StatusServiceUnavailable)
+			return
+		}
+		cloud.ServeHTTP(w, req)
+	}))
+	if err := cloud.Replace(10, []*wire.Object{slice(t, "x", 5)}); err != nil {
+		t.Fatal(err)
+	}
+	r := newRelay(t)
+	f, err := NewFeeder(Config{Relay: r, Clock: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, f.Run)
+	f.Use(up)
+	for range 10 { // until the pause is as long as it gets
+		<-asked
+		eventually(t, "a pause", c.HasWaiters)
+		c.Step(maxBackoff)
+	}
+	<-asked
+	eventually(t, "a pause", c.HasWaiters)
+	down.Store(false)
+	f.Kick()
+	eventually(t, "the list", func() bool { return r.Status().Version == 10 })
 }

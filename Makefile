@@ -70,6 +70,14 @@ fuzz: ## every fuzzer for FUZZTIME (default 30s) each
 	@for p in $$(go list ./...); do for f in $$(go test -list '^Fuzz' $$p | grep ^Fuzz); do \
 		echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-30s} $$p || exit 1; done; done
 
+.PHONY: images
+images: build ## images of weir-hub and weir-coordinator in the Docker engine, and as archives in bin/images
+	kind/images '$(VERSION)'
+
+.PHONY: kind-node-image
+kind-node-image: ## the node image of kind clusters: pulled, or built once from Debian packages and Go modules (kind/README.md)
+	kind/node-image/build
+
 .PHONY: bench
 bench: build assets ## relay beside kube-apiserver, hub latency, memory: bench/doc.go says what is measured
 	go run ./bench/cmd/weir-bench

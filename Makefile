@@ -78,6 +78,10 @@ images: build ## images of weir-hub and weir-coordinator in the Docker engine, a
 kind-node-image: ## the node image of kind clusters: pulled, or built once from Debian packages and Go modules (kind/README.md)
 	kind/node-image/build
 
+.PHONY: kind-check
+kind-check: kind-node-image ## a kind cluster of 1 + 4 nodes comes up, works and is removed; prints times and memory
+	kind/check
+
 .PHONY: bench
 bench: build assets ## relay beside kube-apiserver, hub latency, memory: bench/doc.go says what is measured
 	go run ./bench/cmd/weir-bench

@@ -15,7 +15,7 @@ timed() {
   while kill -0 "$pid" 2>/dev/null; do
     if ((SECONDS - told >= 10)); then
       told=$SECONDS
-      say "$name: $((SECONDS - begin)) s, $(wc -l <"$log") steps, at: $(tail -n 1 "$log" | cut -c 1-80)"
+      say "$name: $((SECONDS - begin)) s, $(wc -l <"$log") steps so far, last: $(tail -n 1 "$log" | cut -c 1-80)"
     fi
     sleep 0.2
   done

@@ -110,7 +110,8 @@ EOF
     sleep 0.1
   done
   for image in "$work"/image-*; do
-    "${bin[ctr]}" --address "$socket" --namespace k8s.io images import --label io.cri-containerd.image=managed --no-unpack --digests "$image" >/dev/null
+    "${bin[ctr]}" --address "$socket" --namespace k8s.io images import --label io.cri-containerd.image=managed --no-unpack --digests "$image" >"$work/import.log" 2>&1 ||
+      { cat "$work/import.log" >&2; die "containerd cannot import ${image##*/}: see above"; }
     rm "$image"
   done
   kill "$pid"

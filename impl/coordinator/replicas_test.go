@@ -260,7 +260,7 @@ func TestTermsOfBefore(t *testing.T) {
 	three.healthy()
 	select {
 	case err := <-three.hub("a").push(leaderRelay(t, 100), old):
-		if want := "is over, replica 2 is fed under " + now.String(); err == nil || !strings.Contains(three.stderr.String(), want) {
+		if want := "is over, replica 2 is fed under " + now.String(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a feed under the term of before ended: %v, want %q", err, want)
 		}
 	case <-time.After(3 * time.Second):

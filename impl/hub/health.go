@@ -122,7 +122,11 @@ func (c *checker) run(ctx context.Context) error {
 		cancel()
 		c.logger.Debug("probe", "err", err)
 		if ctx.Err() == nil { // else the probe was cut short
-			c.rest(ctx, began, c.observe(err))
+			next := c.observe(err)
+			if err != nil { // hubs lose a server all at once: one of them should soon see that it is back, not all late
+				next = next/2 + rand.N(next/2+1)
+			}
+			c.rest(ctx, began, next)
 		}
 	}
 	return nil

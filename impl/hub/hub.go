@@ -254,7 +254,7 @@ func newIdentity(node string) (identity string, seed uint64, err error) {
 func (s *settings) policy() healthPolicy {
 	return healthPolicy{
 		interval: s.HeartbeatInterval, timeout: s.HeartbeatTimeout, failures: s.HeartbeatFailedRetry, healthy: s.HeartbeatHealthyThreshold,
-		away: s.HeartbeatInterval, confirm: s.HeartbeatTimeout / 2,
+		away: s.HeartbeatInterval / 2, confirm: s.HeartbeatTimeout / 2,
 	}
 }
 

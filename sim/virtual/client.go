@@ -27,6 +27,7 @@ type Client struct {
 	era     int // of what it holds
 	state   map[string]identity
 	listing map[string]identity // not nil: a streaming list is under way
+	gone    map[string]string   // by key, UIDs that a batch removed before their version: who leaves a batch in the middle may see that again
 	resumed uint64              // version of the last resume
 	seen    place               // where the last version was seen
 	fuse    int                 // events until the connection is cut; 0: it is not
@@ -79,6 +80,7 @@ func (c *Client) open() {
 	c.run++
 	run := c.run
 	c.listing, c.resumed = nil, c.version
+	c.follow()
 	if c.lost() {
 		c.synced = false
 	}
@@ -128,6 +130,17 @@ func (c *Client) open() {
 		t := h.server.watch(&h.process, query, nil, false, take, end)
 		c.keep(run, t.close)
 	})()
+}
+
+// follow goes over to the era of the server that it resumes at, if what it holds is of before that one began: the same in both.
+func (c *Client) follow() {
+	era := c.pool.cloud.era
+	if c.hub != nil {
+		era = c.hub.server.era
+	}
+	for c.era < era && c.version <= c.pool.cloud.eras[c.era+1].began {
+		c.era++
+	}
 }
 
 // lost tells whether the client has to list because of what Weir does not promise: that a stock client is warned by a cloud that was
@@ -239,12 +252,17 @@ func (c *Client) change(ev *wire.Event) {
 			c.fail("ordered: %s %s@%d after %d", ev.Type, o.Key, ev.Version, c.version)
 		case batch && !c.removedAfter(o, ev.Version):
 			c.fail("complete: %s was never deleted after %d", o.Key, ev.Version)
+		case !exists && c.gone[o.Key] == o.UID:
+			delete(c.gone, o.Key)
 		case !exists && (!batch || ev.Version != c.resumed):
 			c.fail("unique: %s is deleted, but was not there", o.Key)
 		case exists && has.uid != o.UID:
 			c.fail("complete: %s with %s is deleted, but %s is there", o.Key, o.UID, has.uid)
 		}
 		delete(c.state, o.Key)
+		if batch {
+			c.gone[o.Key] = o.UID
+		}
 		return
 	}
 	switch {

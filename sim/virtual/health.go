@@ -62,7 +62,8 @@ func (c *health) wait() time.Duration {
 	case c.ok || c.oks > 0:
 		return probeTimeout / 2
 	}
-	return min(probeInterval, probeTimeout/8<<min(c.fails-1, 10))
+	pause := min(probeInterval/2, probeTimeout/8<<min(c.fails-1, 10))
+	return c.h.loop.jitter(pause)
 }
 
 func (c *health) due(d time.Duration) {

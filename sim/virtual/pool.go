@@ -62,7 +62,7 @@ func New(c Config) *Pool {
 		h.toCloud = &link{loop: p.Loop, client: &h.process, server: &p.cloud.process, pings: cloudPing}
 		h.toCoordinator = &link{loop: p.Loop, client: &h.process, server: &p.coord.process, pings: poolPing}
 		for j := range c.Clients {
-			cl := &Client{loop: p.Loop, pool: p, name: fmt.Sprintf("%s%d", h.name, j+1), hub: h, state: map[string]identity{}}
+			cl := &Client{loop: p.Loop, pool: p, name: fmt.Sprintf("%s%d", h.name, j+1), hub: h, state: map[string]identity{}, gone: map[string]string{}}
 			h.clients, p.clients = append(h.clients, cl), append(p.clients, cl)
 		}
 		p.hubs = append(p.hubs, h)

@@ -22,6 +22,7 @@ type identity struct {
 // history is all that happened to the resource, as its only store knows it.
 type history struct {
 	era     int    // grows when the store is restored from a backup
+	began   uint64 // the version that it was restored to
 	version uint64 // of the store; other resources move it too
 	events  []*wire.Event
 	keys    []string
@@ -45,7 +46,7 @@ func (h *history) advance(n int) {
 func (h *history) back(n uint64) *history {
 	version := h.version - min(n, h.version-1000)
 	return &history{
-		era: h.era + 1, version: version, keys: slices.Clone(h.keys), uids: h.uids,
+		era: h.era + 1, began: version, version: version, keys: slices.Clone(h.keys), uids: h.uids,
 		events: slices.Clone(h.events[:len(h.events)-len(h.since(version))]),
 	}
 }

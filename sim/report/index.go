@@ -113,7 +113,7 @@ func indexColumns() map[string]string {
 		"failover_cloud_bytes":  "fault bytes",
 		"failovers":             "failovers",
 		"recovery_seconds_max":  "recovery",
-		"new_cloud_connections": "new connections",
+		"new_cloud_connections": "new conns",
 		"stale_seconds_max":     "stale",
 		"resync_bytes_share":    "resync",
 	}
@@ -126,7 +126,7 @@ func indexTable(entries []Entry) table {
 	}
 	titles := indexColumns()
 	metrics := slices.DeleteFunc(reported(outcomes...), func(m Metric) bool { return titles[m.Name] == "" })
-	t := table{Columns: []column{{Title: ""}, {Title: "scenario"}, {Title: "expectations", Right: true}}}
+	t := table{Columns: []column{{Title: ""}, {Title: "scenario"}, {Title: "held", Right: true}}}
 	for _, m := range metrics {
 		t.Columns = append(t.Columns, column{Title: titles[m.Name], Right: true})
 	}

@@ -27,7 +27,7 @@ type Client struct {
 	era     int // of what it holds
 	state   map[string]identity
 	listing map[string]identity // not nil: a streaming list is under way
-	gone    map[string]string   // by key, UIDs that a batch removed before their version: who leaves a batch in the middle may see that again
+	gone    map[string]string   // by key, UIDs that a batch removed before their version: who leaves a batch in the middle may see them again
 	resumed uint64              // version of the last resume
 	seen    place               // where the last version was seen
 	fuse    int                 // events until the connection is cut; 0: it is not
@@ -272,6 +272,8 @@ func (c *Client) change(ev *wire.Event) {
 		c.fail("complete: %s %s@%d (%s) never was", ev.Type, o.Key, ev.Version, o.UID)
 	case exists && has.uid != o.UID:
 		c.fail("complete: %s with %s is modified, but %s is there", o.Key, o.UID, has.uid)
+	case !exists && c.gone[o.Key] == o.UID:
+		delete(c.gone, o.Key)
 	case exists != (ev.Type == wire.Modified):
 		c.fail("filtered: %s %s@%d, and it was there: %t", ev.Type, o.Key, ev.Version, exists)
 	}

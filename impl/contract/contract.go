@@ -28,8 +28,18 @@ const (
 	ReplicaGroup       = "weir:coordinators" // organization of the certificate by which one replica of a coordinator knows another
 	ReplicaUserPrefix  = "weir:coordinator:" // its common name: weir:coordinator:<name of the replica>
 	NodePoolLabel      = "apps.openyurt.io/nodepool"
-	DelegateHeartbeat  = "openyurt.io/delegate-heartbeat"
 	NodeLeaseNamespace = "kube-node-lease"
+)
+
+// Delegated heartbeats. The annotation stands on a node's Lease in kube-node-lease: in the coordinator while the node's hub cannot reach the
+// cloud, in the cloud while the leader of its pool forwards its heartbeats. Without it the node speaks for itself.
+const (
+	DelegateHeartbeat    = "openyurt.io/delegate-heartbeat"
+	Delegated            = "true" // the only value of DelegateHeartbeat
+	ForwarderGroup       = "weir:forwarders"
+	ForwarderGroupPrefix = "weir:forwarders:" // weir:forwarders:<pool>: grants on the Leases of a pool's nodes are bound to it
+	ForwarderUserPrefix  = "weir:forwarder:"  // common name of the certificate that a leader forwards with: weir:forwarder:<pool>
+	ForwarderRolePrefix  = "weir-forwarder-"  // Role and RoleBinding in kube-node-lease: weir-forwarder-<pool>
 )
 
 // Leases of a pool, kept in its coordinator.

@@ -24,12 +24,22 @@ import (
 type class string
 
 const (
-	classPool    class = "pool"    // what the pool has one copy of: feeds of relays, API discovery
-	classNode    class = "node"    // requests of the node's clients
-	classControl class = "control" // probes, and reviews of this node
+	classPool      class = "pool"      // what the pool has one copy of: feeds of relays, API discovery
+	classNode      class = "node"      // requests of the node's clients
+	classHeartbeat class = "heartbeat" // the Lease of this node, and those that a leader forwards
+	classControl   class = "control"   // probes, and reviews of this node
 )
 
-var classes = []class{classPool, classNode, classControl}
+var classes = []class{classPool, classNode, classHeartbeat, classControl}
+
+// identity is whose certificate a connection carries.
+type identity uint8
+
+const (
+	asCaller    identity = iota // nobody's
+	asHub                       // of this node
+	asForwarder                 // of whoever forwards heartbeats of this pool
+)
 
 // errNoServer says that no kube-apiserver is healthy.
 var errNoServer = errors.New("no cloud server is healthy")
@@ -54,7 +64,7 @@ type server struct {
 
 type doorKey struct {
 	class class
-	asHub bool // with the hub's certificate
+	as    identity
 	http1 bool // HTTP/1.1 only
 }
 
@@ -64,8 +74,9 @@ type cloudConfig struct {
 	policy  healthPolicy
 	roots   *bundle
 	cert    *pair
-	quantum bool // post-quantum key exchange
-	leads   bool // this hub may feed a pool, which should not wait for it
+	forward *pair // nil: no door is asForwarder
+	quantum bool  // post-quantum key exchange
+	leads   bool  // this hub may feed a pool, which should not wait for it
 	clock   clock.WithTicker
 	logger  *slog.Logger
 }
@@ -77,12 +88,16 @@ func newCloud(c cloudConfig) *cloud {
 	}
 	for _, cl := range classes {
 		k.meters[cl] = &meter{}
-		for _, asHub := range []bool{false, true} {
+		for _, as := range []identity{asCaller, asHub} {
 			for _, http1 := range []bool{false, true} {
-				key := doorKey{cl, asHub, http1}
+				key := doorKey{cl, as, http1}
 				k.doors[key] = &door{cloud: k, class: cl, transport: newTransport(k.transport(c, key))}
 			}
 		}
+	}
+	if c.forward != nil {
+		key := doorKey{classHeartbeat, asForwarder, false}
+		k.doors[key] = &door{cloud: k, class: key.class, transport: newTransport(k.transport(c, key))}
 	}
 	for i, u := range c.servers[classControl] {
 		s := &server{name: u.Host, address: map[class]*url.URL{}}
@@ -112,9 +127,12 @@ func (k *cloud) transport(c cloudConfig, key doorKey) func() *http.Transport {
 		if !c.quantum || key.class != classNode { // what is secret for longer than a token lives is in class node
 			config.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384}
 		}
-		if key.asHub { // a ticket would hold the certificate, and be longer than what resuming saves
+		switch key.as { // a ticket would hold the certificate, and be longer than what resuming saves
+		case asHub:
 			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.cert.get(), nil }
-		} else {
+		case asForwarder:
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.forward.get(), nil }
+		default:
 			config.ClientSessionCache = k.resume
 		}
 		if key.http1 {
@@ -172,7 +190,7 @@ func (k *cloud) probe(ctx context.Context, s *server) error {
 		return err
 	}
 	req.Header.Set("User-Agent", userAgent)
-	resp, err := k.doors[doorKey{classControl, true, false}].transport.RoundTrip(req)
+	resp, err := k.doors[doorKey{classControl, asHub, false}].transport.RoundTrip(req)
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,8 @@ type Config struct {
 	CoordinatorClientCertFile string
 	CoordinatorClientKeyFile  string
 	CoordinatorWait           time.Duration
+	DelegateClientCertFile    string // "": a leader does not forward heartbeats
+	DelegateClientKeyFile     string
 
 	FailoverGracePeriod, FailoverSpread time.Duration
 
@@ -236,6 +238,11 @@ func (s *settings) checkCoordinator() error {
 			fmt.Sprint(s.LeaderElectLeaseDuration, ", ", s.LeaderElectRenewDeadline, ", ", s.LeaderElectRetryPeriod, ", ", s.CoordinatorWait, ", ",
 				s.FailoverGracePeriod, ", ", s.FailoverSpread),
 			strings.TrimPrefix(err.Error(), "role: "))
+	}
+	if s.DelegateClientCertFile != "" || s.DelegateClientKeyFile != "" {
+		if err := needFiles("--delegate-client-cert-file", s.DelegateClientCertFile, "--delegate-client-key-file", s.DelegateClientKeyFile); err != nil {
+			return err
+		}
 	}
 	return needFiles(
 		"--coordinator-ca-file", s.CoordinatorCAFile,

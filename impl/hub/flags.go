@@ -14,7 +14,7 @@ func (c *Config) bind(f *cli.Flags) {
 
 	f.StringArrayVar(&c.CloudServers, "cloud-server", nil, "URL of a kube-apiserver; repeat it for several that serve the same cluster; required")
 	f.StringArrayVar(&c.ClassServers, "class-server", nil,
-		"class=URL: other addresses of the same kube-apiservers for one class of traffic (pool, node or control), one for each --cloud-server")
+		"class=URL: other addresses of the same kube-apiservers for one class of traffic (pool, node, heartbeat or control), one for each --cloud-server")
 	f.StringVar(&c.CloudCAFile, "cloud-ca-file", "", "PEM file of the authorities that sign the kube-apiserver's certificate; required")
 	f.StringVar(&c.CloudClientCertFile, "cloud-client-cert-file", "", "PEM file of the certificate by which the hub is system:node:<node-name> at the cloud; required")
 	f.StringVar(&c.CloudClientKeyFile, "cloud-client-key-file", "", "PEM file of its key; required")
@@ -45,6 +45,9 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.CoordinatorCAFile, "coordinator-ca-file", "", "PEM file of the pool's authority")
 	f.StringVar(&c.CoordinatorClientCertFile, "coordinator-client-cert-file", "", "PEM file of the hub's certificate in the pool")
 	f.StringVar(&c.CoordinatorClientKeyFile, "coordinator-client-key-file", "", "PEM file of its key")
+	f.StringVar(&c.DelegateClientCertFile, "delegate-client-cert-file", "",
+		"PEM file of the certificate, of user "+contract.ForwarderUserPrefix+"<nodepool-name>, by which a leader forwards heartbeats of nodes that are cut off; without it none are forwarded")
+	f.StringVar(&c.DelegateClientKeyFile, "delegate-client-key-file", "", "PEM file of its key")
 	f.DurationVar(&c.CoordinatorWait, "coordinator-wait", 10*time.Second,
 		"how long a starting hub waits for the coordinator to be ready before it lists from the cloud; a third of it if the coordinator does not answer")
 

@@ -103,12 +103,18 @@ func (h *Hub) build() error {
 	if err != nil {
 		return err
 	}
-	h.cloud = newCloud(cloudConfig{net: h.Net, servers: h.servers, policy: h.policy(), roots: roots, cert: cert, quantum: h.CloudPostQuantum, leads: h.EnableCoordinator, clock: h.clock, logger: h.Logger})
+	var forward *pair
+	if h.EnableCoordinator && h.DelegateClientCertFile != "" {
+		if forward, err = h.pair("--delegate-client-cert-file", h.DelegateClientCertFile, "--delegate-client-key-file", h.DelegateClientKeyFile); err != nil {
+			return err
+		}
+	}
+	h.cloud = newCloud(cloudConfig{net: h.Net, servers: h.servers, policy: h.policy(), roots: roots, cert: cert, forward: forward, quantum: h.CloudPostQuantum, leads: h.EnableCoordinator, clock: h.clock, logger: h.Logger})
 	if err := h.buildRelays(); err != nil {
 		return err
 	}
 	h.buildFront()
-	h.sources = &sources{feeding: h.cloud.feeds, feeders: h.feeders, cloud: cloudUpstream(h.cloud.doors[doorKey{classPool, true, false}], h.metrics)}
+	h.sources = &sources{feeding: h.cloud.feeds, feeders: h.feeders, cloud: cloudUpstream(h.cloud.doors[doorKey{classPool, asHub, false}], h.metrics)}
 	renew := []func(){h.cloud.renew}
 	if h.EnableCoordinator {
 		if err := h.buildPool(); err != nil {
@@ -152,15 +158,14 @@ func (h *Hub) overrule(number uint64) {
 }
 
 func (h *Hub) buildFront() {
-	door := func(c class, asHub bool) http.RoundTripper {
-		return route{h.cloud.doors[doorKey{c, asHub, false}], h.cloud.doors[doorKey{c, asHub, true}], asHub}
+	door := func(c class, as identity) http.RoundTripper {
+		return route{h.cloud.doors[doorKey{c, as, false}], h.cloud.doors[doorKey{c, as, true}], as == asHub}
 	}
 	h.discovery = &discovery{clock: h.clock, logger: h.Logger}
-	asCaller, asHub := h.discovery.through(door(classNode, false)), h.discovery.through(door(classNode, true))
-	h.discovery.asHub = h.discovery.through(door(classPool, true))
+	h.discovery.asHub = h.discovery.through(door(classPool, asHub))
 	wr := &written{clock: h.clock, newest: make([]writtenVersion, len(h.relays))}
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
-	review := reviewer{asCaller: door(classNode, false), asHub: door(classControl, true)}
+	review := reviewer{asCaller: door(classNode, asCaller), asHub: door(classControl, asHub)}
 	h.front = &front{
 		identifier: &identifier{user: contract.NodeUserPrefix + h.NodeName, roots: h.clientCA, now: h.clock.Now},
 		router:     router{h.resources},
@@ -168,8 +173,10 @@ func (h *Hub) buildFront() {
 		relays:     h.relays,
 		written:    wr,
 		clock:      h.clock,
-		proxy:      newProxy(proxyConfig{asCaller: asCaller, asHub: asHub, written: wr.observe, logger: h.Logger}),
-		metrics:    h.metrics,
+		proxy: newProxy(proxyConfig{
+			asCaller: h.discovery.through(door(classNode, asCaller)), asHub: h.discovery.through(door(classNode, asHub)), written: wr.observe, logger: h.Logger,
+		}),
+		metrics: h.metrics,
 	}
 }
 

@@ -53,6 +53,15 @@ func (c *Cloud) NodeCertificate(node string) (*pki.Pair, error) {
 	})
 }
 
+// ForwarderCertificate issues the certificate with which the leader of a pool forwards heartbeats.
+func (c *Cloud) ForwarderCertificate(pool string) (*pki.Pair, error) {
+	return c.ca.Issue(pki.Request{
+		CommonName:    contract.ForwarderUserPrefix + pool,
+		Organizations: []string{contract.ForwarderGroup, contract.ForwarderGroupPrefix + pool},
+		Client:        true,
+	})
+}
+
 // KubeletCertificate issues the certificate that a kubelet holds: its node's and nothing else.
 func (c *Cloud) KubeletCertificate(node string) (*pki.Pair, error) {
 	return c.ca.Issue(pki.Request{

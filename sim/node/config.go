@@ -40,6 +40,8 @@ type HubConfig struct {
 	CoordinatorCAFile     string   `json:"coordinator-ca-file,omitempty"`
 	CoordinatorClientCert string   `json:"coordinator-client-cert-file,omitempty"`
 	CoordinatorClientKey  string   `json:"coordinator-client-key-file,omitempty"`
+	DelegateClientCert    string   `json:"delegate-client-cert-file,omitempty"`
+	DelegateClientKey     string   `json:"delegate-client-key-file,omitempty"`
 
 	LogLevel string `json:"log-level,omitempty"`
 

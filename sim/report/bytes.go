@@ -5,7 +5,7 @@ import "slices"
 // ByteRow is the traffic of one way, class, direction, phase and node.
 type ByteRow struct {
 	Way       string `json:"way"`
-	Class     string `json:"class"`     // pool, node, control
+	Class     string `json:"class"`     // pool, node, heartbeat, control
 	Direction string `json:"direction"` // Down or Up
 	Phase     string `json:"phase,omitempty"`
 	Node      string `json:"node,omitempty"`
@@ -30,7 +30,7 @@ func (t ByteTable) Sum(match ByteRow) int64 {
 func agrees(want, got string) bool { return want == "" || want == got }
 
 func (t ByteTable) classes() []string {
-	return distinct(t, func(r ByteRow) string { return r.Class }, "pool", "node", "control")
+	return distinct(t, func(r ByteRow) string { return r.Class }, "pool", "node", "heartbeat", "control")
 }
 
 // phases are in the order in which the runner reported them.

@@ -28,9 +28,10 @@ const (
 
 // Classes of the traffic between a hub and the cloud, each with its own connections.
 const (
-	ClassPool    = "pool"    // feeds of relays
-	ClassNode    = "node"    // proxied requests
-	ClassControl = "control" // probes and access reviews
+	ClassPool      = "pool"      // feeds of relays
+	ClassNode      = "node"      // proxied requests
+	ClassHeartbeat = "heartbeat" // Leases of nodes
+	ClassControl   = "control"   // probes and access reviews
 )
 
 // classLAN is what all traffic on a pool's own network is counted under.
@@ -273,7 +274,7 @@ func (x *localPool) addHub(name, address string) error {
 
 // connectToCloud gives a hub its ways to the cloud, one per class, and its credential there.
 func (x *localPool) connectToCloud(c *node.HubConfig, dir, name, address string) error {
-	for _, class := range []string{ClassNode, ClassPool, ClassControl} {
+	for _, class := range []string{ClassNode, ClassPool, ClassHeartbeat, ClassControl} {
 		url, err := x.cloudURL(name, address, class)
 		if err != nil {
 			return err
@@ -316,7 +317,13 @@ func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address s
 		}
 		c.CoordinatorServers = append(c.CoordinatorServers, "https://"+server)
 	}
-	var err error
+	forwarder, err := x.site.cloud.ForwarderCertificate(x.Name)
+	if err != nil {
+		return err
+	}
+	if c.DelegateClientCert, c.DelegateClientKey, err = forwarder.Write(dir, "delegate"); err != nil {
+		return err
+	}
 	if c.CoordinatorCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil {
 		return err
 	}

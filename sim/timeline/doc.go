@@ -23,7 +23,7 @@
 //	         proc      a process started, became ready, ended; its memory
 //	way    reference, stock or weir: the part of the run it belongs to
 //	node   the node, empty for the cloud and for the pool as a whole
-//	class  the traffic class: pool, node, control
+//	class  the traffic class: pool, node, heartbeat, control
 //	event  the name of what happened, lower case
 //	num    numbers by name; a number that JSON cannot write (NaN, infinite) is in str instead
 //	str    strings by name

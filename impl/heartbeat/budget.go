@@ -1,0 +1,39 @@
+package heartbeat
+
+import "time"
+
+// Times of heartbeats. What stock Kubernetes gives is in the package comment.
+const (
+	Interval = 10 * time.Second         // at which a kubelet renews, as it comes: a quarter of the Lease's 40 s
+	Slowest  = 10400 * time.Millisecond // the same with the kubelet's jitter of 4 %
+	Attempt  = 5 * time.Second          // for a heartbeat to reach the cloud, at any of its servers; a kubelet waits 10 s
+	Stagger  = 1500 * time.Millisecond  // after which the next server is asked as well
+	Withdraw = time.Second              // for the coordinator to take back that the node is cut off
+	Life     = 12 * time.Second         // a heartbeat is forwarded within this, or not: a bit more than until the next
+	Pause    = time.Second              // between tries of a forward, but for the first two
+)
+
+// Grace is how long stock Kubernetes waits for a Lease to grow before a node's Ready is Unknown (--node-monitor-grace-period).
+const (
+	Grace       = 50 * time.Second
+	GraceBefore = 40 * time.Second // before 1.32
+)
+
+// Budget adds up the longest time in which a node's Lease in the cloud does not grow, though its kubelet lives and a hub of its pool
+// reaches cloud and coordinator.
+type Budget struct {
+	LeaderChange time.Duration // from the last thing that the old leader forwarded until the new one begins; zero: no change
+	Cold         bool          // the new leader has seen no heartbeat itself: its hub, or the coordinator, has just started
+	Pool         time.Duration // from a hub to a leader through the coordinator
+	Request      time.Duration // to the cloud, with what it takes to find a server that lives
+}
+
+// Worst is that time: the cloud took a heartbeat and was gone.
+func (b Budget) Worst() time.Duration {
+	const requests = 3 // read, make sure of, write; the second goes to the coordinator and is counted as one to the cloud
+	worst := Slowest + Attempt + b.Pool + b.LeaderChange + requests*b.Request
+	if b.Cold {
+		worst += Slowest + Attempt
+	}
+	return worst
+}

@@ -1,0 +1,23 @@
+package heartbeat
+
+import "time"
+
+// Lease is what decisions need of a node's Lease, in the coordinator or in the cloud.
+type Lease struct {
+	Version   string    // resourceVersion
+	Renew     time.Time // of some other machine's clock: compared for change, and kept growing; never held against a clock
+	Delegated bool      // annotated: the node does not reach the cloud
+}
+
+// tick is the resolution of a renewTime (metav1.MicroTime).
+const tick = time.Microsecond
+
+// Later is the renewTime to write where another one stands: the node's own, or the least one that is greater than what stands, since the cloud
+// counts only what grows. So a clock that was set back costs no heartbeat.
+func Later(own, stands time.Time) time.Time {
+	own = own.Truncate(tick)
+	if least := stands.Truncate(tick).Add(tick); own.Before(least) {
+		return least
+	}
+	return own
+}

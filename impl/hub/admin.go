@@ -50,8 +50,19 @@ type Status struct {
 	Source      string                `json:"source"`           // where relays are fed from
 	Cloud       []ServerStatus        `json:"cloud"`
 	Coordinator *CoordinatorStatus    `json:"coordinator,omitempty"`
+	Heartbeat   HeartbeatStatus       `json:"heartbeat"`
+	Delegation  *DelegationStatus     `json:"delegation,omitempty"` // of other nodes of the pool
 	Resources   []ResourceStatus      `json:"resources"`
 	Bytes       map[class]BytesStatus `json:"bytes"` // to and from the cloud, by class
+}
+
+// HeartbeatStatus is what became of the heartbeats of this node's kubelet.
+type HeartbeatStatus struct {
+	Count  int       `json:"count"`
+	Last   time.Time `json:"last,omitzero"`   // when the kubelet last gave a sign of life
+	Passed time.Time `json:"passed,omitzero"` // when the cloud last took one
+	CutOff bool      `json:"cutOff"`
+	Since  time.Time `json:"since,omitzero"` // of cutOff as it is
 }
 
 // ElectionsStatus counts elections since the start.
@@ -120,11 +131,14 @@ func (h *Hub) Status() Status {
 	for i, srv := range h.cloud.servers {
 		s.Cloud = append(s.Cloud, ServerStatus{srv.name, int(h.cloud.current.Load()) == i, srv.judgement()})
 	}
+	s.Heartbeat = h.front.beats.status()
 	for c, m := range h.cloud.meters {
 		s.Bytes[c] = m.status()
 	}
 	if p := h.pool; p != nil {
 		snap := p.snapshot()
+		d := p.forwarding.current()
+		s.Delegation = &d
 		s.Role, s.Reason, s.Leader, s.Source = snap.Role.String(), snap.Reason, snap.Leader, snap.Source.String()
 		if snap.Role == role.Leader {
 			s.Term = snap.Term.String()

@@ -290,14 +290,8 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	var err error
 	for _, s := range servers {
-		out := req.WithContext(req.Context())
-		u := *req.URL
-		u.Scheme, u.Host = "https", s.address[d.class].Host
-		out.URL, out.Host = &u, ""
 		var resp *http.Response
-		resp, err = d.transport.RoundTrip(out)
-		if err == nil {
-			s.answered(resp.StatusCode)
+		if resp, err = d.at(s, req); err == nil {
 			return resp, nil
 		}
 		var connect *connectError
@@ -308,6 +302,19 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	closeBody(req)
 	return nil, err
+}
+
+// at sends a request to one server.
+func (d *door) at(s *server, req *http.Request) (*http.Response, error) {
+	out := req.WithContext(req.Context())
+	u := *req.URL
+	u.Scheme, u.Host = "https", s.address[d.class].Host
+	out.URL, out.Host = &u, ""
+	resp, err := d.transport.RoundTrip(out)
+	if err == nil {
+		s.answered(resp.StatusCode)
+	}
+	return resp, err
 }
 
 func closeBody(req *http.Request) {

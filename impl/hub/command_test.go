@@ -62,7 +62,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"cloud-server", ""}, []string{"--cloud-server", "https://"}},
 		{[]string{"cloud-server", "http://x:1"}, []string{"--cloud-server", `"http://x:1"`, "https://host:port"}},
 		{[]string{"cloud-server", "https://x:1/path"}, []string{"--cloud-server"}},
-		{[]string{"class-server", "bulk=https://x:1"}, []string{"--class-server", "pool node control"}},
+		{[]string{"class-server", "bulk=https://x:1"}, []string{"--class-server", "pool node heartbeat control"}},
 		{[]string{"class-server", "pool=https://x:1", "class-server", "pool=https://y:1"}, []string{"--class-server", "one for each --cloud-server"}},
 		{[]string{"cloud-ca-file", ""}, []string{"--cloud-ca-file", "required"}},
 		{[]string{"cloud-ca-file", "/none"}, []string{"--cloud-ca-file", "/none", "no such file"}},

@@ -49,6 +49,10 @@ func (c *coordinator) do(ctx context.Context, method, path string, in, out any) 
 }
 
 func (r *replica) do(ctx context.Context, method, path string, in, out any) (code int, err error) {
+	return r.doQuery(ctx, method, path, "", in, out)
+}
+
+func (r *replica) doQuery(ctx context.Context, method, path, query string, in, out any) (code int, err error) {
 	var body io.Reader
 	if in != nil {
 		raw, err := json.Marshal(in)
@@ -57,7 +61,9 @@ func (r *replica) do(ctx context.Context, method, path string, in, out any) (cod
 		}
 		body = bytes.NewReader(raw)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, r.url.JoinPath(path).String(), body)
+	u := r.url.JoinPath(path)
+	u.RawQuery = query
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
 	if err != nil {
 		return 0, err
 	}

@@ -58,7 +58,7 @@ type dialer struct {
 	tls   *tls.Config // ServerName is filled in
 	meter *meter
 	heard func(address string) func() // what to call when something arrives from an address; may be nil, and return nil
-	// turns, if set, lets one dial at a time go on. http.Transport dials for each request that finds no connection, and a hub
+	// turns, if set, lets one dial at a time go on to each address. http.Transport dials for each request that finds no connection, and a hub
 	// that starts has many at once; but HTTP/2 needs one connection, and each further handshake costs kilobytes.
 	turns *turns
 }
@@ -66,16 +66,29 @@ type dialer struct {
 // settling is how long http.Transport may take to offer a new connection to requests that are about to dial.
 const settling = 20 * time.Millisecond
 
-// turns passes dials one by one.
+// turns passes dials to an address one by one. A server that is dead does not delay those to another.
 type turns struct {
-	turn chan struct{} // holds a token while nobody dials
-	last time.Time     // when a connection came about; whoever has the token may look
+	mu sync.Mutex
+	to map[string]*turn
 }
 
-func newTurns() *turns {
-	t := &turns{turn: make(chan struct{}, 1)}
-	t.turn <- struct{}{}
-	return t
+type turn struct {
+	token chan struct{} // holds one while nobody dials
+	last  time.Time     // when a connection came about; whoever has the token may look
+}
+
+func newTurns() *turns { return &turns{to: map[string]*turn{}} }
+
+func (t *turns) at(address string) *turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.to[address]
+	if x == nil {
+		x = &turn{token: make(chan struct{}, 1)}
+		x.token <- struct{}{}
+		t.to[address] = x
+	}
+	return x
 }
 
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -85,18 +98,19 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 		return d.connect(ctx, network, address)
 	}
 	asked := time.Now()
+	turn := d.turns.at(address)
 	select {
-	case <-d.turns.turn:
+	case <-turn.token:
 	case <-ctx.Done():
 		return nil, &connectError{address, ctx.Err()}
 	}
-	defer func() { d.turns.turn <- struct{}{} }()
-	if d.turns.last.After(asked) || time.Since(d.turns.last) < settling {
+	defer func() { turn.token <- struct{}{} }()
+	if turn.last.After(asked) || time.Since(turn.last) < settling {
 		return nil, errRaced
 	}
 	conn, err := d.connect(ctx, network, address)
 	if err == nil {
-		d.turns.last = time.Now()
+		turn.last = time.Now()
 	}
 	return conn, err
 }

@@ -6,10 +6,12 @@
 // upgrades (exec, attach, port-forward), encodings.
 //
 //	TLS listener ─► front ─┬─► authorizer ─► relay ◄── feeder ◄── coordinator or cloud    (class pool)
-//	                       └─► proxy ──────────────────────────► cloud                    (class node)
+//	                       ├─► proxy ──────────────────────────► cloud                    (class node)
+//	                       └─► beats: the Lease of this node ──► cloud and coordinator    (class heartbeat)
 //	                reviews, as the caller        ─────────────► cloud                    (class node)
 //	                probes, reviews of this node ──────────────► cloud                    (class control)
 //	pool ─► role.Machine ─► Leases in the coordinator; a leader also pushes its relays there (feed)
+//	     └► forwarding ─► heartbeats of nodes that are cut off ─► cloud                   (class heartbeat, as the forwarder)
 //
 // # Who is calling
 //
@@ -53,6 +55,16 @@
 // network: their relays end the watches of clients with 410, and those list at their own hub. The uplink carries one list,
 // whatever the number of clients. A hub that comes back with a disk of before is told by the coordinator.
 //
+// # Heartbeats
+//
+// A request for the Lease of this node by its kubelet is a heartbeat. It is passed to the cloud, to one server after another (see urgent), and mirrored in the coordinator.
+// If it does not get through, the hub answers it itself and annotates the mirrored Lease; package heartbeat decides, and says why. What
+// passes goes byte for byte, but when it carries the annotation or would not grow: then it is decoded and written anew, once, without fields that this build does not know.
+// Requests about the Lease with a token, an impersonation or a compressed body are no heartbeats and go through the proxy.
+//
+// All hubs watch delegated Leases in the coordinator; the one that leads forwards them, with a certificate of its own, since NodeRestriction lets no node touch
+// the Lease of another. A forward is a PATCH of some 90 bytes whose answer, the Lease, tells the version for the next.
+//
 // # The cloud
 //
 // One kube-apiserver is used as long as it is healthy; a request that cannot connect goes to the next. Health is judged by
@@ -62,7 +74,7 @@
 // is judged by probes alone. After a start the first answer to anybody decides, and the hub probes only if none came within an
 // interval, or soon if the pool needs a leader. Spare servers are not asked.
 //
-// The three classes of traffic have connections of their own, one each and per identity: dials wait for each other, since
+// The four classes of traffic have connections of their own, one each and per identity: dials wait for each other, since
 // a second handshake is dearer than anything that could be won by it. Bulk delays no probe: there is none on class pool.
 //
 // # What a relay cannot do

@@ -32,6 +32,7 @@ type fakeCloud struct {
 	server *httptest.Server
 	relays map[string]*relay.Relay // by resource
 	stop   context.CancelFunc
+	leases *fakeLeases
 
 	mu      sync.Mutex
 	version uint64
@@ -79,6 +80,9 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 		w.WriteHeader(c.ready)
 	})
 	mux.HandleFunc("POST "+reviewPath, c.review)
+	c.leases = newFakeLeases(t, c.user)
+	mux.Handle(nodeLeasesPath+"/", c.leases)
+	mux.Handle(nodeLeasesPath, c.leases)
 	mux.HandleFunc("/echo/", c.echo)
 	mux.HandleFunc("GET /slow/", c.slow)
 	mux.HandleFunc("/upgrade", c.upgrade)

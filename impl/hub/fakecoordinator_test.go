@@ -35,6 +35,8 @@ type fakeCoordinator struct {
 	relays []*relay.Relay
 	serve  sync.WaitGroup
 
+	beats *fakeLeases
+
 	mu          sync.Mutex
 	incarnation int
 	version     uint64
@@ -60,6 +62,9 @@ func newFakeCoordinator(t testing.TB, ca *authority) *fakeCoordinator {
 	mux.HandleFunc("GET "+leasesPath+"/{name}", c.lease)
 	mux.HandleFunc("PUT "+leasesPath+"/{name}", c.lease)
 	mux.HandleFunc("POST "+leasesPath, c.lease)
+	c.beats = newFakeLeases(t, func(req *http.Request) string { return req.TLS.PeerCertificates[0].Subject.CommonName })
+	mux.Handle(nodeLeasesPath+"/", c.beats)
+	mux.Handle(nodeLeasesPath, c.beats)
 	for i, name := range defaultResources() {
 		res, err := relay.ParseResource(name)
 		check(t, err)

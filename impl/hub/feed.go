@@ -28,6 +28,7 @@ const (
 // feed is what a leader does: it pushes each relay to the coordinator, and watches whether what the cloud showed arrived.
 type feed struct {
 	discovery   *discovery
+	lead        func(bool) // told when this hub begins and ends to lead
 	relays      []*relay.Relay
 	overrule    func(history uint64) // the cloud is in this one
 	coordinator *coordinator
@@ -71,7 +72,9 @@ func (f *feed) run(ctx context.Context) error {
 			g.Go(func() error { f.watch(pushing); return nil })
 			g.Go(func() error { f.pulse(pushing, t); return nil })
 			g.Go(func() error { f.discovery.keep(pushing, t); return nil })
+			f.lead(true)
 			end = func() {
+				f.lead(false)
 				cancel()
 				_ = g.Wait()
 				f.arrived(time.Time{})

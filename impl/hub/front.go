@@ -27,6 +27,7 @@ type front struct {
 	clock      clock.PassiveClock
 	proxy      *proxy
 	metrics    *metrics
+	beats      *beats
 }
 
 // callerKey carries the caller to a relay's fallback.
@@ -50,6 +51,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case t != nil && !t.write:
 		rec.route = "relay"
 		f.read(rec, req, who, t)
+	case who.kind == thisNode && ownLease(req, f.beats.node):
+		f.beats.serve(rec, req)
 	default:
 		rec.route = "cloud"
 		f.proxy.serve(rec, req, who, t)

@@ -185,7 +185,7 @@ func TestHearing(t *testing.T) {
 	}
 	own := []*url.URL{parse("https://a.example"), parse("https://[::1]:6443")}
 	k := newCloud(cloudConfig{
-		servers: map[class][]*url.URL{classPool: {parse("https://one.example:1"), parse("https://one.example:1")}, classNode: own, classControl: own},
+		servers: map[class][]*url.URL{classPool: {parse("https://one.example:1"), parse("https://one.example:1")}, classNode: own, classHeartbeat: own, classControl: own},
 		policy:  testPolicy, roots: &bundle{}, cert: &pair{}, clock: clocktesting.NewFakeClock(time.Now()), logger: slog.New(slog.DiscardHandler),
 	})
 	for _, test := range []struct {

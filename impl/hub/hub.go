@@ -166,6 +166,9 @@ func (h *Hub) buildFront() {
 	wr := &written{clock: h.clock, newest: make([]writtenVersion, len(h.relays))}
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
 	review := reviewer{asCaller: door(classNode, asCaller), asHub: door(classControl, asHub)}
+	proxy := newProxy(proxyConfig{
+		asCaller: h.discovery.through(door(classNode, asCaller)), asHub: h.discovery.through(door(classNode, asHub)), written: wr.observe, logger: h.Logger,
+	})
 	h.front = &front{
 		identifier: &identifier{user: contract.NodeUserPrefix + h.NodeName, roots: h.clientCA, now: h.clock.Now},
 		router:     router{h.resources},
@@ -173,10 +176,9 @@ func (h *Hub) buildFront() {
 		relays:     h.relays,
 		written:    wr,
 		clock:      h.clock,
-		proxy: newProxy(proxyConfig{
-			asCaller: h.discovery.through(door(classNode, asCaller)), asHub: h.discovery.through(door(classNode, asHub)), written: wr.observe, logger: h.Logger,
-		}),
-		metrics: h.metrics,
+		proxy:      proxy,
+		beats:      newBeats(h.NodeName, &urgent{h.cloud.doors[doorKey{classHeartbeat, asHub, false}], h.clock}, proxy, h.clock, h.Logger, h.metrics),
+		metrics:    h.metrics,
 	}
 }
 
@@ -231,6 +233,14 @@ func (h *Hub) buildPool() error {
 		discovery: h.discovery, relays: h.relays, overrule: h.overrule, coordinator: c, maxAge: h.UpstreamWatchTimeout * 5 / 2,
 		refused: p.refused, changed: p.changed, clock: h.clock, logger: h.Logger, metrics: h.metrics, terms: make(chan contract.Term),
 	}
+	p.mirror = newMirror(c, h.NodeName, h.HeartbeatTimeout, h.front.beats.now, h.clock, h.Logger, h.metrics)
+	h.front.beats.mirror = p.mirror
+	var forwarder *urgent
+	if door := h.cloud.doors[doorKey{classHeartbeat, asForwarder, false}]; door != nil {
+		forwarder = &urgent{door, h.clock}
+	}
+	p.forwarding = newForwarding(c, forwarder, h.HeartbeatTimeout, h.clock, h.Logger, h.metrics)
+	p.feed.lead = p.forwarding.lead
 	p.refill = &refill{relays: h.relays, coordinator: c, alone: p.alone, clock: h.clock, logger: h.Logger, metrics: h.metrics}
 	h.pool = p
 	return nil

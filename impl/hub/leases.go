@@ -66,7 +66,20 @@ func (l *leases) run(ctx context.Context) error {
 func (c *coordinator) watchLeases(ctx context.Context, take func(leaseEvent)) error {
 	r, ctx, cancel := c.with(ctx)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url.JoinPath(leasesPath).String()+"?watch=1", nil)
+	return r.watchLeases(ctx, leasesPath, "", func(kind string, l *coordinationv1.Lease) {
+		e := leaseEvent{name: l.Name}
+		if kind != "DELETED" {
+			e.record = fromLease(l)
+		}
+		if e.name == contract.ElectionLease || e.name == contract.InformerSync {
+			take(e)
+		}
+	})
+}
+
+// watchLeases tells of changes of Leases until the watch ends.
+func (r *replica) watchLeases(ctx context.Context, path, query string, take func(kind string, l *coordinationv1.Lease)) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url.JoinPath(path).String()+"?watch=1&"+query, nil)
 	if err != nil {
 		return err
 	}
@@ -89,16 +102,11 @@ func (c *coordinator) watchLeases(ctx context.Context, take func(leaseEvent)) er
 		if err := frames.Decode(&ev); err != nil {
 			return fmt.Errorf("watch leases: %w", err)
 		}
-		e := leaseEvent{name: ev.Object.Name}
 		switch ev.Type {
-		case "ADDED", "MODIFIED":
-			e.record = fromLease(&ev.Object)
-		case "DELETED":
+		case "ADDED", "MODIFIED", "DELETED":
+			take(ev.Type, &ev.Object)
 		default:
 			return errors.New("watch leases: " + ev.Type)
-		}
-		if e.name == contract.ElectionLease || e.name == contract.InformerSync {
-			take(e)
 		}
 	}
 }

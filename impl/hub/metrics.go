@@ -17,6 +17,10 @@ type metrics struct {
 	feeds    *prometheus.CounterVec
 	offers   *prometheus.CounterVec
 	bodies   *prometheus.CounterVec
+
+	heartbeats *prometheus.CounterVec
+	mirrored   *prometheus.CounterVec
+	forwards   *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -25,13 +29,19 @@ func newMetrics() *metrics {
 	}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		requests: counter("requests_total", "Requests answered, by route (relay, cloud, refused) and status code.", "route", "code"),
+		requests: counter("requests_total", "Requests answered, by route (relay, cloud, heartbeat, refused) and status code.", "route", "code"),
 		reviews:  counter("authorizations_total", "Decisions about reads from relays, by outcome.", "outcome"),
 		feeds:    counter("feeds_total", "Feeds of the coordinator that ended, by outcome.", "resource", "outcome"),
 		offers:   counter("offers_total", "Offers of what a relay holds to a coordinator that nobody feeds, by outcome (taken, refused, failed).", "resource", "outcome"),
 		bodies:   counter("relay_source_bytes_total", "Bytes of lists and watches that fed relays, compressed as they came.", "source"),
+
+		heartbeats: counter("heartbeats_total",
+			"Heartbeats of this node's kubelet, by outcome: passed to the cloud, refused by it, kept because it cannot be reached.", "outcome"),
+		mirrored: counter("heartbeats_mirrored_total", "Heartbeats mirrored in the coordinator, by outcome: written, failed (and tried again), late (given up).", "outcome"),
+		forwards: counter("heartbeat_forwards_total",
+			"Steps of forwarding heartbeats of other nodes, by step (read-cloud, read-pool, write) and outcome; write ok is a heartbeat forwarded.", "step", "outcome"),
 	}
-	m.registry.MustRegister(m.requests, m.reviews, m.feeds, m.offers, m.bodies,
+	m.registry.MustRegister(m.requests, m.reviews, m.feeds, m.offers, m.bodies, m.heartbeats, m.mirrored, m.forwards,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -49,6 +59,8 @@ type state struct {
 	h *Hub
 
 	role, term, ready, fresh, coordinator, cloud, bytes, connections, elections, verdicts, switches, lists, resyncs, watches *prometheus.Desc
+
+	cutOff, delegated, expired, forwardAge *prometheus.Desc
 }
 
 func newState(h *Hub) *state {
@@ -71,6 +83,10 @@ func newState(h *Hub) *state {
 		lists:       desc("relay_source_lists_total", "Full lists opened to feed a relay, by cause: first, expired (410), history (another one), cheaper.", "resource", "cause"),
 		resyncs:     desc("relay_source_resyncs_total", "Times a relay was compared with its source by metadata, after 410.", "resource"),
 		watches:     desc("relay_source_watches_total", "Watches opened to feed a relay.", "resource"),
+		cutOff:      desc("cut_off", "1 while heartbeats of this node's kubelet do not reach the cloud."),
+		delegated:   desc("delegated_nodes", "Nodes of the pool that say in the coordinator that they are cut off, as this hub sees it; a leader forwards their heartbeats."),
+		expired:     desc("heartbeat_forwards_expired_total", "Heartbeats of other nodes that this hub, as leader, could not forward in time."),
+		forwardAge:  desc("heartbeat_forward_age_seconds", "Time since this hub last forwarded a heartbeat; absent if it never did."),
 	}
 }
 
@@ -105,8 +121,15 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 		counter(s.resyncs, float64(st.Resyncs), name)
 		counter(s.watches, float64(st.Watches), name)
 	}
+	gauge(s.cutOff, number(s.h.front.beats.status().CutOff))
 	if s.h.pool == nil {
 		return
+	}
+	d := s.h.pool.forwarding.current()
+	gauge(s.delegated, float64(d.Nodes))
+	counter(s.expired, float64(d.Expired))
+	if !d.Last.IsZero() {
+		gauge(s.forwardAge, s.h.clock.Since(d.Last).Seconds())
 	}
 	snap := s.h.pool.snapshot()
 	for _, r := range []role.Role{role.Pending, role.Follower, role.Leader} {

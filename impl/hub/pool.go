@@ -32,6 +32,8 @@ type pool struct {
 	have        func() bool
 	feed        *feed
 	refill      *refill
+	mirror      *mirror
+	forwarding  *forwarding
 	use         func(role.Source)
 	replica     *use // whose upstream the relays got last
 	clock       clock.WithTicker
@@ -74,6 +76,8 @@ func (p *pool) run(ctx context.Context) error {
 	g.Go(func() error { return p.leases.run(probing) })
 	g.Go(func() error { return p.feed.run(asking) })
 	g.Go(func() error { return p.refill.run(probing) })
+	g.Go(func() error { return p.mirror.run(probing) })
+	g.Go(func() error { return p.forwarding.run(probing) })
 	p.loop(ctx, asking, g)
 	stopProbing()
 	stopAsking()

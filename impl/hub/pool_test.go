@@ -29,7 +29,7 @@ func newPoolBed(t *testing.T, nodes ...string) *poolBed {
 		h.credentials(n)
 		for _, f := range []*string{
 			&h.config.CloudCAFile, &h.config.CloudClientCertFile, &h.config.CloudClientKeyFile, &h.config.TLSCertFile, &h.config.TLSPrivateKeyFile,
-			&h.config.ClientCAFile, &h.config.CoordinatorCAFile, &h.config.CoordinatorClientCertFile, &h.config.CoordinatorClientKeyFile,
+			&h.config.ClientCAFile, &h.config.DelegateClientCertFile, &h.config.DelegateClientKeyFile, &h.config.CoordinatorCAFile, &h.config.CoordinatorClientCertFile, &h.config.CoordinatorClientKeyFile,
 		} {
 			*f = strings.Replace(*f, p.dir, h.dir, 1)
 		}

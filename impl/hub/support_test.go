@@ -143,6 +143,7 @@ func newBed(t testing.TB, clouds int) *bed {
 		TLSCertFile: path("serving.crt"), TLSPrivateKeyFile: path("serving.key"), ClientCAFile: path("cloud-ca.crt"),
 		UpstreamWatchTimeout: 3 * time.Second,
 		CoordinatorCAFile:    path("pool-ca.crt"), CoordinatorClientCertFile: path("pool.crt"), CoordinatorClientKeyFile: path("pool.key"),
+		DelegateClientCertFile: path("delegate.crt"), DelegateClientKeyFile: path("delegate.key"),
 		CoordinatorWait:          5 * time.Second,
 		LeaderElectLeaseDuration: 3 * time.Second, LeaderElectRenewDeadline: 2 * time.Second, LeaderElectRetryPeriod: 200 * time.Millisecond,
 		HeartbeatInterval: 200 * time.Millisecond, HeartbeatTimeout: 200 * time.Millisecond, HeartbeatFailedRetry: 2, HeartbeatHealthyThreshold: 1,
@@ -159,6 +160,7 @@ func (b *bed) credentials(node string) {
 	files := map[string][]byte{"cloud-ca.crt": b.ca.pem, "pool-ca.crt": b.local.pem}
 	files["cloud.crt"], files["cloud.key"] = b.ca.issue("system:node:"+node, "system:nodes", "openyurt:yurthub")
 	files["serving.crt"], files["serving.key"] = b.local.issue("hub")
+	files["delegate.crt"], files["delegate.key"] = b.ca.issue("weir:forwarder:pool-a", "weir:forwarders", "weir:forwarders:pool-a")
 	files["pool.crt"], files["pool.key"] = b.local.issue("system:node:"+node, "weir:pool:pool-a", "openyurt:yurthub")
 	write(b.t, b.dir, files)
 }

@@ -1,0 +1,280 @@
+package hub
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// testKubelet renews the Lease of a node through its hub, as a kubelet does, when a test says so.
+type testKubelet struct {
+	b      *bed
+	node   string
+	client *http.Client
+	lease  *coordinationv1.Lease // as it has it
+	now    time.Time
+}
+
+func (b *bed) kubelet() *testKubelet {
+	node := b.config.NodeName
+	cert := b.ca.tls("system:node:"+node, "system:nodes")
+	return &testKubelet{b: b, node: node, client: b.client(&cert), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+}
+
+// send sends a Lease, or nothing, in protobuf; it returns the Lease of the answer.
+func (k *testKubelet) send(method string, l *coordinationv1.Lease) (int, *coordinationv1.Lease) {
+	k.b.t.Helper()
+	var body []byte
+	path := nodeLeasesPath
+	if method != http.MethodPost {
+		path += "/" + k.node
+	}
+	if l != nil {
+		var err error
+		_, body, err = encodeLease(l, mediaProtobuf)
+		check(k.b.t, err)
+	}
+	resp, answer := do(k.b.t, k.client, method, k.b.url()+path+"?timeout=10s", body,
+		"Content-Type", mediaProtobuf, "Accept", "application/vnd.kubernetes.protobuf,application/json", "User-Agent", "kubelet/v1")
+	if resp.StatusCode > 299 {
+		return resp.StatusCode, nil
+	}
+	out, err := decodeLease(resp.Header.Get("Content-Type"), []byte(answer))
+	check(k.b.t, err)
+	return resp.StatusCode, out
+}
+
+// beat renews once as client-go's lease controller: from what it has, else from what it reads or creates. It tells the codes that it saw.
+func (k *testKubelet) beat() (codes []int) {
+	k.b.t.Helper()
+	k.now = k.now.Add(10 * time.Second)
+	for range 5 {
+		if k.lease == nil {
+			code, l := k.send(http.MethodGet, nil)
+			codes = append(codes, code)
+			if code == http.StatusNotFound {
+				l = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: k.node}}
+				l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = &k.node, ptr.To[int32](40)
+				setRenewTime(l, k.now)
+				code, k.lease = k.send(http.MethodPost, l)
+				return append(codes, code)
+			}
+			k.lease = l
+			continue
+		}
+		l := k.lease.DeepCopy()
+		setRenewTime(l, k.now)
+		var code int
+		code, k.lease = k.send(http.MethodPut, l)
+		if codes = append(codes, code); code == http.StatusOK {
+			return codes
+		}
+	}
+	return codes
+}
+
+func (k *testKubelet) beats(want ...int) {
+	k.b.t.Helper()
+	if got := k.beat(); !slices.Equal(got, want) {
+		k.b.t.Fatalf("a heartbeat was answered with %v, want %v", got, want)
+	}
+}
+
+// mirrored waits until the coordinator has the heartbeat that was sent last.
+func (p *poolBed) mirrored(k *testKubelet, delegated bool) {
+	p.t.Helper()
+	eventually(p.t, "the heartbeat of "+k.node+" in the coordinator, delegated "+strconv.FormatBool(delegated), func() bool {
+		l := p.coordinator.beats.get(k.node)
+		return l != nil && renewTime(l).Sub(k.now).Abs() < time.Millisecond && isDelegated(l) == delegated
+	})
+}
+
+// linked puts a link between a hub and the cloud.
+func (p *poolBed) linked(node string) *cut {
+	link := newCut(p.t, p.clouds[0].server.Listener.Addr().String())
+	p.hubs[node].config.CloudServers = []string{link.url()}
+	return link
+}
+
+// TestHeartbeat: what the kubelet sends arrives in the cloud as it came, over connections of its class, and in the coordinator; what it has read of a
+// delegation does not go back, and a clock that was set back costs no growth.
+func TestHeartbeat(t *testing.T) {
+	p := newPoolBed(t, "edge-1")
+	p.start("edge-1")
+	b, cloud := p.hubs["edge-1"], p.clouds[0].leases
+	k := b.kubelet()
+	k.beats(http.StatusNotFound, http.StatusOK) // made
+	p.mirrored(k, false)
+	k.beats(http.StatusOK)
+	p.mirrored(k, false)
+	l := cloud.get("edge-1")
+	if !renewTime(l).Equal(k.now) || *l.Spec.HolderIdentity != "edge-1" || isDelegated(l) {
+		t.Errorf("in the cloud: %+v", l)
+	}
+	if w := cloud.written(); w[len(w)-1].user != "system:node:edge-1" {
+		t.Errorf("renewed by %s", w[len(w)-1].user)
+	}
+	if s := b.hub.Status(); s.Bytes[classHeartbeat].Connections != 1 || s.Heartbeat.Count != 2 || s.Heartbeat.CutOff {
+		t.Errorf("status: %+v, bytes %+v", s.Heartbeat, s.Bytes[classHeartbeat])
+	}
+
+	cloud.mu.Lock() // a leader forwarded it, a minute ahead
+	forwarded := l.DeepCopy()
+	setDelegated(forwarded, true)
+	setRenewTime(forwarded, k.now.Add(time.Minute))
+	cloud.put(forwarded, "weir:forwarder:pool-a")
+	cloud.mu.Unlock()
+	k.beats(http.StatusConflict, http.StatusOK, http.StatusOK)
+	l = cloud.get("edge-1")
+	if isDelegated(l) || !renewTime(l).Equal(k.now.Add(50*time.Second+time.Microsecond)) {
+		t.Errorf("returned: annotations %v, renewed %v at %v", l.Annotations, renewTime(l), k.now)
+	}
+	p.mirrored(k, false)
+
+	// Any client may patch, or use JSON.
+	code, _ := do(t, k.client, http.MethodPatch, b.url()+nodeLeasesPath+"/edge-1", []byte(`{"spec":{"renewTime":"2027-01-01T00:00:00.000000Z"}}`),
+		"Content-Type", "application/merge-patch+json", "Accept", "application/json")
+	if l := cloud.get("edge-1"); code.StatusCode != http.StatusOK || renewTime(l).Year() != 2027 {
+		t.Errorf("patched: %d, %v", code.StatusCode, renewTime(l))
+	}
+}
+
+// TestHeartbeatCutOff: without the cloud the hub answers its kubelet, and says so in the coordinator, which it takes back before anything reaches the cloud again.
+func TestHeartbeatCutOff(t *testing.T) {
+	p := newPoolBed(t, "edge-1")
+	link := p.linked("edge-1")
+	p.start("edge-1")
+	b := p.hubs["edge-1"]
+	k := b.kubelet()
+	k.beats(http.StatusNotFound, http.StatusOK)
+	p.mirrored(k, false)
+
+	link.set(true)
+	k.beats(http.StatusOK)
+	p.mirrored(k, true)
+	k.beats(http.StatusOK)
+	p.mirrored(k, true)
+	if s := b.hub.Status().Heartbeat; !s.CutOff || s.Count != 3 {
+		t.Errorf("status: %+v", s)
+	}
+	code, l := k.send(http.MethodGet, nil)
+	if code != http.StatusOK || isDelegated(l) || !renewTime(l).Equal(k.now) {
+		t.Errorf("read without the cloud: %d %+v", code, l)
+	}
+	patch := []byte(`{"spec":{"renewTime":"2027-01-01T00:00:00.000000Z"}}`)
+	resp, _ := do(t, k.client, http.MethodPatch, b.url()+nodeLeasesPath+"/edge-1", patch, "Content-Type", "application/merge-patch+json", "Accept", "application/json")
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("patched without the cloud: %s", resp.Status)
+	}
+
+	link.set(false)
+	eventually(t, "the cloud to be healthy", b.hub.cloud.healthy)
+	before := len(p.clouds[0].leases.written())
+	k.beats(http.StatusOK)
+	p.mirrored(k, false)
+	in := p.clouds[0].leases.written()[before:]
+	var out leaseWrite
+	for _, w := range p.coordinator.beats.written() {
+		if !w.delegated && w.order < in[0].order {
+			out = w
+		}
+	}
+	if len(in) != 1 || in[0].delegated || out.order == 0 || out.lease.Spec.RenewTime.Equal(in[0].lease.Spec.RenewTime) {
+		t.Errorf("what it had said was not taken back before: %+v, %+v", out, in)
+	}
+	if b.hub.Status().Heartbeat.CutOff {
+		t.Error("it is still cut off")
+	}
+}
+
+// TestHeartbeatStartsCutOff: hub and kubelet both start without the cloud; the kubelet gets what its heartbeats need.
+func TestHeartbeatStartsCutOff(t *testing.T) {
+	p := newPoolBed(t, "edge-1")
+	link := p.linked("edge-1")
+	link.set(true)
+	p.start("edge-1")
+	k := p.hubs["edge-1"].kubelet()
+	k.beats(http.StatusNotFound, http.StatusCreated)
+	p.mirrored(k, true)
+	p.stops["edge-1"]()
+	p.start("edge-1") // what it held is gone, but not in the coordinator
+	k = p.hubs["edge-1"].kubelet()
+	k.now = k.now.Add(time.Hour)
+	k.beats(http.StatusOK, http.StatusOK)
+	p.mirrored(k, true)
+	p.clouds[0].leases.mu.Lock()
+	p.clouds[0].leases.put(k.lease, "somebody")
+	p.clouds[0].leases.mu.Unlock()
+	link.set(false)
+	eventually(t, "the cloud to be healthy", p.hubs["edge-1"].hub.cloud.healthy)
+	k.beats(http.StatusConflict, http.StatusOK, http.StatusOK)
+	p.mirrored(k, false)
+}
+
+// TestHeartbeatAlone: also without a coordinator, a kubelet does not wait for a cloud that is away.
+func TestHeartbeatAlone(t *testing.T) {
+	b := newBed(t, 1)
+	link := newCut(t, b.clouds[0].server.Listener.Addr().String())
+	b.config.CloudServers = []string{link.url()}
+	b.start()
+	k := b.kubelet()
+	k.beats(http.StatusNotFound, http.StatusOK)
+	link.set(true)
+	k.beats(http.StatusOK)
+	if s := b.hub.Status().Heartbeat; !s.CutOff {
+		t.Errorf("status: %+v", s)
+	}
+}
+
+// TestOwnLease: what is taken for a heartbeat.
+func TestOwnLease(t *testing.T) {
+	const own = nodeLeasesPath + "/edge-1"
+	for _, c := range []struct {
+		method, uri, header string
+		want                bool
+	}{
+		{http.MethodPut, own, "", true},
+		{http.MethodPatch, own + "?fieldManager=x", "", true},
+		{http.MethodGet, own + "?timeout=10s", "", true},
+		{http.MethodPost, nodeLeasesPath, "", true},
+		{http.MethodDelete, own, "", false},
+		{http.MethodGet, own + "?watch=1", "", false},
+		{http.MethodPut, nodeLeasesPath + "/edge-2", "", false},
+		{http.MethodPut, leasesPath + "/edge-1", "", false},
+		{http.MethodGet, nodeLeasesPath, "", false},
+		{http.MethodPut, own, "Impersonate-User", false},
+		{http.MethodPut, own, "Content-Encoding", false},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), c.method, "https://hub"+c.uri, nil)
+		check(t, err)
+		if c.header != "" {
+			req.Header.Set(c.header, "x")
+		}
+		if got := ownLease(req, "edge-1"); got != c.want {
+			t.Errorf("%s %s %s: got %t", c.method, c.uri, c.header, got)
+		}
+	}
+}
+
+// FuzzDecodeLease: whatever comes is a Lease with a name, or an error.
+func FuzzDecodeLease(f *testing.F) {
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", ResourceVersion: "1"}}
+	for _, accept := range []string{mediaProtobuf, mediaJSON} {
+		contentType, body, err := encodeLease(l, accept)
+		check(f, err)
+		f.Add(contentType, body)
+	}
+	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
+		if l, err := decodeLease(contentType, body); err == nil && l.Name == "" {
+			t.Error("a Lease without a name")
+		}
+	})
+}

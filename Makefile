@@ -16,7 +16,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/weir, bin/weir-hub and bin/weir-coordinator
+build: ## build bin/weir, weir-hub, weir-coordinator and weir-manager
 	@echo "building bin/ (a cold cache takes a few minutes)"
 	@mkdir -p bin
 	go build -ldflags '$(LDFLAGS)' -o bin/ ./impl/cmd/... ./sim/cmd/...

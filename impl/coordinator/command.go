@@ -25,7 +25,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	c.Logger = logger
-	klog.SetSlogLogger(slog.New(quieter{logger.Handler()}).With("component", "apiserver"))
+	klog.SetSlogLogger(slog.New(cli.Quieter(logger.Handler())).With("component", "apiserver"))
 	co, err := New(c)
 	if err != nil {
 		return err
@@ -39,31 +39,4 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return co.Run(ctx)
 	})
 	return g.Wait()
-}
-
-// quieter turns what libraries call information into detail.
-type quieter struct{ slog.Handler }
-
-// Enabled implements slog.Handler.
-func (h quieter) Enabled(ctx context.Context, l slog.Level) bool {
-	return h.Handler.Enabled(ctx, lower(l))
-}
-
-// Handle implements slog.Handler.
-func (h quieter) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = lower(r.Level)
-	return h.Handler.Handle(ctx, r)
-}
-
-// WithAttrs implements slog.Handler.
-func (h quieter) WithAttrs(a []slog.Attr) slog.Handler { return quieter{h.Handler.WithAttrs(a)} }
-
-// WithGroup implements slog.Handler.
-func (h quieter) WithGroup(name string) slog.Handler { return quieter{h.Handler.WithGroup(name)} }
-
-func lower(l slog.Level) slog.Level {
-	if l < slog.LevelWarn {
-		return min(l, slog.LevelDebug)
-	}
-	return l
 }

@@ -1,0 +1,214 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/verdict"
+)
+
+// listen feeds the board with Nodes, Leases of nodes and policies from the cache's watches. Handlers run one at a time for each.
+func (m *Manager) listen(ctx context.Context) error {
+	nodes, err := m.ctrl.GetCache().GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch nodes: %w", err)
+	}
+	leases, err := m.ctrl.GetCache().GetInformer(ctx, &coordinationv1.Lease{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch leases of nodes: %w", err)
+	}
+	policies, err := m.ctrl.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch the policies of pools: %w", err)
+	}
+	for _, w := range []struct {
+		informer cache.Informer
+		handler  toolscache.ResourceEventHandler
+	}{{nodes, m.nodeHandler()}, {leases, m.leaseHandler()}, {policies, m.policyHandler()}} {
+		if _, err := w.informer.AddEventHandler(w.handler); err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+	}
+	return nil
+}
+
+func (m *Manager) nodeHandler() toolscache.ResourceEventHandler {
+	set := func(o any) {
+		n, ok := o.(*corev1.Node)
+		if !ok {
+			return
+		}
+		facts := factsOf(n)
+		m.board.tell(func(now time.Time, v *verdict.Machine) { v.SetNode(now, n.Name, facts) })
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    set,
+		UpdateFunc: func(_, o any) { set(o) },
+		DeleteFunc: func(o any) {
+			if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
+				m.board.tell(func(_ time.Time, v *verdict.Machine) { v.RemoveNode(name) })
+			}
+		},
+	}
+}
+
+// leaseHandler takes changes of renewTime for heartbeats. A Lease that is there at the start has not changed; one that is new has.
+func (m *Manager) leaseHandler() toolscache.ResourceEventHandler {
+	highest := map[string]time.Time{} // stock Kubernetes counts only what is later than any renewTime before
+	beat := func(l *coordinationv1.Lease) {
+		delegated := l.Annotations[contract.DelegateHeartbeat] == "true"
+		grew := renewed(l).After(highest[l.Name])
+		if grew {
+			highest[l.Name] = renewed(l)
+		}
+		m.metrics.heartbeats.Inc()
+		m.board.tell(func(now time.Time, v *verdict.Machine) { v.Heartbeat(now, l.Name, delegated, grew) })
+	}
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(o any, initial bool) {
+			switch l, ok := o.(*coordinationv1.Lease); {
+			case !ok:
+			case initial:
+				highest[l.Name] = renewed(l)
+			default:
+				beat(l)
+			}
+		},
+		UpdateFunc: func(old, o any) {
+			before, ok := old.(*coordinationv1.Lease)
+			l, also := o.(*coordinationv1.Lease)
+			if ok && also && !renewed(l).Equal(renewed(before)) {
+				beat(l)
+			}
+		},
+		DeleteFunc: func(o any) {
+			if l, ok := o.(*coordinationv1.Lease); ok {
+				delete(highest, l.Name)
+			}
+		},
+	}
+}
+
+func renewed(l *coordinationv1.Lease) time.Time {
+	if l.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return l.Spec.RenewTime.Time
+}
+
+func (m *Manager) policyHandler() toolscache.ResourceEventHandler {
+	set := func(data map[string]string) {
+		policies := make(map[string]verdict.Policy, len(data))
+		for pool, text := range data {
+			p, err := parsePolicy(text)
+			if err != nil {
+				m.set.Logger.Error("the policy of a pool cannot be meant so: its pods are kept",
+					"configMap", contract.ManagerNamespace+"/"+contract.PoolPolicies, "pool", pool, "err", err)
+			}
+			policies[pool] = p
+		}
+		m.board.tell(func(_ time.Time, v *verdict.Machine) { v.SetPolicies(m.set.usual, policies) })
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { set(o.(*corev1.ConfigMap).Data) },
+		UpdateFunc: func(_, o any) { set(o.(*corev1.ConfigMap).Data) },
+		DeleteFunc: func(any) { set(nil) },
+	}
+}
+
+// factsOf reads what the verdict needs from a Node.
+func factsOf(n *corev1.Node) verdict.Facts {
+	f := verdict.Facts{Pool: n.Labels[contract.NodePoolLabel], Unreachable: unreachable(n)}
+	if n.Annotations[contract.BindingAnnotation] == "true" || n.Annotations[contract.AutonomyAnnotation] == "true" {
+		f.Bound = true
+	} else if s := strings.TrimSpace(n.Annotations[contract.AutonomyDurationAnnotation]); s != "" {
+		if s == "0" {
+			s = "0s"
+		}
+		if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+			f.Bound, f.BoundFor = true, d
+		}
+	}
+	return f
+}
+
+// unreachable tells whether the cloud holds a node for lost, and not because its kubelet said that it is not ready.
+func unreachable(n *corev1.Node) bool {
+	ready := conditionOf(n, corev1.NodeReady)
+	return ready != nil && ready.Status == corev1.ConditionUnknown || taintOf(n, corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute) != nil
+}
+
+func conditionOf(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == t {
+			return &n.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func taintOf(n *corev1.Node, key string, effect corev1.TaintEffect) *corev1.Taint {
+	for i := range n.Spec.Taints {
+		if t := &n.Spec.Taints[i]; t.Key == key && t.Effect == effect {
+			return t
+		}
+	}
+	return nil
+}
+
+// trimNode leaves of a Node what is read here: a cluster of thousands has megabytes of images and addresses.
+func trimNode(o any) (any, error) {
+	n, ok := o.(*corev1.Node)
+	if !ok {
+		return o, nil
+	}
+	slim := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion,
+		Labels:      only(n.Labels, contract.NodePoolLabel),
+		Annotations: only(n.Annotations, contract.BindingAnnotation, contract.AutonomyAnnotation, contract.AutonomyDurationAnnotation),
+	}}
+	slim.Spec.Taints = n.Spec.Taints
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady || c.Type == contract.CutOffCondition {
+			slim.Status.Conditions = append(slim.Status.Conditions, c)
+		}
+	}
+	return slim, nil
+}
+
+// trimLease leaves of a Lease its name, renewTime and the one annotation.
+func trimLease(o any) (any, error) {
+	l, ok := o.(*coordinationv1.Lease)
+	if !ok {
+		return o, nil
+	}
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: l.Namespace, Name: l.Name, ResourceVersion: l.ResourceVersion,
+			Annotations: only(l.Annotations, contract.DelegateHeartbeat),
+		},
+		Spec: coordinationv1.LeaseSpec{RenewTime: l.Spec.RenewTime},
+	}, nil
+}
+
+func only(m map[string]string, keys ...string) map[string]string {
+	var out map[string]string
+	for _, k := range keys {
+		if v, ok := m[k]; ok {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[k] = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// managed is the label of Roles and RoleBindings that belong to forwarders; the manager's cache holds no others.
+const (
+	managedLabel = "app.kubernetes.io/managed-by"
+	managedBy    = "weir-manager"
+)
+
+// forwarders keeps, for each pool that has nodes, a Role and a RoleBinding that let its forwarder update the Leases of these nodes.
+// A request is the name of a pool.
+type forwarders struct {
+	client client.Client
+}
+
+// add runs it while the manager leads: for each pool that a node joins or leaves, and each Role or RoleBinding that somebody changed.
+func (f *forwarders) add(m ctrl.Manager) error {
+	run, err := controller.New("forwarders", m, controller.Options{Reconciler: f})
+	if err != nil {
+		return fmt.Errorf("controller forwarders: %w", err)
+	}
+	for _, s := range []source.Source{
+		source.Kind(m.GetCache(), &corev1.Node{}, membership()),
+		source.Kind(m.GetCache(), &rbacv1.Role{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, r *rbacv1.Role) []reconcile.Request {
+			return poolOf(r.Name)
+		})),
+		source.Kind(m.GetCache(), &rbacv1.RoleBinding{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, r *rbacv1.RoleBinding) []reconcile.Request {
+			return poolOf(r.Name)
+		})),
+	} {
+		if err := run.Watch(s); err != nil {
+			return fmt.Errorf("controller forwarders: %w", err)
+		}
+	}
+	return nil
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// membership asks for the pools that a change of a Node concerns: none, mostly.
+func membership() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
+	add := func(q queue, n *corev1.Node) {
+		if pool := n.Labels[contract.NodePoolLabel]; pool != "" {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: pool}})
+		}
+	}
+	return handler.TypedFuncs[*corev1.Node, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Node], q queue) { add(q, e.Object) },
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Node], q queue) { add(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
+			if e.ObjectOld.Labels[contract.NodePoolLabel] != e.ObjectNew.Labels[contract.NodePoolLabel] {
+				add(q, e.ObjectOld)
+				add(q, e.ObjectNew)
+			}
+		},
+	}
+}
+
+// poolOf is the pool whose Role or RoleBinding this is.
+func poolOf(name string) []reconcile.Request {
+	if len(name) <= len(contract.ForwarderRolePrefix) {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name[len(contract.ForwarderRolePrefix):]}}}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (f *forwarders) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+	var nodes corev1.NodeList
+	if err := f.client.List(ctx, &nodes, client.MatchingLabels{contract.NodePoolLabel: r.Name}); err != nil {
+		return reconcile.Result{}, err
+	}
+	names := make([]string, len(nodes.Items))
+	for i, n := range nodes.Items {
+		names[i] = n.Name
+	}
+	slices.Sort(names)
+	meta := metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: contract.ForwarderRolePrefix + r.Name}
+	role, binding := &rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy()}
+	if len(names) == 0 {
+		return reconcile.Result{}, errors.Join(f.remove(ctx, role), f.remove(ctx, binding))
+	}
+	if _, err := controllerutil.CreateOrUpdate(ctx, f.client, role, func() error {
+		metav1.SetMetaDataLabel(&role.ObjectMeta, managedLabel, managedBy)
+		role.Rules = []rbacv1.PolicyRule{{
+			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: names, Verbs: []string{"get", "update", "patch"},
+		}}
+		return nil
+	}); err != nil {
+		return reconcile.Result{}, fmt.Errorf("role of the forwarder of pool %s: %w", r.Name, err)
+	}
+	if _, err := controllerutil.CreateOrUpdate(ctx, f.client, binding, func() error {
+		metav1.SetMetaDataLabel(&binding.ObjectMeta, managedLabel, managedBy)
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
+		binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: contract.PoolForwardersGroupPrefix + r.Name}}
+		return nil
+	}); err != nil {
+		return reconcile.Result{}, fmt.Errorf("binding of the forwarder of pool %s: %w", r.Name, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+func (f *forwarders) remove(ctx context.Context, o client.Object) error {
+	err := f.client.Get(ctx, client.ObjectKeyFromObject(o), o)
+	if err == nil {
+		err = f.client.Delete(ctx, o)
+	}
+	return client.IgnoreNotFound(err)
+}

@@ -1,0 +1,157 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/verdict"
+)
+
+const (
+	electionLease = "weir-manager"
+	stopPatience  = 5 * time.Second
+)
+
+// Manager is the process.
+type Manager struct {
+	set      *settings
+	ctrl     ctrl.Manager
+	board    *board
+	metrics  *metrics
+	policies *policies
+}
+
+// New checks the config and puts the manager together. It takes the ports of metrics and health; Run gives them back.
+func New(c Config) (*Manager, error) {
+	set, err := c.check()
+	if err != nil {
+		return nil, err
+	}
+	if err := set.connect(); err != nil {
+		return nil, err
+	}
+	m := &Manager{set: set, board: newBoard(set.Clock, set.verdict)}
+	m.metrics = newMetrics(m.board)
+	m.board.tell(func(_ time.Time, v *verdict.Machine) { v.SetPolicies(set.usual, nil) })
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	if m.ctrl, err = ctrl.New(set.rest, m.options(scheme)); err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", set.rest.Host, err)
+	}
+	return m, m.add(scheme)
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme, admissionv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// options say what is watched, and how little of it is held.
+func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
+	s := m.set
+	own := labels.SelectorFromSet(labels.Set{managedLabel: managedBy})
+	leases := map[string]cache.Config{contract.NodeLeaseNamespace: {}}
+	grace := stopPatience
+	return ctrl.Options{
+		Scheme: scheme,
+		Logger: logr.FromSlogHandler(cli.Quieter(s.Logger.Handler())),
+		Cache: cache.Options{
+			ReaderFailOnMissingInformer: true, // a forgotten informer would be one of everything
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Node{}:          {Transform: trimNode},
+				&coordinationv1.Lease{}: {Namespaces: leases, Transform: trimLease},
+				&rbacv1.Role{}:          {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
+				&rbacv1.RoleBinding{}:   {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
+				&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{contract.ManagerNamespace: {
+					FieldSelector: fields.OneTermEqualSelector("metadata.name", contract.PoolPolicies),
+				}}},
+			},
+		},
+		LeaderElection:                s.LeaderElect,
+		LeaderElectionID:              electionLease,
+		LeaderElectionNamespace:       contract.ManagerNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &s.LeaderElectLeaseDuration,
+		RenewDeadline:                 &s.LeaderElectRenewDeadline,
+		RetryPeriod:                   &s.LeaderElectRetryPeriod,
+		Metrics:                       metricsserver.Options{BindAddress: s.MetricsBindAddress},
+		HealthProbeBindAddress:        s.HealthProbeBindAddress,
+		GracefulShutdownTimeout:       &grace,
+		Controller:                    config.Controller{SkipNameValidation: new(true)}, // tests run several managers in one process
+	}
+}
+
+// add puts in what runs.
+func (m *Manager) add(scheme *runtime.Scheme) error {
+	s := m.set
+	c := m.ctrl.GetClient()
+	m.policies = &policies{reader: m.ctrl.GetAPIReader(), scheme: scheme, clock: s.Clock, metrics: m.metrics, log: s.Logger}
+	release := &releaser{
+		client: c, reader: m.ctrl.GetAPIReader(), clock: s.Clock, board: m.board, settle: s.NodeMonitorGracePeriod / 10,
+		metrics: m.metrics, log: s.Logger, owed: map[string]*debt{},
+	}
+	release.group.SetLimit(releaseWorkers)
+	for _, r := range []ctrl.Runnable{
+		m.board, m.policies,
+		&keeper{client: c, reader: m.ctrl.GetAPIReader(), clock: s.Clock, board: m.board, release: release, metrics: m.metrics, log: s.Logger},
+	} {
+		if err := m.ctrl.Add(r); err != nil {
+			return fmt.Errorf("manager: %w", err)
+		}
+	}
+	show := &cutOff{client: c, clock: s.Clock, board: m.board, events: m.ctrl.GetEventRecorder("weir-manager"), metrics: m.metrics}
+	if err := show.add(m.ctrl); err != nil {
+		return err
+	}
+	if err := (&forwarders{client: c}).add(m.ctrl); err != nil {
+		return err
+	}
+	if err := m.ctrl.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("manager: %w", err)
+	}
+	return m.ctrl.AddReadyzCheck("policies", m.policies.check)
+}
+
+// Run runs until the context ends or the leadership is lost, which is an error: the process has to end then.
+func (m *Manager) Run(ctx context.Context) error {
+	if err := ctrlmetrics.Registry.Register(m.metrics); err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	defer ctrlmetrics.Registry.Unregister(m.metrics)
+	if err := m.listen(ctx); err != nil {
+		return err
+	}
+	if err := m.ctrl.Start(ctx); err != nil {
+		return fmt.Errorf("manager: %w", err)
+	}
+	m.set.Logger.Info("stopped")
+	return nil
+}

@@ -1,0 +1,26 @@
+// Package manifests holds what a cluster needs beside the process of weir-manager: its admission policies with the ConfigMaps that
+// they read, its grants, and a Deployment. `weir-manager --print-manifests | kubectl apply --server-side -f -` applies all of it.
+// It starts no goroutine.
+package manifests
+
+import (
+	_ "embed" // of the YAML files beside this one
+)
+
+var (
+	//go:embed policies.yaml
+	policies string
+	//go:embed rbac.yaml
+	rbac string
+	//go:embed deployment.yaml
+	deployment string
+)
+
+// Policies are the admission policies, their bindings and the ConfigMaps that they read.
+func Policies() string { return policies }
+
+// RBAC are the manager's service account and grants.
+func RBAC() string { return rbac }
+
+// All is everything, with a Deployment of two replicas.
+func All() string { return policies + "---\n" + rbac + "---\n" + deployment }

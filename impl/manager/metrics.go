@@ -1,0 +1,97 @@
+package manager
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-edge/weir/impl/manager/verdict"
+)
+
+// metrics are the manager's own. Those of controllers, of the leader election and of requests come from controller-runtime.
+type metrics struct {
+	board *board
+
+	heartbeats   prometheus.Counter
+	taints       *prometheus.CounterVec
+	conditions   *prometheus.CounterVec
+	keepWrites   prometheus.Counter
+	keepFailures prometheus.Counter
+	releases     prometheus.Counter
+	missing      prometheus.Gauge
+
+	nodes, marked, pools *prometheus.Desc
+}
+
+func newMetrics(b *board) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_manager_" + name, Help: help})
+	}
+	return &metrics{
+		board:      b,
+		heartbeats: counter("heartbeats_total", "Changes of renewTime seen in Leases of nodes."),
+		taints: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_manager_taint_changes_total", Help: "Taints of delegated nodes set (add) and taken away (remove).",
+		}, []string{"change"}),
+		conditions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_manager_condition_changes_total", Help: "Changes of the condition of a Node, by its new reason.",
+		}, []string{"reason"}),
+		keepWrites:   counter("kept_writes_total", "Writes of the ConfigMaps that the admission policies read."),
+		keepFailures: counter("kept_failures_total", "Failed reads or writes of these ConfigMaps."),
+		releases:     counter("releases_total", "Nodes whose pods were left to taint eviction after they had been kept."),
+		missing: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "weir_manager_policies_missing", Help: "Admission policies, bindings and ConfigMaps that are not there or say something else.",
+		}),
+		nodes:  prometheus.NewDesc("weir_manager_nodes", "Nodes by what is known of them.", []string{"state"}, nil),
+		marked: prometheus.NewDesc("weir_manager_nodes_marked", "Nodes that are dead, kept, bound or owed a release.", []string{"mark"}, nil),
+		pools:  prometheus.NewDesc("weir_manager_pools", "Pools: heard, silent (pods are kept), given up (pods are evicted).", []string{"state"}, nil),
+	}
+}
+
+func (m *metrics) counters() []prometheus.Collector {
+	return []prometheus.Collector{m.heartbeats, m.taints, m.conditions, m.keepWrites, m.keepFailures, m.releases, m.missing}
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.counters() {
+		c.Describe(ch)
+	}
+	ch <- m.nodes
+	ch <- m.marked
+	ch <- m.pools
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.counters() {
+		c.Collect(ch)
+	}
+	d, _ := m.board.read()
+	states := map[verdict.State]int{verdict.Unknown: 0, verdict.Normal: 0, verdict.Delegated: 0, verdict.Missing: 0}
+	for _, v := range d.Nodes {
+		states[v.State]++
+	}
+	send := func(desc *prometheus.Desc, n int, label string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), label)
+	}
+	for s, n := range states {
+		send(m.nodes, n, s.String())
+	}
+	r := d.Record
+	for mark, names := range map[string][]string{"dead": r.Dead, "kept": r.Kept, "bound": r.Bound, "owed": r.Owed} {
+		send(m.marked, len(names), mark)
+	}
+	pools := map[string]int{"heard": 0, "silent": 0, "given-up": 0}
+	for _, p := range d.Pools {
+		switch {
+		case p.GivenUp:
+			pools["given-up"]++
+		case p.Silent:
+			pools["silent"]++
+		default:
+			pools["heard"]++
+		}
+	}
+	for s, n := range pools {
+		send(m.pools, n, s)
+	}
+}

@@ -1,0 +1,162 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-edge/weir/impl/manager/verdict"
+)
+
+const (
+	podPage        = 250 // pods of one list
+	releaseWorkers = 8
+)
+
+// releaser releases nodes that are owed it. Its goroutines are those of group, which the keeper waits for.
+type releaser struct {
+	client  client.Client
+	reader  client.Reader // not from the cache
+	clock   clock.Clock
+	board   *board
+	settle  time.Duration // in which every kube-apiserver has seen a change of the ConfigMaps
+	metrics *metrics
+	log     *slog.Logger
+
+	group errgroup.Group // with a limit
+
+	mu   sync.Mutex
+	owed map[string]*debt
+}
+
+// debt is of a node that is owed a release.
+type debt struct {
+	since time.Time // when it was seen that the policies do not name it any more
+	busy  bool
+}
+
+// consider begins to release the nodes that are owed it, once no kube-apiserver can still act by an older list. What finds no room now is
+// considered again.
+func (r *releaser) consider(ctx context.Context, d verdict.Decision) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock.Now()
+	for name := range r.owed {
+		if !d.Nodes[name].Owed {
+			delete(r.owed, name)
+		}
+	}
+	for _, name := range d.Record.Owed {
+		o := r.owed[name]
+		if o == nil {
+			o = &debt{since: now}
+			r.owed[name] = o
+		}
+		if o.busy || now.Sub(o.since) < r.settle {
+			continue
+		}
+		o.busy = r.group.TryGo(func() error {
+			r.pay(ctx, name, d.Nodes[name])
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			o.busy = false
+			return nil
+		})
+	}
+}
+
+func (r *releaser) pay(ctx context.Context, name string, v verdict.Verdict) {
+	if err := r.release(ctx, name); err != nil {
+		if ctx.Err() == nil {
+			r.log.Error("cannot release a node; trying again", "node", name, "err", err)
+		}
+		return
+	}
+	r.board.tell(func(_ time.Time, m *verdict.Machine) { m.Done(name) })
+	r.metrics.releases.Inc()
+	r.log.Info("released", "node", name, "pool", v.Pool, "dead", v.Dead)
+}
+
+// release makes up for what stock controllers tried while the node was kept and do not try again: its pods are marked as not ready, and the
+// taint by which they are evicted is set anew, so that taint eviction begins again for each pod, with the time that the pod tolerates it.
+// If the cloud holds the node for alive there is nothing to make up for.
+func (r *releaser) release(ctx context.Context, name string) error {
+	var n corev1.Node
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !unreachable(&n) {
+		return nil
+	}
+	if err := r.markPods(ctx, name); err != nil {
+		return err
+	}
+	i := slices.IndexFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeUnreachable && t.Effect == corev1.TaintEffectNoExecute
+	})
+	if i < 0 {
+		return nil // it will come, and evict then
+	}
+	now := metav1.NewTime(r.clock.Now())
+	n.Spec.Taints[i].TimeAdded = &now
+	if err := patchTaints(ctx, r.client, &n, n.Spec.Taints); err != nil {
+		return fmt.Errorf("set taint %s of node %s anew: %w", corev1.TaintNodeUnreachable, name, err)
+	}
+	return nil
+}
+
+// markPods marks the pods of a node as not ready.
+func (r *releaser) markPods(ctx context.Context, node string) error {
+	page := client.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node), Limit: podPage}
+	var errs []error
+	for {
+		var pods corev1.PodList
+		if err := r.reader.List(ctx, &pods, &page); err != nil {
+			return fmt.Errorf("list pods of node %s: %w", node, err)
+		}
+		for i := range pods.Items {
+			if err := r.markPod(ctx, &pods.Items[i]); err != nil && !apierrors.IsNotFound(err) {
+				errs = append(errs, err)
+			}
+		}
+		if page.Continue = pods.Continue; page.Continue == "" {
+			return errors.Join(errs...)
+		}
+	}
+}
+
+// markPod does what the node lifecycle controller does to a pod of a node that it does not hear, unless the pod changed meanwhile.
+func (r *releaser) markPod(ctx context.Context, p *corev1.Pod) error {
+	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+	if i < 0 || p.Status.Conditions[i].Status != corev1.ConditionTrue {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": p.UID, "resourceVersion": p.ResourceVersion},
+		"status": map[string]any{"conditions": []any{map[string]any{
+			"type": corev1.PodReady, "status": corev1.ConditionFalse, "lastTransitionTime": metav1.NewTime(r.clock.Now()),
+		}}},
+	})
+	if err != nil {
+		return err
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+	if err := r.client.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
+		return fmt.Errorf("mark pod %s/%s as not ready: %w", p.Namespace, p.Name, err)
+	}
+	return nil
+}

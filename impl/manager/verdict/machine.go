@@ -231,12 +231,12 @@ func (m *Machine) stepNode(now time.Time, n *node) Verdict {
 	kept := false
 	switch {
 	case p == nil:
+	case n.dead:
+	case p.silent && !p.givenUp:
+		kept = true
 	case state.Alive():
 		kept = n.facts.Unreachable || n.heard.Sub(latest(n.grown, n.base)) >= m.config.Silent
-	case n.dead:
-	case p.silent:
-		kept = !p.givenUp
-	default:
+	case !p.silent:
 		kept = n.kept
 	}
 	bound := n.facts.Bound && (n.facts.BoundFor == 0 || state.Alive() || now.Sub(last) < n.facts.BoundFor)

@@ -1,0 +1,159 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// begin has a monotonic reading, as times of a real clock have.
+var begin = time.Now()
+
+// script runs a Machine with a grace of 50 s, stepped every second. A line is a second and what happens then:
+//
+//	node NAME POOL [unreachable] [bound[=DURATION]]   a Node says so
+//	gone NAME
+//	beat NAME... / delegated NAME... / backwards NAME...   Leases change
+//	every NAME...        these beat every ten seconds from now on; "every" alone ends that
+//	usual POLICY / policy POOL POLICY
+//	lead                 with nothing left by a predecessor
+//	restart              another process takes over, which heard nothing
+//	done NAME
+//	want NAME STATE [dead] [kept] [bound] [owed] / pool NAME heard|silent|given-up
+func script(t *testing.T, text string) {
+	t.Helper()
+	s := &stage{t: t, m: New(Config{Grace: 50 * time.Second}), policies: map[string]Policy{}, facts: map[string]Facts{}}
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		second, err := strconv.Atoi(words[0])
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		for ; s.second < second; s.second++ {
+			s.step()
+		}
+		s.line = line
+		s.do(words[1], words[2:])
+	}
+}
+
+type stage struct {
+	t        *testing.T
+	m        *Machine
+	second   int
+	line     string
+	every    []string
+	usual    Policy
+	policies map[string]Policy
+	facts    map[string]Facts
+	last     Decision
+}
+
+func (s *stage) now() time.Time { return begin.Add(time.Duration(s.second) * time.Second) }
+
+func (s *stage) step() {
+	if s.second%10 == 0 {
+		for _, name := range s.every {
+			s.m.Heartbeat(s.now(), name, false, true)
+		}
+	}
+	s.last = s.m.Step(s.now())
+}
+
+func (s *stage) do(verb string, words []string) {
+	switch verb {
+	case "node":
+		f := Facts{Pool: strings.Trim(words[1], "-")}
+		for _, w := range words[2:] {
+			key, value, _ := strings.Cut(w, "=")
+			f.Unreachable = f.Unreachable || key == "unreachable"
+			f.Bound = f.Bound || key == "bound"
+			f.BoundFor, _ = time.ParseDuration(value)
+		}
+		s.facts[words[0]] = f
+		s.m.SetNode(s.now(), words[0], f)
+	case "gone":
+		delete(s.facts, words[0])
+		s.m.RemoveNode(words[0])
+	case "beat", "delegated", "backwards":
+		for _, name := range words {
+			s.m.Heartbeat(s.now(), name, verb == "delegated", verb != "backwards")
+		}
+	case "every":
+		s.every = words
+	case "usual":
+		s.usual = policyIn(words[0])
+		s.m.SetPolicies(s.usual, s.policies)
+	case "policy":
+		s.policies[words[0]] = policyIn(words[1])
+		s.m.SetPolicies(s.usual, s.policies)
+	case "lead":
+		s.m.Lead(s.now(), Record{})
+	case "restart":
+		left := s.last.Record
+		for name, p := range left.Pools {
+			left.Pools[name] = PoolRecord{Since: p.Since.Round(0), GivenUp: p.GivenUp} // as it is read from an object
+		}
+		s.m = New(Config{Grace: 50 * time.Second})
+		s.m.SetPolicies(s.usual, s.policies)
+		for name, f := range s.facts {
+			s.m.SetNode(s.now(), name, f)
+		}
+		s.m.Lead(s.now(), left)
+	case "done":
+		s.m.Done(words[0])
+	case "want":
+		if got, want := s.see(words[0]), strings.Join(words[1:], " "); got != want {
+			s.t.Errorf("%s: got %s", s.line, got)
+		}
+	case "pool":
+		p, got := s.m.Step(s.now()).Pools[words[0]], "heard"
+		switch {
+		case p.GivenUp:
+			got = "given-up"
+		case p.Silent:
+			got = "silent"
+		}
+		if got != words[1] {
+			s.t.Errorf("%s: got %s", s.line, got)
+		}
+	default:
+		s.t.Fatalf("%s: unknown verb", s.line)
+	}
+}
+
+func (s *stage) see(name string) string {
+	d := s.m.Step(s.now())
+	v := d.Nodes[name]
+	text := v.State.String()
+	for _, mark := range []struct {
+		on    bool
+		word  string
+		names []string
+	}{{v.Dead, "dead", d.Record.Dead}, {v.Kept, "kept", d.Record.Kept}, {v.Bound, "bound", d.Record.Bound}, {v.Owed, "owed", d.Record.Owed}} {
+		if mark.on {
+			text += " " + mark.word
+		}
+		if mark.on != slices.Contains(mark.names, name) {
+			s.t.Errorf("%s: record says otherwise: %+v", s.line, d.Record)
+		}
+	}
+	return text
+}
+
+func policyIn(s string) Policy {
+	if after, ok := strings.CutPrefix(s, "evict:"); ok {
+		d, err := time.ParseDuration(after)
+		if err != nil {
+			panic(fmt.Sprint(s, ": ", err))
+		}
+		return Policy{Evict: true, After: d}
+	}
+	return Policy{}
+}

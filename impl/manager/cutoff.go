@@ -25,7 +25,10 @@ import (
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
-const cutOffWorkers = 8
+const (
+	cutOffWorkers = 8
+	lag           = 100 * time.Millisecond // after which the cache should have heard of what another one wrote
+)
 
 // cutOff shows on a Node what is known of it: the taint, the condition and an Event when the condition changes. Of what others write on a
 // Node it changes nothing.
@@ -72,8 +75,8 @@ func (c *cutOff) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	if err == nil {
 		err = c.condition(ctx, &n, v, decision.Pools[v.Pool])
 	}
-	if apierrors.IsConflict(err) { // the cache will hear of what the other one wrote
-		return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: lag}, nil
 	}
 	return reconcile.Result{}, client.IgnoreNotFound(err)
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -92,15 +93,23 @@ func (f *forwarders) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 	if err := f.client.List(ctx, &nodes, client.MatchingLabels{contract.NodePoolLabel: r.Name}); err != nil {
 		return reconcile.Result{}, err
 	}
-	names := make([]string, len(nodes.Items))
-	for i, n := range nodes.Items {
+	err := f.keep(ctx, r.Name, nodes.Items)
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) { // the cache will hear of it
+		return reconcile.Result{RequeueAfter: lag}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+func (f *forwarders) keep(ctx context.Context, pool string, nodes []corev1.Node) error {
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
 		names[i] = n.Name
 	}
 	slices.Sort(names)
-	meta := metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: contract.ForwarderRolePrefix + r.Name}
+	meta := metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: contract.ForwarderRolePrefix + pool}
 	role, binding := &rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy()}
 	if len(names) == 0 {
-		return reconcile.Result{}, errors.Join(f.remove(ctx, role), f.remove(ctx, binding))
+		return errors.Join(f.remove(ctx, role), f.remove(ctx, binding))
 	}
 	if _, err := controllerutil.CreateOrUpdate(ctx, f.client, role, func() error {
 		metav1.SetMetaDataLabel(&role.ObjectMeta, managedLabel, managedBy)
@@ -109,17 +118,17 @@ func (f *forwarders) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 		}}
 		return nil
 	}); err != nil {
-		return reconcile.Result{}, fmt.Errorf("role of the forwarder of pool %s: %w", r.Name, err)
+		return fmt.Errorf("role of the forwarder of pool %s: %w", pool, err)
 	}
 	if _, err := controllerutil.CreateOrUpdate(ctx, f.client, binding, func() error {
 		metav1.SetMetaDataLabel(&binding.ObjectMeta, managedLabel, managedBy)
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
-		binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: contract.PoolForwardersGroupPrefix + r.Name}}
+		binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: contract.PoolForwardersGroupPrefix + pool}}
 		return nil
 	}); err != nil {
-		return reconcile.Result{}, fmt.Errorf("binding of the forwarder of pool %s: %w", r.Name, err)
+		return fmt.Errorf("binding of the forwarder of pool %s: %w", pool, err)
 	}
-	return reconcile.Result{}, nil
+	return nil
 }
 
 func (f *forwarders) remove(ctx context.Context, o client.Object) error {

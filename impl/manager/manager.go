@@ -29,6 +29,7 @@ import (
 const (
 	electionLease = "weir-manager"
 	stopPatience  = 5 * time.Second
+	noAddress     = "0" // of metrics: they are not served
 )
 
 // Manager is the process.
@@ -142,10 +143,12 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 
 // Run runs until the context ends or the leadership is lost, which is an error: the process has to end then.
 func (m *Manager) Run(ctx context.Context) error {
-	if err := ctrlmetrics.Registry.Register(m.metrics); err != nil {
-		return fmt.Errorf("metrics: %w", err)
+	if m.set.MetricsBindAddress != noAddress { // the library has one registry for the process
+		if err := ctrlmetrics.Registry.Register(m.metrics); err != nil {
+			return fmt.Errorf("metrics: %w", err)
+		}
+		defer ctrlmetrics.Registry.Unregister(m.metrics)
 	}
-	defer ctrlmetrics.Registry.Unregister(m.metrics)
 	if err := m.listen(ctx); err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ const (
 
 var accounts = []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}
 
-// markNotReady does to a pod what the node lifecycle controller does.
-func markNotReady(t *testing.T, c kubernetes.Interface, name string) error {
+// markNotReady does to a pod what the node lifecycle controller does, or only asks what would come of it.
+func markNotReady(t *testing.T, c kubernetes.Interface, name string, dryRun ...string) (*corev1.Pod, error) {
 	t.Helper()
 	p, err := c.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -32,8 +32,7 @@ func markNotReady(t *testing.T, c kubernetes.Interface, name string) error {
 			p.Status.Conditions[i].LastTransitionTime = metav1.Now()
 		}
 	}
-	_, err = c.CoreV1().Pods("default").UpdateStatus(t.Context(), p, metav1.UpdateOptions{})
-	return err
+	return c.CoreV1().Pods("default").UpdateStatus(t.Context(), p, metav1.UpdateOptions{DryRun: dryRun})
 }
 
 // markEvicted does what taint eviction does before it deletes a pod.
@@ -72,7 +71,10 @@ func testPolicies(t *testing.T, w *world) {
 	markEvicted(t, stock, "marked-on-kept")
 	w.list(t, contract.KeptNodes, `{"p-kept":"policies"}`)
 	w.list(t, contract.BoundNodes, `{"p-bound":"policies"}`)
-	w.eventually(t, "the policies are in force", func() bool { return apierrors.IsForbidden(remove(t, stock, "on-kept", true)) })
+	w.eventually(t, "the policies are in force", func() bool {
+		p, err := markNotReady(t, stock, "on-kept", metav1.DryRunAll)
+		return err == nil && ready(p) && apierrors.IsForbidden(remove(t, stock, "on-kept", true))
+	})
 
 	for _, c := range []struct {
 		who    string
@@ -96,21 +98,21 @@ func testPolicies(t *testing.T, w *world) {
 	}
 
 	before := w.getPod(t, "on-kept")
-	if err := markNotReady(t, stock, "on-kept"); err != nil {
+	if _, err := markNotReady(t, stock, "on-kept"); err != nil {
 		t.Errorf("what is denied is tried again and again: %v", err)
 	}
 	if after := w.getPod(t, "on-kept"); !ready(after) || after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the node lifecycle controller changed a pod of a kept node: %+v", after.Status)
 	}
-	if err := markNotReady(t, shared, "on-kept"); err != nil || !ready(w.getPod(t, "on-kept")) {
+	if _, err := markNotReady(t, shared, "on-kept"); err != nil || !ready(w.getPod(t, "on-kept")) {
 		t.Errorf("the same as another user: %v", err)
 	}
 	for _, name := range []string{"on-bound", "on-free"} {
-		if err := markNotReady(t, stock, name); err != nil || ready(w.getPod(t, name)) {
+		if _, err := markNotReady(t, stock, name); err != nil || ready(w.getPod(t, name)) {
 			t.Errorf("pod %s of a node that is not kept should be not ready: %v", name, err)
 		}
 	}
-	if err := markNotReady(t, w.client, "on-kept"); err != nil || ready(w.getPod(t, "on-kept")) {
+	if _, err := markNotReady(t, w.client, "on-kept"); err != nil || ready(w.getPod(t, "on-kept")) {
 		t.Errorf("a kubelet, or a person, should make a pod not ready: %v", err)
 	}
 

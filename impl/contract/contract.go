@@ -53,38 +53,6 @@ const (
 	InitialEventsEnd = "k8s.io/initial-events-end" // KEP-3157 bookmark annotation
 )
 
-// Of heartbeats, and of nodes that the cloud cannot hear.
-const (
-	// DelegateHeartbeat on a node's Lease, "true": the node reaches its pool but not the cloud, and a peer forwards its heartbeats.
-	DelegateHeartbeat = "openyurt.io/delegate-heartbeat"
-	// CutOffTaint (effect NoSchedule, value "true") and CutOffCondition are of a node whose heartbeats are delegated. The condition is
-	// True then, Unknown while the whole pool is silent, and False once the node speaks for itself again. It is a type of its own:
-	// NetworkUnavailable belongs to whoever sets up the node's network, and stock Kubernetes maps that to a taint of its own.
-	CutOffTaint     = "node.openyurt.io/unschedulable"
-	CutOffCondition = "WeirCutOff"
-
-	// A hub that leads forwards with a certificate of its own, outside system:nodes: CN ForwarderUserPrefix+<pool>, O ForwardersGroup
-	// and PoolForwardersGroupPrefix+<pool>. weir-manager keeps one Role and RoleBinding of the name ForwarderRolePrefix+<pool> in
-	// NodeLeaseNamespace for each pool.
-	ForwarderUserPrefix       = "weir:forwarder:"
-	ForwardersGroup           = "weir:forwarders"
-	PoolForwardersGroupPrefix = "weir:forwarders:"
-	ForwarderRolePrefix       = "weir-forwarder-"
-
-	// Annotations of a Node whose pods stay on it whatever happens ("true"), or for a time (a duration; 0: for ever). The first is
-	// understood on a pod as well.
-	BindingAnnotation          = "apps.openyurt.io/binding"
-	AutonomyAnnotation         = "node.beta.openyurt.io/autonomy"
-	AutonomyDurationAnnotation = "node.openyurt.io/autonomy-duration"
-
-	// ConfigMaps in ManagerNamespace. Keys of the first two are names of nodes, written by weir-manager for the admission policies of its
-	// manifests; keys of the third are names of pools, values "keep" or "evict:<duration>", written by whoever operates the cluster.
-	ManagerNamespace = "kube-system"
-	KeptNodes        = "weir-kept-nodes"
-	BoundNodes       = "weir-bound-nodes"
-	PoolPolicies     = "weir-pool-policies"
-)
-
 // Paths and headers between hub and coordinator.
 const (
 	FeedPrefix    = "/weir/v1/feed/"     // POST FeedPath(...): one pushed watch stream per resource
@@ -141,3 +109,24 @@ func NodeOfIdentity(id string) string {
 	node, _, _ := strings.Cut(id, "_")
 	return node
 }
+
+// Of nodes that the cloud cannot hear.
+const (
+	// CutOffTaint (effect NoSchedule, value "true") and CutOffCondition are of a node whose heartbeats are delegated. The condition is
+	// True then, Unknown while the whole pool is silent, and False once the node speaks for itself again.
+	CutOffTaint     = "node.openyurt.io/unschedulable"
+	CutOffCondition = "WeirCutOff"
+
+	// Annotations of a Node whose pods stay on it whatever happens ("true"), or for a time (a duration; 0: for ever). The first is
+	// understood on a pod as well.
+	BindingAnnotation          = "apps.openyurt.io/binding"
+	AutonomyAnnotation         = "node.beta.openyurt.io/autonomy"
+	AutonomyDurationAnnotation = "node.openyurt.io/autonomy-duration"
+
+	// ConfigMaps in ManagerNamespace. Keys of the first two are names of nodes, written by weir-manager for the admission policies of its
+	// manifests; keys of the third are names of pools, values "keep" or "evict:<duration>", written by whoever operates the cluster.
+	ManagerNamespace = "kube-system"
+	KeptNodes        = "weir-kept-nodes"
+	BoundNodes       = "weir-bound-nodes"
+	PoolPolicies     = "weir-pool-policies"
+)

@@ -65,7 +65,7 @@ func (m *Manager) nodeHandler() toolscache.ResourceEventHandler {
 func (m *Manager) leaseHandler() toolscache.ResourceEventHandler {
 	highest := map[string]time.Time{} // stock Kubernetes counts only what is later than any renewTime before
 	beat := func(l *coordinationv1.Lease) {
-		delegated := l.Annotations[contract.DelegateHeartbeat] == "true"
+		delegated := l.Annotations[contract.DelegateHeartbeat] == contract.Delegated
 		grew := renewed(l).After(highest[l.Name])
 		if grew {
 			highest[l.Name] = renewed(l)

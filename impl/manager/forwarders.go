@@ -123,7 +123,7 @@ func (f *forwarders) keep(ctx context.Context, pool string, nodes []corev1.Node)
 	if _, err := controllerutil.CreateOrUpdate(ctx, f.client, binding, func() error {
 		metav1.SetMetaDataLabel(&binding.ObjectMeta, managedLabel, managedBy)
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
-		binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: contract.PoolForwardersGroupPrefix + pool}}
+		binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: contract.ForwarderGroupPrefix + pool}}
 		return nil
 	}); err != nil {
 		return fmt.Errorf("binding of the forwarder of pool %s: %w", pool, err)

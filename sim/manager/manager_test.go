@@ -92,7 +92,7 @@ func testForwarders(t *testing.T, w *world) {
 	w.nodes(t, "fleet", "f-1", "f-2")
 	w.nodes(t, "other", "o-1")
 	w.speak(false, "o-1")
-	f := w.as(contract.ForwarderUserPrefix+"fleet", contract.ForwardersGroup, contract.PoolForwardersGroupPrefix+"fleet", "system:authenticated").
+	f := w.as(contract.ForwarderUserPrefix+"fleet", contract.ForwarderGroup, contract.ForwarderGroupPrefix+"fleet", "system:authenticated").
 		CoordinationV1().Leases(contract.NodeLeaseNamespace)
 	w.eventually(t, "the forwarder may read its nodes' Leases", func() bool {
 		_, err := f.Get(t.Context(), "f-2", metav1.GetOptions{})

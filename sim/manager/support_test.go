@@ -164,7 +164,7 @@ func (w *world) beat(ctx context.Context, node string, delegated bool) error {
 	l.Spec.RenewTime = ptr.To(metav1.NowMicro())
 	delete(l.Annotations, contract.DelegateHeartbeat)
 	if delegated {
-		metav1.SetMetaDataAnnotation(&l.ObjectMeta, contract.DelegateHeartbeat, "true")
+		metav1.SetMetaDataAnnotation(&l.ObjectMeta, contract.DelegateHeartbeat, contract.Delegated)
 	}
 	_, err = leases.Update(ctx, l, metav1.UpdateOptions{})
 	return err

@@ -13,8 +13,12 @@ import (
 
 // Names of control-plane binaries.
 const (
-	KubeAPIServer = "kube-apiserver"
-	Kubectl       = "kubectl"
+	KubeAPIServer         = "kube-apiserver"
+	KubeControllerManager = "kube-controller-manager"
+	KubeScheduler         = "kube-scheduler"
+	Kubectl               = "kubectl"
+	// HollowNode is our own: a real kubelet over a runtime that is not there. It is always built.
+	HollowNode = "hollow-node"
 )
 
 // Binaries maps names of control-plane binaries to their paths.
@@ -26,6 +30,10 @@ func Find(ctx context.Context, s *proc.Spawner, progress func(string), names ...
 	found := Binaries{}
 	var missing []string
 	for _, name := range names {
+		if name == HollowNode {
+			missing = append(missing, name)
+			continue
+		}
 		path, err := installed(ctx, name, progress)
 		switch {
 		case err != nil:

@@ -52,7 +52,7 @@ func TestFindTakesWhatIsCached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := contentKey(t.Context(), filepath.Join(root, moduleDir))
+	key, err := contentKey(t.Context(), filepath.Join(root, moduleDir), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -29,15 +31,39 @@ func buildCached(ctx context.Context, s *proc.Spawner, progress func(string), na
 		return nil, fmt.Errorf("%w, or set KUBEBUILDER_ASSETS to a folder with %s %s.x", err, strings.Join(names, " and "), minor())
 	}
 	module := filepath.Join(root, moduleDir)
-	key, err := contentKey(ctx, module)
-	if err != nil {
-		return nil, err
-	}
 	cache, err := cacheDir()
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(cache, key)
+	// Kubernetes's commands depend on the module's versions only, ours on its own sources too.
+	found := Binaries{}
+	for _, group := range []struct {
+		names   []string
+		sources string
+	}{
+		{slices.DeleteFunc(slices.Clone(names), isOurs), ""}, {slices.DeleteFunc(slices.Clone(names), isKubernetes), HollowNode},
+	} {
+		if len(group.names) == 0 {
+			continue
+		}
+		key, err := contentKey(ctx, module, group.sources)
+		if err != nil {
+			return nil, err
+		}
+		built, err := buildKeyed(ctx, s, progress, module, filepath.Join(cache, key), group.names)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(found, built)
+	}
+	return found, nil
+}
+
+func isOurs(name string) bool       { return name == HollowNode }
+func isKubernetes(name string) bool { return !isOurs(name) }
+
+// buildKeyed returns the binaries from one folder of the cache, and builds there what is missing.
+func buildKeyed(ctx context.Context, s *proc.Spawner, progress func(string), module, dir string, names []string) (Binaries, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create the cache of built binaries: %w", err)
 	}
@@ -76,7 +102,11 @@ func buildInto(ctx context.Context, s *proc.Spawner, progress func(string), modu
 	defer os.RemoveAll(temp)
 	packages := make([]string, 0, len(names))
 	for _, name := range names {
-		packages = append(packages, "k8s.io/kubernetes/cmd/"+name)
+		if isOurs(name) {
+			packages = append(packages, "./"+name)
+		} else {
+			packages = append(packages, "k8s.io/kubernetes/cmd/"+name)
+		}
 	}
 	spec := gobuild.Spec{
 		Name:     fmt.Sprintf("control plane %s (%s)", Version, strings.Join(names, ", ")),
@@ -97,10 +127,20 @@ func buildInto(ctx context.Context, s *proc.Spawner, progress func(string), modu
 	return nil
 }
 
-// contentKey names everything that decides what is built.
-func contentKey(ctx context.Context, module string) (string, error) {
+// contentKey names everything that decides what is built; sources is a folder of the module, or empty.
+func contentKey(ctx context.Context, module, sources string) (string, error) {
 	h := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum"} {
+	files := []string{"go.mod", "go.sum"}
+	if sources != "" {
+		own, err := filepath.Glob(filepath.Join(module, sources, "*.go"))
+		if err != nil {
+			return "", fmt.Errorf("list the sources of %s: %w", sources, err)
+		}
+		for _, path := range own {
+			files = append(files, filepath.Join(sources, filepath.Base(path)))
+		}
+	}
+	for _, name := range files {
 		data, err := os.ReadFile(filepath.Join(module, name))
 		if err != nil {
 			return "", fmt.Errorf("read the control plane's module: %w", err)

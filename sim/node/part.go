@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	startPatience = 30 * time.Second
+	startPatience = time.Minute
 	stopGrace     = 15 * time.Second
 	poll          = 20 * time.Millisecond
 	probePatience = time.Second
@@ -35,13 +35,15 @@ type Launch struct {
 	Path    string // of the command
 	Dir     string // for its config file
 	LogFile string
-	Data    string // folder of what it keeps; empty: it keeps nothing
+	Data    string   // folder of what it keeps; empty: it keeps nothing
+	Env     []string // added to the environment
 }
 
-// Part is a hub or a coordinator. It can be started again after it ended, with the same configuration.
+// Part is a process that answers at an address: a hub, a coordinator, a controller. It can be started again after it ended, with the
+// same configuration.
 type Part struct {
 	launch Launch
-	config string // path
+	args   []string
 	base   string // URL of health, metrics and status
 	client *http.Client
 
@@ -74,7 +76,12 @@ func newPart(l Launch, config []byte, base string, transport http.RoundTripper) 
 	if err != nil {
 		return nil, err
 	}
-	return &Part{launch: l, config: path, base: base, client: &http.Client{Transport: transport, Timeout: askPatience}}, nil
+	return NewCommand(l, []string{"--config=" + path}, base, transport), nil
+}
+
+// NewCommand is a part that has flags instead of a configuration file. It answers below base: /healthz, and what else it has.
+func NewCommand(l Launch, args []string, base string, transport http.RoundTripper) *Part {
+	return &Part{launch: l, args: args, base: base, client: &http.Client{Transport: transport, Timeout: askPatience}}
 }
 
 // Name is what people call the part.
@@ -91,7 +98,7 @@ func (p *Part) Start(ctx context.Context) error {
 		return fmt.Errorf("start %s: it is running", p.launch.Name)
 	}
 	x, err := p.launch.Spawner.Start(proc.Spec{
-		Name: p.launch.Name, Path: p.launch.Path, Args: []string{"--config=" + p.config}, LogFile: p.launch.LogFile,
+		Name: p.launch.Name, Path: p.launch.Path, Args: p.args, Env: p.launch.Env, LogFile: p.launch.LogFile,
 	})
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 	} else if err := os.MkdirAll(s.logDir, 0o755); err != nil {
 		return nil, fmt.Errorf("create folder of logs: %w", err)
 	}
-	if s.tools, err = cloud.Find(ctx, s.spawner, progress, append([]string{cloud.KubeAPIServer}, t.Tools...)...); err != nil {
+	if s.tools, err = cloud.Find(ctx, s.spawner, progress, t.assets()...); err != nil {
 		return nil, err
 	}
 	if s.commands, err = node.Find(ctx, s.spawner, l.Binaries, progress, t.commands()...); err != nil {
@@ -68,6 +68,11 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 	}
 	if err := s.startCloud(ctx, l, progress); err != nil {
 		return nil, err
+	}
+	if t.Controllers {
+		if err := s.addControllers(); err != nil {
+			return nil, err
+		}
 	}
 	for i, p := range t.Pools {
 		if err := s.addPool(ctx, l, p, s.blocks[i+1]); err != nil {
@@ -123,7 +128,7 @@ func (s *localSite) startCloud(ctx context.Context, l *Local, progress Progress)
 	}
 	s.cloud, err = cloud.Start(ctx, cloud.Config{
 		Spawner: s.spawner, Binaries: s.tools, LogDir: s.logDir,
-		Address: address, Hosts: hosts, Args: l.APIServerArgs, Progress: progress,
+		Address: address, Hosts: hosts, Args: append(s.topology.timers().APIServerFlags(), l.APIServerArgs...), Progress: progress,
 	})
 	if err != nil {
 		return err

@@ -42,6 +42,7 @@ type localPool struct {
 	Pool
 	site      *localSite
 	block     *loopback.Block
+	pods      *loopback.Block // of hollow nodes; nil: there are none
 	uplink    *link.Pool
 	lan       *link.Pool
 	authority *pki.Authority // of the pool: its coordinator and the doors of its hubs
@@ -69,16 +70,26 @@ func (s *localSite) addPool(ctx context.Context, l *Local, p Pool, block *loopba
 			return err
 		}
 	}
+	if p.Kubelets {
+		if x.pods, err = loopback.Reserve(ctx); err != nil {
+			return err
+		}
+		s.blocks = append(s.blocks, x.pods)
+	}
 	nodes := make([]cloud.Node, 0, p.Nodes)
 	for i, name := range p.NodeNames() {
 		address, err := block.Addr(i + 1)
 		if err != nil {
 			return err
 		}
-		nodes = append(nodes, cloud.Node{Name: name, Pool: p.Name, Address: address})
 		if p.Mode == Stock {
 			s.endpoints[name] = x.stockEndpoint(name, address)
 		} else if err := x.addHub(name, address); err != nil {
+			return err
+		}
+		if !p.Kubelets {
+			nodes = append(nodes, cloud.Node{Name: name, Pool: p.Name, Address: address})
+		} else if err := x.addMachine(i, name, address); err != nil {
 			return err
 		}
 	}

@@ -112,15 +112,26 @@ func (e Endpoint) RESTConfig(token string) *rest.Config {
 	}
 }
 
-// PartID names a part as scenarios do: "apiserver", "hub/<node>", "coordinator/<pool>", and if a pool has three of those,
-// "coordinator/<pool>/<number>".
+// PartID names a part as scenarios do: "apiserver", "controller-manager", "scheduler", "hub/<node>", "kubelet/<node>", "containers/<node>",
+// "coordinator/<pool>", and if a pool has three of those, "coordinator/<pool>/<number>".
 type PartID string
 
-// APIServer is the cloud's.
-const APIServer PartID = "apiserver"
+// Parts of the cloud.
+const (
+	APIServer         PartID = "apiserver"
+	ControllerManager PartID = "controller-manager"
+	Scheduler         PartID = "scheduler"
+	Manager           PartID = "manager" // weir-manager
+)
 
 // HubOf names the hub of a node.
 func HubOf(node string) PartID { return PartID("hub/" + node) }
+
+// KubeletOf names the kubelet of a node.
+func KubeletOf(node string) PartID { return PartID("kubelet/" + node) }
+
+// ContainersOf names the container runtime of a node, whose containers outlive its kubelet.
+func ContainersOf(node string) PartID { return PartID("containers/" + node) }
 
 // CoordinatorOf names the coordinator of a pool that has one.
 func CoordinatorOf(pool string) PartID { return PartID("coordinator/" + pool) }
@@ -130,13 +141,13 @@ func ReplicaOf(pool string, number int) PartID {
 	return PartID("coordinator/" + pool + "/" + strconv.Itoa(number))
 }
 
-// Kind is "apiserver", "hub" or "coordinator".
+// Kind is the part of the name before the first slash: "apiserver", "hub", "coordinator", "kubelet" and so on.
 func (id PartID) Kind() string {
 	kind, _, _ := strings.Cut(string(id), "/")
 	return kind
 }
 
-// Of is the node of a hub or the pool of a coordinator.
+// Of is the node of a hub, kubelet or container runtime, or the pool of a coordinator.
 func (id PartID) Of() string {
 	_, of, _ := strings.Cut(string(id), "/")
 	of, _, _ = strings.Cut(of, "/")

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/node"
 )
 
@@ -28,6 +29,10 @@ var Modes = []Mode{Stock, HubOnly, Weir}
 type Topology struct {
 	Pools []Pool
 	Tools []string // command-line tools that clients need: "kubectl"
+	// Controllers adds the stock kube-controller-manager and kube-scheduler.
+	Controllers bool
+	// Timers of controllers and kubelets; the zero value are those of stock Kubernetes.
+	Timers cloud.Timers
 }
 
 // Pool is a group of nodes behind one uplink.
@@ -39,6 +44,11 @@ type Pool struct {
 	Coordinators int
 	Uplink       Link
 	LAN          *Link // between hubs and coordinator; nil: they talk directly
+	// Kubelets runs a hollow node on each node: the real kubelet, which registers the node and runs its pods. Without, the testbed
+	// creates Node objects.
+	Kubelets bool
+	// Zoneless leaves out the zone, which is otherwise named as the pool.
+	Zoneless bool
 	// Unlinked nodes reach the cloud without a link in between, which takes time of its own.
 	Unlinked bool
 
@@ -76,6 +86,26 @@ func (p Pool) CoordinatorIDs() []PartID {
 		ids = append(ids, ReplicaOf(p.Name, i+1))
 	}
 	return ids
+}
+
+// timers are those of controllers and kubelets.
+func (t Topology) timers() cloud.Timers {
+	if t.Timers == (cloud.Timers{}) {
+		return cloud.StockTimers()
+	}
+	return t.Timers
+}
+
+// assets are the commands of the cloud's version that the topology needs.
+func (t Topology) assets() []string {
+	names := append([]string{cloud.KubeAPIServer}, t.Tools...)
+	if t.Controllers {
+		names = append(names, cloud.KubeControllerManager, cloud.KubeScheduler)
+	}
+	if slices.ContainsFunc(t.Pools, func(p Pool) bool { return p.Kubelets }) {
+		names = append(names, cloud.HollowNode)
+	}
+	return names
 }
 
 // commands are those of Weir that the topology needs.

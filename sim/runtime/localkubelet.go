@@ -1,0 +1,108 @@
+package runtime
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/proc/loopback"
+)
+
+const (
+	kubeletHealthPort = 10248
+	runtimePort       = 10240 // of what steers a hollow node's containers
+	// PodPort is what every pod of a hollow node listens on.
+	PodPort = 8080
+	// maxSocketPath is what the kernel takes for the path of a unix socket.
+	maxSocketPath = 107
+)
+
+// DialAddress is where the listener of a pod of a hollow node is: a pod's address may not be a loopback address, and a listener's
+// must be, since nobody may put addresses on a real interface.
+func DialAddress(podIP string) string {
+	if rest, ok := strings.CutPrefix(podIP, "10."); ok {
+		return "127." + rest
+	}
+	return podIP
+}
+
+// addMachine prepares the hollow node of a node: its container runtime, whose containers outlive a kubelet, and its kubelet.
+func (x *localPool) addMachine(i int, name, address string) error {
+	dir, err := x.site.spawner.Scratch(x.Name, name, "machine")
+	if err != nil {
+		return err
+	}
+	socket := filepath.Join(dir, "cri.sock")
+	if len(socket) > maxSocketPath {
+		return fmt.Errorf("the path of the socket %s is longer than %d bytes: set TMPDIR to a shorter folder", socket, maxSocketPath)
+	}
+	perNode := loopback.Size / x.Nodes
+	first, err := x.pods.Addr(i*perNode + 1)
+	if err != nil {
+		return err
+	}
+	launch := node.Launch{
+		Spawner: x.site.spawner,
+		Path:    x.site.tools[cloud.HollowNode],
+		Dir:     dir,
+		Env:     []string{"TMPDIR=" + dir}, // where kubemark puts its folders
+	}
+	control := net.JoinHostPort(address, strconv.Itoa(runtimePort))
+	r := launch
+	r.Name, r.LogFile = "containers of "+name, filepath.Join(x.site.logDir, "containers-"+name+".log")
+	x.site.addPart(ContainersOf(name), node.NewCommand(r, []string{
+		"runtime", "--endpoint=unix://" + socket, "--control-address=" + control,
+		"--first-address=" + first, "--pods=" + strconv.Itoa(perNode), "--port=" + strconv.Itoa(PodPort),
+	}, "http://"+control, http.DefaultTransport))
+
+	kubeconfig, err := x.kubeletKubeconfig(dir, name)
+	if err != nil {
+		return err
+	}
+	timers := x.site.topology.timers()
+	health := net.JoinHostPort(address, strconv.Itoa(kubeletHealthPort))
+	k := launch
+	k.Name, k.LogFile = "kubelet of "+name, filepath.Join(x.site.logDir, "kubelet-"+name+".log")
+	x.site.addPart(KubeletOf(name), node.NewCommand(k, []string{
+		"kubelet", "--name=" + name, "--kubeconfig=" + kubeconfig, "--endpoint=unix://" + socket,
+		"--labels=" + x.nodeLabels(), "--health-address=" + health, "--max-pods=" + strconv.Itoa(perNode),
+		"--lease-duration=" + timers.Lease.Truncate(time.Second).String(), "--status-period=" + timers.StatusPeriod.String(),
+	}, "http://"+health, http.DefaultTransport))
+	return nil
+}
+
+// kubeletKubeconfig is all that a kubelet knows of the cluster: in a pool with Weir its hub, else the cloud behind the link.
+func (x *localPool) kubeletKubeconfig(dir, name string) (string, error) {
+	endpoint, err := x.site.Endpoint(name, ClassNode)
+	if err != nil {
+		return "", err
+	}
+	pair, err := x.site.cloud.KubeletCertificate(name)
+	if err != nil {
+		return "", err
+	}
+	data, err := pki.Kubeconfig(endpoint.URL, endpoint.CAPEM, pair, "")
+	if err != nil {
+		return "", err
+	}
+	return pki.WriteFile(dir, "kubeconfig", data)
+}
+
+// nodeLabels are those that a kubelet registers its node with.
+func (x *localPool) nodeLabels() string {
+	labels := contract.NodePoolLabel + "=" + x.Name
+	if !x.Zoneless {
+		labels += "," + corev1.LabelTopologyZone + "=" + x.Name
+	}
+	return labels
+}

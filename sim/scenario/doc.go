@@ -55,6 +55,31 @@
 // A cloud that is restored uses versions a second time. Each stream may go back once, by a list that follows a 410; until then it
 // is held against what was, afterwards against what is. Stock clients would wait in silence, so nothing is compared.
 //
+// # Eviction
+//
+// A scenario with eviction: is about nodes that are lost. Its pods are those of one Deployment, so it has no clients; it runs twice, as stock
+// Kubernetes and with Weir, and states what stock Kubernetes evicts (sim/eviction):
+//
+//	topology:
+//	  pool: {name: harbour, …}      # its nodes have real kubelets, and are a zone of their own
+//	  beside: {name: town, nodes: 3} # a healthy pool of plain Kubernetes, in another zone
+//	  zoneless: true                # optional; no node is labelled with a zone
+//	eviction:
+//	  timers: stock                 # or fast: a fifth of them all, in proportion
+//	  podsPerNode: 2                # optional; one by default
+//	  watch: 8m                     # from the first fault until a column is over
+//	  policy: keep                  # optional; or: evict after 2m; what happens to pods when all of the pool is silent
+//	  calls: true                   # optional; a client on each node calls the Service ten times a second
+//	workload: …                     # optional; what Weir's caches hold besides
+//
+// Its faults are those that stock Kubernetes can be put through as well; what happens to a part of Weir happens in Weir's column only:
+//
+//	cut      hub/<n>, followers, pool                      of link: cloud; followers are all nodes but one, the leader's if there is one
+//	vanish   hub/<n>                                       with its kubelet and its containers
+//	kill     kubelet/<n>, hub/<n>, leader, coordinator, apiserver
+//	slow     pool
+//	policy   pool                                          policy: another one, from then on
+//
 // The reader is strict: a field that is unknown, there twice, of a wrong type, out of range or in contradiction to
 // another is refused, and so is YAML that reads otherwise than it looks (anchors, aliases, several documents). It
 // tells all mistakes of all files at once, each with file, line, field, value and what is allowed, as FileErrors; to

@@ -26,6 +26,7 @@ type Fault struct {
 	Lost      time.Duration  // of Restore: what was written in this time before it is lost
 	Off       time.Duration  // of Blackout: until the machines have power again
 	Empty     []string       // of Blackout: who finds an empty disk then: hub/<number>, or coordinator for all of them
+	Policy    *Policy        // of SetPolicy
 
 	Repeat int           // how often, one after the other; at least 1
 	Every  time.Duration // pause between two of them
@@ -46,6 +47,8 @@ const (
 	Slow     Action = "slow"     // another rate or round trip of a link
 	Restore  Action = "restore"  // the cloud's etcd is restored from a backup: versions are used a second time
 	Blackout Action = "blackout" // the uplink is cut, and all machines of the pool lose power; they come back while it is still cut
+
+	SetPolicy Action = "policy" // with eviction: another policy for a silent pool
 )
 
 // Target is what an action is done to.
@@ -60,7 +63,10 @@ const (
 	WholePool   Target = "pool"
 	Each        Target = "each" // every coordinator and every hub, one after the other
 
+	Followers Target = "followers" // with eviction: all nodes but one, the leader's if there is a leader
+
 	hubPrefix     = "hub/"
+	kubeletPrefix = "kubelet/"
 	replicaPrefix = "coordinator/"
 )
 
@@ -69,6 +75,12 @@ func Hub(number int) Target { return Target(hubPrefix + strconv.Itoa(number)) }
 
 // Replica is the target of one of three coordinators.
 func Replica(number int) Target { return Target(replicaPrefix + strconv.Itoa(number)) }
+
+// Kubelet is the target of the kubelet of a node.
+func Kubelet(number int) Target { return Target(kubeletPrefix + strconv.Itoa(number)) }
+
+// Kubelet is the number of the node that the target kubelet/<number> means.
+func (t Target) Kubelet() (number int, ok bool) { return t.numbered(kubeletPrefix) }
 
 // Hub is the number of the node that the target hub/<number> means.
 func (t Target) Hub() (number int, ok bool) { return t.numbered(hubPrefix) }
@@ -108,12 +120,12 @@ const (
 )
 
 // fields of a fault, in the order in which they are told.
-var faultFields = []string{"at", "action", "target", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "lost", "off", "empty", "repeat", "every"}
+var faultFields = []string{"at", "action", "target", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "lost", "off", "empty", "policy", "repeat", "every"}
 
 // actionRule says which fields and targets an action takes.
 type actionRule struct {
 	action   Action
-	targets  []Target // hubPrefix stands for all of its kind
+	targets  []Target // hubPrefix and kubeletPrefix stand for all of their kind
 	required []string
 	optional []string
 }
@@ -196,10 +208,11 @@ func (f Fault) MarshalYAML() (any, error) {
 		Lost      time.Duration  `yaml:"lost,omitempty"`
 		Off       time.Duration  `yaml:"off,omitempty"`
 		Empty     []string       `yaml:"empty,omitempty,flow"`
+		Policy    *Policy        `yaml:"policy,omitempty"`
 		Repeat    int            `yaml:"repeat,omitempty"`
 		Every     time.Duration  `yaml:"every,omitempty"`
-	}{At: f.At, Action: f.Action, Target: f.Target, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Lost: f.Lost, Off: f.Off, Empty: f.Empty, Every: f.Every}
-	if f.Action != Restart {
+	}{At: f.At, Action: f.Action, Target: f.Target, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Lost: f.Lost, Off: f.Off, Empty: f.Empty, Policy: f.Policy, Every: f.Every}
+	if f.Action != Restart && f.Action != SetPolicy {
 		out.For = f.For.String()
 	}
 	if f.Direction != 0 {
@@ -219,6 +232,9 @@ func (f Fault) String() string {
 		if f.Direction != link.Both && f.Direction != 0 {
 			s += " " + f.Direction.String()
 		}
+	}
+	if f.Policy != nil {
+		s += ": " + f.Policy.String()
 	}
 	if f.Disk == LoseDisk {
 		s += ", disk lost"

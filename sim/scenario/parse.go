@@ -96,7 +96,7 @@ func (r *reader) plain(n *yaml.Node) {
 }
 
 func (r *reader) scenario(v value, s *Scenario) {
-	o, ok := v.object("name", "description", "seed", "topology", "workload", "clients", "compare", "faults", "batches", "expectations")
+	o, ok := v.object("name", "description", "seed", "topology", "workload", "clients", "compare", "eviction", "faults", "batches", "expectations")
 	if !ok {
 		return
 	}
@@ -114,14 +114,14 @@ func (r *reader) scenario(v value, s *Scenario) {
 	}
 	s.Seed, _ = o.fields["seed"].integer(0, math.MaxInt64)
 	s.Topology.Pool.Coordinators = 1
-	if t, ok := o.fields["topology"].object("pool"); ok {
+	if t, ok := o.fields["topology"].object("pool", "beside", "zoneless"); ok {
 		s.Topology.Pool = t.fields["pool"].pool()
+		t.withBeside(o.has("eviction"), s)
 	}
-	s.Workload = o.fields["workload"].workload()
-	s.Clients = o.fields["clients"].clients()
-	s.Compare = []string{report.WayReference, report.WayStock}
-	if o.has("compare") {
-		s.Compare = o.fields["compare"].choices([]string{report.WayReference, report.WayStock})
+	if o.has("eviction") {
+		o.withEviction(s)
+	} else {
+		o.withClients(s)
 	}
 	if o.has("faults") {
 		o.fields["faults"].faults(s)
@@ -131,6 +131,32 @@ func (r *reader) scenario(v value, s *Scenario) {
 		s.Batches = word == batchesAllowed
 	}
 	s.Expectations = o.fields["expectations"].expectations(s)
+}
+
+// withClients reads what scenarios have in which clients list and watch.
+func (o object) withClients(s *Scenario) {
+	s.Workload = o.fields["workload"].workload()
+	s.Clients = o.fields["clients"].clients()
+	s.Compare = []string{report.WayReference, report.WayStock}
+	if o.has("compare") {
+		s.Compare = o.fields["compare"].choices([]string{report.WayReference, report.WayStock})
+	}
+}
+
+// withBeside reads what a topology has only if the scenario is about eviction.
+func (o object) withBeside(eviction bool, s *Scenario) {
+	for _, name := range []string{"beside", "zoneless"} {
+		if o.has(name) && !eviction {
+			o.fields[name].contradiction("no pod runs in this scenario: want it without, or eviction:")
+			return
+		}
+	}
+	if o.has("beside") {
+		s.Topology.Beside = o.fields["beside"].beside(s.Topology.Pool.Name)
+	}
+	if o.has("zoneless") {
+		s.Topology.Zoneless = o.fields["zoneless"].boolean()
+	}
 }
 
 // name reads a name that Kubernetes takes as a label.
@@ -152,7 +178,7 @@ func (v value) pool() Pool {
 		return p
 	}
 	p.Name = o.name("name", maxPoolName)
-	p.Nodes = o.count("nodes", 1, maxNodes)
+	p.Nodes = o.count("nodes", maxNodes)
 	p.Uplink = o.fields["uplink"].uplink()
 	if o.has("coordinators") {
 		n, ok := o.fields["coordinators"].integer(0, 3)
@@ -166,8 +192,9 @@ func (v value) pool() Pool {
 	return p
 }
 
-func (o object) count(field string, from, to int) int {
-	n, _ := o.fields[field].integer(int64(from), int64(to))
+// count reads a number from 1 on.
+func (o object) count(field string, to int) int {
+	n, _ := o.fields[field].integer(1, int64(to))
 	return int(n)
 }
 
@@ -225,8 +252,8 @@ func (v value) workload() (w Workload) {
 	if !ok {
 		return w
 	}
-	w.Services = o.count("services", 1, maxServices)
-	w.Endpoints = o.count("endpoints", 1, maxEndpoints)
+	w.Services = o.count("services", maxServices)
+	w.Endpoints = o.count("endpoints", maxEndpoints)
 	if o.has("quiet") {
 		w.Quiet = o.fields["quiet"].duration(maxQuiet)
 	}
@@ -299,11 +326,17 @@ func (v value) expectations(s *Scenario) []Expectation {
 		}
 		list = append(list, e)
 	}
+	if _, stock := lines[stockEvictions]; s.Eviction != nil && !stock {
+		v.contradiction("what stock Kubernetes survives proves nothing: want an expectation of " + stockEvictions)
+	}
 	return list
 }
 
 // cannotMeasure tells why a run of s would never have the metric; empty: it may.
 func (s *Scenario) cannotMeasure(metric string) string {
+	if why := s.cannotEvict(metric, slices.Contains(evictionMetrics(), metric)); why != "" || s.Eviction != nil {
+		return why
+	}
 	failover := strings.HasPrefix(metric, "failover") && metric != "failover_cloud_bytes"
 	switch {
 	case len(s.Faults) == 0 && (strings.HasPrefix(metric, "failover") || slices.Contains(faultMetrics(), metric)):

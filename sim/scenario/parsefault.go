@@ -25,9 +25,11 @@ func (v value) faults(s *Scenario) {
 		return
 	}
 	for _, item := range items {
-		f, ok := item.fault(s.Topology.Pool)
+		f, ok := item.fault(s.Topology.Pool, s.rules())
 		switch {
 		case !ok:
+		case s.Eviction != nil && f.Link.LAN():
+			item.contradiction("stock Kubernetes has no such link, so nothing could be compared: want link: " + string(CloudLink))
 		case f.Action == Restore && s.RestoresCloud():
 			item.contradiction("the cloud is restored twice: want one")
 		case f.Action == Restore && len(s.Compare) > 0:
@@ -38,13 +40,20 @@ func (v value) faults(s *Scenario) {
 	}
 }
 
+// rules are those of the actions that the scenario may have.
+func (s *Scenario) rules() []actionRule {
+	if s.Eviction != nil {
+		return evictionRules()
+	}
+	return actionRules()
+}
+
 // fault reads one; ok is false if it is not worth keeping.
-func (v value) fault(p Pool) (f Fault, ok bool) {
+func (v value) fault(p Pool, rules []actionRule) (f Fault, ok bool) {
 	o, ok := v.object(faultFields...)
 	if !ok {
 		return f, false
 	}
-	rules := actionRules()
 	names := make([]string, 0, len(rules))
 	for _, r := range rules {
 		names = append(names, string(r.action))
@@ -118,6 +127,9 @@ func (f *Fault) read(name string, v value, p Pool) {
 			names = append(names, string(Hub(n+1)))
 		}
 		f.Empty = v.choices(names)
+	case "policy":
+		policy := v.policy()
+		f.Policy = &policy
 	case "cuts":
 		n, _ := v.integer(1, maxCuts)
 		f.Cuts = int(n)
@@ -145,8 +157,8 @@ func (r actionRule) fields() []string {
 func (v value) target(rule actionRule, p Pool) (Target, bool) {
 	names := make([]string, 0, len(rule.targets))
 	for _, t := range rule.targets {
-		if t == hubPrefix {
-			t = Target(fmt.Sprintf("%s1 to %s%d", hubPrefix, hubPrefix, p.Nodes))
+		if t == hubPrefix || t == kubeletPrefix {
+			t = Target(fmt.Sprintf("%s1 to %s%d", t, t, p.Nodes))
 		}
 		names = append(names, string(t))
 		if t == Coordinator && p.Coordinators > 1 {
@@ -162,10 +174,13 @@ func (v value) target(rule actionRule, p Pool) (Target, bool) {
 	if n, hub := t.Hub(); hub && slices.Contains(rule.targets, hubPrefix) && n <= p.Nodes {
 		return t, true
 	}
+	if n, kubelet := t.Kubelet(); kubelet && slices.Contains(rule.targets, kubeletPrefix) && n <= p.Nodes {
+		return t, true
+	}
 	if n, replica := t.Replica(); replica && slices.Contains(rule.targets, Coordinator) && p.Coordinators > 1 && n <= p.Coordinators {
 		return t, true
 	}
-	if t == hubPrefix || !slices.Contains(rule.targets, t) {
+	if t == hubPrefix || t == kubeletPrefix || !slices.Contains(rule.targets, t) {
 		v.wrong(allowed + didYouMean(s, names))
 		return "", false
 	}

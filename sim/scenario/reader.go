@@ -152,6 +152,16 @@ func (v value) integer(from, to int64) (int64, bool) {
 	return n, true
 }
 
+// boolean reads true or false.
+func (v value) boolean() bool {
+	const allowed = "true or false"
+	s, ok := v.scalar(allowed, "!!bool")
+	if ok && s != "true" && s != "false" {
+		v.wrong(allowed)
+	}
+	return s == "true"
+}
+
 // number reads a number of a range.
 func (v value) number(from, to float64) (float64, bool) {
 	allowed := fmt.Sprintf("a number from %v to %v", from, to)

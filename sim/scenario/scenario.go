@@ -18,9 +18,10 @@ type Scenario struct {
 	Description  string        `yaml:"description,omitempty"`
 	Seed         int64         `yaml:"seed"`
 	Topology     Topology      `yaml:"topology"`
-	Workload     Workload      `yaml:"workload"`
+	Workload     Workload      `yaml:"workload,omitempty"` // absent in some scenarios with eviction
 	Clients      []ClientKind  `yaml:"clients,flow"`
-	Compare      []string      `yaml:"compare,flow"` // the other ways that carry the same changes: report.WayReference, …
+	Compare      []string      `yaml:"compare,flow"`       // the other ways that carry the same changes: report.WayReference, …
+	Eviction     *Eviction     `yaml:"eviction,omitempty"` // nil: pods, kubelets and controllers play no part
 	Faults       []Fault       `yaml:"faults,omitempty"`
 	Batches      bool          `yaml:"-"` // the judge takes what a relay sends after 410, see invariant.Rules
 	Expectations []Expectation `yaml:"expectations"`
@@ -34,7 +35,9 @@ const (
 
 // Topology is what there is beside the cloud.
 type Topology struct {
-	Pool Pool `yaml:"pool"`
+	Pool     Pool    `yaml:"pool"`
+	Beside   *Beside `yaml:"beside,omitempty"` // only with eviction
+	Zoneless bool    `yaml:"zoneless,omitempty"`
 }
 
 // Pool is a group of nodes behind one uplink.

@@ -1,0 +1,189 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/runtime"
+)
+
+const (
+	maxWatch       = time.Hour
+	maxPodsPerNode = 12
+	maxAfter       = 24 * time.Hour
+	// fastBy is how much faster the fast timers are, all in proportion.
+	fastBy = 5
+)
+
+// Eviction makes a scenario one about nodes that are lost: kubelets, the stock controllers, and pods that they may evict. It runs as two
+// columns, one after the other: stock Kubernetes, then Weir.
+type Eviction struct {
+	Timers      TimersName    `yaml:"timers"`
+	PodsPerNode int           `yaml:"podsPerNode"` // of one Deployment, with a Service
+	Watch       time.Duration `yaml:"watch"`       // from the first fault until a column ends
+	Policy      Policy        `yaml:"policy"`      // of the pool when all of it is silent
+	Calls       bool          `yaml:"calls,omitempty"`
+}
+
+// TimersName says which timers controllers and kubelets have.
+type TimersName string
+
+// The timers.
+const (
+	StockTimers TimersName = "stock" // those of Kubernetes
+	FastTimers  TimersName = "fast"  // a fifth of them, all in proportion
+)
+
+// Timers are those that the name means.
+func (n TimersName) Timers() cloud.Timers {
+	if n == FastTimers {
+		return cloud.StockTimers().Faster(fastBy)
+	}
+	return cloud.StockTimers()
+}
+
+// Policy says what happens to the pods of a pool of which every node is silent.
+type Policy struct {
+	Evict bool
+	After time.Duration // of silence; only with Evict
+}
+
+const (
+	policyKeep  = "keep"
+	policyEvict = "evict after "
+	policyHelp  = `"keep", or as "evict after 2m"`
+)
+
+// String is the policy as it is written.
+func (p Policy) String() string {
+	if !p.Evict {
+		return policyKeep
+	}
+	return policyEvict + p.After.String()
+}
+
+// MarshalYAML implements yaml.Marshaler.
+func (p Policy) MarshalYAML() (any, error) { return p.String(), nil }
+
+func (v value) policy() (p Policy) {
+	s, ok := v.str(policyHelp)
+	if !ok || s == policyKeep {
+		return p
+	}
+	after, ok := strings.CutPrefix(s, policyEvict)
+	d, err := time.ParseDuration(after)
+	if !ok || err != nil || d < 0 || d > maxAfter {
+		v.wrong(policyHelp)
+		return p
+	}
+	return Policy{Evict: true, After: d}
+}
+
+func (v value) eviction() *Eviction {
+	e := &Eviction{}
+	o, ok := v.object("timers", "podsPerNode", "watch", "policy", "calls")
+	if !ok {
+		return e
+	}
+	name, _ := o.fields["timers"].choice([]string{string(StockTimers), string(FastTimers)})
+	e.Timers = TimersName(name)
+	e.PodsPerNode = 1
+	if o.has("podsPerNode") {
+		e.PodsPerNode = o.count("podsPerNode", maxPodsPerNode)
+	}
+	e.Watch = o.fields["watch"].duration(maxWatch)
+	if o.has("policy") {
+		e.Policy = o.fields["policy"].policy()
+	}
+	if o.has("calls") {
+		e.Calls = o.fields["calls"].boolean()
+	}
+	return e
+}
+
+// Beside is a healthy pool of plain Kubernetes with nothing between it and the cloud.
+type Beside struct {
+	Name  string `yaml:"name"`
+	Nodes int    `yaml:"nodes"`
+}
+
+func (v value) beside(pool string) *Beside {
+	b := &Beside{}
+	if o, ok := v.object("name", "nodes"); ok {
+		b.Name = o.name("name", maxPoolName)
+		b.Nodes = o.count("nodes", maxNodes)
+		if b.Name != "" && b.Name == pool {
+			o.fields["name"].contradiction("topology.pool has that name: want another one")
+		}
+	}
+	return b
+}
+
+// withEviction reads what only such scenarios have, and refuses what they have no use for.
+func (o object) withEviction(s *Scenario) {
+	s.Eviction = o.fields["eviction"].eviction()
+	for _, name := range []string{"clients", "compare"} {
+		if v := o.fields[name]; o.has(name) && len(v.list("[]")) > 0 {
+			v.contradiction("a scenario with eviction has pods of its own and compares with stock Kubernetes: leave it out")
+		}
+	}
+	if s.Topology.Beside == nil {
+		o.fields["topology"].contradiction("without a healthy zone beside, stock Kubernetes evicts nothing when all of a pool is lost: want beside: {name: town, nodes: 3}")
+	}
+	if s.Topology.Pool.Coordinators == 0 {
+		o.fields["topology"].contradiction("topology.pool.coordinators is 0, so no heartbeat can be delegated: want 1 or 3")
+	}
+	if o.has("workload") {
+		s.Workload = o.fields["workload"].workload()
+	}
+}
+
+// ColumnTopology is a site of an eviction scenario: the pool in one of its modes, and the healthy one beside it.
+func (s *Scenario) ColumnTopology(mode runtime.Mode) runtime.Topology {
+	pool := s.Topology.Pool.RuntimePool(mode)
+	if mode == runtime.Weir {
+		pool = s.WeirPool()
+	}
+	beside := runtime.Pool{Name: s.Topology.Beside.Name, Nodes: s.Topology.Beside.Nodes, Mode: runtime.Stock, Unlinked: true}
+	pool.Kubelets, beside.Kubelets = true, true
+	pool.Zoneless, beside.Zoneless = s.Topology.Zoneless, s.Topology.Zoneless
+	return runtime.Topology{Pools: []runtime.Pool{pool, beside}, Controllers: true, Timers: s.Eviction.Timers.Timers()}
+}
+
+// evictionRules are the actions that stock Kubernetes can be put through as well.
+func evictionRules() []actionRule {
+	return []actionRule{
+		{Kill, []Target{Leader, hubPrefix, kubeletPrefix, Coordinator, APIServer}, []string{"for"}, []string{"repeat", "every"}},
+		{Vanish, []Target{hubPrefix}, []string{"for"}, nil},
+		{Cut, []Target{hubPrefix, Followers, WholePool}, []string{"for", "link"}, []string{"direction", "repeat", "every"}},
+		{Slow, []Target{WholePool}, []string{"for", "link"}, []string{"rate", "rtt"}},
+		{SetPolicy, []Target{WholePool}, []string{"policy"}, nil},
+	}
+}
+
+// stockEvictions is the metric that every scenario with eviction states something about.
+const stockEvictions = "stock_evictions"
+
+// evictionMetrics are measured in scenarios with eviction, and nothing else is.
+func evictionMetrics() []string {
+	return []string{
+		"wrong_evictions", "missed_evictions", stockEvictions, "not_ready_while_delegated", "stock_not_ready", "late_heartbeats",
+		"failed_calls", "stock_failed_calls", "calls", "heartbeat_bytes_per_second", "delegation_bytes_per_second", "detect_seconds_max",
+		"eviction_later_seconds_max", "marks_missing", "marks_left",
+	}
+}
+
+// cannotEvict tells why a metric does not belong into the scenario; empty: it does.
+func (s *Scenario) cannotEvict(metric string, measured bool) string {
+	switch {
+	case s.Eviction == nil && measured:
+		return fmt.Sprintf("%s is measured when nodes are lost: want eviction:", metric)
+	case s.Eviction != nil && !measured:
+		return fmt.Sprintf("%s is not measured in a scenario with eviction; want one of %s", metric, strings.Join(evictionMetrics(), ", "))
+	case s.Eviction != nil && !s.Eviction.Calls && strings.HasSuffix(metric, "calls"):
+		return metric + " is measured by clients in the pool: want eviction.calls: true"
+	}
+	return ""
+}

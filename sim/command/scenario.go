@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/sim/eviction"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -90,7 +91,11 @@ func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, 
 	if err := dropLogs(logs); err != nil {
 		return report.Result{}, err
 	}
-	res, err := runner.Run(ctx, s, runner.Options{
+	run := runner.Run
+	if s.Eviction != nil {
+		run = eviction.Run
+	}
+	res, err := run(ctx, s, runner.Options{
 		Runtime:  &runtime.Local{LogDir: logs},
 		Dir:      dir,
 		Repeat:   fmt.Sprintf("bin/weir scenario run %s --seed %d", s.File, s.Seed),

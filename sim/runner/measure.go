@@ -18,8 +18,8 @@ func direction(d link.Direction) string {
 	return report.Down
 }
 
-// byteRows adds up what crossed a pool's link so far.
-func byteRows(way string, l *link.Pool) report.ByteTable {
+// Bytes adds up what crossed a pool's link so far.
+func Bytes(way string, l *link.Pool) report.ByteTable {
 	sums := map[report.ByteRow]int64{}
 	for _, c := range l.Counters() {
 		sums[report.ByteRow{Way: way, Class: c.Class, Direction: direction(c.Dir), Phase: c.Phase, Node: c.Node}] += c.Bytes
@@ -32,8 +32,8 @@ func byteRows(way string, l *link.Pool) report.ByteTable {
 	return rows
 }
 
-// series is what crossed a pool's link in each second since began.
-func series(way string, l *link.Pool, began time.Time) []report.Series {
+// Series is what crossed a pool's link in each second since began.
+func Series(way string, l *link.Pool, began time.Time) []report.Series {
 	type key struct{ class, dir string }
 	bytes := map[key][]int64{}
 	for _, s := range l.Series(time.Second) {

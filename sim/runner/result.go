@@ -25,7 +25,7 @@ func (r *run) report(started time.Time, err error) report.Result {
 		Seconds:     time.Since(started).Seconds(),
 		Revision:    r.Revision,
 		Versions:    map[string]string{"kube-apiserver": cloud.Version, "Go": goruntime.Version()},
-		Machine:     machine(),
+		Machine:     Machine(),
 		Marks:       r.marks,
 
 		UplinkBitsPerSecond: float64(r.s.Topology.Pool.Uplink.Down),
@@ -59,7 +59,7 @@ func (r *run) report(started time.Time, err error) report.Result {
 func (r *run) addTraffic(res *report.Result) {
 	for _, w := range r.ways {
 		res.Bytes = append(res.Bytes, w.bytes...)
-		res.Series = append(res.Series, series(w.name, r.site.Link(w.pool), r.began)...)
+		res.Series = append(res.Series, Series(w.name, r.site.Link(w.pool), r.began)...)
 	}
 	sum := func(way, class, direction string) float64 {
 		return float64(res.Bytes.Sum(report.ByteRow{Way: way, Class: class, Direction: direction}))
@@ -125,7 +125,8 @@ func (r *run) addMemory(readings []report.Memory) {
 	}
 }
 
-func machine() report.Machine {
+// Machine is what this process runs on.
+func Machine() report.Machine {
 	m := report.Machine{OS: goruntime.GOOS + "/" + goruntime.GOARCH, CPUs: goruntime.NumCPU()}
 	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.Kernel = strings.TrimSpace(string(b))

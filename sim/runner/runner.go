@@ -310,7 +310,7 @@ func (r *run) settle(ctx context.Context) error {
 	defer func() {
 		for _, w := range r.ways {
 			if w.name != report.WayStock {
-				w.bytes, w.ended = byteRows(w.name, r.site.Link(w.pool)), time.Now()
+				w.bytes, w.ended = Bytes(w.name, r.site.Link(w.pool)), time.Now()
 			}
 		}
 		r.stale.end()
@@ -338,7 +338,7 @@ func (r *run) catchUp(ctx context.Context) error {
 	if err == nil {
 		err = r.kubectl(ctx, w)
 	}
-	w.bytes, w.ended = byteRows(w.name, r.site.Link(w.pool)), time.Now()
+	w.bytes, w.ended = Bytes(w.name, r.site.Link(w.pool)), time.Now()
 	r.metrics["stock_catch_up_seconds"] = w.ended.Sub(r.weir().ended).Seconds()
 	return err
 }

@@ -1,0 +1,153 @@
+package eviction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/weir-edge/weir/sim/runtime"
+)
+
+const (
+	callEvery    = 100 * time.Millisecond
+	callPatience = time.Second
+)
+
+// caller is a client on one node that calls a Service as kube-proxy lets it: what the EndpointSlices say that its node sees. It calls
+// endpoints in its own pool only, since others are beyond a link that may be cut.
+type caller struct {
+	node    string
+	pool    []string
+	slices  discoverylisters.EndpointSliceLister
+	next    int
+	client  http.Client
+	failure func(node string, err error) // told of each call that failed
+
+	mu            sync.Mutex
+	calls, failed int
+}
+
+// newCaller follows the slices of the Service through the node's door to the API until ctx ends; wait returns when that has ended.
+func newCaller(ctx context.Context, config *rest.Config, node string, pool []string, failure func(string, error)) (c *caller, wait func(), err error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("client of the caller on %s: %w", node, err)
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(corev1.NamespaceDefault),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = discoveryv1.LabelServiceName + "=" + appName }))
+	c = &caller{
+		node: node, pool: pool, slices: factory.Discovery().V1().EndpointSlices().Lister(), failure: failure,
+		client: http.Client{Timeout: callPatience, Transport: &http.Transport{DisableKeepAlives: true}},
+	}
+	factory.Start(ctx.Done())
+	for kind, ok := range factory.WaitForCacheSync(ctx.Done()) {
+		if !ok {
+			return nil, factory.Shutdown, fmt.Errorf("the caller on %s has no %v: %w", node, kind, ctx.Err())
+		}
+	}
+	return c, factory.Shutdown, nil
+}
+
+// run calls until ctx ends.
+func (c *caller) run(ctx context.Context) {
+	t := time.NewTicker(callEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		err := c.call(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		c.mu.Lock()
+		c.calls++
+		if err != nil {
+			c.failed++
+		}
+		c.mu.Unlock()
+		if err != nil {
+			c.failure(c.node, err)
+		}
+	}
+}
+
+func (c *caller) count() (calls, failed int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls, c.failed
+}
+
+func (c *caller) call(ctx context.Context) error {
+	ips, err := c.endpoints()
+	if err != nil {
+		return err
+	}
+	c.next++
+	address := net.JoinHostPort(runtime.DialAddress(ips[c.next%len(ips)]), strconv.Itoa(runtime.PodPort))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", address, resp.Status)
+	}
+	return nil
+}
+
+// endpoints are those that kube-proxy would send a connection to: those that are ready, else those that still serve.
+func (c *caller) endpoints() ([]string, error) {
+	all, err := c.slices.List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	var ready, serving []string
+	for _, s := range all {
+		for _, e := range s.Endpoints {
+			if !slices.Contains(c.pool, ptr.Deref(e.NodeName, "")) {
+				continue
+			}
+			switch {
+			case ptr.Deref(e.Conditions.Ready, true):
+				ready = append(ready, e.Addresses...)
+			case ptr.Deref(e.Conditions.Serving, false) && ptr.Deref(e.Conditions.Terminating, false):
+				serving = append(serving, e.Addresses...)
+			}
+		}
+	}
+	if len(ready) == 0 {
+		ready = serving
+	}
+	if len(ready) == 0 {
+		return nil, errors.New("the Service has no endpoint in this pool")
+	}
+	slices.Sort(ready)
+	return ready, nil
+}

@@ -1,0 +1,368 @@
+package eviction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runner"
+	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
+	"github.com/weir-edge/weir/sim/timeline"
+	"github.com/weir-edge/weir/sim/workload"
+)
+
+// Patience of a column.
+const (
+	readyPatience = 3 * time.Minute // until nodes and pods are Ready
+	fillPatience  = 5 * time.Minute // until hubs have all of a large workload over a thin link
+	lookEvery     = 250 * time.Millisecond
+	maxFailures   = 20 // calls that failed and are told one by one
+)
+
+// heartbeatClass is the class of traffic that a hub's and a leader's heartbeats have.
+const heartbeatClass = "heartbeat"
+
+// column is one of the two runs of a scenario.
+type column struct {
+	runner.Options
+
+	s     *scenario.Scenario
+	way   string // report.WayStock or WayWeir
+	mode  runtime.Mode
+	pool  string
+	time  *timeline.Writer
+	site  runtime.Site
+	admin kubernetes.Interface
+
+	began    time.Time // of the column
+	quiet    Span      // before the first fault
+	writing  sync.Mutex
+	callers  []*caller
+	recorder *recorder
+	work     *workload.Workload // nil: there is none
+	stop     []func()           // wait for what ended with the context, last first
+
+	mu       sync.Mutex // guards what follows
+	history  History
+	marks    []report.Mark
+	failures int
+
+	bytes  report.ByteTable
+	series []report.Series
+	// Bytes per second of class heartbeat: before anything is cut, and while heartbeats are delegated.
+	direct, delegated float64
+}
+
+// run brings up the column's site and runs it to its end.
+func (c *column) run(ctx context.Context) (err error) {
+	c.began = time.Now()
+	c.Progress(fmt.Sprintf("%s column: %d nodes, and %d beside", c.way, c.s.Topology.Pool.Nodes, c.s.Topology.Beside.Nodes))
+	if c.site, err = c.Runtime.Up(ctx, c.s.ColumnTopology(c.mode), c.Progress); err != nil {
+		return err
+	}
+	defer func() {
+		c.Progress(c.way + " column: stopping everything")
+		err = errors.Join(err, c.site.Down(context.WithoutCancel(ctx)))
+	}()
+	if c.admin, err = workload.NewClient(c.site.Admin()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var background sync.WaitGroup
+	defer func() {
+		cancel(nil)
+		background.Wait()
+		for _, wait := range slices.Backward(c.stop) {
+			wait()
+		}
+	}()
+	background.Go(func() { c.keepControllers(ctx) })
+	for _, step := range []struct {
+		phase string
+		do    func(context.Context) error
+	}{{"start", c.start}, {"fill", c.fill}, {"quiet", c.beQuiet}, {"faults", c.faults}} {
+		c.phase(step.phase)
+		if err := step.do(ctx); err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				err = cause
+			}
+			return fmt.Errorf("%s column, %s: %w", c.way, step.phase, err)
+		}
+	}
+	return nil
+}
+
+func (c *column) phase(name string) {
+	c.site.Link(c.pool).SetPhase(name)
+	c.time.Emit(timeline.Event{Lane: timeline.Phase, Way: c.way, Name: name})
+	c.mark(name, false)
+}
+
+func (c *column) mark(label string, fault bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.marks = append(c.marks, report.Mark{Way: c.way, Seconds: time.Since(c.began).Seconds(), Label: label, Fault: fault})
+}
+
+// start starts everything and waits until all nodes are Ready.
+func (c *column) start(ctx context.Context) error {
+	var first, kubelets []runtime.PartID
+	for _, id := range c.site.Parts() {
+		switch id.Kind() {
+		case "apiserver": // runs
+		case "kubelet":
+			kubelets = append(kubelets, id)
+		default:
+			first = append(first, id)
+		}
+	}
+	if c.mode == runtime.Weir {
+		if err := c.setPolicy(ctx, c.s.Eviction.Policy); err != nil {
+			return err
+		}
+	}
+	if err := runtime.Start(ctx, c.site, first...); err != nil {
+		return err
+	}
+	if err := runtime.Start(ctx, c.site, kubelets...); err != nil {
+		return err
+	}
+	nodes := c.s.Topology.Pool.Nodes + c.s.Topology.Beside.Nodes
+	err := c.until(ctx, readyPatience, func() (bool, string) {
+		n := c.readyNodes(ctx)
+		return n == nodes, fmt.Sprintf("waiting for nodes to be Ready: %d of %d are", n, nodes)
+	})
+	if err != nil || c.mode != runtime.Weir {
+		return err
+	}
+	_, err = c.leader(ctx)
+	return err
+}
+
+// readyNodes counts those that are Ready and on which pods may run.
+func (c *column) readyNodes(ctx context.Context) (n int) {
+	list, err := c.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0
+	}
+	for _, x := range list.Items {
+		if nodeReady(&x) && !slices.ContainsFunc(x.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != "" }) {
+			n++
+		}
+	}
+	return n
+}
+
+// fill deploys the pods, and writes the workload if there is one.
+func (c *column) fill(ctx context.Context) error {
+	if w := c.s.Workload; w.Services > 0 {
+		work := workload.New(workload.Config{Seed: c.s.Seed, Services: w.Services, Endpoints: w.Endpoints, Nodes: c.history.Nodes})
+		if err := work.Fill(ctx, c.admin, func(int, int) {}); err != nil {
+			return err
+		}
+		c.work = work
+	}
+	perNode := c.s.Eviction.PodsPerNode
+	if err := deploy(ctx, c.admin, c.pool, perNode*len(c.history.Nodes)); err != nil {
+		return err
+	}
+	if err := c.until(ctx, readyPatience, func() (bool, string) {
+		on, err := running(ctx, c.admin)
+		bare := slices.DeleteFunc(slices.Clone(c.history.Nodes), func(n string) bool { return on[n] == perNode })
+		return err == nil && len(bare) == 0, fmt.Sprintf("waiting for %d pods to be Ready on each of %s", perNode, strings.Join(bare, ", "))
+	}); err != nil {
+		return err
+	}
+	return c.until(ctx, fillPatience, func() (bool, string) { return c.synced(ctx) })
+}
+
+// synced tells whether all caches of Weir are there.
+func (c *column) synced(ctx context.Context) (bool, string) {
+	for _, id := range c.site.Parts() {
+		if id.Kind() != "hub" && id.Kind() != "coordinator" {
+			continue
+		}
+		p, err := c.site.Part(id)
+		if err != nil {
+			return false, err.Error()
+		}
+		var s partStatus
+		if err := p.Status(ctx, &s); err != nil || len(s.Resources) == 0 {
+			return false, fmt.Sprintf("waiting for %s", id)
+		}
+		for _, res := range s.Resources {
+			if !res.Synced {
+				return false, fmt.Sprintf("waiting for %s of %s", res.Resource, id)
+			}
+		}
+	}
+	return true, ""
+}
+
+// beQuiet measures heartbeats before anything is cut.
+func (c *column) beQuiet(ctx context.Context) error {
+	rec := newRecorder(c.history.Nodes)
+	wait, err := rec.start(ctx, c.admin)
+	if err != nil {
+		return err
+	}
+	c.stop = append(c.stop, wait)
+	c.recorder = rec
+	if err := c.startCallers(ctx); err != nil {
+		return err
+	}
+	c.quiet.From = time.Now()
+	slept(ctx, c.history.Timers.Lease*3/2)
+	c.quiet.To = time.Now()
+	return ctx.Err()
+}
+
+func (c *column) startCallers(ctx context.Context) error {
+	if !c.s.Eviction.Calls {
+		return nil
+	}
+	for _, node := range c.history.Nodes {
+		e, err := c.site.Endpoint(node, runtime.ClassPool)
+		if err != nil {
+			return err
+		}
+		token, err := c.site.Token(ctx, "kube-proxy")
+		if err != nil {
+			return err
+		}
+		x, wait, err := newCaller(ctx, e.RESTConfig(token), node, c.history.Nodes, c.callFailed)
+		if wait != nil {
+			c.stop = append(c.stop, wait)
+		}
+		if err != nil {
+			return err
+		}
+		c.callers = append(c.callers, x)
+		var running sync.WaitGroup
+		running.Go(func() { x.run(ctx) })
+		c.stop = append(c.stop, running.Wait)
+	}
+	return nil
+}
+
+func (c *column) callFailed(node string, err error) {
+	c.mu.Lock()
+	c.failures++
+	n := c.failures
+	c.mu.Unlock()
+	if n <= maxFailures {
+		c.time.Emit(timeline.Event{Lane: timeline.Client, Way: c.way, Node: node, Name: "call failed", Strings: map[string]string{"err": err.Error()}})
+	}
+}
+
+// faults lets the faults happen, and the changes beside them, and watches until the column is over.
+func (c *column) faults(ctx context.Context) error {
+	c.history.Began = time.Now()
+	first := slices.MinFunc(c.s.Faults, func(a, b scenario.Fault) int { return int(a.At - b.At) }).At
+	watch, cancel := context.WithTimeout(ctx, first+c.s.Eviction.Watch)
+	defer cancel()
+	var changes sync.WaitGroup
+	changes.Go(func() { c.change(watch) })
+	defer changes.Wait()
+	ended := make(chan error, 1)
+	go func() { ended <- c.injectAll(watch) }()
+	if err := c.until(ctx, first+c.s.Eviction.Watch+readyPatience, func() (bool, string) {
+		left := time.Until(c.history.Began.Add(first + c.s.Eviction.Watch))
+		return watch.Err() != nil, fmt.Sprintf("watching for another %v: %s", left.Round(time.Second), c.glance())
+	}); err != nil {
+		cancel()
+		return errors.Join(err, <-ended)
+	}
+	if err := <-ended; err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.history.Ended = time.Now()
+	c.recorder.into(&c.history)
+	c.bytes = runner.Bytes(c.way, c.site.Link(c.pool))
+	c.series = runner.Series(c.way, c.site.Link(c.pool), c.began)
+	c.direct, c.delegated = c.heartbeatBytes(c.quiet), c.heartbeatBytes(c.history.delegation())
+	return nil
+}
+
+// glance is what a person wants to see while a column goes on.
+func (c *column) glance() string {
+	h := History{}
+	c.recorder.into(&h)
+	evicted, notReady := 0, 0
+	for _, p := range h.Pods {
+		if p.Deleted.After(c.history.Began) {
+			evicted++
+		}
+	}
+	for _, flips := range h.Ready {
+		if n := len(flips); n > 0 && !flips[n-1].Ready {
+			notReady++
+		}
+	}
+	return fmt.Sprintf("%d nodes not Ready, %d pods evicted", notReady, evicted)
+}
+
+// change makes the workload's changes while the cloud can be written to.
+func (c *column) change(ctx context.Context) {
+	w := c.s.Workload
+	for i := range w.Changes {
+		if !slept(ctx, time.Until(c.history.Began.Add(time.Duration(float64(i)/w.ChangesPerSecond*float64(time.Second))))) {
+			return
+		}
+		c.writing.Lock()
+		err := c.work.Churn(ctx, c.admin, 1, w.ChangesPerSecond, nil, nil)
+		c.writing.Unlock()
+		if err != nil && ctx.Err() == nil {
+			c.note("a change failed: " + err.Error())
+			return
+		}
+	}
+}
+
+// heartbeatBytes is what crossed the link as heartbeats in a span, per second; 0 if nothing is counted so.
+func (c *column) heartbeatBytes(s Span) float64 {
+	var sum int64
+	for _, x := range c.site.Link(c.pool).Series(time.Second) {
+		if x.Class == heartbeatClass && !x.At.Before(s.From) && x.At.Before(s.To) {
+			sum += x.Bytes
+		}
+	}
+	return float64(sum) / max(s.To.Sub(s.From).Seconds(), 1)
+}
+
+// until waits for a condition, with progress.
+func (c *column) until(ctx context.Context, patience time.Duration, ok func() (bool, string)) error {
+	deadline, told := time.Now().Add(patience), time.Now()
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	for {
+		done, what := ok()
+		if done {
+			return nil
+		}
+		if time.Since(told) > 5*time.Second {
+			told = time.Now()
+			c.Progress(c.way + " column: " + what)
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not after %v: %s", patience, what)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+		}
+	}
+}

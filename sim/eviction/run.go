@@ -1,0 +1,132 @@
+package eviction
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runner"
+	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
+	"github.com/weir-edge/weir/sim/timeline"
+)
+
+// Run runs a scenario with eviction: the stock column, then Weir's. The result is worth reporting even with an error: it then tells how
+// far the run came.
+func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (res report.Result, err error) {
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	started, metrics := time.Now(), report.Values{}
+	res = report.Result{
+		Description: s.Description, Repeat: o.Repeat, Runtime: o.Runtime.Name(), Started: started, Revision: o.Revision,
+		Outcome:  report.Outcome{Scenario: s.Name, Seed: s.Seed, Metrics: metrics},
+		Versions: map[string]string{"kube-apiserver": cloud.Version, "Go": goruntime.Version()}, Machine: runner.Machine(),
+		Topology: facts(s), UplinkBitsPerSecond: float64(s.Topology.Pool.Uplink.Down),
+	}
+	defer func() {
+		if err != nil {
+			res.Error = err.Error()
+		}
+		res.Seconds, res.Passed = time.Since(started).Seconds(), err == nil
+		for _, e := range s.Expectations {
+			x := e.Report(metrics)
+			res.Expectations = append(res.Expectations, x)
+			res.Passed = res.Passed && x.Passed
+		}
+	}()
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return res, err
+	}
+	w, err := timeline.Create(filepath.Join(o.Dir, "timeline.jsonl"), clock.RealClock{})
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	var verdicts [2]Verdict
+	for i, c := range []*column{newColumn(s, o, w, report.WayStock, runtime.Stock), newColumn(s, o, w, report.WayWeir, runtime.Weir)} {
+		err := c.run(ctx)
+		res.Bytes, res.Series, res.Marks = append(res.Bytes, c.bytes...), append(res.Series, c.series...), append(res.Marks, c.marks...)
+		if err != nil {
+			return res, err
+		}
+		verdicts[i] = Judge(&c.history)
+		c.measure(metrics, verdicts[i])
+		for _, d := range verdicts[i].Details {
+			o.Progress(c.way + " column: " + d)
+			w.Emit(timeline.Event{Lane: timeline.Workload, Way: c.way, Name: "judged", Strings: map[string]string{"detail": d}})
+		}
+	}
+	if stock, weir := verdicts[0].DeadMoved, verdicts[1].DeadMoved; stock > 0 && weir > 0 {
+		metrics["eviction_later_seconds_max"] = max(weir-stock, 0).Seconds()
+	}
+	return res, nil
+}
+
+func newColumn(s *scenario.Scenario, o runner.Options, w *timeline.Writer, way string, mode runtime.Mode) *column {
+	c := &column{Options: o, s: s, way: way, mode: mode, pool: s.Topology.Pool.Name, time: w}
+	c.history = History{
+		Timers: s.Eviction.Timers.Timers(), Nodes: s.Topology.Pool.RuntimePool(mode).NodeNames(),
+		Dead: map[string][]Span{}, CutOff: map[string][]Span{}, Policy: []PolicyChange{{Policy: s.Eviction.Policy}},
+	}
+	return c
+}
+
+// measure makes metrics of what came of a column.
+func (c *column) measure(m report.Values, v Verdict) {
+	calls, failed := 0, 0
+	for _, x := range c.callers {
+		n, f := x.count()
+		calls, failed = calls+n, failed+f
+	}
+	if c.mode != runtime.Weir {
+		m["stock_evictions"], m["stock_not_ready"] = float64(v.Evicted), float64(v.NotReady)
+		if c.s.Eviction.Calls {
+			m["stock_failed_calls"] = float64(failed)
+		}
+		return
+	}
+	m["wrong_evictions"], m["missed_evictions"] = float64(v.Wrong), float64(v.Missed)
+	m["not_ready_while_delegated"], m["late_heartbeats"] = float64(v.Unjust), float64(v.Late)
+	m["marks_missing"], m["marks_left"] = float64(v.Unmarked), float64(v.MarkedLeft)
+	if c.s.Eviction.Calls {
+		m["calls"], m["failed_calls"] = float64(calls), float64(failed)
+	}
+	m["heartbeat_bytes_per_second"] = c.direct
+	if v.Detected > 0 {
+		m["detect_seconds_max"] = v.Detected.Seconds()
+		m["delegation_bytes_per_second"] = c.delegated
+	}
+}
+
+func facts(s *scenario.Scenario) []report.Fact {
+	t := s.Eviction.Timers.Timers()
+	return []report.Fact{
+		{Name: "nodes", Value: float64(s.Topology.Pool.Nodes)}, {Name: "healthy nodes beside", Value: float64(s.Topology.Beside.Nodes)},
+		{Name: "pods per node", Value: float64(s.Eviction.PodsPerNode)},
+		{Name: "round trip", Value: s.Topology.Pool.Uplink.RTT.Seconds(), Unit: report.UnitSeconds},
+		{Name: "node monitor grace period", Value: t.MonitorGrace.Seconds(), Unit: report.UnitSeconds},
+		{Name: "toleration", Value: t.Toleration.Seconds(), Unit: report.UnitSeconds},
+		{Name: "watched", Value: s.Eviction.Watch.Seconds(), Unit: report.UnitSeconds},
+	}
+}
+
+// delegation is the time in which some node of the pool was cut off and others were not, without its beginning.
+func (h *History) delegation() (s Span) {
+	for _, n := range h.Nodes {
+		for _, x := range h.CutOff[n] {
+			from, to := x.From.Add(h.Timers.MonitorGrace), h.until(x)
+			if from.Before(to) && h.connected(x.From, to) && (s.From.IsZero() || to.Sub(from) > s.To.Sub(s.From)) {
+				s = Span{From: from, To: to}
+			}
+		}
+	}
+	return s
+}

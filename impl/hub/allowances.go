@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/snapshot"
+	"github.com/weir-edge/weir/impl/disk"
 )
 
 const (
@@ -128,7 +128,7 @@ func (a *allowances) save() {
 	a.mu.Lock()
 	b := encodeAllowances(a.times)
 	a.mu.Unlock()
-	if err := snapshot.WriteFile(a.path, b); err != nil {
+	if err := disk.WriteFile(a.path, b); err != nil {
 		a.logger.Warn("cannot remember on disk who may read", "file", a.path, "err", err)
 	}
 }

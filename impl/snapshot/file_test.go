@@ -12,16 +12,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-edge/weir/impl/disk/disktest"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
 const fileName = slices1 + ".snapshot"
 
 // small is a world with a file that has everything: objects, changes of the ring, appended changes, a batch.
-func small(t testing.TB) (w *world, disk *flash) {
+func small(t testing.TB) (w *world, disk *disktest.Flash) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(1, 1))
-	w, disk = newWorld(t, rnd, 1<<20), newFlash(rnd)
+	w, disk = newWorld(t, rnd, 1<<20), disktest.NewFlash(rnd)
 	k := w.keeper(w.relay, disk)
 	w.list(3, false)
 	w.put("o1", 3)
@@ -56,7 +57,7 @@ func (w *world) load(b []byte) (*relay.Relay, *content, error) {
 // was in, and then the last one before the fault.
 func TestEveryByte(t *testing.T) {
 	w, disk := small(t)
-	whole := disk.files[fileName].now
+	whole := disk.Files[fileName].Now
 	r, c, err := w.load(whole)
 	check(t, err)
 	if c.torn != 0 || c.open || r.Status().Version != w.reach {
@@ -109,7 +110,7 @@ func TestEveryByte(t *testing.T) {
 // TestSetAside: what cannot be used is kept and named, the relay starts empty, and the next file is written.
 func TestSetAside(t *testing.T) {
 	w, disk := small(t)
-	good := disk.files[fileName].now
+	good := disk.Files[fileName].Now
 	newer := bytes.Clone(good)
 	newer[len(magic)]++
 	tests := map[string]struct {

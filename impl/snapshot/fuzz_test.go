@@ -11,7 +11,7 @@ import (
 // it writes and reads again. The second argument is read as blocks without checksums: the right ones are put in.
 func FuzzDecode(f *testing.F) {
 	w, disk := small(f)
-	good := disk.files[fileName].now
+	good := disk.Files[fileName].Now
 	f.Add(good, []byte{})
 	f.Add([]byte{}, blocks(good))
 	f.Add(good[:len(good)-3], blocks(good[:len(good)-9]))

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -32,13 +33,13 @@ var errLost = errors.New("the relay has passed the last change written")
 type keeper struct {
 	relay  *relay.Relay
 	name   string // of the file
-	disk   disk
+	disk   disk.Disk
 	every  time.Duration
 	idle   time.Duration
 	clock  clock.WithTicker
 	logger *slog.Logger
 
-	file    file // nil: what comes next is a whole file
+	file    disk.File // nil: what comes next is a whole file
 	pos     position
 	least   int64 // minAppend, but for tests
 	began   int64 // size that the file began with
@@ -68,7 +69,7 @@ type Status struct {
 	Success   time.Time // when a write succeeded last; zero: never
 }
 
-func newKeeper(c Config, r *relay.Relay, d disk) *keeper {
+func newKeeper(c Config, r *relay.Relay, d disk.Disk) *keeper {
 	name := strings.TrimSuffix(r.Resource().String(), ".")
 	return &keeper{
 		relay: r, name: name + ".snapshot", disk: d, every: c.Every, idle: c.Idle, clock: c.Clock,
@@ -100,7 +101,7 @@ func (k *keeper) restore() {
 	k.refuse(err)
 }
 
-func (k *keeper) load(f file) error {
+func (k *keeper) load(f disk.File) error {
 	size, err := f.Size()
 	if err != nil {
 		return err
@@ -129,7 +130,7 @@ func (k *keeper) load(f file) error {
 }
 
 // opened goes on with a file that began with a size.
-func (k *keeper) opened(f file, began int64) {
+func (k *keeper) opened(f disk.File, began int64) {
 	k.file, k.began, k.limit = f, began, began+max(began, k.least)
 }
 
@@ -329,7 +330,7 @@ func (k *keeper) export(ctx context.Context, e *encoder, x *relay.Export, asOf t
 
 // paced makes durable as it goes what is written: a whole file at once would hold up everybody who waits for the disk.
 type paced struct {
-	f     file
+	f     disk.File
 	dirty int
 }
 

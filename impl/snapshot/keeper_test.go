@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-edge/weir/impl/disk/disktest"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
 // TestBudget: at most 3 bytes are written per byte of change, about 2 over time, and nearly none while nothing changes.
 func TestBudget(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
-	w, disk := newWorld(t, rnd, 256<<10), newFlash(rnd)
+	w, disk := newWorld(t, rnd, 256<<10), disktest.NewFlash(rnd)
 	k := w.keeper(w.relay, disk)
 	k.least, w.truth = 64<<10, nil
 	w.list(50, false)
@@ -22,7 +23,7 @@ func TestBudget(t *testing.T) {
 		w.put(fmt.Sprint("o", i), 2000)
 	}
 	k.step(t.Context(), false)
-	filled, began := disk.written, disk.syncs
+	filled, began := disk.Written, disk.Syncs
 	changed, seconds := int64(0), 0
 	for range 4000 {
 		for range rnd.IntN(4) {
@@ -35,30 +36,30 @@ func TestBudget(t *testing.T) {
 		seconds += 5
 	}
 	s := k.snapshot()
-	ratio := float64(disk.written-filled) / float64(changed)
+	ratio := float64(disk.Written-filled) / float64(changed)
 	t.Logf("%d bytes of objects, %d bytes of change in %d s: %d written (%.2f a byte), %d syncs, %d files",
-		filled, changed, seconds, disk.written-filled, ratio, disk.syncs-began, s.Rewritten)
-	if ratio > 3 || s.Rewritten < 10 || s.Written != disk.written {
-		t.Errorf("%.2f bytes a byte, %d files, %d bytes counted of %d", ratio, s.Rewritten, s.Written, disk.written)
+		filled, changed, seconds, disk.Written-filled, ratio, disk.Syncs-began, s.Rewritten)
+	if ratio > 3 || s.Rewritten < 10 || s.Written != disk.Written {
+		t.Errorf("%.2f bytes a byte, %d files, %d bytes counted of %d", ratio, s.Rewritten, s.Written, disk.Written)
 	}
 
-	before, syncs := disk.written, disk.syncs
+	before, syncs := disk.Written, disk.Syncs
 	const hours = 24
 	for range hours * 3600 / 5 {
 		w.bookmark() // the source lives and has nothing to say
 		k.step(t.Context(), false)
 		w.clock.Step(5 * time.Second)
 	}
-	t.Logf("a day without changes: %d bytes, %d syncs", disk.written-before, disk.syncs-syncs)
-	if n := disk.syncs - syncs; n > hours*6 || disk.written-before > int64(n)*40 {
-		t.Errorf("%d bytes in %d syncs", disk.written-before, n)
+	t.Logf("a day without changes: %d bytes, %d syncs", disk.Written-before, disk.Syncs-syncs)
+	if n := disk.Syncs - syncs; n > hours*6 || disk.Written-before > int64(n)*40 {
+		t.Errorf("%d bytes in %d syncs", disk.Written-before, n)
 	}
-	before = disk.written
+	before = disk.Written
 	for range hours * 3600 / 5 { // the source is away
 		k.step(t.Context(), false)
 		w.clock.Step(5 * time.Second)
 	}
-	if n := disk.written - before; n > 60 {
+	if n := disk.Written - before; n > 60 {
 		t.Errorf("%d bytes were written while nothing was known", n)
 	}
 	k.step(t.Context(), true)
@@ -73,7 +74,7 @@ func TestBudget(t *testing.T) {
 // TestRestartWritesNothing: a process that starts over and over does not wear the flash.
 func TestRestartWritesNothing(t *testing.T) {
 	w, disk := small(t)
-	before := disk.written
+	before := disk.Written
 	for range 10 {
 		r := w.empty(1 << 20)
 		k := w.keeper(r, disk)
@@ -85,8 +86,8 @@ func TestRestartWritesNothing(t *testing.T) {
 			t.Fatalf("restored at %d, want %d", v, w.reach)
 		}
 	}
-	if disk.written != before {
-		t.Errorf("%d bytes", disk.written-before)
+	if disk.Written != before {
+		t.Errorf("%d bytes", disk.Written-before)
 	}
 }
 
@@ -97,9 +98,9 @@ func TestFullDisk(t *testing.T) {
 	k := w.keeper(r, disk)
 	k.restore()
 	w.relay = r
-	file := string(disk.files[fileName].now)
+	file := string(disk.Files[fileName].Now)
 	tries := 0
-	disk.fail = func(op string) bool {
+	disk.Fail = func(op string) bool {
 		if op == "write" || op == "create" {
 			tries++
 			return true
@@ -114,13 +115,13 @@ func TestFullDisk(t *testing.T) {
 	if tries < 10 || tries > 30 {
 		t.Errorf("%d tries in an hour", tries)
 	}
-	if string(disk.files[fileName].now) != file {
+	if string(disk.Files[fileName].Now) != file {
 		t.Error("the file has changed")
 	}
 	if s := k.snapshot(); s.Errors != tries || s.LastError == "" {
 		t.Errorf("%+v", s)
 	}
-	disk.fail = func(string) bool { return false }
+	disk.Fail = func(string) bool { return false }
 	w.clock.Step(lastRetry)
 	k.step(t.Context(), false)
 	if s := k.snapshot(); s.Version != w.reach || s.LastError != "" {

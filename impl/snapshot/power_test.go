@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/weir-edge/weir/impl/disk/disktest"
 )
 
 const ringBytes = 256 << 10
@@ -21,12 +23,12 @@ func TestPowerCuts(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(uint64(seed), 9))
 		w := newWorld(t, rnd, ringBytes)
 		w.large = true
-		disk := newFlash(rnd)
-		disk.cutAt = 1 + rnd.IntN(120)
+		disk := disktest.NewFlash(rnd)
+		disk.CutAt = 1 + rnd.IntN(120)
 		full := rnd.IntN(3) == 0
-		disk.fail = func(string) bool { return full && rnd.IntN(6) == 0 }
+		disk.Fail = func(string) bool { return full && rnd.IntN(6) == 0 }
 		durable := uint64(0)
-		for !disk.down {
+		for !disk.Down {
 			k := w.keeper(w.relay, disk)
 			k.least = 8 << 10
 			k.restore() // the first time: nothing. Later: a process that was killed, the relay of which is another
@@ -34,7 +36,7 @@ func TestPowerCuts(t *testing.T) {
 				verify(t, w, seed, w.relay.Status().Version, durable)
 				w.follow()
 			}
-			for life := 5 + rnd.IntN(60); life > 0 && !disk.down; life-- {
+			for life := 5 + rnd.IntN(60); life > 0 && !disk.Down; life-- {
 				w.live()
 				last := life == 1 && rnd.IntN(2) == 0
 				k.step(t.Context(), last)
@@ -45,11 +47,11 @@ func TestPowerCuts(t *testing.T) {
 				}
 				w.clock.Step(time.Duration(rnd.IntN(20)) * time.Second)
 			}
-			if !disk.down {
+			if !disk.Down {
 				w.relay = w.empty(ringBytes)
 			}
 		}
-		after := disk.restart()
+		after := disk.Restart()
 		w.relay = w.empty(ringBytes)
 		k := w.keeper(w.relay, after)
 		k.restore()

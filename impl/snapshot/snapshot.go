@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -98,7 +99,7 @@ func Open(c Config) (*Snapshots, error) {
 	}
 	s := &Snapshots{lock: lock}
 	for _, r := range c.Relays {
-		k := newKeeper(c, r, folder(c.Dir))
+		k := newKeeper(c, r, disk.Folder(c.Dir))
 		k.restore()
 		s.keepers = append(s.keepers, k)
 	}

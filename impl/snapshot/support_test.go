@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -66,7 +67,7 @@ func (w *world) empty(ring int64) *relay.Relay {
 	return r
 }
 
-func (w *world) keeper(r *relay.Relay, d disk) *keeper {
+func (w *world) keeper(r *relay.Relay, d disk.Disk) *keeper {
 	c := Config{Dir: "flash", Clock: w.clock, Logger: w.logger}.withDefaults()
 	return newKeeper(c, r, d)
 }

@@ -1,4 +1,4 @@
-package snapshot
+package disk
 
 import (
 	"errors"
@@ -7,19 +7,19 @@ import (
 	"path/filepath"
 )
 
-// disk is what snapshots need of a folder. Names are of files in it.
-type disk interface {
+// Disk is what durable files need of a folder. Names are of files in it.
+type Disk interface {
 	// Open opens a file that exists, for reading and then for appending.
-	Open(name string) (file, error)
+	Open(name string) (File, error)
 	// Create makes an empty file, in place of one that exists.
-	Create(name string) (file, error)
+	Create(name string) (File, error)
 	// Rename gives a file another name, in place of one that exists, and makes that durable.
 	Rename(from, to string) error
 	Remove(name string) error
 }
 
-// file is an open file.
-type file interface {
+// File is an open file.
+type File interface {
 	io.ReadWriteCloser
 	Size() (int64, error)
 	// Cut shortens the file and goes to its end.
@@ -28,22 +28,25 @@ type file interface {
 	Sync() error
 }
 
-// folder is a real one.
-type folder string
+// Folder is a real one.
+type Folder string
 
-func (d folder) path(name string) string { return filepath.Join(string(d), name) }
+func (d Folder) path(name string) string { return filepath.Join(string(d), name) }
 
-func (d folder) Open(name string) (file, error) {
+// Open implements Disk.
+func (d Folder) Open(name string) (File, error) {
 	f, err := os.OpenFile(d.path(name), os.O_RDWR, 0)
 	return osFile{f}, err
 }
 
-func (d folder) Create(name string) (file, error) {
+// Create implements Disk.
+func (d Folder) Create(name string) (File, error) {
 	f, err := os.OpenFile(d.path(name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	return osFile{f}, err
 }
 
-func (d folder) Rename(from, to string) error {
+// Rename implements Disk.
+func (d Folder) Rename(from, to string) error {
 	if err := os.Rename(d.path(from), d.path(to)); err != nil {
 		return err
 	}
@@ -56,7 +59,7 @@ func (d folder) Rename(from, to string) error {
 
 // WriteFile makes a small file with a content, in place of one that exists, at once and durably.
 func WriteFile(path string, content []byte) error {
-	d, name := folder(filepath.Dir(path)), filepath.Base(path)
+	d, name := Folder(filepath.Dir(path)), filepath.Base(path)
 	f, err := d.Create(name + ".tmp")
 	if err != nil {
 		return err
@@ -71,7 +74,8 @@ func WriteFile(path string, content []byte) error {
 	return d.Rename(name+".tmp", name)
 }
 
-func (d folder) Remove(name string) error { return os.Remove(d.path(name)) }
+// Remove implements Disk.
+func (d Folder) Remove(name string) error { return os.Remove(d.path(name)) }
 
 type osFile struct{ *os.File }
 

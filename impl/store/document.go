@@ -1,0 +1,64 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/weir-edge/weir/impl/store/pack"
+)
+
+const maxDocument = 8 << 20
+
+// Document is an answer that is about no object: discovery, OpenAPI, /version.
+type Document struct {
+	ContentType, ETag string
+	Body              []byte
+	At                time.Time // when the cloud gave it
+}
+
+// PutDocument keeps a document under a name, which should be the path and what makes answers to it differ.
+func (s *Store) PutDocument(name string, d Document) error {
+	if name == "" || len(name) > 4096 || len(d.Body) > maxDocument {
+		return fmt.Errorf("store: a document of %d bytes with a name of %d: at most %d and 4096", len(d.Body), len(name), maxDocument)
+	}
+	b := binary.AppendVarint(nil, d.At.Unix())
+	b = pack.Bytes(b, d.ContentType)
+	b = pack.Bytes(b, d.ETag)
+	b = append(b, d.Body...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, ok := s.document(name); ok && old.ContentType == d.ContentType && old.ETag == d.ETag && string(old.Body) == string(d.Body) {
+		return nil
+	}
+	s.put(documents, name, b)
+	s.bound()
+	return nil
+}
+
+// Document gives a document that was kept.
+func (s *Store) Document(name string) (Document, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.document(name)
+}
+
+func (s *Store) document(name string) (d Document, ok bool) {
+	b, ok := s.get(documents, name)
+	if !ok {
+		return d, false
+	}
+	d, err := parseDocument(b)
+	if err != nil {
+		s.damaged(documents, name, err.Error())
+		return d, false
+	}
+	return d, true
+}
+
+func parseDocument(b []byte) (d Document, err error) {
+	p := pack.NewReader(b)
+	d.At = time.Unix(p.Varint(), 0)
+	d.ContentType, d.ETag, d.Body = string(p.Bytes()), string(p.Bytes()), p.Rest()
+	return d, p.Err()
+}

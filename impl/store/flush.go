@@ -1,0 +1,208 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// flushBytes waiting are written at once.
+	flushBytes = 1 << 20
+	// maxPending bytes waiting are too many: the disk does not take them.
+	maxPending = 16 << 20
+	firstRetry = 5 * time.Second
+	lastRetry  = 5 * time.Minute
+)
+
+// bound keeps what waits small. mu must be held for writing.
+func (s *Store) bound() {
+	switch {
+	case s.pending.bytes > maxPending:
+		s.giveUp()
+	case s.pending.bytes > flushBytes && s.inFlight == nil && !s.Clock.Now().Before(s.retryAt):
+		s.poke()
+	}
+}
+
+// giveUp drops what waits for a disk that takes nothing. What is on the disk serves on; collections that changed meanwhile do not
+// until they are recorded anew.
+func (s *Store) giveUp() {
+	for c := range s.dirty {
+		c.complete = false
+	}
+	s.stats.GivenUp++
+	s.Logger.Error("the disk takes nothing: what changed is not kept; it is fetched again by clients when there is room", "bytes", s.pending.bytes)
+	s.pending = newOverlay()
+}
+
+// step writes what is due. now: at once.
+func (s *Store) step(now bool) {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	s.repair()
+	s.mu.RLock()
+	at := s.Clock.Now()
+	idle := s.freshAt.After(s.freshWritten) && at.Sub(s.flushedAt) >= s.Idle
+	due := len(s.dirty) > 0 || !s.pending.empty() || idle || now && s.freshAt.Sub(s.freshWritten) >= time.Second
+	waiting := at.Before(s.retryAt) && !now
+	s.mu.RUnlock()
+	if !due || waiting {
+		return
+	}
+	err := s.makeRoom()
+	if err == nil {
+		err = s.flush()
+	}
+	if errors.Is(err, errFull) {
+		s.evict(s.MaxBytes / 2)
+		err = s.flush()
+	}
+	s.settle(err, at)
+}
+
+// flush writes all that waits, in one transaction. flushing must be held.
+func (s *Store) flush() error {
+	s.mu.Lock()
+	for c := range s.dirty {
+		s.put(shapes, c.key, c.encode())
+	}
+	fresh := s.freshAt
+	if fresh.After(s.freshWritten) {
+		s.put(about, freshRow, fmt.Append(nil, fresh.Unix()))
+	}
+	dirty := s.dirty
+	s.inFlight, s.pending, s.dirty = s.pending, newOverlay(), map[*collection]bool{}
+	o := s.inFlight
+	s.mu.Unlock()
+
+	written, err := s.db.commit(o)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight = nil
+	s.stats.Written += written
+	if err != nil {
+		s.pending.under(o)
+		for c := range dirty {
+			s.dirty[c] = s.collections[c.key] == c
+		}
+		return err
+	}
+	s.stats.Flushes++
+	s.freshWritten, s.flushedAt = fresh, s.Clock.Now()
+	return nil
+}
+
+// settle notes how a write ended. flushing must be held.
+func (s *Store) settle(err error, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		if s.stats.LastError != "" {
+			s.Logger.Info("the store can be written again")
+		}
+		s.retry, s.retryAt, s.stats.LastError = 0, time.Time{}, ""
+		return
+	}
+	s.retry = min(max(2*s.retry, firstRetry), lastRetry)
+	s.retryAt = now.Add(s.retry)
+	s.stats.Errors++
+	if s.stats.LastError == "" {
+		s.Logger.Error("cannot write the store: it serves on from memory, but a restart would find an older state; trying again", "err", err)
+	}
+	s.stats.LastError = err.Error()
+	if !errors.Is(err, errFull) { // what bbolt believes and what is on the disk may differ
+		s.reopen(err)
+	}
+}
+
+// reopen opens the file anew. flushing and mu must be held.
+func (s *Store) reopen(why error) {
+	if s.db != nil {
+		_ = s.db.close()
+		s.db = nil
+	}
+	var d *damagedError
+	if errors.As(why, &d) {
+		s.lose(why)
+	}
+	before := s.stats.SetAside
+	if err := s.openDatabase(); err != nil {
+		s.Logger.Error("cannot open the store: it serves from memory; trying again", "err", err)
+		return
+	}
+	if s.stats.SetAside > before && d == nil {
+		s.forgetAll()
+	}
+}
+
+// lose sets the file aside.
+func (s *Store) lose(why error) {
+	if err := s.setAside(why); err != nil {
+		s.Logger.Error("cannot set the store aside", "err", err)
+	}
+	s.forgetAll()
+}
+
+// forgetAll takes it that nothing is kept. What is being watched goes on, but is no complete list.
+func (s *Store) forgetAll() {
+	s.dirty = map[*collection]bool{}
+	for key, c := range s.collections {
+		if c.watches == 0 {
+			delete(s.collections, key)
+			delete(s.byResource[c.Resource], key)
+			continue
+		}
+		c.complete, c.count, c.sum = false, 0, 0
+		s.dirty[c] = true
+	}
+	s.put(about, epochRow, fmt.Append(nil, s.epoch))
+	for k := range s.pending.rows[members] { // they do not add up without those that are lost
+		delete(s.pending.rows[members], k)
+	}
+}
+
+// repair sees to damages that readers found. flushing must be held.
+func (s *Store) repair() {
+	broken, rows := s.faults.take()
+	if broken == nil && len(rows) == 0 {
+		if s.db != nil {
+			return
+		}
+		broken = errors.New("it is not open")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if broken != nil {
+		s.stats.Errors++
+		s.reopen(broken)
+		return
+	}
+	for p, why := range rows {
+		if _, ok := s.pending.get(p.table, p.key); ok {
+			continue // written anew since
+		}
+		s.stats.DamagedRows++
+		s.Logger.Error("a part of the store was damaged and is dropped; it is fetched again when a client asks and the cloud can be reached",
+			"table", tableNames[p.table], "key", fmt.Sprintf("%q", p.key), "why", why)
+		s.remove(p.table, p.key)
+	}
+	for _, c := range s.collections {
+		if c.complete && s.incomplete(c) {
+			c.complete = false
+			s.dirty[c] = true
+		}
+	}
+}
+
+// incomplete tells whether members of a collection are missing, or their objects.
+func (s *Store) incomplete(c *collection) bool {
+	keys, ok := s.keys(c)
+	for _, k := range keys {
+		if _, v := s.best(c.Resource, k, c.Form); v == nil {
+			return true
+		}
+	}
+	return !ok
+}

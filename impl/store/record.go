@@ -1,0 +1,278 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+func objectKey(r Resource, k Key, f Form) string {
+	return r.String() + "\x00" + k.encode() + "\x00" + string(rune('0'+f))
+}
+
+// splitObjectKey gives the resource and the encoded key of an object.
+func splitObjectKey(key string) (resource, k string) {
+	resource, k, _ = strings.Cut(key, "\x00")
+	return resource, k[:max(len(k)-2, 0)]
+}
+
+// fact reads what is known of an object in a form, nil if nothing is. mu must be held.
+func (s *Store) fact(r Resource, k Key, f Form) *fact {
+	key := objectKey(r, k, f)
+	b, ok := s.get(objects, key)
+	if !ok {
+		return nil
+	}
+	v, err := parseFact(b)
+	if err != nil {
+		s.damaged(objects, key, err.Error())
+		return nil
+	}
+	return v
+}
+
+// learn takes a fact, if it is news. mu must be held for writing.
+func (s *Store) learn(r Resource, k Key, f Form, v *fact) {
+	old := s.fact(r, k, f)
+	if old != nil && !v.newer(old) {
+		return
+	}
+	if f.metadata() && v.condition == present {
+		// The whole object in the same encoding has it, too.
+		if full := s.fact(r, k, f.full()); full != nil && full.condition == present && full.epoch == v.epoch && full.version >= v.version && v.version > 0 {
+			return
+		}
+	}
+	key := objectKey(r, k, f)
+	if v.sealed = v.raw != nil && s.seal != nil && s.Sealed(r); v.sealed {
+		v.raw = s.seal.seal(v.raw, append(v.head(), key...))
+	}
+	s.put(objects, key, v.encode())
+}
+
+// show takes an object that the cloud has shown.
+func (s *Store) show(r Resource, f Form, kind wire.Kind, o *wire.Object) Key {
+	k := Key{o.Namespace, o.Name}
+	s.learn(r, k, f, &fact{condition: present, epoch: s.epoch, version: o.Version, uid: o.UID, kind: kind, raw: o.Raw})
+	return k
+}
+
+// leave takes it that the cloud has said, at a version, that an object is gone, or that it left a collection. This goes for
+// every form that there is of it.
+func (s *Store) leave(r Resource, k Key, what condition, version uint64) {
+	for f := range forms {
+		old := s.fact(r, k, f)
+		if old == nil || old.condition == gone {
+			continue
+		}
+		v := &fact{condition: what, epoch: s.epoch, version: version, uid: old.uid, kind: old.kind}
+		if what == gone {
+			s.learn(r, k, f, v)
+			continue
+		}
+		// It keeps its bytes and version: others may hold it.
+		if old.condition == present && old.version < version && old.epoch == s.epoch {
+			v.version = old.version
+			if raw, err := s.raw(r, k, f, old); err == nil {
+				v.raw = raw
+				key := objectKey(r, k, f)
+				if v.sealed = old.sealed; v.sealed {
+					v.raw = s.seal.seal(raw, append(v.head(), key...))
+				}
+				s.put(objects, key, v.encode())
+			}
+		}
+	}
+}
+
+// raw gives the bytes of a fact, decrypted.
+func (s *Store) raw(r Resource, k Key, f Form, v *fact) ([]byte, error) {
+	if !v.sealed {
+		return v.raw, nil
+	}
+	return s.seal.open(v.raw, append(v.head(), objectKey(r, k, f)...))
+}
+
+// version is the newest at which anything is known of an object.
+func (s *Store) version(r Resource, k Key) (v uint64) {
+	for f := range forms {
+		if x := s.fact(r, k, f); x != nil && x.epoch == s.epoch {
+			v = max(v, x.version)
+		}
+	}
+	return v
+}
+
+// Got records the answer to a get.
+func (s *Store) Got(component string, r Resource, f Form, kind wire.Kind, o *wire.Object) error {
+	l, err := s.List(One(component, r, f, Key{o.Namespace, o.Name}), kind)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	l.Add(o)
+	l.Commit(o.Version)
+	return nil
+}
+
+// NotFound records that the cloud answered a get with 404: that the object does not exist, not that the path does not.
+func (s *Store) NotFound(component string, r Resource, f Form, k Key) error {
+	l, err := s.List(One(component, r, f, k), wire.Kind{})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	s.mu.RLock()
+	version := s.version(r, k)
+	s.mu.RUnlock()
+	l.Commit(version)
+	return nil
+}
+
+// Written records the answer to a write. It is kept if the object is, in that form: somebody reads it.
+func (s *Store) Written(r Resource, f Form, kind wire.Kind, o *wire.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fact(r, Key{o.Namespace, o.Name}, f) != nil {
+		s.show(r, f, kind, o)
+	}
+}
+
+// Listing records a list, page by page. Close it in any case.
+type Listing struct {
+	s      *Store
+	shape  Shape
+	kind   wire.Kind
+	keys   map[Key]bool
+	closed bool
+}
+
+// List begins to record a list.
+func (s *Store) List(shape Shape, kind wire.Kind) (*Listing, error) {
+	if err := shape.validate(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listings++
+	return &Listing{s: s, shape: shape, kind: kind, keys: map[Key]bool{}}, nil
+}
+
+// Add takes an item. It is known from now on, whatever becomes of the list.
+func (l *Listing) Add(o *wire.Object) {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	l.keys[l.s.show(l.shape.Resource, l.shape.Form, l.kind, o)] = true
+	l.s.bound()
+}
+
+// Close ends it. Without a Commit before, the list counts for nothing.
+func (l *Listing) Close() {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	if !l.closed {
+		l.closed = true
+		l.s.listings--
+	}
+}
+
+// Commit takes it that the list was complete, and what its version was.
+func (l *Listing) Commit(version uint64) {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	l.s.commit(l.s.collectionOf(l.shape), l.kind, version, l.keys)
+	l.s.bound()
+}
+
+// commit makes the members of a collection those of a complete list.
+func (s *Store) commit(c *collection, kind wire.Kind, version uint64, keys map[Key]bool) {
+	s.ask(c)
+	if c.complete && c.epoch == s.epoch && version < c.version {
+		return // a lagging server: what is known is newer
+	}
+	old, whole := s.keys(c)
+	if !whole { // members that do not add up: file them anew
+		s.scan(members, c.id, func(key string, _ []byte) { s.pending.set(members, key, nil) })
+		c.count, c.sum, old = 0, 0, nil
+	}
+	for _, k := range old {
+		if !keys[k] {
+			s.setMember(c, k, false)
+			s.leave(c.Resource, k, s.absence(c), version)
+		}
+	}
+	for k := range keys {
+		s.setMember(c, k, true)
+	}
+	s.prove(c, version, keys)
+	if !c.complete || c.version != version || c.epoch != s.epoch || c.kind != kind && kind.Kind != "" {
+		s.dirty[c] = true
+	}
+	if kind.Kind != "" {
+		c.kind = kind
+	}
+	c.complete, c.version, c.epoch, c.asOf = true, version, s.epoch, s.Clock.Now()
+}
+
+// absence is what it means that an object is no member of a collection any more.
+func (s *Store) absence(c *collection) condition {
+	if _, _, ok := c.scope(); ok {
+		return gone
+	}
+	return left
+}
+
+// prove takes it of all objects in the scope of a complete list that those not in it do not exist.
+func (s *Store) prove(c *collection, version uint64, keys map[Key]bool) {
+	namespace, name, ok := c.scope()
+	if !ok {
+		return
+	}
+	if name != "" {
+		if k := (Key{namespace, name}); !keys[k] {
+			s.leave(c.Resource, k, gone, version)
+		}
+		return
+	}
+	prefix := c.Resource.String() + "\x00"
+	if namespace != "" {
+		prefix += namespace + "\x00"
+	}
+	var absent []Key
+	s.scan(objects, prefix, func(key string, payload []byte) {
+		_, encoded := splitObjectKey(key)
+		k := parseKey(encoded)
+		if !keys[k] && len(payload) > 0 && condition(payload[0]) != gone {
+			absent = append(absent, k)
+		}
+	})
+	for _, k := range absent {
+		if s.version(c.Resource, k) <= version {
+			s.leave(c.Resource, k, gone, version)
+		}
+	}
+}
+
+// NewHistory says that the cloud's history is another one: it was restored from a backup. What is kept stays, as all there is while the
+// cloud is away, but any word of the new history counts more, whatever its version.
+func (s *Store) NewHistory() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch++
+	s.Logger.Warn("the cloud has another history: what is kept counts until the cloud shows something newer", "epoch", s.epoch)
+	s.put(about, epochRow, fmt.Append(nil, s.epoch))
+}
+
+// Fresh says that the cloud was reached at a time: what is watched is as of then.
+func (s *Store) Fresh(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at.Sub(s.freshAt) > connectedWithin {
+		s.freshSince = at
+	}
+	if at.After(s.freshAt) {
+		s.freshAt = at
+	}
+}

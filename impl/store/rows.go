@@ -1,0 +1,172 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"sync"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/weir-edge/weir/impl/store/pack"
+)
+
+// Each row begins with a checksum over its table, its key and the rest of it: bbolt checks nothing but its head.
+const checksumSize = 4
+
+func checksum(t table, key string, payload []byte) uint32 {
+	return pack.Checksum([]byte{byte(t)}, []byte(key), payload)
+}
+
+func encodeRow(t table, key string, payload []byte) []byte {
+	b := make([]byte, checksumSize, checksumSize+len(payload))
+	binary.LittleEndian.PutUint32(b, checksum(t, key, payload))
+	return append(b, payload...)
+}
+
+// decodeRow gives the payload, which is a part of b.
+func decodeRow(t table, key string, b []byte) (payload []byte, ok bool) {
+	if len(b) < checksumSize || binary.LittleEndian.Uint32(b) != checksum(t, key, b[checksumSize:]) {
+		return nil, false
+	}
+	return b[checksumSize:], true
+}
+
+type place struct {
+	table table
+	key   string
+}
+
+// faults are damages that readers found. Who writes next sees to them.
+type faults struct {
+	mu     sync.Mutex
+	broken error // of the whole file
+	rows   map[place]string
+}
+
+func (f *faults) file(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.broken == nil {
+		f.broken = err
+	}
+}
+
+func (f *faults) row(p place, why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.rows == nil {
+		f.rows = map[place]string{}
+	}
+	f.rows[p] = why
+}
+
+// take gives what was found, and forgets it.
+func (f *faults) take() (broken error, rows map[place]string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	broken, rows = f.broken, f.rows
+	f.broken, f.rows = nil, nil
+	return broken, rows
+}
+
+// get reads a row, newest first: what waits to be written, what is being written, what is on the disk. The payload is the caller's, or
+// immutable. mu must be held.
+func (s *Store) get(t table, key string) (payload []byte, ok bool) {
+	for _, o := range []*overlay{s.pending, s.inFlight} {
+		if b, there := o.get(t, key); there {
+			if b == nil {
+				return nil, false
+			}
+			return b[checksumSize:], true
+		}
+	}
+	err := s.db.view(t, func(b *bbolt.Bucket) error {
+		row := b.Get([]byte(key))
+		if row == nil {
+			return nil
+		}
+		p, whole := decodeRow(t, key, row)
+		if !whole {
+			s.damaged(t, key, "its checksum is wrong")
+			return nil
+		}
+		payload, ok = bytes.Clone(p), true
+		return nil
+	})
+	if s.failed(err) {
+		return nil, false
+	}
+	return payload, ok
+}
+
+// put and remove change a row; mu must be held for writing.
+func (s *Store) put(t table, key string, payload []byte) {
+	s.pending.set(t, key, encodeRow(t, key, payload))
+}
+
+func (s *Store) remove(t table, key string) { s.pending.set(t, key, nil) }
+
+// scan reads all rows of which the key begins with prefix, in no order; the payload is valid only inside f. mu must be held.
+func (s *Store) scan(t table, prefix string, f func(key string, payload []byte)) {
+	seen := map[string]bool{}
+	for _, o := range []*overlay{s.pending, s.inFlight} {
+		if o == nil {
+			continue
+		}
+		for k, b := range o.rows[t] {
+			if strings.HasPrefix(k, prefix) && !seen[k] {
+				seen[k] = true
+				if b != nil {
+					f(k, b[checksumSize:])
+				}
+			}
+		}
+	}
+	err := s.db.view(t, func(b *bbolt.Bucket) error {
+		c := b.Cursor()
+		for k, row := c.Seek([]byte(prefix)); k != nil && bytes.HasPrefix(k, []byte(prefix)); k, row = c.Next() {
+			if seen[string(k)] {
+				continue
+			}
+			key := string(k)
+			if p, whole := decodeRow(t, key, row); whole {
+				f(key, p)
+			} else {
+				s.damaged(t, key, "its checksum is wrong")
+			}
+		}
+		return nil
+	})
+	s.failed(err)
+}
+
+// damaged notes a row that cannot be used.
+func (s *Store) damaged(t table, key, why string) {
+	s.faults.row(place{t, key}, why)
+	s.poke()
+}
+
+// failed notes an error of a read, if there is one.
+func (s *Store) failed(err error) bool {
+	var d *damagedError
+	switch {
+	case err == nil:
+		return false
+	case errors.As(err, &d):
+		s.faults.file(err)
+		s.poke()
+	default:
+		s.Logger.Warn("cannot read the store", "err", err)
+	}
+	return true
+}
+
+// poke lets Run look at once.
+func (s *Store) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,295 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/store/queue"
+)
+
+// Config says where a store is kept and how much it takes.
+type Config struct {
+	// Dir is a folder on a disk that survives restarts; it is made if need be, readable by its owner alone.
+	Dir string
+	// MaxBytes bounds the database. Default 256 MiB, at least 1 MiB.
+	MaxBytes int64
+	// Every is the time between two writes: what a power cut may cost, of what can be fetched again. Default 5 s, at least 10 ms.
+	Every time.Duration
+	// Idle is the time after which it is written that the cloud was still there: what a power cut may add to the age that is told.
+	// Default 10 min, at least Every.
+	Idle time.Duration
+	// Forget is how long nobody must have asked for something before it is dropped. Default 30 days, at least an hour.
+	Forget time.Duration
+	// Protected tells which collections are never dropped to make room. Default: those of the kubelet, which are the
+	// node's pods and what they refer to.
+	Protected func(Shape) bool
+	// KeyFile names a key, 32 bytes; objects of the resources for which Sealed is true are encrypted with it. Default: no key, nothing is.
+	KeyFile string
+	// Sealed tells which resources are encrypted if there is a key. Default: Secrets.
+	Sealed func(Resource) bool
+	// Queue bounds the queue of writes; its folder, clock and logger are the store's.
+	Queue queue.Config
+	// Clock is for tests. Default the real one.
+	Clock clock.WithTicker
+	// Logger gets what an operator should know. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Validate checks a configuration; zero values mean defaults and are fine.
+func (c Config) Validate() error {
+	switch {
+	case c.Dir == "":
+		return errors.New("store: no folder")
+	case c.MaxBytes != 0 && c.MaxBytes < 1<<20:
+		return fmt.Errorf("store: at most %d bytes: at least 1048576", c.MaxBytes)
+	case int64(int(c.MaxBytes)) != c.MaxBytes:
+		return fmt.Errorf("store: at most %d bytes: more than this machine can address", c.MaxBytes)
+	case c.Every != 0 && c.Every < 10*time.Millisecond:
+		return fmt.Errorf("store: a write every %v: at least 10ms", c.Every)
+	case c.Idle != 0 && c.Idle < c.Every:
+		return fmt.Errorf("store: idle after %v: at least the time between two writes, %v", c.Idle, c.Every)
+	case c.Forget != 0 && c.Forget < time.Hour:
+		return fmt.Errorf("store: forgets after %v: at least 1h", c.Forget)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.MaxBytes == 0 {
+		c.MaxBytes = 256 << 20
+	}
+	if c.Every == 0 {
+		c.Every = 5 * time.Second
+	}
+	if c.Idle == 0 {
+		c.Idle = max(10*time.Minute, c.Every)
+	}
+	if c.Forget == 0 {
+		c.Forget = 30 * 24 * time.Hour
+	}
+	if c.Protected == nil {
+		c.Protected = func(s Shape) bool { return s.Component == "kubelet" }
+	}
+	if c.Sealed == nil {
+		c.Sealed = func(r Resource) bool { return r.Group == "" && r.Name == "secrets" }
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// InUseError says that another process keeps its store in the folder.
+type InUseError struct{ Dir string }
+
+func (e *InUseError) Error() string {
+	return fmt.Sprintf("folder %s is in use by another process: stop that one, or use another folder", e.Dir)
+}
+
+// Rows of table about.
+const (
+	freshRow = "fresh"
+	epochRow = "epoch"
+)
+
+// Store keeps what the clients of a node read. See the package comment.
+type Store struct {
+	Config
+
+	lock   *os.File
+	seal   *sealer
+	queue  *queue.Queue
+	faults faults
+	wake   chan struct{}
+
+	// flushing is held by who writes to the database or replaces it. mu guards all below, and is not held while the disk is waited for.
+	flushing sync.Mutex
+	mu       sync.RWMutex
+
+	db                *database // nil: it cannot be opened now
+	pending, inFlight *overlay
+	collections       map[string]*collection
+	byResource        map[Resource]map[string]*collection
+	dirty             map[*collection]bool
+	epoch             uint64
+	freshAt           time.Time // when the cloud was last reached
+	freshSince        time.Time // and was not away since
+	freshWritten      time.Time
+	flushedAt         time.Time
+	listings          int // under way
+	retryAt           time.Time
+	retry             time.Duration
+	stats             Stats
+}
+
+// Open takes the folder and makes what it holds readable. A file that cannot be used is no error: it is set aside, and a new one
+// begins. The caller runs the store, or closes it.
+func Open(c Config) (*Store, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	seal, err := newSealer(c.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := takeFolder(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		Config: c, lock: lock, seal: seal, wake: make(chan struct{}, 1), pending: newOverlay(), collections: map[string]*collection{},
+		byResource: map[Resource]map[string]*collection{}, dirty: map[*collection]bool{}, epoch: 1, flushedAt: c.Clock.Now(),
+	}
+	c.Queue.Disk, c.Queue.Clock, c.Queue.Logger = disk.Folder(c.Dir), c.Clock, c.Logger
+	if s.queue, err = queue.Open(c.Queue); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	if err := s.openDatabase(); err != nil {
+		s.queue.Close()
+		return nil, errors.Join(fmt.Errorf("store: %w", err), lock.Close())
+	}
+	s.load()
+	return s, nil
+}
+
+// takeFolder makes the folder and locks it.
+func takeFolder(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, &InUseError{dir}
+		}
+		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	return lock, nil
+}
+
+// openDatabase opens the file, or sets it aside and makes another.
+func (s *Store) openDatabase() error {
+	db, err := openDatabase(s.Dir, s.MaxBytes)
+	var d *damagedError
+	if errors.As(err, &d) {
+		if err := s.setAside(err); err != nil {
+			return err
+		}
+		db, err = openDatabase(s.Dir, s.MaxBytes)
+	}
+	if err == nil {
+		s.db = db
+	}
+	return err
+}
+
+func (s *Store) setAside(why error) error {
+	name, err := setAside(s.Dir, s.Clock.Now())
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	s.stats.SetAside++
+	s.Logger.Error("what was kept cannot be used: it is set aside and a new store begins; clients refill it while the cloud can be reached; look at the file, then delete it",
+		"file", name, "err", why)
+	return nil
+}
+
+// load reads what must be known of all collections. Objects are read when somebody asks.
+func (s *Store) load() {
+	s.scan(shapes, "", func(key string, b []byte) {
+		c, err := parseCollection(key, b)
+		if err != nil {
+			s.damaged(shapes, key, err.Error())
+			return
+		}
+		s.index(c)
+	})
+	if b, ok := s.get(about, epochRow); ok {
+		if v, err := strconv.ParseUint(string(b), 10, 64); err == nil {
+			s.epoch = v
+		}
+	}
+	if b, ok := s.get(about, freshRow); ok {
+		if v, err := strconv.ParseInt(string(b), 10, 64); err == nil {
+			s.freshAt = time.Unix(v, 0)
+			s.freshWritten = s.freshAt
+		}
+	}
+	for _, c := range s.collections {
+		if c.watched && s.freshAt.After(c.asOf) {
+			c.asOf = s.freshAt
+		}
+		s.epoch = max(s.epoch, c.epoch) // if its row is damaged
+	}
+	s.Logger.Info("store opened", "collections", len(s.collections), "freshAt", s.freshAt.UTC().Format(time.RFC3339))
+}
+
+// Queue is the queue of writes.
+func (s *Store) Queue() *queue.Queue { return s.queue }
+
+// Run writes what changes, and tidies up, until ctx ends. Then it writes what is left, and closes.
+func (s *Store) Run(ctx context.Context) error {
+	defer s.close()
+	s.scrub(ctx)
+	tick := s.Clock.NewTicker(s.Every)
+	defer tick.Stop()
+	sweep := s.Clock.Now().Add(sweepEvery)
+	for {
+		select {
+		case <-tick.C():
+			s.step(false)
+			if now := s.Clock.Now(); !now.Before(sweep) {
+				s.sweep(now)
+				sweep = now.Add(sweepEvery)
+			}
+		case <-s.wake:
+			s.step(true)
+		case <-ctx.Done():
+			s.step(true)
+			return nil
+		}
+	}
+}
+
+// Close writes what is left, if Run does not run, and gives the folder back.
+func (s *Store) Close() {
+	s.step(true)
+	s.close()
+}
+
+func (s *Store) close() {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.db != nil {
+		if err := s.db.close(); err != nil {
+			s.Logger.Warn("cannot close the store", "err", err)
+		}
+		s.db = nil
+	}
+	s.queue.Close()
+	s.lock.Close()
+}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -88,7 +89,7 @@ func (s *Store) answer(r Resource, f Form, k Key) (Answer, *collection) {
 					return a, c
 				}
 			}
-			s.damaged(objects, objectKey(r, k, form), err.Error())
+			s.unreadable(r, k, form, err)
 			stale = true // it was there
 		}
 	}
@@ -230,7 +231,7 @@ func (s *Store) candidates(shape Shape) (all []*collection) {
 		if d := s.asOf(b).Compare(s.asOf(a)); d != 0 {
 			return d
 		}
-		return strings.Compare(a.key, b.key)
+		return cmp.Or(cmp.Compare(b.version, a.version), strings.Compare(a.key, b.key))
 	})
 	return all
 }
@@ -275,7 +276,7 @@ func (s *Store) gather(c *collection, form Form, match func(*wire.Object) bool) 
 		}
 		o, err := s.object(c.Resource, k, form, have, v)
 		if err != nil {
-			s.damaged(objects, objectKey(c.Resource, k, have), err.Error())
+			s.unreadable(c.Resource, k, have, err)
 			return nil, false
 		}
 		if match(o) {
@@ -306,7 +307,7 @@ func (s *Store) items(r Resource, form Form, keys []Key) iter.Seq[*wire.Object] 
 		}
 		o, err := s.object(r, k, form, have, v)
 		if err != nil {
-			s.damaged(objects, objectKey(r, k, have), err.Error())
+			s.unreadable(r, k, have, err)
 			return nil
 		}
 		return o

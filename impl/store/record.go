@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -93,6 +94,13 @@ func (s *Store) raw(r Resource, k Key, f Form, v *fact) ([]byte, error) {
 		return v.raw, nil
 	}
 	return s.seal.open(v.raw, append(v.head(), objectKey(r, k, f)...))
+}
+
+// unreadable notes that the bytes of an object are of no use. Without the key they stay: it may come back.
+func (s *Store) unreadable(r Resource, k Key, f Form, err error) {
+	if !errors.Is(err, errNoKey) {
+		s.damaged(objects, objectKey(r, k, f), err.Error())
+	}
 }
 
 // version is the newest at which anything is known of an object.

@@ -56,8 +56,14 @@ func killed(t *testing.T, seed uint64) (sum tally500) {
 	counts := map[Target]int{}
 	number, full := 0, rnd.IntN(4) == 0
 
+	others := []string{"theirs", "message", "a"} // what somebody else writes
 	cut := errors.New("killed")
+	var write func(*Queue)
+	var current *Queue
 	c.before = func() error {
+		if rnd.IntN(5) == 0 {
+			write(current) // while it is drained
+		}
 		if d.Down {
 			return cut
 		}
@@ -65,7 +71,7 @@ func killed(t *testing.T, seed uint64) (sum tally500) {
 			return errLink
 		}
 		if rnd.IntN(6) == 0 { // somebody else is faster
-			c.touch(targets[rnd.IntN(len(targets))], []string{"theirs", "stamp"}[rnd.IntN(2)], fmt.Sprint("cloud-", c.version))
+			c.touch(targets[rnd.IntN(len(targets))], others[rnd.IntN(len(others))], fmt.Sprint("cloud-", c.version))
 		}
 		return nil
 	}
@@ -79,7 +85,7 @@ func killed(t *testing.T, seed uint64) (sum tally500) {
 		}
 		return nil
 	}
-	write := func(q *Queue) {
+	write = func(q *Queue) {
 		number++
 		x := targets[rnd.IntN(len(targets))]
 		w := Write{Target: x}
@@ -91,7 +97,7 @@ func killed(t *testing.T, seed uint64) (sum tally500) {
 		} else {
 			w.Ours, w.Base = status(value), local[x]
 			if w.Base == nil {
-				w.Base = []byte(`{"message":"","stamp":"","theirs":""}`)
+				w.Base = status("")
 			}
 		}
 		err := q.Put(w)
@@ -120,9 +126,10 @@ func killed(t *testing.T, seed uint64) (sum tally500) {
 		for step := 0; err == nil && step < 30 && !d.Down; step++ {
 			switch rnd.IntN(8) {
 			case 0:
+				current = q
 				_ = q.Drain(t.Context(), c)
 			case 1:
-				c.touch(targets[rnd.IntN(4)], []string{"theirs", "stamp"}[rnd.IntN(2)], fmt.Sprint("cloud-", c.version))
+				c.touch(targets[rnd.IntN(4)], others[rnd.IntN(len(others))], fmt.Sprint("cloud-", c.version))
 			case 2:
 				if x := pod(2); rnd.IntN(10) == 0 && !gone[x] {
 					gone[x] = true

@@ -39,10 +39,12 @@ func open(t testing.TB, d disk.Disk) *Queue {
 
 func flash(seed uint64) *disktest.Flash { return disktest.NewFlash(rand.New(rand.NewPCG(seed, 25))) }
 
-func node() Target          { return Target{Kind: NodeStatus, Name: "n"} }
-func pod(i int) Target      { return Target{PodStatus, "ns", fmt.Sprint("p", i), fmt.Sprint("uid-p", i)} }
-func eventOf(i int) Target  { return Target{Kind: Event, Namespace: "ns", Name: fmt.Sprint("e", i)} }
-func status(v string) []byte { return fmt.Appendf(nil, `{"message":%q,"stamp":%q}`, v, v) }
+func node() Target         { return Target{Kind: NodeStatus, Name: "n"} }
+func pod(i int) Target     { return Target{PodStatus, "ns", fmt.Sprint("p", i), fmt.Sprint("uid-p", i)} }
+func eventOf(i int) Target { return Target{Kind: Event, Namespace: "ns", Name: fmt.Sprint("e", i)} }
+func status(v string) []byte {
+	return fmt.Appendf(nil, `{"message":%q,"a":%q,"b":%q,"c":%q,"d":%q}`, v, v, v, v, v)
+}
 
 // object is one in the cloud.
 type object struct {
@@ -80,7 +82,7 @@ func newCloud(t testing.TB) *cloud {
 
 func (c *cloud) add(t Target) *object {
 	c.version++
-	o := &object{UID: t.UID, Version: c.version, Status: map[string]any{"message": "", "stamp": "", "theirs": ""}, Extra: "kept"}
+	o := &object{UID: t.UID, Version: c.version, Status: map[string]any{"message": "", "a": "", "b": "", "c": "", "d": "", "theirs": ""}, Extra: "kept"}
 	if o.UID == "" {
 		o.UID = "uid-" + t.Name
 	}
@@ -135,7 +137,7 @@ func (c *cloud) Update(_ context.Context, t Target, body []byte) error {
 	}
 	c.version++
 	o.Version = c.version
-	if m, _ := in.Status["message"].(string); m != o.Status["message"] {
+	if m, _ := in.Status["message"].(string); m != o.Status["message"] && m[0] == 'w' {
 		o.Written = append(o.Written, m)
 		c.pushed = append(c.pushed, m)
 	}
@@ -161,4 +163,6 @@ func (c *cloud) Create(_ context.Context, t Target, body []byte) error {
 
 var errLink = errors.New("the link is cut")
 
-func fakeClock() *clocktesting.FakeClock { return clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)) }
+func fakeClock() *clocktesting.FakeClock {
+	return clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+}

@@ -62,7 +62,7 @@ bin/golangci-lint: .ci/lint/go.mod
 
 .PHONY: simulate
 simulate: ## SCHEDULES (default 50000) random fault schedules in virtual time, and a hundred real hubs in fake time
-	go test ./sim/virtual -count 1 -timeout 0 -run TestSchedules -schedules $${SCHEDULES:-50000}
+	go test ./sim/virtual -count 1 -timeout 0 -run TestSchedules -from 0 -schedules $${SCHEDULES:-50000}
 	go test ./sim/bubble -count 1 -hubs 100 -v
 
 .PHONY: fuzz

@@ -1,7 +1,7 @@
 // Package virtual runs a whole pool in virtual time on one thread: a failing seed replays exactly.
 //
-//	go test ./sim/virtual -run TestSchedules -schedules 10000      # random schedules of faults; prints the seed that fails
-//	go test ./sim/virtual -run TestSchedules -seed 42 -v           # that one again, with all that happens
+//	go test ./sim/virtual -run TestSchedules -from 0 -schedules 10000   # new random schedules of faults; prints the seed that fails
+//	go test ./sim/virtual -run TestSchedules -seed 42 -v                # that one again, with all that happens
 //
 // # What is real
 //

@@ -12,6 +12,7 @@ import (
 var (
 	seed      = flag.Uint64("seed", 0, "run the one schedule of this seed")
 	schedules = flag.Int("schedules", 2000, "how many random schedules to run")
+	from      = flag.Uint64("from", 1, "what the seeds of the schedules are drawn from; 0: something new each time")
 )
 
 func TestMain(m *testing.M) {
@@ -26,8 +27,13 @@ func TestSchedules(t *testing.T) {
 		schedule(t, *seed)
 		return
 	}
+	if *from == 0 {
+		*from = rand.Uint64()
+	}
+	t.Logf("seeds are drawn from %d", *from)
+	seeds := rand.New(rand.NewPCG(*from, 0))
 	for range *schedules {
-		s := rand.Uint64()
+		s := seeds.Uint64()
 		if schedule(t, s); t.Failed() {
 			t.Fatalf("repeat with: go test ./sim/virtual -run TestSchedules -seed %d -v", s)
 		}

@@ -7,7 +7,10 @@ import (
 	"time"
 )
 
-var seedFlag = flag.Uint64("seed", 0, "run the properties with this seed alone")
+var (
+	seedFlag  = flag.Uint64("seed", 0, "run the properties with this seed alone")
+	timesFlag = flag.Uint64("times", 1, "run the properties with so many times the seeds")
+)
 
 // seeds are those to run.
 func seeds(n uint64) []uint64 {
@@ -15,7 +18,7 @@ func seeds(n uint64) []uint64 {
 		return []uint64{*seedFlag}
 	}
 	var out []uint64
-	for s := range n {
+	for s := range n * *timesFlag {
 		out = append(out, s+1)
 	}
 	return out
@@ -77,7 +80,7 @@ func (w *world) heal() {
 // dead; and in the end all nodes speak for themselves.
 func TestRandomFaults(t *testing.T) {
 	delegations := 0
-	for _, seed := range seeds(1500) {
+	for _, seed := range seeds(400) {
 		w := newWorld(seed, 3, false)
 		for at := time.Duration(0); at < 10*time.Minute; at += w.span(time.Second, 30*time.Second) {
 			w.run(at)
@@ -102,7 +105,7 @@ func TestRandomFaults(t *testing.T) {
 
 // TestSkew: clocks that are a minute off and jump change no decision.
 func TestSkew(t *testing.T) {
-	for _, seed := range seeds(200) {
+	for _, seed := range seeds(50) {
 		run := func(skew time.Duration) *world {
 			w := newWorld(seed, 3, false)
 			for i, n := range w.nodes {
@@ -154,7 +157,7 @@ func TestLongestGap(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			longest := time.Duration(0)
-			for _, seed := range seeds(500) {
+			for _, seed := range seeds(100) {
 				w := newWorld(seed, 3, true)
 				w.run(time.Minute)
 				cut := w.nodes[2]
@@ -186,7 +189,7 @@ func (w *world) another(after time.Duration) {
 
 // TestDeadKubelet: when the kubelet of a node that is cut off dies, its Lease stops to grow.
 func TestDeadKubelet(t *testing.T) {
-	for _, seed := range seeds(300) {
+	for _, seed := range seeds(50) {
 		w := newWorld(seed, 3, true)
 		w.run(time.Minute)
 		n := w.nodes[2]

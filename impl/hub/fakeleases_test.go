@@ -30,7 +30,6 @@ type fakeLeases struct {
 	leases   map[string]*coordinationv1.Lease
 	writes   []leaseWrite
 	watchers map[chan leaseChange]struct{}
-	closing  chan struct{}
 }
 
 // leaseWrite is one write that was applied. Its order is among those of all stores of a test.
@@ -49,7 +48,7 @@ type leaseChange struct {
 var leaseWrites atomic.Int64
 
 func newFakeLeases(t testing.TB, user func(*http.Request) string) *fakeLeases {
-	return &fakeLeases{t: t, user: user, version: 100, leases: map[string]*coordinationv1.Lease{}, watchers: map[chan leaseChange]struct{}{}, closing: make(chan struct{})}
+	return &fakeLeases{t: t, user: user, version: 100, leases: map[string]*coordinationv1.Lease{}, watchers: map[chan leaseChange]struct{}{}}
 }
 
 func (f *fakeLeases) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -160,8 +159,6 @@ func (f *fakeLeases) collection(w http.ResponseWriter, req *http.Request) {
 			_ = json.NewEncoder(w).Encode(c)
 			w.(http.Flusher).Flush()
 		case <-req.Context().Done():
-			return
-		case <-f.closing:
 			return
 		}
 	}

@@ -56,6 +56,7 @@ func NewCoordinator(n *Network, ca *pki.Authority, life int) (c *Coordinator, st
 	mux.HandleFunc("GET "+leasesPath+"/{name}", c.lease)
 	mux.HandleFunc("PUT "+leasesPath+"/{name}", c.lease)
 	mux.HandleFunc("POST "+leasesPath, c.lease)
+	mux.HandleFunc("GET "+nodeLeasesPath, noNodes)
 	mux.Handle("GET "+res.Path()+"/"+res.Resource, c.relay)
 	mux.HandleFunc("POST "+contract.FeedPath(res.Group, res.Version, res.Resource), c.take)
 	mux.HandleFunc("POST "+contract.PulsePath, c.hear)
@@ -67,7 +68,20 @@ func NewCoordinator(n *Network, ca *pki.Authority, life int) (c *Coordinator, st
 	}, err
 }
 
-const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/" + contract.LeaseNamespace + "/leases"
+const (
+	leasesPath     = "/apis/coordination.k8s.io/v1/namespaces/" + contract.LeaseNamespace + "/leases"
+	nodeLeasesPath = "/apis/coordination.k8s.io/v1/namespaces/" + contract.NodeLeaseNamespace + "/leases"
+)
+
+// noNodes lists and watches Leases of nodes: there are no kubelets, so there are none.
+func noNodes(w http.ResponseWriter, req *http.Request) {
+	if req.URL.Query().Has("watch") {
+		_ = http.NewResponseController(w).Flush()
+		<-req.Context().Done()
+		return
+	}
+	_ = json.NewEncoder(w).Encode(coordinationv1.LeaseList{})
+}
 
 func (c *Coordinator) status(w http.ResponseWriter, _ *http.Request) {
 	s := c.relay.Status()

@@ -35,7 +35,8 @@
 // kube-apiserver evaluates itself:
 //
 //   - weir-keep-pods, a ValidatingAdmissionPolicy, denies these users to delete pods of listed nodes. As system:kube-controller-manager may be all
-//     controllers, of that user only deletions of pods that carry taint eviction's mark (DisruptionTarget, DeletionByTaintManager) are denied.
+//     controllers, of that user only deletions of pods that carry taint eviction's mark (DisruptionTarget, DeletionByTaintManager) are denied. The mark
+//     itself, and the Event before it, are let through; stock Kubernetes takes the mark away after two minutes.
 //   - weir-keep-ready, a MutatingAdmissionPolicy (Kubernetes 1.36), puts back the conditions that a pod of a listed node had, when one of these
 //     users would make it not ready. The update succeeds and changes nothing.
 //

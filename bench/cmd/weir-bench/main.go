@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -24,6 +25,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.IntVar(&c.Rounds, "rounds", 5, "rounds of every comparison; the median counts")
 	fs.IntVar(&c.Objects, "objects", 1000, "EndpointSlices of 100 endpoints beside kube-apiserver")
 	fs.IntVar(&c.Large, "large", 5000, "EndpointSlices for the coordinator's memory and the simultaneous lists")
+	m := bench.ManagerConfig{Progress: c.Progress}
+	fs.IntVar(&m.Nodes, "manager-nodes", 5000, "nodes of the cluster that weir-manager is measured with; 0: it is not")
+	fs.IntVar(&m.Pools, "manager-pools", 200, "pools that they are in")
+	fs.DurationVar(&m.Steady, "manager-steady", time.Minute, "how long it is measured while nothing but heartbeats happens")
+	only := fs.Bool("only-manager", false, "measure weir-manager and nothing else")
 	bare := fs.String("serve-bare", "", "")
 	_ = fs.MarkHidden("serve-bare") // the process of the bare server
 	out := fs.String("out", "reports/out/bench", "folder of the report")
@@ -33,12 +39,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *bare != "" {
 		return bench.ServeBare(ctx, *bare)
 	}
+	if m.Nodes < 0 || m.Pools < 1 || m.Steady < time.Second {
+		return cli.Usage("flags", fmt.Sprint(args), "--manager-nodes at least 0, --manager-pools at least 1, --manager-steady at least 1s")
+	}
 	if c.Rounds < 1 || c.Objects < 1 || c.Large < c.Objects {
 		return cli.Usage("flags", fmt.Sprint(args), "--rounds and --objects at least 1, --large at least --objects")
 	}
-	lines, err := bench.Run(ctx, c)
-	if err != nil {
-		return err
+	var lines []bench.Line
+	if !*only {
+		var err error
+		if lines, err = bench.Run(ctx, c); err != nil {
+			return err
+		}
+	}
+	if m.Nodes > 0 {
+		more, err := bench.Manager(ctx, m)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, more...)
 	}
 	text := bench.Markdown(lines, fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()))
 	data, err := json.MarshalIndent(lines, "", "  ")

@@ -1,0 +1,310 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/manifests"
+	"github.com/weir-edge/weir/sim/cloud"
+	parts "github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/proc"
+)
+
+const (
+	managerCommand = "weir-manager"
+	beatEvery      = 10 * time.Second // as kubelets renew their Leases
+	writers        = 16
+	nodeImages     = 50 // that a kubelet reports, at most
+	managerPoll    = 250 * time.Millisecond
+	settleFor      = 30 * time.Second // after the manager has heard everybody
+)
+
+// ManagerConfig says how large a cluster weir-manager is measured with.
+type ManagerConfig struct {
+	Nodes, Pools int
+	Steady       time.Duration // how long is measured while nothing but heartbeats happens
+	Progress     func(string)
+}
+
+// managed is that benchmark under way.
+type managed struct {
+	ManagerConfig
+
+	spawner   *proc.Spawner
+	cloud     *cloud.Cloud
+	client    kubernetes.Interface
+	process   *proc.Process
+	base      string                  // URL of /metrics
+	held      []*coordinationv1.Lease // each is one writer's
+	delegated atomic.Int64
+	beats     atomic.Int64
+	lines     []Line
+}
+
+// Manager brings up a control plane with Nodes and their Leases, all renewed every 10 s, and weir-manager, and measures what that costs: while
+// nothing else happens, and when a tenth of the nodes is cut off at once.
+func Manager(ctx context.Context, c ManagerConfig) (_ []Line, err error) {
+	m := &managed{ManagerConfig: c, held: make([]*coordinationv1.Lease, c.Nodes)}
+	if m.spawner, err = proc.New(); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.spawner.Close()) }()
+	if err := m.start(ctx); err != nil {
+		return nil, err
+	}
+	defer m.cloud.Close()
+	g, beating := errgroup.WithContext(ctx)
+	beating, stop := context.WithCancel(beating)
+	for i := range writers {
+		g.Go(func() error { return m.beat(beating, i) })
+	}
+	err = m.measure(beating)
+	stop()
+	return m.lines, errors.Join(err, g.Wait())
+}
+
+func (m *managed) start(ctx context.Context) error {
+	binaries, err := cloud.Find(ctx, m.spawner, m.Progress, cloud.KubeAPIServer)
+	if err != nil {
+		return err
+	}
+	weir, err := parts.Find(ctx, m.spawner, nil, m.Progress, managerCommand)
+	if err != nil {
+		return err
+	}
+	dir, err := m.spawner.Scratch("manager")
+	if err != nil {
+		return err
+	}
+	if m.cloud, err = cloud.Start(ctx, cloud.Config{Spawner: m.spawner, Binaries: binaries, LogDir: dir, Progress: m.Progress}); err != nil {
+		return err
+	}
+	if err := m.cloud.Apply(ctx, []byte(manifests.Policies()+"---\n"+manifests.RBAC())); err != nil {
+		return err
+	}
+	config := m.cloud.RESTConfig()
+	config.ContentType = runtime.ContentTypeProtobuf
+	if m.client, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if err := m.fill(ctx); err != nil {
+		return err
+	}
+	token, err := m.cloud.ClientToken(ctx, managerCommand)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := pki.Kubeconfig(m.cloud.URL(), m.cloud.CA().CertPEM(), nil, token)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
+		return err
+	}
+	host, _, err := net.SplitHostPort(m.cloud.Addr())
+	if err != nil {
+		return err
+	}
+	address := net.JoinHostPort(host, "8080") // the cloud has an address of its own
+	m.base = "http://" + address
+	m.process, err = m.spawner.Start(proc.Spec{
+		Name: managerCommand, Path: weir[managerCommand], LogFile: filepath.Join(dir, "log"),
+		Args: []string{"--kubeconfig=" + path, "--metrics-bind-address=" + address, "--health-probe-bind-address=0"},
+	})
+	return err
+}
+
+func (m *managed) name(i int) string { return fmt.Sprintf("node-%05d", i) }
+
+// fill makes Nodes as large as those of kubelets, and their Leases.
+func (m *managed) fill(ctx context.Context) error {
+	m.Progress(fmt.Sprintf("creating %d nodes in %d pools", m.Nodes, m.Pools))
+	var images []corev1.ContainerImage
+	for i := range nodeImages {
+		name := fmt.Sprintf("registry.example.com/team/application-%02d", i)
+		images = append(images, corev1.ContainerImage{Names: []string{name + ":v1.2.3", name + "@sha256:" + strings.Repeat("0123456789abcdef", 4)}, SizeBytes: 1e8})
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for w := range writers {
+		g.Go(func() error {
+			for i := w; i < m.Nodes; i += writers {
+				pool := fmt.Sprintf("pool-%03d", i%m.Pools)
+				n, err := m.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+					Name: m.name(i), Labels: map[string]string{contract.NodePoolLabel: pool, corev1.LabelTopologyZone: pool},
+				}}, metav1.CreateOptions{})
+				if err != nil {
+					return err
+				}
+				n.Status.Images = images
+				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
+				if _, err := m.client.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{}); err != nil {
+					return err
+				}
+				if m.held[i], err = m.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Create(ctx, m.lease(i), metav1.CreateOptions{}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+func (m *managed) lease(i int) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: m.name(i)},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To(m.name(i)), LeaseDurationSeconds: ptr.To[int32](40), RenewTime: ptr.To(metav1.NowMicro()),
+		},
+	}
+}
+
+// beat renews every sixteenth Lease, evenly over ten seconds, or as fast as the control plane takes it.
+func (m *managed) beat(ctx context.Context, from int) error {
+	pause := time.Duration(float64(beatEvery) * writers / float64(m.Nodes))
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for i := from; ; i += writers {
+		if i >= m.Nodes {
+			i = from
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		l := m.held[i]
+		l.Spec.RenewTime = ptr.To(metav1.NowMicro())
+		if int64(i) < m.delegated.Load() {
+			metav1.SetMetaDataAnnotation(&l.ObjectMeta, contract.DelegateHeartbeat, contract.Delegated)
+		}
+		renewed, err := m.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Update(ctx, l, metav1.UpdateOptions{})
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("renew a lease: %w", err)
+		}
+		m.held[i] = renewed
+		m.beats.Add(1)
+	}
+}
+
+func (m *managed) measure(ctx context.Context) error {
+	m.Progress("waiting until every node was heard")
+	if err := m.until(ctx, func(v parts.Metrics) bool { return v[`weir_manager_nodes{state="normal"}`] == float64(m.Nodes) }); err != nil {
+		return err
+	}
+	if err := sleep(ctx, settleFor); err != nil { // Roles of all pools are written, lists are empty
+		return err
+	}
+	size := fmt.Sprintf("%d nodes, %d pools", m.Nodes, m.Pools)
+	if err := m.phase(ctx, "weir-manager, "+size, func() error { return sleep(ctx, m.Steady) }); err != nil {
+		return err
+	}
+	cut := m.Nodes / 10
+	m.delegated.Store(int64(cut))
+	return m.phase(ctx, fmt.Sprintf("weir-manager, %d of them cut off", cut), func() error {
+		return m.until(ctx, func(v parts.Metrics) bool {
+			return v[`weir_manager_condition_changes_total{reason="HeartbeatDelegated"}`] >= float64(cut) &&
+				v[`weir_manager_taint_changes_total{change="add"}`] >= float64(cut)
+		})
+	})
+}
+
+// phase measures while something is done.
+func (m *managed) phase(ctx context.Context, name string, do func() error) error {
+	m.Progress("measuring: " + name)
+	before, err := m.metrics(ctx)
+	if err != nil {
+		return err
+	}
+	u0, err := m.process.Usage()
+	if err != nil {
+		return err
+	}
+	begin, beats := time.Now(), m.beats.Load()
+	if err := do(); err != nil {
+		return err
+	}
+	took := time.Since(begin).Seconds()
+	u1, err := m.process.Usage()
+	if err != nil {
+		return err
+	}
+	after, err := m.metrics(ctx)
+	if err != nil {
+		return err
+	}
+	requests := after.Sum("rest_client_requests_total") - before.Sum("rest_client_requests_total")
+	detail := fmt.Sprintf("%.0f s, %.0f heartbeats/s, Nodes with %d images", took, float64(m.beats.Load()-beats)/took, nodeImages)
+	m.lines = append(m.lines,
+		Line{Name: name + ": CPU", Got: 100 * (u1.CPU - u0.CPU).Seconds() / took, Unit: "% of a core", Detail: detail},
+		Line{Name: name + ": RssAnon", Got: float64(u1.RSSAnon) / mb, Unit: "MB", Detail: fmt.Sprintf("VmRSS %.0f MB, peak %.0f MB", float64(u1.RSS)/mb, float64(u1.PeakRSS)/mb)},
+		Line{Name: name + ": requests", Got: requests / took, Unit: "per second", Detail: fmt.Sprintf("%.0f in all", requests)},
+	)
+	return nil
+}
+
+// until waits until the manager's metrics say something.
+func (m *managed) until(ctx context.Context, holds func(parts.Metrics) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	for {
+		if v, err := m.metrics(ctx); err == nil && holds(v) {
+			return nil
+		}
+		if err := sleep(ctx, managerPoll); err != nil {
+			return errors.Join(err, errors.New("weir-manager does not get there: "+m.process.Tail(2000)))
+		}
+	}
+}
+
+// metrics reads all samples of the manager.
+func (m *managed) metrics(ctx context.Context) (parts.Metrics, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.base+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	return parts.ParseMetrics(string(text)), nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

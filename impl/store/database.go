@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -79,12 +80,13 @@ func openDatabase(dir string, maxBytes int64) (*database, error) {
 	if d.bolt != nil && d.close() != nil || d.bolt == nil && opened != nil {
 		_ = opened.Close() // its mapping stays until the process ends: the file is set aside
 	}
-	for _, bad := range []error{bbolterrors.ErrInvalid, bbolterrors.ErrVersionMismatch, bbolterrors.ErrChecksum} {
-		if errors.Is(err, bad) {
-			return nil, &damagedError{err}
-		}
+	// What is not the system's fault, nor another process's, is the file's.
+	var damage *damagedError
+	var errno syscall.Errno
+	if errors.As(err, &damage) || errors.As(err, &errno) || errors.Is(err, bbolterrors.ErrTimeout) {
+		return nil, err
 	}
-	return nil, err
+	return nil, &damagedError{err}
 }
 
 // check makes sure that the file is as long as it should be, and of this format. A new one gets its tables.

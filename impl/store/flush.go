@@ -145,22 +145,14 @@ func (s *Store) lose(why error) {
 	s.forgetAll()
 }
 
-// forgetAll takes it that nothing is kept. What is being watched goes on, but is no complete list.
+// forgetAll takes it that nothing is kept. What was asked for is known as incomplete, so that it is fetched again.
 func (s *Store) forgetAll() {
-	s.dirty = map[*collection]bool{}
-	for key, c := range s.collections {
-		if c.watches == 0 {
-			delete(s.collections, key)
-			delete(s.byResource[c.Resource], key)
-			continue
-		}
+	for _, c := range s.collections {
 		c.complete, c.count, c.sum = false, 0, 0
 		s.dirty[c] = true
 	}
 	s.put(about, epochRow, fmt.Append(nil, s.epoch))
-	for k := range s.pending.rows[members] { // they do not add up without those that are lost
-		delete(s.pending.rows[members], k)
-	}
+	clear(s.pending.rows[members]) // they do not add up without those that are lost
 }
 
 // repair sees to damages that readers found. flushing must be held.

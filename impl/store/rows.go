@@ -108,6 +108,9 @@ func (s *Store) put(t table, key string, payload []byte) {
 
 func (s *Store) remove(t table, key string) { s.pending.set(t, key, nil) }
 
+// errOrder says that a table is not in order: the file is damaged where bbolt does not look.
+var errOrder = &damagedError{errors.New("keys are not in order")}
+
 // scan reads all rows of which the key begins with prefix, in no order; the payload is valid only inside f. mu must be held.
 func (s *Store) scan(t table, prefix string, f func(key string, payload []byte)) {
 	seen := map[string]bool{}
@@ -124,13 +127,18 @@ func (s *Store) scan(t table, prefix string, f func(key string, payload []byte))
 			}
 		}
 	}
+	last := ""
 	err := s.db.view(t, func(b *bbolt.Bucket) error {
 		c := b.Cursor()
 		for k, row := c.Seek([]byte(prefix)); k != nil && bytes.HasPrefix(k, []byte(prefix)); k, row = c.Next() {
-			if seen[string(k)] {
+			key := string(k)
+			if key <= last && last != "" {
+				return errOrder
+			}
+			last = key
+			if seen[key] {
 				continue
 			}
-			key := string(k)
 			if p, whole := decodeRow(t, key, row); whole {
 				f(key, p)
 			} else {

@@ -39,25 +39,37 @@ func (s *Store) makeRoom() error {
 }
 
 // evict drops whole components, the one that asked least recently first, until about so many bytes are in use, and then the
-// objects that nobody else has. A component with an open watch asks now. What is protected stays. flushing must be held.
+// objects that nobody else has. A component with an open watch asks now. What is protected stays. It is a transaction of its own: the
+// pages that it frees can be used by the next. flushing must be held.
 func (s *Store) evict(target int64) {
+	_, used := s.db.size()
+	s.mu.Lock()
+	before := s.pending
+	s.pending, s.inFlight = newOverlay(), before // what is dropped is told apart from what waits
+	s.drop(used+int64(before.bytes), target)
+	dropped := s.pending
+	s.pending, s.inFlight = newOverlay(), nil
+	s.pending.under(dropped)
+	s.pending.under(before)
+	s.mu.Unlock()
+	if dropped.empty() {
+		return
+	}
+	written, err := s.db.commit(dropped)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.Clock.Now()
-	asked := map[string]time.Time{}
-	for _, c := range s.collections {
-		at := c.asked
-		if c.watches > 0 {
-			at = now
-		}
-		if !s.Protected(c.Shape) && at.After(asked[c.Component]) {
-			asked[c.Component] = at
-		}
+	s.stats.Written += written
+	if err != nil {
+		s.Logger.Warn("cannot make room in the store", "err", err)
 	}
+}
+
+// drop removes rows until used bytes are the target. mu must be held for writing.
+func (s *Store) drop(used, target int64) {
+	asked := s.lastAsked()
 	order := slices.SortedFunc(maps.Keys(asked), func(a, b string) int {
 		return cmp.Or(asked[a].Compare(asked[b]), cmp.Compare(a, b))
 	})
-	used := s.bytes()
 	for _, component := range order {
 		if used <= target && len(s.collections) <= maxCollections*3/4 {
 			break
@@ -72,16 +84,25 @@ func (s *Store) evict(target int64) {
 		s.stats.Evicted++
 		s.Logger.Warn("the store is full: what a component asked for is dropped", "component", component, "asked", asked[component].UTC().Format(time.RFC3339), "bytes", freed)
 	}
-	if used > target && len(order) == 0 && !s.stats.Crowded {
+	if len(order) == 0 && !s.stats.Crowded {
 		s.stats.Crowded = true
 		s.Logger.Error("the store is full of what this node needs: give it more room", "maxBytes", s.MaxBytes)
 	}
 }
 
-// bytes are those of all objects. mu must be held.
-func (s *Store) bytes() (n int64) {
-	s.scan(objects, "", func(key string, payload []byte) { n += int64(len(key) + len(payload)) })
-	return n
+// lastAsked tells when components that may be dropped last asked for anything.
+func (s *Store) lastAsked() map[string]time.Time {
+	asked := map[string]time.Time{}
+	for _, c := range s.collections {
+		at := c.asked
+		if c.watches > 0 {
+			at = s.Clock.Now()
+		}
+		if last, ok := asked[c.Component]; !s.Protected(c.Shape) && (!ok || at.After(last)) {
+			asked[c.Component] = at
+		}
+	}
+	return asked
 }
 
 // sweep forgets what nobody has asked for in a long time. It does so only while the cloud is there, and has been for a while: as long as
@@ -163,7 +184,7 @@ func (s *Store) scrub(ctx context.Context) {
 func (s *Store) scrubSome(t table, from string, rows *int) (next string, more bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	n := 0
+	n, last := 0, ""
 	err := s.db.view(t, func(b *bbolt.Bucket) error {
 		c := b.Cursor()
 		for k, row := c.Seek([]byte(from)); k != nil; k, row = c.Next() {
@@ -171,6 +192,10 @@ func (s *Store) scrubSome(t table, from string, rows *int) (next string, more bo
 				next, more = string(k), true
 				return nil
 			}
+			if n > 0 && string(k) <= last {
+				return errOrder
+			}
+			last = string(k)
 			n++
 			if t == about && string(k) == formatRow {
 				continue

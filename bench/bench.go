@@ -59,8 +59,7 @@ type run struct {
 	fillHub, fillAll int
 }
 
-// Run brings up a control plane and a pool of one node without a link to it, and measures.
-func Run(ctx context.Context, c Config) (_ []Line, err error) {
+func (c Config) withDefaults() Config {
 	if c.Rounds == 0 {
 		c.Rounds = 5
 	}
@@ -73,6 +72,12 @@ func Run(ctx context.Context, c Config) (_ []Line, err error) {
 	if c.Progress == nil {
 		c.Progress = func(string) {}
 	}
+	return c
+}
+
+// Run brings up a control plane and a pool of one node without a link to it, and measures.
+func Run(ctx context.Context, c Config) (_ []Line, err error) {
+	c = c.withDefaults()
 	r := &run{Config: c, fillHub: c.Objects, fillAll: c.Large, nodePath: "/api/v1/nodes/" + node}
 	local := &runtime.Local{}
 	topology := runtime.Topology{Pools: []runtime.Pool{{Name: pool, Nodes: 1, Mode: runtime.Weir, Unlinked: true}}}

@@ -36,6 +36,12 @@ func (s *Store) giveUp() {
 	s.pending = newOverlay()
 }
 
+// Flush writes what waits, and Tick what is due: for those who do not Run a store, as a benchmark in virtual time.
+func (s *Store) Flush() { s.step(true) }
+
+// Tick writes what is due, see Flush.
+func (s *Store) Tick() { s.step(false) }
+
 // step writes what is due. now: at once.
 func (s *Store) step(now bool) {
 	s.flushing.Lock()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -29,9 +30,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.IntVar(&m.Nodes, "manager-nodes", 5000, "nodes of the cluster that weir-manager is measured with; 0: it is not")
 	fs.IntVar(&m.Pools, "manager-pools", 200, "pools that they are in")
 	fs.DurationVar(&m.Steady, "manager-steady", time.Minute, "how long it is measured while nothing but heartbeats happens")
-	only := fs.Bool("only-manager", false, "measure weir-manager and nothing else")
 	bare := fs.String("serve-bare", "", "")
 	_ = fs.MarkHidden("serve-bare") // the process of the bare server
+	opens := fs.String("open-store", "", "")
+	_ = fs.MarkHidden("open-store") // the process that opens a store
+	only := fs.String("only", "", "measure one part: store, which needs no control plane, hub (with the coordinator) or manager")
 	out := fs.String("out", "reports/out/bench", "folder of the report")
 	if err := fs.Parse(args); err != nil {
 		return cli.Usage("flags", fmt.Sprint(args), err.Error())
@@ -42,18 +45,28 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if m.Nodes < 0 || m.Pools < 1 || m.Steady < time.Second {
 		return cli.Usage("flags", fmt.Sprint(args), "--manager-nodes at least 0, --manager-pools at least 1, --manager-steady at least 1s")
 	}
+	if *opens != "" {
+		return bench.OpenStore(*opens, stdout)
+	}
+	if !slices.Contains([]string{"", "store", "hub", "manager"}, *only) {
+		return cli.Usage("--only", *only, "store, hub or manager; without it all three")
+	}
 	if c.Rounds < 1 || c.Objects < 1 || c.Large < c.Objects {
 		return cli.Usage("flags", fmt.Sprint(args), "--rounds and --objects at least 1, --large at least --objects")
 	}
 	var lines []bench.Line
-	if !*only {
-		var err error
-		if lines, err = bench.Run(ctx, c); err != nil {
-			return err
+	for _, part := range []struct {
+		name string
+		run  func() ([]bench.Line, error)
+	}{
+		{"store", func() ([]bench.Line, error) { return bench.Store(ctx, c) }},
+		{"hub", func() ([]bench.Line, error) { return bench.Run(ctx, c) }},
+		{"manager", func() ([]bench.Line, error) { return bench.Manager(ctx, m) }},
+	} {
+		if *only != "" && *only != part.name || part.name == "manager" && m.Nodes == 0 {
+			continue
 		}
-	}
-	if m.Nodes > 0 {
-		more, err := bench.Manager(ctx, m)
+		more, err := part.run()
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,160 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/store"
+)
+
+const (
+	openBytes  = 200e6
+	openObject = 10_000
+)
+
+var openShape = store.Shape{Component: "kubelet", Resource: wearPod, Form: store.JSON, Fields: "spec.nodeName=n"}
+
+// opened is what a process that opened a store tells.
+type opened struct {
+	Milliseconds float64 // from Open to the first list, of 30 objects
+	RssAnon      float64 // then, in MB
+	Error        string
+}
+
+// Store measures the durable store of a hub.
+func Store(ctx context.Context, c Config) ([]Line, error) {
+	c = c.withDefaults()
+	c.Progress("measuring what the store writes")
+	lines, err := Wear()
+	if err != nil {
+		return nil, err
+	}
+	more, err := Opening(ctx, c.Rounds, c.Progress)
+	return append(lines, more...), err
+}
+
+// Opening measures how long it takes a new process to open a store of 200 MB, with nothing of it in the page cache, and to answer.
+func Opening(ctx context.Context, rounds int, progress func(string)) (_ []Line, err error) {
+	dir, err := os.MkdirTemp("", "weir-opening-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	progress("filling a store with 200 MB")
+	if err := fillLarge(dir); err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	var slowest opened
+	for range rounds {
+		if err := uncache(filepath.Join(dir, "cache.db")); err != nil {
+			return nil, err
+		}
+		out, err := exec.CommandContext(ctx, self, "--open-store", dir).Output()
+		if err != nil {
+			return nil, fmt.Errorf("open the store: %w", err)
+		}
+		var one opened
+		if err := json.Unmarshal(out, &one); err != nil || one.Error != "" {
+			return nil, fmt.Errorf("open the store: %w %s", err, one.Error)
+		}
+		slowest.Milliseconds, slowest.RssAnon = max(slowest.Milliseconds, one.Milliseconds), max(slowest.RssAnon, one.RssAnon)
+	}
+	info, err := os.Stat(filepath.Join(dir, "cache.db"))
+	if err != nil {
+		return nil, err
+	}
+	detail := fmt.Sprintf("%.0f MB, %d objects; the worst of %d, nothing in the page cache", float64(info.Size())/mb, int(openBytes)/openObject, rounds)
+	return []Line{
+		{Name: "store: from start to the first list, 200 MB", Got: slowest.Milliseconds, Unit: "ms", Target: 500, Detail: detail},
+		{Name: "store: RssAnon then", Got: slowest.RssAnon, Unit: "MB", Target: 16, Detail: detail},
+	}, nil
+}
+
+func fillLarge(dir string) (err error) {
+	s, err := store.Open(store.Config{Dir: dir, MaxBytes: 512 << 20, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	w := &wear{}
+	for _, c := range []struct {
+		shape store.Shape
+		n     int
+	}{
+		{openShape, 30},
+		{store.Shape{Component: "agent", Resource: store.Resource{Group: "example.com", Version: "v1", Name: "widgets"}, Form: store.JSON}, openBytes / openObject},
+	} {
+		l, err := s.List(c.shape, wire.Kind{APIVersion: "v1", Kind: "X"})
+		if err != nil {
+			return err
+		}
+		for i := range c.n {
+			l.Add(w.object("ns", fmt.Sprint("o", i), openObject))
+			if i%500 == 0 {
+				s.Flush()
+			}
+		}
+		l.Commit(w.version)
+		l.Close()
+	}
+	return nil
+}
+
+// uncache lets the kernel forget the pages of a file.
+func uncache(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return errors.Join(f.Sync(), unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
+}
+
+// OpenStore opens the store in dir, reads a list, and tells how long that took.
+func OpenStore(dir string, out io.Writer) error {
+	began := time.Now()
+	s, err := store.Open(store.Config{Dir: dir, MaxBytes: 512 << 20, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var o opened
+	c, ok := s.Read(openShape)
+	if !ok {
+		return errors.New("the list is not known")
+	}
+	n := 0
+	for range c.Items {
+		n++
+	}
+	if n != 30 {
+		o.Error = fmt.Sprint(n, " items, want 30")
+	}
+	o.Milliseconds = float64(time.Since(began).Microseconds()) / 1e3
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return err
+	}
+	if _, rest, ok := strings.Cut(string(status), "RssAnon:"); ok {
+		var kb float64
+		_, _ = fmt.Sscan(rest, &kb)
+		o.RssAnon = kb * 1024 / mb
+	}
+	return json.NewEncoder(out).Encode(o)
+}

@@ -1,0 +1,89 @@
+// Package store keeps, on a node's disk, what the clients of that node read from the cloud, so that they can be answered while it is
+// away, also after a restart of everything; and, in package queue, what they wrote meanwhile. It knows no HTTP: the hub tells
+// it what passes through its proxy, and asks it.
+//
+// # What can be said
+//
+// Of an object: Known, as the cloud last showed it; KnownAbsent, as the cloud said 404, deleted it under a watch, or gave a complete list
+// without it; else Unknown, of which nobody may make a 404. Of a collection: all of it, at its version, or nothing: a list with
+// an object missing would make a kubelet stop a pod. Each answer tells when the cloud last vouched for it. Who may read what
+// is not judged here: objects are shared, and the hub must have authorized the caller.
+//
+// # The model
+//
+// A Shape is a collection as one component asks for it: resource, namespace, selectors, form (protobuf or JSON, whole objects or
+// their metadata). A get is the shape that selects one name. Any number of shapes of one component and resource stand side by
+// side. A shape is kept as the set of its members' keys and the version reached; the objects themselves are kept once per
+// form, whoever asked, as the bytes that came, with the newest version that anybody was shown. So the kubelet's Secrets, each a
+// watch of its own, cost 100 bytes each beside the object; metadata are taken from the whole object where there is one.
+//
+// Who is a member, the cloud has said: selectors are not evaluated here, so any field selector works, those of custom resources too. A
+// shape that nobody has asked for is answered from a complete list without selectors, by labels, name and namespace; else it is
+// unknown. Tables are not kept: they are what the cloud's printers make of objects, and who asks for one takes objects too.
+// Objects of which the versions are no numbers (of some aggregated APIs) are not kept.
+//
+// What is known of an object is replaced only by something newer: by version, within one life of the cloud's history (NewHistory). A
+// watch that shows DELETED proves that the object is gone if its shape selects by name or namespace alone, or if it is the pods
+// of a node; else it may merely have left the selection, and the object counts only as long as another collection has it.
+//
+// # The files
+//
+//	lock            one process uses the folder
+//	cache.db        bbolt, with the tables below
+//	cache-*.bad     the last database that could not be used
+//	queue.log       what waits for the cloud, see package queue
+//
+//	table      key                                     value
+//	objects    resource, namespace, name, form         what the cloud said, version, uid, kind, bytes (encrypted or not)
+//	members    hash of a shape, namespace, name
+//	shapes     component, resource, form, namespace,   version, complete or not, as of, last asked for, number of members, sum of
+//	           selectors                               hashes of their keys
+//	documents  name                                    discovery, OpenAPI, /version
+//	about      fresh, epoch, format
+//
+// Each value begins with a CRC-32C of table, key and value, since bbolt checks none of its data.
+//
+// # What it costs a flash
+//
+// Changes are gathered in memory and written every Config.Every (5 s), one transaction for all, each object once however often it changed:
+// its page, one or two above it, the list of free pages, and the page that makes them count, with two syncs. Bookmarks
+// and gets that show nothing new are not written; that the cloud is still there is written every Config.Idle (10 min). A power cut
+// costs what was not written: it can be fetched again, which the hub does by resuming watches from where the store stands
+// (Watching.From). bench/wear.go measures it beside a file per object.
+//
+// # What can go wrong
+//
+//   - Killed, power cut, at any write: a transaction counts or it does not.
+//   - A damaged row is dropped when it is read, at the latest by the check of all rows after a start. Collections that it was part of are
+//     unknown from then on, and Incomplete tells the hub to fetch them; all others are served.
+//   - A database that bbolt cannot read (it panics, or faults behind the end of a cut file) is set aside under another name, kept
+//     once, and a new one begins. The queue has a file of its own and is not touched. One kind of damage is not caught: a page
+//     that is its own child, of which the odds are those of a forged page.
+//   - The disk is full, or breaks: the store serves from memory and from what it can read; it tries again, with pauses from 5 s to
+//     5 min. If more than 16 MiB wait, they are dropped, and what they were part of is incomplete. After a failed commit the file is
+//     opened anew, since bbolt's memory may differ from the disk.
+//   - The store is full: whole components are dropped, the one that asked least recently first. What the kubelet asked for, the
+//     node's pods and all they refer to, is never dropped, nor is the queue.
+//   - The wall clock is wrong: ages are, as they are told by it. Nothing else depends on it but how long nobody asked.
+//
+// What nobody has asked for in Config.Forget (30 days) is dropped, but only while the cloud has been there for an hour: a node that is cut
+// off forgets nothing, and a client that was cut off has time to come back. Objects go when they are in no collection any more,
+// which only the cloud's word brings about.
+//
+// # Encryption
+//
+// With Config.KeyFile Secrets are encrypted with AES-256-GCM, each bound to its place and version. That protects a disk that is stolen,
+// sent back or copied, if the key lies elsewhere: in memory, sealed by a TPM, on another device. It does not protect from root on the
+// running node, nor hide names and versions; what was written before there was a key may stay in free pages of the file. Without the
+// key, what is encrypted is unknown, and stays.
+//
+// # Memory
+//
+// In memory are the collections (about 500 bytes each), and what waits to be written. Objects are read from the mapped file, one at a
+// time. Opening reads the table shapes and nothing else.
+//
+// # Goroutines
+//
+// Open starts none. Run is one, which the hub starts and ends by its context; it alone writes to the database. All methods may be called
+// by many at once; none waits for the disk but to read.
+package store

@@ -30,7 +30,7 @@ const (
 )
 
 // heartbeatClass is the class of traffic that a hub's and a leader's heartbeats have.
-const heartbeatClass = "heartbeat"
+const heartbeatClass = runtime.ClassHeartbeat
 
 // column is one of the two runs of a scenario.
 type column struct {

@@ -14,6 +14,7 @@ import (
 const (
 	HubCommand         = "weir-hub"
 	CoordinatorCommand = "weir-coordinator"
+	ManagerCommand     = "weir-manager"
 )
 
 // Binaries maps Weir's commands to their paths.

@@ -74,6 +74,11 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 			return nil, err
 		}
 	}
+	if t.Manager {
+		if err := s.addManager(ctx); err != nil {
+			return nil, err
+		}
+	}
 	for i, p := range t.Pools {
 		if err := s.addPool(ctx, l, p, s.blocks[i+1]); err != nil {
 			return nil, fmt.Errorf("set up pool %s: %w", p.Name, err)

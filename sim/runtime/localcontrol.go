@@ -1,8 +1,22 @@
 package runtime
 
 import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+
+	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/pki"
+)
+
+// Ports of weir-manager at the address of the cloud.
+const (
+	managerMetricsPort = "8080"
+	managerHealthPort  = "8081"
 )
 
 // addControllers prepares the stock controllers.
@@ -17,6 +31,47 @@ func (s *localSite) addControllers() error {
 	}
 	s.addCommand(ControllerManager, manager)
 	s.addCommand(Scheduler, scheduler)
+	return nil
+}
+
+// addManager installs what weir-manager needs in the cluster, and prepares it with the identity that it has there.
+func (s *localSite) addManager(ctx context.Context) error {
+	for _, manifest := range []string{manifests.Policies(), manifests.RBAC()} {
+		if err := s.cloud.Apply(ctx, []byte(manifest)); err != nil {
+			return fmt.Errorf("install weir-manager: %w", err)
+		}
+	}
+	dir, err := s.spawner.Scratch("cloud", node.ManagerCommand)
+	if err != nil {
+		return err
+	}
+	token, err := s.cloud.ClientToken(ctx, node.ManagerCommand)
+	if err != nil {
+		return err
+	}
+	data, err := pki.Kubeconfig(s.cloud.URL(), s.cloud.CA().CertPEM(), nil, token)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := pki.WriteFile(dir, "kubeconfig", data)
+	if err != nil {
+		return err
+	}
+	address, err := s.blocks[0].Addr(1)
+	if err != nil {
+		return err
+	}
+	health := net.JoinHostPort(address, managerHealthPort)
+	s.addCommand(Manager, cloud.Command{
+		Name: node.ManagerCommand, Path: s.commands[node.ManagerCommand], Dir: dir,
+		LogFile: filepath.Join(s.logDir, node.ManagerCommand+".log"),
+		URL:     "http://" + health, Transport: http.DefaultTransport,
+		Args: []string{
+			"--kubeconfig=" + kubeconfig,
+			"--metrics-bind-address=" + net.JoinHostPort(address, managerMetricsPort), "--health-probe-bind-address=" + health,
+			"--node-monitor-grace-period=" + s.topology.timers().MonitorGrace.String(),
+		},
+	})
 	return nil
 }
 

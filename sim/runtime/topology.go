@@ -31,6 +31,8 @@ type Topology struct {
 	Tools []string // command-line tools that clients need: "kubectl"
 	// Controllers adds the stock kube-controller-manager and kube-scheduler.
 	Controllers bool
+	// Manager adds weir-manager, and what it needs in the cluster.
+	Manager bool
 	// Timers of controllers and kubelets; the zero value are those of stock Kubernetes.
 	Timers cloud.Timers
 }
@@ -121,6 +123,9 @@ func (t Topology) commands() []string {
 	}
 	if coordinator {
 		names = append(names, node.CoordinatorCommand)
+	}
+	if t.Manager {
+		names = append(names, node.ManagerCommand)
 	}
 	return names
 }

@@ -149,7 +149,7 @@ func (s *Scenario) ColumnTopology(mode runtime.Mode) runtime.Topology {
 	beside := runtime.Pool{Name: s.Topology.Beside.Name, Nodes: s.Topology.Beside.Nodes, Mode: runtime.Stock, Unlinked: true}
 	pool.Kubelets, beside.Kubelets = true, true
 	pool.Zoneless, beside.Zoneless = s.Topology.Zoneless, s.Topology.Zoneless
-	return runtime.Topology{Pools: []runtime.Pool{pool, beside}, Controllers: true, Timers: s.Eviction.Timers.Timers()}
+	return runtime.Topology{Pools: []runtime.Pool{pool, beside}, Controllers: true, Manager: mode == runtime.Weir, Timers: s.Eviction.Timers.Timers()}
 }
 
 // evictionRules are the actions that stock Kubernetes can be put through as well.

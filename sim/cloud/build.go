@@ -24,6 +24,51 @@ import (
 // moduleDir is the nested module below the root of the repository.
 const moduleDir = "sim/controlplane"
 
+// Built tells whether commands are in the cache: tests that need more than the base leave it to others to build them.
+func Built(ctx context.Context, names ...string) bool {
+	root, err := gobuild.Root("")
+	if err != nil {
+		return false
+	}
+	groups, err := grouped(ctx, filepath.Join(root, moduleDir), names)
+	for _, g := range groups {
+		if _, missing := cached(g.dir, g.names); len(missing) > 0 {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// group are commands that are built from the same sources, and their folder in the cache.
+type group struct {
+	dir   string
+	names []string
+}
+
+// grouped sorts commands by their sources: Kubernetes's depend on the module's versions only, ours on its own files too.
+func grouped(ctx context.Context, module string, names []string) (groups []group, err error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range []struct {
+		names   []string
+		sources string
+	}{
+		{slices.DeleteFunc(slices.Clone(names), isOurs), ""}, {slices.DeleteFunc(slices.Clone(names), isKubernetes), HollowNode},
+	} {
+		if len(g.names) == 0 {
+			continue
+		}
+		key, err := contentKey(ctx, module, g.sources)
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, group{filepath.Join(cache, key), g.names})
+	}
+	return groups, nil
+}
+
 // buildCached returns the binaries from the cache and builds those that are not there.
 func buildCached(ctx context.Context, s *proc.Spawner, progress func(string), names []string) (Binaries, error) {
 	root, err := gobuild.Root("")
@@ -31,26 +76,13 @@ func buildCached(ctx context.Context, s *proc.Spawner, progress func(string), na
 		return nil, fmt.Errorf("%w, or set KUBEBUILDER_ASSETS to a folder with %s %s.x", err, strings.Join(names, " and "), minor())
 	}
 	module := filepath.Join(root, moduleDir)
-	cache, err := cacheDir()
+	groups, err := grouped(ctx, module, names)
 	if err != nil {
 		return nil, err
 	}
-	// Kubernetes's commands depend on the module's versions only, ours on its own sources too.
 	found := Binaries{}
-	for _, group := range []struct {
-		names   []string
-		sources string
-	}{
-		{slices.DeleteFunc(slices.Clone(names), isOurs), ""}, {slices.DeleteFunc(slices.Clone(names), isKubernetes), HollowNode},
-	} {
-		if len(group.names) == 0 {
-			continue
-		}
-		key, err := contentKey(ctx, module, group.sources)
-		if err != nil {
-			return nil, err
-		}
-		built, err := buildKeyed(ctx, s, progress, module, filepath.Join(cache, key), group.names)
+	for _, g := range groups {
+		built, err := buildKeyed(ctx, s, progress, module, g.dir, g.names)
 		if err != nil {
 			return nil, err
 		}

@@ -27,11 +27,12 @@ func StockTimers() Timers {
 }
 
 // Faster are the timers with everything that many times as fast, in proportion.
-func (t Timers) Faster(by int) Timers {
-	n := time.Duration(by)
+func (t Timers) Faster(by float64) Timers {
+	shorter := func(d time.Duration) time.Duration { return time.Duration(float64(d) / by) }
 	return Timers{
-		MonitorPeriod: t.MonitorPeriod / n, MonitorGrace: t.MonitorGrace / n, StartupGrace: t.StartupGrace / n, Toleration: t.Toleration / n,
-		EvictionRate: t.EvictionRate * float64(by), SecondaryRate: t.SecondaryRate * float64(by), Lease: t.Lease / n, StatusPeriod: t.StatusPeriod / n,
+		MonitorPeriod: shorter(t.MonitorPeriod), MonitorGrace: shorter(t.MonitorGrace), StartupGrace: shorter(t.StartupGrace),
+		Toleration: shorter(t.Toleration), Lease: shorter(t.Lease), StatusPeriod: shorter(t.StatusPeriod),
+		EvictionRate: t.EvictionRate * by, SecondaryRate: t.SecondaryRate * by,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 func assets(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	fs := pflag.NewFlagSet("assets", pflag.ContinueOnError)
+	all := fs.Bool("all", false, "also what scenarios about lost nodes need: kube-controller-manager, kube-scheduler and hollow-node")
 	if err := parse(fs, "assets", args, 0, stdout); err != nil {
 		return err
 	}
@@ -23,6 +24,9 @@ func assets(ctx context.Context, args []string, stdout, stderr io.Writer) (err e
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	names := []string{cloud.KubeAPIServer, cloud.Kubectl}
+	if *all {
+		names = append(names, cloud.KubeControllerManager, cloud.KubeScheduler, cloud.HollowNode)
+	}
 	found, err := cloud.Find(ctx, s, func(m string) { fmt.Fprintln(stderr, m) }, names...)
 	if err != nil {
 		return err

@@ -35,8 +35,7 @@ type Launch struct {
 	Path    string // of the command
 	Dir     string // for its config file
 	LogFile string
-	Data    string   // folder of what it keeps; empty: it keeps nothing
-	Env     []string // added to the environment
+	Data    string // folder of what it keeps; empty: it keeps nothing
 }
 
 // Part is a process that answers at an address: a hub, a coordinator, a controller. It can be started again after it ended, with the
@@ -98,7 +97,7 @@ func (p *Part) Start(ctx context.Context) error {
 		return fmt.Errorf("start %s: it is running", p.launch.Name)
 	}
 	x, err := p.launch.Spawner.Start(proc.Spec{
-		Name: p.launch.Name, Path: p.launch.Path, Args: p.args, Env: p.launch.Env, LogFile: p.launch.LogFile,
+		Name: p.launch.Name, Path: p.launch.Path, Args: p.args, LogFile: p.launch.LogFile,
 	})
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 	if progress == nil {
 		progress = func(string) {}
 	}
-	s := &localSite{topology: t, endpoints: map[string]func(class string) (Endpoint, error){}, parts: map[PartID]Part{}}
+	s := &localSite{topology: t, endpoints: map[string]func(class string) (Endpoint, error){}, machines: map[string]string{}, parts: map[PartID]Part{}}
 	defer func() {
 		if err != nil {
 			// The context may be over; what is to be cleaned up does not depend on it.
@@ -101,6 +101,7 @@ type localSite struct {
 	pools   []*localPool
 
 	endpoints map[string]func(class string) (Endpoint, error) // by node
+	machines  map[string]string                               // where the containers of a hollow node are steered, by node
 	parts     map[PartID]Part
 	partIDs   []PartID
 

@@ -55,9 +55,9 @@ func (x *localPool) addMachine(i int, name, address string) error {
 		Spawner: x.site.spawner,
 		Path:    x.site.tools[cloud.HollowNode],
 		Dir:     dir,
-		Env:     []string{"TMPDIR=" + dir}, // where kubemark puts its folders
 	}
 	control := net.JoinHostPort(address, strconv.Itoa(runtimePort))
+	x.site.machines[name] = "http://" + control
 	r := launch
 	r.Name, r.LogFile = "containers of "+name, filepath.Join(x.site.logDir, "containers-"+name+".log")
 	x.site.addPart(ContainersOf(name), node.NewCommand(r, []string{
@@ -74,7 +74,7 @@ func (x *localPool) addMachine(i int, name, address string) error {
 	k := launch
 	k.Name, k.LogFile = "kubelet of "+name, filepath.Join(x.site.logDir, "kubelet-"+name+".log")
 	x.site.addPart(KubeletOf(name), node.NewCommand(k, []string{
-		"kubelet", "--name=" + name, "--kubeconfig=" + kubeconfig, "--endpoint=unix://" + socket,
+		"kubelet", "--name=" + name, "--kubeconfig=" + kubeconfig, "--endpoint=unix://" + socket, "--root-dir=" + filepath.Join(dir, "kubelet"),
 		"--labels=" + x.nodeLabels(), "--health-address=" + health, "--max-pods=" + strconv.Itoa(perNode),
 		"--lease-duration=" + timers.Lease.Truncate(time.Second).String(), "--status-period=" + timers.StatusPeriod.String(),
 	}, "http://"+health, http.DefaultTransport))

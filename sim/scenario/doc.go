@@ -65,7 +65,7 @@
 //	  beside: {name: town, nodes: 3} # a healthy pool of plain Kubernetes, in another zone
 //	  zoneless: true                # optional; no node is labelled with a zone
 //	eviction:
-//	  timers: stock                 # or fast: a fifth of them all, in proportion
+//	  timers: stock                 # or fast: two fifths of them all, in proportion
 //	  podsPerNode: 2                # optional; one by default
 //	  watch: 8m                     # from the first fault until a column is over
 //	  policy: keep                  # optional; or: evict after 2m; what happens to pods when all of the pool is silent

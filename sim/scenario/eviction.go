@@ -13,8 +13,9 @@ const (
 	maxWatch       = time.Hour
 	maxPodsPerNode = 12
 	maxAfter       = 24 * time.Hour
-	// fastBy is how much faster the fast timers are, all in proportion.
-	fastBy = 5
+	// fastBy is how much faster the fast timers are, all in proportion. What Weir itself takes at most until a heartbeat is delegated does
+	// not become shorter with them (package heartbeat), so they may not be much faster.
+	fastBy = 2.5
 )
 
 // Eviction makes a scenario one about nodes that are lost: kubelets, the stock controllers, and pods that they may evict. It runs as two
@@ -33,7 +34,7 @@ type TimersName string
 // The timers.
 const (
 	StockTimers TimersName = "stock" // those of Kubernetes
-	FastTimers  TimersName = "fast"  // a fifth of them, all in proportion
+	FastTimers  TimersName = "fast"  // two fifths of them, all in proportion
 )
 
 // Timers are those that the name means.

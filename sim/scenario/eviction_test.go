@@ -57,7 +57,7 @@ func TestParseEviction(t *testing.T) {
 		if p := x.Pools; len(p) != 2 || p[0].Mode != mode || p[1].Mode != runtime.Stock || !p[0].Kubelets || !p[1].Zoneless || !x.Controllers {
 			t.Errorf("column %s: %+v", mode, x)
 		}
-		if x.Timers != cloud.StockTimers().Faster(5) {
+		if x.Timers != cloud.StockTimers().Faster(2.5) {
 			t.Errorf("timers %+v", x.Timers)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -13,19 +15,25 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	internalapi "k8s.io/cri-api/pkg/apis"
 	remote "k8s.io/cri-client/pkg"
+	"k8s.io/kubernetes/cmd/kubelet/app/options"
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	cadvisortest "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
 	"k8s.io/kubernetes/pkg/kubelet/cm"
 	"k8s.io/kubernetes/pkg/kubemark"
 )
 
-const runtimePatience = 15 * time.Second
+const (
+	runtimePatience = 15 * time.Second
+	runtimeRetry    = 100 * time.Millisecond
+)
 
 // kubeletFlags are those of hollow-node kubelet; the defaults of periods are stock Kubernetes's.
 type kubeletFlags struct {
-	name, kubeconfig, endpoint, labels, health string
-	pods                                       int
-	lease, status                              time.Duration
+	name, kubeconfig, endpoint, dir, labels, health string
+	pods                                            int
+	lease, status                                   time.Duration
 }
 
 func runKubelet(ctx context.Context, args []string) error {
@@ -34,6 +42,7 @@ func runKubelet(ctx context.Context, args []string) error {
 	fs.StringVar(&f.name, "name", "", "of the node")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "file that names the server and holds the node's credential")
 	fs.StringVar(&f.endpoint, "endpoint", "", "socket of hollow-node runtime: unix:///…")
+	fs.StringVar(&f.dir, "root-dir", "", "folder of what the kubelet keeps; none: a new one below /tmp, which stays")
 	fs.StringVar(&f.labels, "labels", "", "of the Node: key=value,…")
 	fs.StringVar(&f.health, "health-address", "", "host:port of /healthz")
 	fs.IntVar(&f.pods, "max-pods", 110, "that the node takes")
@@ -65,6 +74,9 @@ func (f kubeletFlags) build(ctx context.Context) (*kubemark.HollowKubelet, error
 		return nil, err
 	}
 	flags, config := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{NodeName: f.name, MaxPods: f.pods, NodeLabels: labels})
+	if err := f.moveTo(flags, config); err != nil {
+		return nil, err
+	}
 	config.EnableServer = false // nobody asks for logs, and it would listen on every address
 	config.ContainerRuntimeEndpoint, config.ImageServiceEndpoint = f.endpoint, f.endpoint
 	config.NodeLeaseDurationSeconds = int32(f.lease / time.Second)
@@ -86,7 +98,7 @@ func (f kubeletFlags) build(ctx context.Context) (*kubemark.HollowKubelet, error
 	if err != nil {
 		return nil, fmt.Errorf("create client of heartbeats: %w", err)
 	}
-	containers, err := remote.NewRemoteRuntimeServiceBuilder().WithEndpoint(f.endpoint).WithConnectionTimeout(runtimePatience).Build(ctx)
+	containers, err := f.connect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the runtime: %w", err)
 	}
@@ -96,6 +108,41 @@ func (f kubeletFlags) build(ctx context.Context) (*kubemark.HollowKubelet, error
 	}
 	return kubemark.NewHollowKubelet(flags, config, client, heartbeats,
 		&cadvisortest.Fake{NodeName: f.name}, images, containers, cm.NewStubContainerManager()), nil
+}
+
+// moveTo has the kubelet keep its files in its own folder, not in the one below /tmp that kubemark has just made.
+func (f kubeletFlags) moveTo(flags *options.KubeletFlags, config *kubeletconfig.KubeletConfiguration) error {
+	if f.dir == "" {
+		return nil
+	}
+	if err := os.RemoveAll(flags.RootDirectory); err != nil {
+		return fmt.Errorf("remove kubemark's folder: %w", err)
+	}
+	flags.RootDirectory = f.dir
+	config.StaticPodPath, config.PodLogsDir = filepath.Join(f.dir, "static-pods"), filepath.Join(f.dir, "pod-logs")
+	for _, dir := range []string{config.StaticPodPath, config.PodLogsDir} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("create the kubelet's folders: %w", err)
+		}
+	}
+	return nil
+}
+
+// connect waits for the runtime, which may start beside.
+func (f kubeletFlags) connect(ctx context.Context) (internalapi.RuntimeService, error) {
+	ctx, cancel := context.WithTimeout(ctx, runtimePatience)
+	defer cancel()
+	for {
+		containers, err := remote.NewRemoteRuntimeServiceBuilder().WithEndpoint(f.endpoint).WithConnectionTimeout(runtimePatience).Build(ctx)
+		if err == nil {
+			return containers, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(runtimeRetry):
+		}
+	}
 }
 
 // heartbeatConfig is as the kubelet has it: a client of its own, without a limit, that does not wait longer than a period.

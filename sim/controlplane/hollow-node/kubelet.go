@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -21,6 +22,7 @@ import (
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	cadvisortest "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
 	"k8s.io/kubernetes/pkg/kubelet/cm"
+	probetest "k8s.io/kubernetes/pkg/kubelet/prober/testing"
 	"k8s.io/kubernetes/pkg/kubemark"
 )
 
@@ -42,13 +44,13 @@ func runKubelet(ctx context.Context, args []string) error {
 	fs.StringVar(&f.name, "name", "", "of the node")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "file that names the server and holds the node's credential")
 	fs.StringVar(&f.endpoint, "endpoint", "", "socket of hollow-node runtime: unix:///…")
-	fs.StringVar(&f.dir, "root-dir", "", "folder of what the kubelet keeps; none: a new one below /tmp, which stays")
+	fs.StringVar(&f.dir, "root-dir", "", "folder of what the kubelet keeps")
 	fs.StringVar(&f.labels, "labels", "", "of the Node: key=value,…")
 	fs.StringVar(&f.health, "health-address", "", "host:port of /healthz")
 	fs.IntVar(&f.pods, "max-pods", 110, "that the node takes")
 	fs.DurationVar(&f.lease, "lease-duration", 40*time.Second, "of the node's Lease, which is renewed four times as often; whole seconds")
 	fs.DurationVar(&f.status, "status-period", 10*time.Second, "between two looks whether the Node's status changed")
-	if err := parse(fs, args, "name", "kubeconfig", "endpoint", "health-address"); err != nil {
+	if err := parse(fs, args, "name", "kubeconfig", "endpoint", "root-dir", "health-address"); err != nil {
 		return err
 	}
 	h, err := f.build(ctx)
@@ -106,15 +108,24 @@ func (f kubeletFlags) build(ctx context.Context) (*kubemark.HollowKubelet, error
 	if err != nil {
 		return nil, fmt.Errorf("connect to the runtime's images: %w", err)
 	}
-	return kubemark.NewHollowKubelet(flags, config, client, heartbeats,
-		&cadvisortest.Fake{NodeName: f.name}, images, containers, cm.NewStubContainerManager()), nil
+	h := kubemark.NewHollowKubelet(flags, config, client, heartbeats,
+		&cadvisortest.Fake{NodeName: f.name}, images, containers, cm.NewStubContainerManager())
+	h.KubeletDeps.ProbeManager = prober{}
+	return h, nil
+}
+
+// prober is kubemark's, but for a container that does not run: that is not ready.
+type prober struct{ probetest.FakeManager }
+
+// UpdatePodStatus implements prober.Manager.
+func (prober) UpdatePodStatus(_ context.Context, _ *corev1.Pod, status *corev1.PodStatus) {
+	for i := range status.ContainerStatuses {
+		status.ContainerStatuses[i].Ready = status.ContainerStatuses[i].State.Running != nil
+	}
 }
 
 // moveTo has the kubelet keep its files in its own folder, not in the one below /tmp that kubemark has just made.
 func (f kubeletFlags) moveTo(flags *options.KubeletFlags, config *kubeletconfig.KubeletConfiguration) error {
-	if f.dir == "" {
-		return nil
-	}
 	if err := os.RemoveAll(flags.RootDirectory); err != nil {
 		return fmt.Errorf("remove kubemark's folder: %w", err)
 	}

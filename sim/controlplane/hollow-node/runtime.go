@@ -69,6 +69,7 @@ type machine struct {
 
 func newMachine(book *addresses, port int) *machine {
 	m := &machine{RemoteRuntime: fake.NewFakeRemoteRuntime(), book: book, port: port}
+	m.ImageService.SetFakeImageSize(1) // the kubelet takes no image of no size
 	m.RuntimeService.FakeStatus = &runtimev1.RuntimeStatus{Conditions: []*runtimev1.RuntimeCondition{
 		{Type: runtimev1.RuntimeReady, Status: true}, {Type: runtimev1.NetworkReady, Status: true},
 	}}

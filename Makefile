@@ -27,7 +27,7 @@ scenario: build ## run a scenario: make scenario NAME=pool-cache (the default), 
 	bin/weir scenario run $(if $(filter all,$(NAME)),scenarios,scenarios/$(NAME).yaml)
 
 .PHONY: test-scenarios
-test-scenarios: build ## all scenarios, times included: half an hour; reports/out/index.html
+test-scenarios: build ## all scenarios, times included: some two hours; reports/out/index.html
 	bin/weir scenario run scenarios
 
 .PHONY: quick

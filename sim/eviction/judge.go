@@ -140,14 +140,15 @@ func (h *History) judgeReady(v *Verdict, node string) {
 
 // judgeHeartbeats finds gaps between heartbeats, and how long the first delegated one took.
 func (h *History) judgeHeartbeats(v *Verdict, node string) {
-	last := h.Began
+	last, pool := h.Began, h.poolSilent()
 	beats := append(slices.Clone(h.Heartbeats[node]), Heartbeat{At: h.Ended})
 	for _, b := range beats {
 		if !b.At.After(last) {
 			continue
 		}
-		gap := b.At.Sub(last) - h.overlap(h.Away, last, b.At)
-		if gap > h.Timers.Lease && !h.touches(h.Dead[node], last, b.At) && h.connected(last, b.At) {
+		// While the cloud is away, or nobody in the pool reaches it, nothing can be done.
+		gap := b.At.Sub(last) - h.overlap(h.Away, last, b.At) - h.overlap(pool, last, b.At)
+		if gap > h.Timers.Lease && !h.touches(h.Dead[node], last, b.At) {
 			v.Late++
 			v.say("%s sent no heartbeat from %s to %s", node, h.since(last), h.since(b.At))
 		}

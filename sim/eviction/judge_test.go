@@ -131,6 +131,11 @@ func TestJudge(t *testing.T) {
 			h.cutPool(2, 500)
 			h.Ready["a"] = append(h.Ready["a"], Flip{At: at(52)}, Flip{At: at(505), Ready: true})
 		}, Verdict{NotReady: 1}},
+		{"a pool is back, and its heartbeats are not", func(h *History) {
+			h.cutPool(100, 108)
+			h.beats("a", 100, 100, false)
+			h.beats("a", 170, 600, false)
+		}, Verdict{Late: 1}},
 		{"a silent pool is evicted though it is kept", func(h *History) { h.cutPool(2, 0); h.evict("b", 360) }, Verdict{Evicted: 1, Wrong: 1}},
 		{"a silent pool is evicted when its policy says so", func(h *History) {
 			h.Policy = []PolicyChange{{Policy: scenario.Policy{Evict: true, After: 400 * time.Second}}}

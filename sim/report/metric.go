@@ -58,7 +58,7 @@ func Metrics() []Metric {
 		{"stock_evictions", UnitCount, "pods that stock Kubernetes evicted from the pool in the same course of events"},
 		{"not_ready_while_delegated", UnitCount, "times that a node was not Ready in the cloud though it was alive and a hub of its pool was connected long enough"},
 		{"stock_not_ready", UnitCount, "times that a node of the pool was not Ready with stock Kubernetes"},
-		{"late_heartbeats", UnitCount, "gaps between heartbeats at the cloud longer than a Lease lasts, of nodes that were alive while a hub of their pool was connected long enough"},
+		{"late_heartbeats", UnitCount, "gaps between heartbeats at the cloud longer than a Lease lasts, of nodes that were alive; time in which no hub of the pool could reach the cloud is taken off"},
 		{"failed_calls", UnitCount, "calls of a Service from within the pool that failed, with Weir"},
 		{"stock_failed_calls", UnitCount, "calls of a Service from within the pool that failed, with stock Kubernetes"},
 		{"calls", UnitCount, "calls of a Service from within the pool, with Weir"},

@@ -37,14 +37,32 @@ type answer struct {
 // reachable tells whether a server is worth a try.
 func (u *urgent) reachable() bool { return len(u.door.cloud.candidates()) > 0 }
 
-// send asks the servers that are worth a try one after another, best first: the next one when one has failed, and when it has not answered for
-// heartbeat.Stagger. The first answer counts, but for those that say that a server cannot serve (500 and more). It takes heartbeat.Attempt at most.
-func (u *urgent) send(ctx context.Context, m message) (*answer, error) {
-	servers := u.door.cloud.candidates()
-	if len(servers) == 0 {
-		return nil, errNoServer
-	}
+// urgentAgain is the pause before all servers are asked again: one that restarts is back in seconds.
+const urgentAgain = time.Second
+
+// send asks until a server answers, none is worth a try, or heartbeat.Attempt is over.
+func (u *urgent) send(ctx context.Context, m message) (a *answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeat.Attempt)
+	defer cancel()
+	for err = errNoServer; ctx.Err() == nil; sleep(ctx, u.clock, urgentAgain) {
+		servers := u.door.cloud.candidates()
+		if len(servers) == 0 {
+			break
+		}
+		if a, err = u.round(ctx, servers, m); err == nil {
+			return a, nil
+		}
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // a connection over which nothing came may never bring anything again
+		u.door.transport.renew()
+	}
+	return nil, err
+}
+
+// round asks servers one after another, best first: the next one when one has failed, and when it has not answered for heartbeat.Stagger. The first answer counts,
+// but for those that say that a server cannot serve (500 and more).
+func (u *urgent) round(ctx context.Context, servers []*server, m message) (*answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	type outcome struct {
 		*server
 		*answer
@@ -89,9 +107,6 @@ func (u *urgent) send(ctx context.Context, m message) (*answer, error) {
 				next = ask()
 			}
 		}
-	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // a connection over which nothing came may never bring anything again
-		u.door.transport.renew()
 	}
 	return nil, errors.Join(errs...)
 }

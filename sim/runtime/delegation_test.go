@@ -181,21 +181,21 @@ func TestDelegation(t *testing.T) {
 	grows(t, admin, far[0], 7, false)
 
 	kill[far[1]]()
-	after := beatOf(t, admin, far[1])
-	if left := standsStill(t, admin, far[1], 8*renewal); left.Sub(after.renewed) > renewal {
-		t.Errorf("its kubelet died, and the Lease of %s went on from %v to %v", far[1], after.renewed, left)
+	if more := standsStill(t, admin, far[1], 8*renewal); more > 2 { // what was under way
+		t.Errorf("its kubelet died, and the Lease of %s grew %d times", far[1], more)
 	}
 }
 
-// standsStill waits until a Lease has not changed for some time.
-func standsStill(t *testing.T, admin kubernetes.Interface, node string, long time.Duration) time.Time {
+// standsStill waits until a Lease has not changed for some time, and tells how often it did before.
+func standsStill(t *testing.T, admin kubernetes.Interface, node string, long time.Duration) (changes int) {
 	t.Helper()
 	last, since := beatOf(t, admin, node), time.Now()
 	wait(t, "the Lease of "+node+" to stand still", func() bool {
 		if b := beatOf(t, admin, node); b != last {
 			last, since = b, time.Now()
+			changes++
 		}
 		return time.Since(since) > long
 	})
-	return last.renewed
+	return changes
 }

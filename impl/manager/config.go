@@ -129,10 +129,3 @@ func parsePolicy(s string) (verdict.Policy, error) {
 	}
 	return verdict.Policy{}, fmt.Errorf("policy %q: want %s", s, allowedPolicies)
 }
-
-func printPolicy(p verdict.Policy) string {
-	if p.Evict {
-		return "evict:" + p.After.String()
-	}
-	return "keep"
-}

@@ -47,7 +47,7 @@ func TestConfig(t *testing.T) {
 
 func TestPolicy(t *testing.T) {
 	for text, want := range map[string]verdict.Policy{
-		"keep": {}, " keep ": {}, "evict:0s": {Evict: true}, "evict:1h30m": {Evict: true, After: 90 * time.Minute},
+		"keep": {}, "keep\n": {}, "evict:0s": {Evict: true}, "evict:1h30m": {Evict: true, After: 90 * time.Minute},
 	} {
 		if p, err := parsePolicy(text); err != nil || p != want {
 			t.Errorf("%q: %+v, %v", text, p, err)

@@ -85,16 +85,17 @@ func (c *cutOff) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 // what it has: stock Kubernetes taints it as well.
 func (c *cutOff) taint(ctx context.Context, n *corev1.Node, v verdict.Verdict) error {
 	has := taintOf(n, contract.CutOffTaint, corev1.TaintEffectNoSchedule) != nil
-	taints, change := n.Spec.Taints, ""
+	var taints []corev1.Taint
+	var change string
 	switch {
 	case v.State == verdict.Delegated && !has:
 		now := metav1.NewTime(c.clock.Now())
-		taints = append(slices.Clone(taints), corev1.Taint{
+		taints = append(slices.Clone(n.Spec.Taints), corev1.Taint{
 			Key: contract.CutOffTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule, TimeAdded: &now,
 		})
 		change = "add"
 	case v.State == verdict.Normal && has:
-		taints = slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool {
+		taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
 			return t.Key == contract.CutOffTaint && t.Effect == corev1.TaintEffectNoSchedule
 		})
 		change = "remove"

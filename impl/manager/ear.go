@@ -34,9 +34,11 @@ func (m *Manager) listen(ctx context.Context) error {
 		informer cache.Informer
 		handler  toolscache.ResourceEventHandler
 	}{{nodes, m.nodeHandler()}, {leases, m.leaseHandler()}, {policies, m.policyHandler()}} {
-		if _, err := w.informer.AddEventHandler(w.handler); err != nil {
+		registration, err := w.informer.AddEventHandler(w.handler)
+		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
+		m.watches = append(m.watches, registration)
 	}
 	return nil
 }

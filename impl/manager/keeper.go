@@ -40,13 +40,14 @@ type poolMemory struct {
 // keeper writes the names of kept and bound nodes for the admission policies, and has nodes released that are kept no longer. It runs while
 // the manager leads, and begins with what the leader before it left.
 type keeper struct {
-	client  client.Client
-	reader  client.Reader // not from the cache
-	clock   clock.WithTicker
-	board   *board
-	release *releaser
-	metrics *metrics
-	log     *slog.Logger
+	client   client.Client
+	reader   client.Reader // not from the cache
+	clock    clock.WithTicker
+	board    *board
+	heardAll func() bool // whether the board knows what was there at the start
+	release  *releaser
+	metrics  *metrics
+	log      *slog.Logger
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -57,7 +58,7 @@ func (k *keeper) Start(ctx context.Context) error {
 	defer func() { _ = k.release.group.Wait() }() // none of them fails
 	retry := k.clock.NewTicker(k.board.tick)
 	defer retry.Stop()
-	for !k.lead(ctx) {
+	for !k.heardAll() || !k.lead(ctx) {
 		select {
 		case <-retry.C():
 		case <-ctx.Done():

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -39,6 +41,12 @@ type Manager struct {
 	board    *board
 	metrics  *metrics
 	policies *policies
+	watches  []toolscache.ResourceEventHandlerRegistration
+}
+
+// heardAll tells whether everything that was there at the start has reached the board.
+func (m *Manager) heardAll() bool {
+	return !slices.ContainsFunc(m.watches, func(r toolscache.ResourceEventHandlerRegistration) bool { return !r.HasSynced() })
 }
 
 // New checks the config and puts the manager together. It takes the ports of metrics and health; Run gives them back.
@@ -122,7 +130,10 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	release.group.SetLimit(releaseWorkers)
 	for _, r := range []ctrl.Runnable{
 		m.board, m.policies,
-		&keeper{client: c, reader: m.ctrl.GetAPIReader(), clock: s.Clock, board: m.board, release: release, metrics: m.metrics, log: s.Logger},
+		&keeper{
+			client: c, reader: m.ctrl.GetAPIReader(), clock: s.Clock, board: m.board, heardAll: m.heardAll, release: release,
+			metrics: m.metrics, log: s.Logger,
+		},
 	} {
 		if err := m.ctrl.Add(r); err != nil {
 			return fmt.Errorf("manager: %w", err)

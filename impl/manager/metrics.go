@@ -18,7 +18,7 @@ type metrics struct {
 	releases     prometheus.Counter
 	missing      prometheus.Gauge
 
-	nodes, marked, pools *prometheus.Desc
+	nodes, marked, pools, deaf *prometheus.Desc
 }
 
 func newMetrics(b *board) *metrics {
@@ -42,6 +42,7 @@ func newMetrics(b *board) *metrics {
 		}),
 		nodes:  prometheus.NewDesc("weir_manager_nodes", "Nodes by what is known of them.", []string{"state"}, nil),
 		marked: prometheus.NewDesc("weir_manager_nodes_marked", "Nodes that are dead, kept, bound or owed a release.", []string{"mark"}, nil),
+		deaf:   prometheus.NewDesc("weir_manager_deaf", "1 while no node at all is heard: nothing is given up then.", nil, nil),
 		pools:  prometheus.NewDesc("weir_manager_pools", "Pools: heard, silent (pods are kept), given up (pods are evicted).", []string{"state"}, nil),
 	}
 }
@@ -58,6 +59,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.nodes
 	ch <- m.marked
 	ch <- m.pools
+	ch <- m.deaf
 }
 
 // Collect implements prometheus.Collector.
@@ -66,6 +68,11 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		c.Collect(ch)
 	}
 	d, _ := m.board.read()
+	deaf := 0.0
+	if d.Deaf {
+		deaf = 1
+	}
+	ch <- prometheus.MustNewConstMetric(m.deaf, prometheus.GaugeValue, deaf)
 	states := map[verdict.State]int{verdict.Unknown: 0, verdict.Normal: 0, verdict.Delegated: 0, verdict.Missing: 0}
 	for _, v := range d.Nodes {
 		states[v.State]++

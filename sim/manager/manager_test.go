@@ -32,6 +32,7 @@ func TestManager(t *testing.T) {
 	t.Run("a node that dies", func(t *testing.T) { testDead(t, w) })
 	t.Run("keep, evict, return", func(t *testing.T) { testSilent(t, w) })
 	t.Run("bound", func(t *testing.T) { testBound(t, w) })
+	t.Run("clocks", func(t *testing.T) { testClocks(t, w) })
 	t.Run("another leader", func(t *testing.T) { testLeaders(t, w, first) })
 }
 
@@ -305,6 +306,30 @@ func testBound(t *testing.T, w *world) {
 	w.eventually(t, "an annotated node is bound", bound)
 	annotate(`null`)
 	w.eventually(t, "it is not any more", func() bool { return !bound() })
+}
+
+// testClocks: what time stands in a Lease does not matter. A node whose clock is set back, which stock Kubernetes holds for lost, is kept.
+func testClocks(t *testing.T, w *world) {
+	w.nodes(t, "clocks", "c-ahead", "c-behind")
+	set := func(node string, d time.Duration) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.skew[node] = d
+	}
+	set("c-ahead", time.Minute)
+	w.speak(false, "c-ahead", "c-behind")
+	w.eventually(t, "nobody is kept", func() bool { return !w.kept(t, "c-ahead") && !w.kept(t, "c-behind") })
+	set("c-behind", -time.Hour)
+	w.eventually(t, "a node whose clock was set back is kept, one whose clock is ahead is not", func() bool {
+		return w.kept(t, "c-behind") && !w.kept(t, "c-ahead")
+	})
+	w.speak(true, "c-behind")
+	w.eventually(t, "it is seen to be delegated all the same", func() bool { return taint(w.node(t, "c-behind"), contract.CutOffTaint) != nil })
+	set("c-behind", 0)
+	w.speak(false, "c-behind")
+	w.eventually(t, "all is well with the right time", func() bool {
+		return !w.kept(t, "c-behind") && taint(w.node(t, "c-behind"), contract.CutOffTaint) == nil
+	})
 }
 
 // testLeaders: of two managers one acts; what it left goes on to hold while nobody does, and its successor goes on from there.

@@ -28,9 +28,9 @@ import (
 )
 
 const (
-	grace    = 4 * time.Second        // of nodes, in these tests
-	interval = 500 * time.Millisecond // between two heartbeats
-	patience = time.Minute            // for what should happen
+	grace    = 8 * time.Second // of nodes, in these tests
+	interval = time.Second     // between two heartbeats
+	patience = 2 * time.Minute // for what should happen
 	poll     = 50 * time.Millisecond
 )
 
@@ -49,7 +49,8 @@ type world struct {
 	dir    string
 
 	mu    sync.Mutex
-	beats map[string]bool // node -> delegated
+	beats map[string]bool          // node -> delegated
+	skew  map[string]time.Duration // node -> how far its clock is ahead
 }
 
 func newWorld(t *testing.T) *world {
@@ -81,7 +82,7 @@ func newWorld(t *testing.T) *world {
 	if _, err := c.Client().CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, cloud: c, client: c.Client(), dir: t.TempDir(), beats: map[string]bool{}}
+	return &world{t: t, cloud: c, client: c.Client(), dir: t.TempDir(), beats: map[string]bool{}, skew: map[string]time.Duration{}}
 }
 
 // as is a client of another user.
@@ -123,13 +124,7 @@ func (w *world) startBeating() {
 		for {
 			select {
 			case <-tick.C:
-				w.mu.Lock()
-				for node, delegated := range w.beats {
-					if err := w.beat(ctx, node, delegated); err != nil && ctx.Err() == nil {
-						w.t.Errorf("heartbeat of %s: %v", node, err)
-					}
-				}
-				w.mu.Unlock()
+				w.beatAll(ctx)
 			case <-ctx.Done():
 				return
 			}
@@ -154,6 +149,21 @@ func (w *world) hush(nodes ...string) {
 	}
 }
 
+// beatAll renews the Leases of all nodes that speak, at the same time.
+func (w *world) beatAll(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all sync.WaitGroup
+	for node, delegated := range w.beats {
+		all.Go(func() {
+			if err := w.beat(ctx, node, delegated); err != nil && ctx.Err() == nil {
+				w.t.Errorf("heartbeat of %s: %v", node, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
 // beat renews the Lease of a node.
 func (w *world) beat(ctx context.Context, node string, delegated bool) error {
 	leases := w.client.CoordinationV1().Leases(contract.NodeLeaseNamespace)
@@ -161,7 +171,7 @@ func (w *world) beat(ctx context.Context, node string, delegated bool) error {
 	if err != nil {
 		return err
 	}
-	l.Spec.RenewTime = ptr.To(metav1.NowMicro())
+	l.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(w.skew[node])))
 	delete(l.Annotations, contract.DelegateHeartbeat)
 	if delegated {
 		metav1.SetMetaDataAnnotation(&l.ObjectMeta, contract.DelegateHeartbeat, contract.Delegated)
@@ -278,7 +288,7 @@ func (w *world) manage(t *testing.T, change func(*manager.Config)) *run {
 	}
 	c := manager.Config{
 		Kubeconfig: path, LeaderElect: true,
-		LeaderElectLeaseDuration: 3 * time.Second, LeaderElectRenewDeadline: 2 * time.Second, LeaderElectRetryPeriod: 300 * time.Millisecond,
+		LeaderElectLeaseDuration: 15 * time.Second, LeaderElectRenewDeadline: 10 * time.Second, LeaderElectRetryPeriod: 500 * time.Millisecond,
 		MetricsBindAddress: "0", HealthProbeBindAddress: "0", NodeMonitorGracePeriod: grace, WhenSilent: "keep",
 	}
 	if change != nil {

@@ -45,11 +45,12 @@
 //
 // # What it costs a flash
 //
-// Changes are gathered in memory and written every Config.Every (5 s), one transaction for all, each object once however often it changed:
-// its page, one or two above it, the list of free pages, and the page that makes them count, with two syncs. Bookmarks
-// and gets that show nothing new are not written; that the cloud is still there is written every Config.Idle (10 min). A power cut
-// costs what was not written: it can be fetched again, which the hub does by resuming watches from where the store stands
-// (Watching.From). bench/wear.go measures it beside a file per object.
+// Changes are gathered in memory and written in one transaction for all, each object once however often it changed: what came or went
+// every Config.Every (5 s), what merely changed every Config.Lazy (1 min). A transaction writes the pages of the objects, one or two above
+// each, the list of free pages, and the page that makes them count, with two syncs. Bookmarks and gets that show nothing
+// new are not written; that the cloud is still there is, every Config.Idle (10 min). A power cut costs what was not written: it can be
+// fetched again, which the hub does by resuming watches from where the store stands (Watching.From). bench/wear.go
+// measures all this beside a file per object.
 //
 // # What can go wrong
 //

@@ -32,6 +32,7 @@ func (s *Store) PutDocument(name string, d Document) error {
 		return nil
 	}
 	s.put(documents, name, b)
+	s.urgent = true
 	s.bound()
 	return nil
 }

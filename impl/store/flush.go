@@ -47,13 +47,8 @@ func (s *Store) step(now bool) {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	s.repair()
-	s.mu.RLock()
 	at := s.Clock.Now()
-	idle := s.freshAt.After(s.freshWritten) && at.Sub(s.flushedAt) >= s.Idle
-	due := len(s.dirty) > 0 || !s.pending.empty() || idle || now && s.freshAt.Sub(s.freshWritten) >= time.Second
-	waiting := at.Before(s.retryAt) && !now
-	s.mu.RUnlock()
-	if !due || waiting {
+	if !s.due(at, now) {
 		return
 	}
 	err := s.makeRoom()
@@ -65,6 +60,24 @@ func (s *Store) step(now bool) {
 		err = s.flush()
 	}
 	s.settle(err, at)
+}
+
+// due tells whether it is time to write.
+func (s *Store) due(at time.Time, now bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed := len(s.dirty) > 0 || !s.pending.empty()
+	if changed && s.waitingSince.IsZero() {
+		s.waitingSince = at
+	}
+	fresh := s.freshAt.Sub(s.freshWritten)
+	switch {
+	case now:
+		return changed || fresh >= time.Second
+	case at.Before(s.retryAt):
+		return false
+	}
+	return s.urgent || changed && at.Sub(s.waitingSince) >= s.Lazy || fresh > 0 && at.Sub(s.flushedAt) >= s.Idle
 }
 
 // flush writes all that waits, in one transaction. flushing must be held.
@@ -79,6 +92,7 @@ func (s *Store) flush() error {
 	}
 	dirty := s.dirty
 	s.inFlight, s.pending, s.dirty = s.pending, newOverlay(), map[*collection]bool{}
+	s.urgent, s.waitingSince = false, time.Time{}
 	o := s.inFlight
 	s.mu.Unlock()
 
@@ -89,6 +103,7 @@ func (s *Store) flush() error {
 	s.inFlight = nil
 	s.stats.Written += written
 	if err != nil {
+		s.urgent = true
 		s.pending.under(o)
 		for c := range dirty {
 			s.dirty[c] = s.collections[c.key] == c

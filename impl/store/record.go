@@ -274,6 +274,7 @@ func (s *Store) NewHistory() {
 	s.epoch++
 	s.Logger.Warn("the cloud has another history: what is kept counts until the cloud shows something newer", "epoch", s.epoch)
 	s.put(about, epochRow, fmt.Append(nil, s.epoch))
+	s.urgent = true
 }
 
 // Fresh says that the cloud was reached at a time: what is watched is as of then.

@@ -161,7 +161,7 @@ func (s *Store) setMember(c *collection, k Key, in bool) {
 		c.count--
 		c.sum -= hash(k)
 	}
-	s.dirty[c] = true
+	s.dirty[c], s.urgent = true, true
 }
 
 // keys gives the members of a collection; ok is false if they are not those that were recorded.

@@ -24,8 +24,12 @@ type Config struct {
 	Dir string
 	// MaxBytes bounds the database. Default 256 MiB, at least 1 MiB.
 	MaxBytes int64
-	// Every is the time between two writes: what a power cut may cost, of what can be fetched again. Default 5 s, at least 10 ms.
+	// Every is the time between two writes of what came and went: objects, lists. A power cut may cost that, of what can be fetched
+	// again. Default 5 s, at least 10 ms.
 	Every time.Duration
+	// Lazy is the same of objects that merely changed, as the status of pods does all the time: a power cut may leave an
+	// older version. Default 1 min, at least Every.
+	Lazy time.Duration
 	// Idle is the time after which it is written that the cloud was still there: what a power cut may add to the age that is told.
 	// Default 10 min, at least Every.
 	Idle time.Duration
@@ -57,6 +61,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("store: at most %d bytes: more than this machine can address", c.MaxBytes)
 	case c.Every != 0 && c.Every < 10*time.Millisecond:
 		return fmt.Errorf("store: a write every %v: at least 10ms", c.Every)
+	case c.Lazy != 0 && c.Lazy < c.Every:
+		return fmt.Errorf("store: changes are written every %v: at least the time between two writes, %v", c.Lazy, c.Every)
 	case c.Idle != 0 && c.Idle < c.Every:
 		return fmt.Errorf("store: idle after %v: at least the time between two writes, %v", c.Idle, c.Every)
 	case c.Forget != 0 && c.Forget < time.Hour:
@@ -71,6 +77,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Every == 0 {
 		c.Every = 5 * time.Second
+	}
+	if c.Lazy == 0 {
+		c.Lazy = max(time.Minute, c.Every)
 	}
 	if c.Idle == 0 {
 		c.Idle = max(10*time.Minute, c.Every)
@@ -130,7 +139,9 @@ type Store struct {
 	freshSince        time.Time // and was not away since
 	freshWritten      time.Time
 	flushedAt         time.Time
-	listings          int // under way
+	urgent            bool      // something came or went since the last write
+	waitingSince      time.Time // of what merely changed
+	listings          int       // under way
 	retryAt           time.Time
 	retry             time.Duration
 	stats             Stats

@@ -42,8 +42,8 @@ func TestHollowNodes(t *testing.T) {
 		if n.Labels[corev1.LabelTopologyZone] != zone || n.Labels[contract.NodePoolLabel]+"-1" != node {
 			t.Errorf("labels of %s: %v", node, n.Labels)
 		}
-		first := renewal(t, admin, node)
-		wait(t, "a renewal of the Lease of "+node, func() bool { return renewal(t, admin, node).After(first) })
+		first := renewedAt(t, admin, node)
+		wait(t, "a renewal of the Lease of "+node, func() bool { return renewedAt(t, admin, node).After(first) })
 		runPod(t, admin, node)
 		url := "http://" + net.JoinHostPort(DialAddress(podIP(t, admin, node)), strconv.Itoa(PodPort))
 		wait(t, "an answer of the pod on "+node, func() bool { return fetch(t, http.MethodGet, url) == node+"\n" })
@@ -86,7 +86,7 @@ func readyNode(t *testing.T, admin kubernetes.Interface, name string) (n *corev1
 	return n
 }
 
-func renewal(t *testing.T, admin kubernetes.Interface, node string) (at time.Time) {
+func renewedAt(t *testing.T, admin kubernetes.Interface, node string) (at time.Time) {
 	t.Helper()
 	l, err := admin.CoordinationV1().Leases(contract.NodeLeaseNamespace).Get(t.Context(), node, metav1.GetOptions{})
 	if err == nil && l.Spec.RenewTime != nil {

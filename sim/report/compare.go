@@ -38,7 +38,7 @@ func Compare(a, b Result) (string, error) {
 	section("Metrics", compareMetrics(a, b))
 	section("Bytes over the uplink", compareBytes(a, b))
 	section("Runs", compareRuns(a, b))
-	out.WriteString(mdText(unitsNote) + "\n")
+	out.WriteString(mdText(apartNote+" "+unitsNote) + "\n")
 	return out.String(), nil
 }
 
@@ -114,7 +114,21 @@ func quotient(x, y Values, name string) string {
 	if !hasA || !hasB || !isFinite(a) || !isFinite(b) || b == 0 {
 		return none
 	}
-	return ratio(a / b)
+	return marked(a/b, ratio(a/b))
+}
+
+// notable is from where on two figures differ notably: B ÷ A is marked.
+const (
+	notable   = 0.1
+	apartNote = "(!): more than 10 % apart."
+)
+
+// marked adds the mark to a ratio that was written out.
+func marked(v float64, written string) string {
+	if math.Abs(v-1) > notable {
+		return "(!) " + written
+	}
+	return written
 }
 
 func compareBytes(a, b Result) table {
@@ -124,7 +138,7 @@ func compareBytes(a, b Result) table {
 		if x == 0 && y == 0 {
 			return
 		}
-		t.Rows = append(t.Rows, row{Total: total, Cells: texts(title, kilobytes(x), kilobytes(y), times(y, x))})
+		t.Rows = append(t.Rows, row{Total: total, Cells: texts(title, kilobytes(x), kilobytes(y), marked(float64(y)/float64(max(x, 1)), times(y, x)))})
 	}
 	both := append(append(ByteTable{}, a.Bytes...), b.Bytes...)
 	for _, way := range (Result{Bytes: both}).ways() {

@@ -54,6 +54,7 @@ func TestCompare(t *testing.T) {
 	a, b := sample(5), failedSample()
 	b.Scenario, b.Runtime, b.Seed = a.Scenario, "kind", a.Seed+1
 	delete(b.Metrics, "cache_ready_seconds")
+	b.Metrics["cloud_bytes_up"] = a.Metrics["cloud_bytes_up"] * 1.2 // to be marked
 	b.Expectations = append(b.Expectations[1:], report.Expectation{Name: "new one", Passed: true, Got: "1", Want: "1"})
 	b.Expectations[0].Want = "≤ 1.500"
 	for i := range b.Bytes {

@@ -23,6 +23,7 @@ func subcommands() []subcommand {
 	return []subcommand{
 		{"scenario run", "FILE|DIR", "run a scenario, or all in a folder, and write reports", scenarioRun},
 		{"report compare", "A B", "lay two runs of one scenario side by side", compare},
+		{"clean", "", "remove kind clusters, containers and networks that killed runs left behind", clean},
 		{"metrics", "", "list the metrics that expectations may name", listMetrics},
 		{"assets", "", "find kube-apiserver and kubectl, or build and cache them", assets},
 	}

@@ -36,7 +36,7 @@ func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	fs := pflag.NewFlagSet("scenario run", pflag.ContinueOnError)
 	fs.StringVar(&f.out, "out", "reports/out", "folder of the reports; each scenario gets a folder of its own in it")
 	fs.StringVar(&f.output, "output", "text", "text or json: with json, standard output is one object")
-	fs.StringVar(&f.runtime, "runtime", "local", "local: real processes on this machine")
+	fs.StringVar(&f.runtime, "runtime", "local", "local: real processes on this machine; kind: real kubelets, needs a Docker engine (kind/README.md)")
 	fs.Int64Var(&f.seed, "seed", 0, "instead of the seed in the file")
 	fs.BoolVar(&f.noTimes, "no-time-limits", false, "leave out what is expected of seconds: for machines that are shared")
 	if err := parse(fs, "scenario run FILE|DIR", args, 1, stdout); err != nil {
@@ -45,8 +45,8 @@ func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if f.output != "text" && f.output != "json" {
 		return cli.Usage("--output", f.output, "text or json")
 	}
-	if f.runtime != "local" {
-		return cli.Usage("--runtime", f.runtime, "local")
+	if _, err := newRuntime(f.runtime, ""); err != nil {
+		return err
 	}
 	scenarios, err := scenario.Load(fs.Arg(0))
 	if err != nil {
@@ -91,14 +91,22 @@ func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, 
 	if err := dropLogs(logs); err != nil {
 		return report.Result{}, err
 	}
+	site, err := newRuntime(f.runtime, logs)
+	if err != nil {
+		return report.Result{}, err
+	}
+	repeat := fmt.Sprintf("bin/weir scenario run %s --seed %d", s.File, s.Seed)
+	if f.runtime != "local" {
+		repeat += " --runtime " + f.runtime
+	}
 	run := runner.Run
 	if s.Eviction != nil {
 		run = eviction.Run
 	}
 	res, err := run(ctx, s, runner.Options{
-		Runtime:  &runtime.Local{LogDir: logs},
+		Runtime:  site,
 		Dir:      dir,
-		Repeat:   fmt.Sprintf("bin/weir scenario run %s --seed %d", s.File, s.Seed),
+		Repeat:   repeat,
 		Revision: revision(ctx),
 		Progress: func(m string) { say("%s", m) },
 	})
@@ -129,6 +137,17 @@ func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, 
 		return res, fmt.Errorf("%s: %w; see %s", s.Name, errFailed, filepath.Join(dir, "summary.md"))
 	}
 	return res, nil
+}
+
+// newRuntime returns the runtime of a name.
+func newRuntime(name, logs string) (runtime.Runtime, error) {
+	switch name {
+	case "local":
+		return &runtime.Local{LogDir: logs}, nil
+	case "kind":
+		return &runtime.Kind{LogDir: logs}, nil
+	}
+	return nil, cli.Usage("--runtime", name, "local or kind")
 }
 
 // dropLogs removes the logs of the run before: parts append to theirs when they are restarted.

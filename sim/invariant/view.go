@@ -35,6 +35,19 @@ func (v *View) after(version uint64) int {
 // Behind is how many events a client at a version has not seen.
 func (v *View) Behind(version uint64) int { return len(v.events) - v.after(version) }
 
+// Until is the view as it was at a version: what came later is left out.
+func (v *View) Until(version uint64) *View {
+	return &View{start: v.start, last: min(v.last, max(version, v.start)), state: v.state, events: v.events[:v.after(version)]}
+}
+
+// Last is the version of the last event, or of the state if there is none.
+func (v *View) Last() uint64 {
+	if len(v.events) == 0 {
+		return v.start
+	}
+	return v.events[len(v.events)-1].version
+}
+
 // at is the state at a version.
 func (v *View) at(version uint64) map[string]client.Item {
 	state := maps.Clone(v.state)

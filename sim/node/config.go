@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/weir-edge/weir/sim/pki"
 )
 
 // Flags are further flags of a command by name, without dashes; lists repeat the flag. They win over fields.
@@ -68,6 +70,20 @@ type CoordinatorConfig struct {
 	LogLevel       string   `json:"log-level,omitempty"`
 
 	Flags Flags `json:"-"`
+}
+
+// Write writes the file into a folder and returns its path.
+func (c HubConfig) Write(dir string) (string, error) { return write(dir, c, c.Flags) }
+
+// Write writes the file into a folder and returns its path.
+func (c CoordinatorConfig) Write(dir string) (string, error) { return write(dir, c, c.Flags) }
+
+func write(dir string, config any, further Flags) (string, error) {
+	data, err := encode(config, further)
+	if err != nil {
+		return "", err
+	}
+	return pki.WriteFile(dir, "config.yaml", data)
 }
 
 // encode writes a config with its further flags as YAML.

@@ -2,21 +2,14 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/proc"
 )
 
@@ -24,8 +17,6 @@ const (
 	startPatience = time.Minute
 	stopGrace     = 15 * time.Second
 	poll          = 20 * time.Millisecond
-	probePatience = time.Second
-	askPatience   = 5 * time.Second
 )
 
 // Launch says how to run a part.
@@ -41,10 +32,9 @@ type Launch struct {
 // Part is a process that answers at an address: a hub, a coordinator, a controller. It can be started again after it ended, with the
 // same configuration.
 type Part struct {
+	*Probe
 	launch Launch
 	args   []string
-	base   string // URL of health, metrics and status
-	client *http.Client
 
 	starting sync.Mutex // held by one start at a time
 	mu       sync.Mutex
@@ -53,34 +43,26 @@ type Part struct {
 
 // NewHub writes the configuration of a hub. Start runs it.
 func NewHub(l Launch, c HubConfig) (*Part, error) {
-	data, err := encode(c, c.Flags)
+	path, err := c.Write(l.Dir)
 	if err != nil {
 		return nil, err
 	}
-	return newPart(l, data, "http://"+net.JoinHostPort(c.HealthBindAddress, strconv.Itoa(c.HealthPort)), http.DefaultTransport)
+	return &Part{Probe: HubProbe(l.Name, c), launch: l, args: []string{"--config=" + path}}, nil
 }
 
 // NewCoordinator writes the configuration of a coordinator. Start runs it. The transport carries a credential that may
 // read its health, metrics and status.
 func NewCoordinator(l Launch, c CoordinatorConfig, transport http.RoundTripper) (*Part, error) {
-	data, err := encode(c, c.Flags)
+	path, err := c.Write(l.Dir)
 	if err != nil {
 		return nil, err
 	}
-	return newPart(l, data, "https://"+net.JoinHostPort(c.BindAddress, strconv.Itoa(c.SecurePort)), transport)
-}
-
-func newPart(l Launch, config []byte, base string, transport http.RoundTripper) (*Part, error) {
-	path, err := pki.WriteFile(l.Dir, "config.yaml", config)
-	if err != nil {
-		return nil, err
-	}
-	return NewCommand(l, []string{"--config=" + path}, base, transport), nil
+	return &Part{Probe: CoordinatorProbe(l.Name, c, transport), launch: l, args: []string{"--config=" + path}}, nil
 }
 
 // NewCommand is a part that has flags instead of a configuration file. It answers below base: /healthz, and what else it has.
 func NewCommand(l Launch, args []string, base string, transport http.RoundTripper) *Part {
-	return &Part{launch: l, args: args, base: base, client: &http.Client{Transport: transport, Timeout: askPatience}}
+	return &Part{Probe: newProbe(l.Name, base, transport), launch: l, args: args}
 }
 
 // Name is what people call the part.
@@ -118,7 +100,7 @@ func (p *Part) waitHealthy(ctx context.Context, x *proc.Process) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	for {
-		err := p.healthy(ctx)
+		err := p.Healthy(ctx)
 		if err == nil && x.Running() {
 			return nil
 		}
@@ -134,13 +116,6 @@ func (p *Part) waitHealthy(ctx context.Context, x *proc.Process) error {
 			return fmt.Errorf("%s is not healthy: %w: %w\n  %s", p.launch.Name, ctx.Err(), err, x.Tail(2048))
 		}
 	}
-}
-
-func (p *Part) healthy(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, probePatience)
-	defer cancel()
-	_, err := p.get(ctx, "/healthz")
-	return err
 }
 
 func orExit(err error) error {
@@ -250,45 +225,4 @@ func (p *Part) running(verb string) (*proc.Process, error) {
 		return nil, fmt.Errorf("%s %s: it is not running", verb, p.launch.Name)
 	}
 	return p.process, nil
-}
-
-// Status reads the part's JSON status into v.
-func (p *Part) Status(ctx context.Context, v any) error {
-	data, err := p.get(ctx, contract.StatusPath)
-	if err != nil {
-		return fmt.Errorf("status of %s: %w", p.launch.Name, err)
-	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("status of %s: %w", p.launch.Name, err)
-	}
-	return nil
-}
-
-// Metrics reads the part's metrics.
-func (p *Part) Metrics(ctx context.Context) (Metrics, error) {
-	data, err := p.get(ctx, "/metrics")
-	if err != nil {
-		return nil, fmt.Errorf("metrics of %s: %w", p.launch.Name, err)
-	}
-	return ParseMetrics(string(data)), nil
-}
-
-func (p *Part) get(ctx context.Context, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.base+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := p.client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s: %s", path, resp.Status, strings.TrimSpace(string(data[:min(len(data), 200)])))
-	}
-	return data, nil
 }

@@ -1,9 +1,11 @@
 package pki
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -21,8 +23,21 @@ const (
 // Authority signs certificates.
 type Authority struct {
 	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	key  crypto.Signer
 	pem  []byte
+}
+
+// LoadAuthority returns an authority that somebody else made: kubeadm, for one.
+func LoadAuthority(certPEM, keyPEM []byte) (*Authority, error) {
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("load authority: %w", err)
+	}
+	key, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok || !pair.Leaf.IsCA {
+		return nil, fmt.Errorf("load authority: %s is no authority", pair.Leaf.Subject)
+	}
+	return &Authority{cert: pair.Leaf, key: key, pem: certPEM}, nil
 }
 
 // NewAuthority returns an authority with a fresh key and a self-signed certificate for name.
@@ -117,7 +132,7 @@ func sign(template *x509.Certificate, a *Authority) (*ecdsa.PrivateKey, []byte, 
 	if template.NotAfter.IsZero() {
 		template.NotAfter = now.Add(lifetime)
 	}
-	parent, signer := template, key
+	parent, signer := template, crypto.Signer(key)
 	if a != nil {
 		parent, signer = a.cert, a.key
 	}

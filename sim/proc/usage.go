@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -19,7 +20,7 @@ type Usage struct {
 	PeakRSS int64         // highest RSS so far
 	CPU     time.Duration // user and system time so far
 	Threads int
-	Files   int // open descriptors
+	Files   int // open descriptors; 0 if they may not be looked at
 }
 
 // Usage reads what the process uses now.
@@ -52,7 +53,7 @@ func readUsage(pid int) (Usage, error) {
 		return Usage{}, err
 	}
 	files, err := os.ReadDir(dir + "/fd")
-	if err != nil {
+	if err != nil && !errors.Is(err, os.ErrPermission) { // of another user's process
 		return Usage{}, err
 	}
 	u.Files = len(files)

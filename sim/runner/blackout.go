@@ -128,7 +128,7 @@ func (r *run) clientsOffline(ctx, until context.Context, nodes []string) error {
 			if err != nil {
 				return err
 			}
-			opened, err := client.Open(r.life, config, specs...)
+			opened, err := client.Open(r.watching, config, specs...)
 			if err != nil {
 				return fmt.Errorf("client %s on %s, offline: %w", kind, node, err)
 			}

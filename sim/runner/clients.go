@@ -51,7 +51,7 @@ func (r *run) startClients(ctx context.Context, w *way) error {
 			if err != nil {
 				return err
 			}
-			opened, err := client.Open(ctx, config, specs...)
+			opened, err := client.Open(r.watching, config, specs...)
 			if err != nil {
 				return fmt.Errorf("client %s on %s: %w", kind, node, err)
 			}
@@ -160,11 +160,20 @@ func (r *run) kubectlOn(ctx context.Context, w *way, node string) error {
 	return nil
 }
 
-// judge has every stream judged.
-func (r *run) judge() error {
+// judge ends all streams and has each judged.
+func (r *run) judge(ctx context.Context) error {
+	r.stopWatching()
 	for _, w := range r.ways {
 		for _, s := range w.streams {
-			eras, err := r.truth().eras(s.Spec)
+			s.Wait()
+		}
+	}
+	if err := r.truth().hold(ctx, r.admin); err != nil { // so that it has all that they saw
+		return fmt.Errorf("judge: %w", err)
+	}
+	for _, w := range r.ways {
+		for _, s := range w.streams {
+			eras, err := r.truth().eras(s.Stream)
 			if err != nil {
 				return fmt.Errorf("judge: %w", err)
 			}

@@ -75,8 +75,10 @@ type run struct {
 	stale   staleness
 	offline offline
 	configs configs
-	life    context.Context // of what is started by faults and outlives them
-	synced  time.Time       // when all caches and clients were there
+	// watching is the life of all clients; it ends when they are judged.
+	watching     context.Context
+	stopWatching context.CancelFunc
+	synced       time.Time // when all caches and clients were there
 
 	fullList int64 // bytes of one list of each pool-scope resource, compressed
 	ready    readiness
@@ -106,10 +108,17 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 		return res, err
 	}
 	defer func() { err = errors.Join(err, r.time.Close()) }()
+	if err := r.suits(); err != nil {
+		return res, err
+	}
 	if r.site, err = o.Runtime.Up(ctx, r.topology(), o.Progress); err != nil {
 		return res, err
 	}
+	asked := ctx // ends only when somebody asks for it
 	defer func() {
+		if e, ok := r.site.(runtime.Evidence); ok && asked.Err() == nil && (err != nil || !r.report(started, nil).Passed) {
+			err = errors.Join(err, e.SaveEvidence(context.WithoutCancel(ctx)))
+		}
 		r.Progress("stopping everything")
 		err = errors.Join(err, r.site.Down(context.WithoutCancel(ctx)))
 	}()
@@ -117,7 +126,7 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 	defer cancel(nil)
 	defer r.background.Wait()
 	defer cancel(nil)
-	r.life = ctx
+	r.watching, r.stopWatching = context.WithCancel(ctx)
 	r.background.Go(func() { r.watchParts(ctx) })
 	if err := r.steps(ctx); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
@@ -128,11 +137,28 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 	return res, nil
 }
 
-// topology puts the pools beside each other.
+// suits tells whether the runtime can do what the scenario asks for.
+func (r *run) suits() error {
+	limited, ok := r.Runtime.(runtime.Limited)
+	if !ok {
+		return nil
+	}
+	for _, f := range r.s.Faults {
+		if f.Target != scenario.APIServer {
+			continue
+		}
+		if why := limited.Lacks(runtime.APIServer.Kind()); why != "" {
+			return fmt.Errorf("scenario %s does not run on %s: fault %s: %s", r.s.Name, r.Runtime.Name(), f, why)
+		}
+	}
+	return nil
+}
+
+// topology puts the pools beside each other. Those to compare with are links and our clients, nothing else, on every runtime.
 func (r *run) topology() runtime.Topology {
 	p := r.s.Topology.Pool
 	weir, stock, reference := r.s.WeirPool(), p.RuntimePool(runtime.Stock), p.RuntimePool(runtime.Stock)
-	stock.Name, reference.Name, reference.Nodes = stockPool, referencePool, 1
+	stock.Name, stock.Bare, reference.Name, reference.Nodes, reference.Bare = stockPool, true, referencePool, 1, true
 	t := runtime.Topology{Tools: r.s.Tools()}
 	for _, x := range []struct {
 		name string
@@ -181,7 +207,7 @@ func (r *run) steps(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", step.phase, err)
 		}
 	}
-	return r.judge()
+	return r.judge(ctx)
 }
 
 // phase names what is counted and drawn from now on.

@@ -17,10 +17,13 @@ import (
 // truthQuiet is for how long recorders of the truth that were cut off have to have a watch again.
 const truthQuiet = 1500 * time.Millisecond
 
+// askAgain is how long the recorders have to show what the cloud has before the cloud is asked anew.
+const askAgain = time.Second
+
 // truth records a whole history of the cloud, over no link.
 type truth struct {
 	streams []*client.Stream
-	views   map[client.Spec]*invariant.View // once complete
+	views   map[client.Spec]*invariant.View // of all that clients have to show in the end; nil before that is known
 	end     context.CancelFunc              // of the streams
 
 	before *truth    // of the history that was lost when the cloud was restored; nil: this is the first
@@ -51,7 +54,8 @@ func (t *truth) synced() bool {
 	return true
 }
 
-// catchUp waits until the recorders hold what the cloud holds; nothing may change any more.
+// catchUp waits until the recorders hold what the cloud holds: that is what clients have to show. Controllers of a real cluster
+// may go on changing things; what comes later is judged as far as a client has seen it.
 func (t *truth) catchUp(ctx context.Context, api kubernetes.Interface) error {
 	if err := t.hold(ctx, api); err != nil {
 		return err
@@ -60,26 +64,15 @@ func (t *truth) catchUp(ctx context.Context, api kubernetes.Interface) error {
 	return nil
 }
 
-// hold waits until the recorders hold what the cloud holds now; nothing may change meanwhile.
+// hold waits until the recorders hold what the cloud holds now.
 func (t *truth) hold(ctx context.Context, api kubernetes.Interface) error {
-	slices, err := api.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
+	want, err := present(ctx, api)
 	if err != nil {
 		return err
-	}
-	endpoints, err := api.CoreV1().Endpoints("").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	want := map[string]map[string]string{client.EndpointSlices: {}, client.Endpoints: {}}
-	for i := range slices.Items {
-		want[client.EndpointSlices][slices.Items[i].Namespace+"/"+slices.Items[i].Name] = slices.Items[i].ResourceVersion
-	}
-	for i := range endpoints.Items {
-		want[client.Endpoints][endpoints.Items[i].Namespace+"/"+endpoints.Items[i].Name] = endpoints.Items[i].ResourceVersion
 	}
 	poll := time.NewTicker(tick)
 	defer poll.Stop()
-	for {
+	for asked := time.Now(); ; {
 		behind := 0
 		for _, s := range t.streams {
 			h, err := invariant.NewHistory(s.Recording.Ops())
@@ -95,7 +88,33 @@ func (t *truth) hold(ctx context.Context, api kubernetes.Interface) error {
 			return fmt.Errorf("the recorders of the truth do not show what the cloud has: %w", ctx.Err())
 		case <-poll.C:
 		}
+		if time.Since(asked) > askAgain { // a controller may have changed something meanwhile
+			if want, err = present(ctx, api); err != nil {
+				return err
+			}
+			asked = time.Now()
+		}
 	}
+}
+
+// present are the versions of all objects by resource and key.
+func present(ctx context.Context, api kubernetes.Interface) (map[string]map[string]string, error) {
+	slices, err := api.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	endpoints, err := api.CoreV1().Endpoints("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	want := map[string]map[string]string{client.EndpointSlices: {}, client.Endpoints: {}}
+	for i := range slices.Items {
+		want[client.EndpointSlices][slices.Items[i].Namespace+"/"+slices.Items[i].Name] = slices.Items[i].ResourceVersion
+	}
+	for i := range endpoints.Items {
+		want[client.Endpoints][endpoints.Items[i].Namespace+"/"+endpoints.Items[i].Name] = endpoints.Items[i].ResourceVersion
+	}
+	return want, nil
 }
 
 // through is the history as a stream's filter shows it.
@@ -104,6 +123,15 @@ func (t *truth) through(spec client.Spec) (*invariant.View, error) {
 	if v := t.views[key]; v != nil {
 		return v, nil
 	}
+	v, err := t.view(spec)
+	if err == nil && t.views != nil {
+		t.views[key] = v
+	}
+	return v, err
+}
+
+// view is all that the recorders have by now.
+func (t *truth) view(spec client.Spec) (*invariant.View, error) {
 	sel, err := labels.Parse(spec.Selector)
 	if err != nil {
 		return nil, err
@@ -121,11 +149,7 @@ func (t *truth) through(spec client.Spec) (*invariant.View, error) {
 				return nil, err
 			}
 		}
-		v := h.Through(sel)
-		if t.views != nil {
-			t.views[key] = v
-		}
-		return v, nil
+		return h.Through(sel), nil
 	}
 	return nil, fmt.Errorf("no truth of %s", spec.Resource)
 }
@@ -154,17 +178,26 @@ func (t *truth) back(ctx context.Context, since time.Time) error {
 	}
 }
 
-// eras are all histories as a stream's filter shows them.
-func (t *truth) eras(spec client.Spec) ([]invariant.Era, error) {
+// eras are all histories as a stream's filter shows them, the last one up to what the stream has reached by now, at the least to
+// what it has to show.
+func (t *truth) eras(s *client.Stream) ([]invariant.Era, error) {
 	var eras []invariant.Era
-	if t.before != nil {
-		var err error
-		if eras, err = t.before.eras(spec); err != nil {
+	for past := t.before; past != nil; past = past.before {
+		v, err := past.through(s.Spec)
+		if err != nil {
 			return nil, err
 		}
+		eras = append([]invariant.Era{{View: v, From: past.began}}, eras...)
 	}
-	v, err := t.through(spec)
-	return append(eras, invariant.Era{View: v, From: t.began}), err
+	due, err := t.through(s.Spec)
+	if err != nil {
+		return nil, err
+	}
+	all, err := t.view(s.Spec)
+	if err != nil {
+		return nil, err
+	}
+	return append(eras, invariant.Era{View: all.Until(max(due.Last(), s.Recording.Version())), From: t.began}), nil
 }
 
 // listed tells whether a stream has listed in this history: versions of an earlier one mean nothing in it.

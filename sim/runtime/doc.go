@@ -6,8 +6,14 @@
 // weir-hub and weir-coordinator processes at one loopback address per node (sim/node), and links in this process
 // (sim/link). Several runs side by side do not collide: addresses come from blocks that no other run holds.
 //
+// Kind uses containers: a kind cluster with a worker for each node, so kubelet, kube-proxy, CoreDNS and pods are the real ones;
+// hubs and coordinators in containers too, links in this process (kind.go). Each run has a cluster and a network of its own,
+// named by its id. Its files: kindcluster.go creates the cluster, kinddoor.go walls every worker in and leaves it one door,
+// kindsettle.go sends everything through that, kindpart.go is what faults do, kindclean.go finds what dead runs left.
+//
 // Clean-up: Site.Down ends everything; cancelling the context of Up ends what Up had started; and when this process is
-// killed, the kernel and the janitor of sim/proc end the children and remove the files.
+// killed, the kernel and the janitor of sim/proc end the children and remove the files. A Docker engine does not die with this
+// process: what Kind leaves in it then, CleanKind removes.
 //
 // Goroutines: those of the packages above; Site.Down ends them.
 package runtime

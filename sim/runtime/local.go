@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -43,7 +44,7 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 	if progress == nil {
 		progress = func(string) {}
 	}
-	s := &localSite{topology: t, endpoints: map[string]func(class string) (Endpoint, error){}, machines: map[string]string{}, parts: map[PartID]Part{}}
+	s := newSite(t, here{}, l.Logger)
 	defer func() {
 		if err != nil {
 			// The context may be over; what is to be cleaned up does not depend on it.
@@ -53,12 +54,8 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 	if s.spawner, err = proc.New(); err != nil {
 		return nil, err
 	}
-	if s.logDir = l.LogDir; s.logDir == "" {
-		if s.logDir, err = s.spawner.Scratch("logs"); err != nil {
-			return nil, err
-		}
-	} else if err := os.MkdirAll(s.logDir, 0o755); err != nil {
-		return nil, fmt.Errorf("create folder of logs: %w", err)
+	if err := s.makeLogDir(l.LogDir); err != nil {
+		return nil, err
 	}
 	if s.tools, err = cloud.Find(ctx, s.spawner, progress, t.assets()...); err != nil {
 		return nil, err
@@ -80,7 +77,7 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 		}
 	}
 	for i, p := range t.Pools {
-		if err := s.addPool(ctx, l, p, s.blocks[i+1]); err != nil {
+		if err := s.addPool(ctx, p, s.blocks[i+1]); err != nil {
 			return nil, fmt.Errorf("set up pool %s: %w", p.Name, err)
 		}
 		progress(fmt.Sprintf("pool %s: %d nodes at %s, mode %s", p.Name, p.Nodes, s.blocks[i+1], p.Mode))
@@ -88,9 +85,12 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 	return s, nil
 }
 
-// localSite is the Site of Local.
+// localSite is the Site of Local, and what every Site has in common: links and clients are in this process and on this machine
+// whatever the parts stand on.
 type localSite struct {
 	topology Topology
+	ground   ground
+	logger   *slog.Logger
 	logDir   string
 	tools    cloud.Binaries
 	commands node.Binaries
@@ -106,6 +106,28 @@ type localSite struct {
 	partIDs   []PartID
 
 	down sync.Once
+}
+
+func newSite(t Topology, g ground, logger *slog.Logger) *localSite {
+	return &localSite{
+		topology: t, ground: g, logger: logger, endpoints: map[string]func(class string) (Endpoint, error){},
+		machines: map[string]string{}, parts: map[PartID]Part{},
+	}
+}
+
+// makeLogDir makes the folder of logs, among the other files of the run when none is given.
+func (s *localSite) makeLogDir(dir string) (err error) {
+	if dir == "" {
+		s.logDir, err = s.spawner.Scratch("logs")
+		return err
+	}
+	if s.logDir, err = filepath.Abs(dir); err == nil {
+		err = os.MkdirAll(s.logDir, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("create folder of logs: %w", err)
+	}
+	return nil
 }
 
 // startCloud takes the addresses of the whole site, since the apiserver's certificate names them, and starts the cloud.

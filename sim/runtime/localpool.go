@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -41,7 +42,7 @@ const classLAN = "lan"
 type localPool struct {
 	Pool
 	site      *localSite
-	block     *loopback.Block
+	block     addresses
 	pods      *loopback.Block // of hollow nodes; nil: there are none
 	uplink    *link.Pool
 	lan       *link.Pool
@@ -50,15 +51,15 @@ type localPool struct {
 }
 
 // addPool sets up a pool: links, Node objects, certificates, configuration files.
-func (s *localSite) addPool(ctx context.Context, l *Local, p Pool, block *loopback.Block) error {
+func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error {
 	x := &localPool{Pool: p, site: s, block: block}
 	s.pools = append(s.pools, x)
 	var err error
-	if x.uplink, err = newLink(p.Name, p.Uplink, l); err != nil {
+	if x.uplink, err = newLink(p.Name, p.Uplink, s.logger); err != nil {
 		return err
 	}
 	if p.LAN != nil {
-		if x.lan, err = newLink(p.Name+"-lan", *p.LAN, l); err != nil {
+		if x.lan, err = newLink(p.Name+"-lan", *p.LAN, s.logger); err != nil {
 			return err
 		}
 	}
@@ -87,17 +88,22 @@ func (s *localSite) addPool(ctx context.Context, l *Local, p Pool, block *loopba
 		} else if err := x.addHub(name, address); err != nil {
 			return err
 		}
-		if !p.Kubelets {
+		switch {
+		case p.Bare:
+		case p.Kubelets:
+			err = x.addMachine(i, name, address)
+		default:
 			nodes = append(nodes, cloud.Node{Name: name, Pool: p.Name, Address: address})
-		} else if err := x.addMachine(i, name, address); err != nil {
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return s.cloud.CreateNodes(ctx, nodes...)
 }
 
-func newLink(name string, c Link, l *Local) (*link.Pool, error) {
-	return link.NewPool(link.Config{Name: name, Up: c.Up, Down: c.Down, Burst: c.Burst, RTT: c.RTT, Logger: l.Logger})
+func newLink(name string, c Link, logger *slog.Logger) (*link.Pool, error) {
+	return link.NewPool(link.Config{Name: name, Up: c.Up, Down: c.Down, Burst: c.Burst, RTT: c.RTT, Logger: logger})
 }
 
 // stockEndpoint opens the near end of the link for a class of clients when the first one asks.
@@ -124,7 +130,7 @@ func (x *localPool) cloudURL(name, address, class string) (string, error) {
 	if x.Unlinked {
 		return "https://" + x.site.cloud.Addr(), nil
 	}
-	p, err := x.uplink.Proxy(name, class, net.JoinHostPort(address, "0"), x.site.cloud.Addr())
+	p, err := x.uplink.Proxy(name, class, x.site.ground.near(address), x.site.cloud.Addr())
 	if err != nil {
 		return "", err
 	}
@@ -182,7 +188,11 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 			if err != nil {
 				return err
 			}
-			hosts = append(hosts, address)
+			host, _, err := net.SplitHostPort(x.site.ground.near(address))
+			if err != nil {
+				return err
+			}
+			hosts = append(hosts, host)
 		}
 	}
 	c.TLSCertFile, c.TLSKeyFile, err = issue(x.authority, dir, "serving", pki.Request{CommonName: "weir-coordinator", Hosts: hosts})
@@ -201,7 +211,7 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 			return err
 		}
 	}
-	part, err := node.NewCoordinator(node.Launch{
+	part, err := x.site.ground.coordinator(node.Launch{
 		Spawner: x.site.spawner,
 		Name:    strings.TrimSpace("coordinator "+c.Name) + " of " + x.Name,
 		Path:    x.site.commands[node.CoordinatorCommand],
@@ -257,13 +267,14 @@ func (x *localPool) addHub(name, address string) error {
 			return err
 		}
 	}
-	c.TLSCertFile, c.TLSKeyFile, err = issue(x.authority, dir, "serving", pki.Request{
-		CommonName: "weir-hub", Hosts: []string{address, name, "localhost"},
+	signer, names := x.site.ground.door(x.authority)
+	c.TLSCertFile, c.TLSKeyFile, err = issue(signer, dir, "serving", pki.Request{
+		CommonName: "weir-hub", Hosts: append([]string{address, name, "localhost"}, names...),
 	})
 	if err != nil {
 		return err
 	}
-	part, err := node.NewHub(node.Launch{
+	part, err := x.site.ground.hub(node.Launch{
 		Spawner: x.site.spawner,
 		Name:    "hub of " + name,
 		Path:    x.site.commands[node.HubCommand],
@@ -277,7 +288,7 @@ func (x *localPool) addHub(name, address string) error {
 	x.site.addPart(HubOf(name), part)
 	endpoint := Endpoint{
 		URL:   "https://" + net.JoinHostPort(address, strconv.Itoa(contract.HubSecurePort)),
-		CAPEM: x.authority.CertPEM(),
+		CAPEM: signer.CertPEM(),
 	}
 	x.site.endpoints[name] = func(string) (Endpoint, error) { return endpoint, nil }
 	return nil
@@ -320,7 +331,7 @@ func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address s
 		}
 		server := net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort))
 		if x.lan != nil {
-			p, err := x.lan.Proxy(name, classLAN, net.JoinHostPort(address, "0"), server)
+			p, err := x.lan.Proxy(name, classLAN, x.site.ground.near(address), server)
 			if err != nil {
 				return err
 			}

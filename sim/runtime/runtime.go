@@ -28,6 +28,19 @@ type Runtime interface {
 	Up(ctx context.Context, t Topology, progress Progress) (Site, error)
 }
 
+// Limited is a Runtime that cannot do all that scenarios ask for.
+type Limited interface {
+	// Lacks tells why nothing can be done to parts of a kind, as PartID.Kind has it; "": everything can.
+	Lacks(kind string) string
+	// Unjudged are metrics of a run that say nothing of Weir there, and why. They are reported and not judged.
+	Unjudged() map[string]string
+}
+
+// Evidence is a Site that can save more than the logs of its parts when a run fails, while it is still up.
+type Evidence interface {
+	SaveEvidence(ctx context.Context) error
+}
+
 // Site is a topology that runs. Its methods may be called by many goroutines.
 type Site interface {
 	// Admin is the cloud's administrator, over no link. It is for the testbed: workload, readiness, the truth to
@@ -49,7 +62,7 @@ type Site interface {
 	// directly.
 	LAN(pool string) *link.Pool
 
-	// Parts lists what can be started, stopped and measured.
+	// Parts lists what can be started, stopped and measured; which kinds there are depends on the runtime too, see Limited.
 	Parts() []PartID
 	// Part returns one of them.
 	Part(id PartID) (Part, error)

@@ -51,6 +51,8 @@ type Pool struct {
 	Kubelets bool
 	// Zoneless leaves out the zone, which is otherwise named as the pool.
 	Zoneless bool
+	// Bare nodes are no machines: there is only the near end of the link, for the testbed's own clients. Mode must be Stock.
+	Bare bool
 	// Unlinked nodes reach the cloud without a link in between, which takes time of its own.
 	Unlinked bool
 
@@ -148,6 +150,9 @@ func (t Topology) Validate() error {
 		}
 		if !slices.Contains(Modes, p.Mode) {
 			return fmt.Errorf("topology: pool %s has mode %q: want one of %v", p.Name, p.Mode, Modes)
+		}
+		if p.Bare && p.Mode != Stock {
+			return fmt.Errorf("topology: pool %s of mode %s is bare: want mode %s", p.Name, p.Mode, Stock)
 		}
 		for _, name := range append(p.NodeNames(), p.Name) {
 			if seen[name] {

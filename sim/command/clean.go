@@ -1,0 +1,19 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+
+	"github.com/weir-edge/weir/sim/runtime"
+)
+
+func clean(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	fs := pflag.NewFlagSet("clean", pflag.ContinueOnError)
+	if err := parse(fs, "clean", args, 0, stdout); err != nil {
+		return err
+	}
+	return runtime.CleanKind(ctx, func(m string) { fmt.Fprintln(stdout, m) })
+}

@@ -1,0 +1,39 @@
+package runtime
+
+import (
+	"net"
+	"net/http"
+
+	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/pki"
+)
+
+// ground is what the machines of a site stand on.
+type ground interface {
+	// near is where the near ends of a node's links listen, "host:0".
+	near(nodeAddress string) string
+	// door tells who signs the certificate of a hub's door, the pool's authority or another one, and by which names the hub is
+	// called beside those of its node.
+	door(pool *pki.Authority) (signer *pki.Authority, names []string)
+	// hub and coordinator prepare a part for what is said as if it were a process of this machine.
+	hub(l node.Launch, c node.HubConfig) (Part, error)
+	coordinator(l node.Launch, c node.CoordinatorConfig, viewer http.RoundTripper) (Part, error)
+}
+
+// addresses of a pool: those of its nodes from 1, those of its coordinators from coordinatorAddress.
+type addresses interface {
+	Addr(n int) (string, error)
+}
+
+// here is this machine: every node is a loopback address.
+type here struct{}
+
+func (here) near(address string) string { return net.JoinHostPort(address, "0") }
+
+func (here) door(pool *pki.Authority) (*pki.Authority, []string) { return pool, nil }
+
+func (here) hub(l node.Launch, c node.HubConfig) (Part, error) { return node.NewHub(l, c) }
+
+func (here) coordinator(l node.Launch, c node.CoordinatorConfig, viewer http.RoundTripper) (Part, error) {
+	return node.NewCoordinator(l, c, viewer)
+}

@@ -1,0 +1,280 @@
+package runtime
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/docker"
+	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/proc"
+	"github.com/weir-edge/weir/sim/proc/gobuild"
+)
+
+// Kind is the runtime of real kubelets: a kind cluster, each node of a pool a worker of it.
+//
+// On every worker of a pool with Weir runs a hub, as a systemd unit that is up before the kubelet: a static pod would need the
+// kubelet, which needs its hub, and after a start without the cloud nobody would run either. A coordinator has a container of
+// its own, a machine of the pool that is no node. The links are in this process, at the address that this machine has in the
+// network of the containers; each worker refuses itself every other way to the cloud's API (kinddoor.go). What the cloud asks a
+// kubelet, for logs and exec, does not cross the link.
+//
+// A hub that is killed or frozen is its whole machine (docker kill, docker pause), with kubelet and pods; one that is stopped
+// is the hub alone.
+type Kind struct {
+	// Binaries are the commands of Weir; those that are needed and not given are built from the repository.
+	Binaries node.Binaries
+	// NodeImage of all nodes; empty: what kind/node-image/build provides.
+	NodeImage string
+	// LogDir receives the logs of all parts, and of all nodes and pods when a run fails. Empty: they go with the other files of
+	// the run.
+	LogDir string
+	// Logger of the links; default slog.Default().
+	Logger *slog.Logger
+}
+
+var (
+	_ Runtime = (*Kind)(nil)
+	_ Limited = (*Kind)(nil)
+)
+
+// Name implements Runtime.
+func (*Kind) Name() string { return "kind" }
+
+// Lacks implements Limited.
+func (*Kind) Lacks(kind string) string {
+	if kind == APIServer.Kind() {
+		return "its kube-apiserver is a pod of the kind cluster, which cannot be stopped, frozen or restored from outside"
+	}
+	return ""
+}
+
+// Unjudged implements Limited.
+func (*Kind) Unjudged() map[string]string {
+	const kubelets = "real kubelets share the link, and the reference has none"
+	return map[string]string{"total_bytes_ratio": kubelets, "new_cloud_connections": kubelets}
+}
+
+// Up implements Runtime.
+func (k *Kind) Up(ctx context.Context, t Topology, progress Progress) (_ Site, err error) {
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	if err := k.suits(t); err != nil {
+		return nil, fmt.Errorf("runtime kind: %w", err)
+	}
+	if err := docker.Ping(ctx); err != nil {
+		return nil, fmt.Errorf("runtime kind: %w", err)
+	}
+	if progress == nil {
+		progress = func(string) {}
+	}
+	began := time.Now()
+	s := &kindSite{progress: progress, byNode: map[string]*machine{}}
+	s.localSite = newSite(t, s, k.Logger)
+	defer func() {
+		if err != nil && ctx.Err() == nil {
+			err = errors.Join(err, s.SaveEvidence(ctx))
+		}
+		if err != nil {
+			err = errors.Join(err, s.Down(context.WithoutCancel(ctx)))
+		}
+	}()
+	if err := s.prepare(ctx, k); err != nil {
+		return nil, err
+	}
+	if err := s.create(ctx); err != nil {
+		return nil, err
+	}
+	progress(fmt.Sprintf("kind: %d nodes are there after %.0f s", len(s.byNode)+1, time.Since(began).Seconds()))
+	if err := s.attach(ctx); err != nil {
+		return nil, err
+	}
+	for i, p := range t.Pools {
+		if err := s.addPool(ctx, p, kindAddresses{s, p, i}); err != nil {
+			return nil, fmt.Errorf("set up pool %s: %w", p.Name, err)
+		}
+	}
+	if err := s.settle(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.CheckWalls(ctx); err != nil {
+		return nil, err
+	}
+	for _, p := range t.Pools {
+		progress(fmt.Sprintf("pool %s: %d nodes, mode %s, no way to the cloud but the link", p.Name, p.Nodes, p.Mode))
+	}
+	return s, nil
+}
+
+// suits tells what of a topology cannot be had.
+func (*Kind) suits(t Topology) error {
+	if t.Controllers || t.Manager {
+		return errors.New("controllers and kubelets are not parts that a scenario can do things to: take the runtime local")
+	}
+	for _, p := range t.Pools {
+		if p.Unlinked {
+			return fmt.Errorf("pool %s has no link: every worker has one", p.Name)
+		}
+	}
+	return nil
+}
+
+// kindSite is the Site of Kind.
+type kindSite struct {
+	*localSite
+	progress Progress
+
+	id      string // of the run, the name of cluster and network
+	image   string
+	lock    *os.File // held as long as this process lives
+	network *docker.Network
+	cluster *cluster
+	control *machine
+	byNode  map[string]*machine // workers
+
+	down sync.Once
+}
+
+// prepare makes all that the cluster needs to be there before.
+func (s *kindSite) prepare(ctx context.Context, k *Kind) (err error) {
+	random := make([]byte, 3)
+	if _, err := rand.Read(random); err != nil {
+		return err
+	}
+	s.id = "weir-" + hex.EncodeToString(random)
+	if s.spawner, err = proc.New(); err != nil {
+		return err
+	}
+	if err := s.makeLogDir(k.LogDir); err != nil {
+		return err
+	}
+	if s.image = k.NodeImage; s.image == "" {
+		if s.image, err = s.provideImage(ctx); err != nil {
+			return err
+		}
+	}
+	if len(s.topology.Tools) > 0 {
+		if s.tools, err = cloud.Find(ctx, s.spawner, s.progress, s.topology.Tools...); err != nil {
+			return err
+		}
+	}
+	if s.commands, err = node.Find(ctx, s.spawner, k.Binaries, s.progress, s.topology.commands()...); err != nil {
+		return err
+	}
+	dir, err := s.spawner.Scratch()
+	if err != nil {
+		return err
+	}
+	if s.lock, err = takeLock(filepath.Join(dir, "lock")); err != nil {
+		return err
+	}
+	s.network, err = docker.CreateNetwork(ctx, s.id, s.labels())
+	return err
+}
+
+// provideImage has kind/node-image/build provide the node image, which takes half an hour where it has to be built.
+func (s *kindSite) provideImage(ctx context.Context) (string, error) {
+	root, err := gobuild.Root("")
+	if err != nil {
+		return "", err
+	}
+	build := filepath.Join(root, "kind", "node-image", "build")
+	run := func(what string) (string, error) {
+		out := &lines{tell: s.progress}
+		p, err := s.spawner.Start(proc.Spec{Name: "kind/node-image/build", Path: build, Args: []string{what}, Output: out})
+		if err != nil {
+			return "", err
+		}
+		if err := p.Wait(ctx); err != nil {
+			p.Kill()
+			return "", fmt.Errorf("provide the node image: %w: %s", err, out.last)
+		}
+		return out.last, nil
+	}
+	if _, err := run("image"); err != nil {
+		return "", err
+	}
+	return run("name")
+}
+
+// lines passes on whole lines and keeps the last.
+type lines struct {
+	tell Progress
+	rest string
+	last string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.rest += string(p)
+	for {
+		line, rest, ok := strings.Cut(l.rest, "\n")
+		if !ok {
+			return len(p), nil
+		}
+		l.rest = rest
+		if l.last = strings.TrimSpace(line); l.last != "" {
+			l.tell(l.last)
+		}
+	}
+}
+
+// each does something on all nodes, the control plane's too, a few at a time.
+func (s *kindSite) each(ctx context.Context, do func(context.Context, *machine) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(4)
+	for _, m := range append(s.workers(), s.control) {
+		g.Go(func() error {
+			if err := do(ctx, m); err != nil {
+				return fmt.Errorf("node %s: %w", m.node, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// workers are the machines of all nodes in the order of the topology.
+func (s *kindSite) workers() []*machine {
+	var all []*machine
+	for _, p := range s.topology.Pools {
+		for _, name := range p.NodeNames() {
+			if m := s.byNode[name]; m != nil {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// kindAddresses are those of a pool in the network of the run.
+type kindAddresses struct {
+	site   *kindSite
+	pool   Pool
+	number int
+}
+
+// Addr implements addresses. The nodes of a bare pool are where their clients are: here.
+func (a kindAddresses) Addr(n int) (string, error) {
+	if n >= coordinatorAddress {
+		return a.site.network.Addr(a.number*replicaAddresses + n - coordinatorAddress)
+	}
+	if a.pool.Bare {
+		return a.site.network.Gateway, nil
+	}
+	return a.site.byNode[a.pool.NodeNames()[n-1]].address, nil
+}
+
+// replicaAddresses are those that each pool has for its coordinators.
+const replicaAddresses = 4

@@ -1,0 +1,54 @@
+package runtime
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestWhoIsConnected(t *testing.T) {
+	const tables = `  sl  local_address rem_address   st tx_queue rx_queue
+   0: 020012AC:192B 030012AC:D2F0 01 00000000:00000000
+   1: 020012AC:192B 040012AC:D2F2 06 00000000:00000000
+   2: 020012AC:C001 050012AC:192B 01 00000000:00000000
+  sl  local_address                         remote_address
+   0: 0000000000000000FFFF0000020012AC:192B 0000000000000000FFFF0000060012AC:D2F4 01 00000000
+   1: 000080FE00000000FF005450060500FE:192B 000080FE00000000FF005450070500FE:D2F6 01 00000000
+   2: nonsense:192B nonsense:1 01
+`
+	var got []string
+	for peer := range connectedTo(tables, 6443) {
+		got = append(got, peer)
+	}
+	slices.Sort(got)
+	// Not those that are closed (172.18.0.4), that go out (172.18.0.5), or that nobody can read.
+	want := []string{"172.18.0.3", "172.18.0.6", "fe80::5054:ff:fe00:507"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestALockLivesAsLongAsItsOwner(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	lock, err := takeLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		when string
+		end  func() error
+		want bool
+	}{
+		{"held", func() error { return nil }, true},
+		{"closed", lock.Close, false},
+		{"removed", func() error { return os.Remove(path) }, false},
+	} {
+		if err := x.end(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := locked(path); err != nil || got != x.want {
+			t.Errorf("%s: locked %v, %v; want %v", x.when, got, err, x.want)
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
+	kindcluster "sigs.k8s.io/kind/pkg/cluster"
+	kindexec "sigs.k8s.io/kind/pkg/exec"
+	kindlog "sigs.k8s.io/kind/pkg/log"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/docker"
+	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/pki"
+)
+
+const (
+	apiPort       = 6443 // of the apiserver inside the network
+	podSubnet     = "10.244.0.0/16"
+	createNotice  = 5 * time.Second
+	deletePause   = 2 * time.Second
+	kindNetworkIs = "KIND_EXPERIMENTAL_DOCKER_NETWORK" // by which kind is told of a network
+)
+
+// cluster is a kind cluster.
+type cluster struct {
+	name       string
+	provider   *kindcluster.Provider
+	kubeconfig string // file
+}
+
+func newCluster(name, kubeconfig string) *cluster {
+	return &cluster{
+		name: name, kubeconfig: kubeconfig,
+		provider: kindcluster.NewProvider(kindcluster.ProviderWithDocker(), kindcluster.ProviderWithLogger(kindlog.NoopLogger{})),
+	}
+}
+
+// creating guards the environment variable that kind reads, of which a process has one.
+var creating sync.Mutex
+
+// create creates the cluster in a network. kind knows no context: when ctx ends, the nodes are deleted under its hands.
+func (c *cluster) create(ctx context.Context, network string, config *v1alpha4.Cluster, progress Progress) error {
+	creating.Lock()
+	defer creating.Unlock()
+	if err := os.Setenv(kindNetworkIs, network); err != nil {
+		return err
+	}
+	defer os.Unsetenv(kindNetworkIs)
+	done := make(chan error, 1)
+	began := time.Now()
+	go func() {
+		done <- c.provider.Create(c.name, kindcluster.CreateWithV1Alpha4Config(config), kindcluster.CreateWithKubeconfigPath(c.kubeconfig),
+			kindcluster.CreateWithRetain(true), kindcluster.CreateWithDisplayUsage(false), kindcluster.CreateWithDisplaySalutation(false))
+	}()
+	notice := time.NewTicker(createNotice)
+	defer notice.Stop()
+	for {
+		select {
+		case err := <-done:
+			return explain(err)
+		case <-notice.C:
+			progress(fmt.Sprintf("kind: creating %d nodes, %.0f s", len(config.Nodes), time.Since(began).Seconds()))
+		case <-ctx.Done():
+			for {
+				_ = c.provider.Delete(c.name, c.kubeconfig)
+				select {
+				case <-done:
+					return ctx.Err()
+				case <-time.After(deletePause):
+				}
+			}
+		}
+	}
+}
+
+// explain adds to an error of kind what the failed command wrote.
+func explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("create kind cluster: %w", err)
+	if e := kindexec.RunErrorForError(err); e != nil {
+		out := strings.TrimSpace(string(e.Output))
+		return fmt.Errorf("%w\n  %s", err, strings.ReplaceAll(out[max(0, len(out)-2000):], "\n", "\n  "))
+	}
+	return err
+}
+
+func (c *cluster) delete() error { return c.provider.Delete(c.name, c.kubeconfig) }
+
+// create creates the cluster of the site and learns where its nodes are.
+func (s *kindSite) create(ctx context.Context) error {
+	dir, err := s.spawner.Scratch()
+	if err != nil {
+		return err
+	}
+	s.cluster = newCluster(s.id, filepath.Join(dir, "kubeconfig"))
+	s.control = &machine{Container: docker.Container(s.id + "-control-plane"), node: s.id + "-control-plane", network: s.network}
+	config := &v1alpha4.Cluster{
+		TypeMeta:             v1alpha4.TypeMeta{Kind: "Cluster", APIVersion: "kind.x-k8s.io/v1alpha4"},
+		Networking:           v1alpha4.Networking{IPFamily: v1alpha4.IPv4Family, PodSubnet: podSubnet, DisableDefaultCNI: true},
+		KubeadmConfigPatches: s.kubeadmPatches(),
+		Nodes:                []v1alpha4.Node{{Role: v1alpha4.ControlPlaneRole, Image: s.image}},
+	}
+	for _, p := range s.topology.Pools {
+		if p.Bare {
+			continue
+		}
+		for _, name := range p.NodeNames() {
+			n, err := s.worker(p, name)
+			if err != nil {
+				return err
+			}
+			config.Nodes = append(config.Nodes, n)
+		}
+	}
+	if err := s.cluster.create(ctx, s.network.Name, config, s.progress); err != nil {
+		return err
+	}
+	return s.each(ctx, func(ctx context.Context, m *machine) error { return m.locate(ctx) })
+}
+
+// kubeadmPatches let the apiserver be called by the address of the links, and kubelets start on cgroup v1.
+func (s *kindSite) kubeadmPatches() []string {
+	return []string{
+		"kind: ClusterConfiguration\napiServer:\n  certSANs: [localhost, 127.0.0.1, " + s.network.Gateway + "]\n",
+		"kind: KubeletConfiguration\nfailCgroupV1: false\n",
+	}
+}
+
+// worker describes the next worker to kind. It sees the files of the run under the paths that they have here.
+func (s *kindSite) worker(p Pool, name string) (v1alpha4.Node, error) {
+	container := s.id + "-worker"
+	if i := len(s.byNode); i > 0 {
+		container += fmt.Sprint(i + 1)
+	}
+	s.byNode[name] = &machine{Container: docker.Container(container), node: name, pool: p, network: s.network}
+	dir, err := s.spawner.Scratch(p.Name, name)
+	if err != nil {
+		return v1alpha4.Node{}, err
+	}
+	n := v1alpha4.Node{
+		Role: v1alpha4.WorkerRole, Image: s.image,
+		Labels:               map[string]string{contract.NodePoolLabel: p.Name, corev1.LabelTopologyZone: p.Name},
+		KubeadmConfigPatches: []string{"kind: JoinConfiguration\nnodeRegistration:\n  name: " + name + "\n"},
+		ExtraMounts: []v1alpha4.Mount{
+			{HostPath: dir, ContainerPath: dir, Readonly: true},
+			{HostPath: s.logDir, ContainerPath: s.logDir},
+		},
+	}
+	if hub := s.commands[node.HubCommand]; hub != "" {
+		n.ExtraMounts = append(n.ExtraMounts, v1alpha4.Mount{HostPath: hub, ContainerPath: hub, Readonly: true})
+	}
+	return n, nil
+}
+
+// attach makes the cluster's control plane the cloud of the site.
+func (s *kindSite) attach(ctx context.Context) error {
+	data, err := s.cluster.provider.KubeConfig(s.cluster.name, false)
+	if err != nil {
+		return fmt.Errorf("kubeconfig of the cluster: %w", err)
+	}
+	admin, err := clientcmd.RESTConfigFromKubeConfig([]byte(data))
+	if err != nil {
+		return fmt.Errorf("kubeconfig of the cluster: %w", err)
+	}
+	var pem [2]string
+	for i, file := range []string{"ca.crt", "ca.key"} {
+		if pem[i], err = s.control.Exec(ctx, "cat", "/etc/kubernetes/pki/"+file); err != nil {
+			return fmt.Errorf("authority of the cluster: %w", err)
+		}
+	}
+	ca, err := pki.LoadAuthority([]byte(pem[0]+"\n"), []byte(pem[1]+"\n"))
+	if err != nil {
+		return err
+	}
+	s.cloud, err = cloud.Attach(ctx, s.control.address, apiPort, admin, ca)
+	return err
+}
+
+// near implements ground: links end where this machine is in the network.
+func (s *kindSite) near(string) string { return net.JoinHostPort(s.network.Gateway, "0") }
+
+// door implements ground. Pods trust the cluster's authority and call the API by the names of its Service, so a hub has to
+// answer to those.
+func (s *kindSite) door(*pki.Authority) (*pki.Authority, []string) {
+	return s.cloud.CA(), []string{"127.0.0.1", serviceAddress, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+}
+
+// hub implements ground.
+func (s *kindSite) hub(l node.Launch, c node.HubConfig) (Part, error) {
+	m := s.byNode[c.NodeName]
+	if m == nil {
+		return nil, fmt.Errorf("there is no machine for node %q", c.NodeName)
+	}
+	probe := node.HubProbe(l.Name, c)
+	// The kubelet calls it at 127.0.0.1, pods and this process at the node's address.
+	c.BindAddress, c.HealthBindAddress, c.DataDir = "0.0.0.0", "0.0.0.0", hubData
+	config, err := c.Write(l.Dir)
+	if err != nil {
+		return nil, err
+	}
+	m.hub = hubUnit{command: l.Path, config: config, log: l.LogFile}
+	return &kindPart{Probe: probe, life: hubLife{m, s.image}, machine: m, name: l.Name, command: node.HubCommand, log: l.LogFile}, nil
+}
+
+// coordinator implements ground.
+func (s *kindSite) coordinator(l node.Launch, c node.CoordinatorConfig, viewer http.RoundTripper) (Part, error) {
+	config, err := c.Write(l.Dir)
+	if err != nil {
+		return nil, err
+	}
+	name := s.id + "-" + strings.ReplaceAll(strings.TrimPrefix(l.LogFile, s.logDir+string(filepath.Separator)), ".log", "")
+	m := &machine{Container: docker.Container(name), node: name, network: s.network, address: c.BindAddress, fixed: true}
+	box := coordinatorLife{machine: m, image: s.image, labels: s.labels(), command: l.Path, config: config, dir: l.Dir, log: l.LogFile, data: c.DataDir}
+	return &kindPart{Probe: node.CoordinatorProbe(l.Name, c, viewer), life: box, machine: m, name: l.Name, command: node.CoordinatorCommand, log: l.LogFile}, nil
+}
+
+// Down implements Site.
+func (s *kindSite) Down(ctx context.Context) error {
+	var all []error
+	s.down.Do(func() {
+		all = append(all, s.stopParts(ctx))
+		for _, id := range s.partIDs {
+			if p, ok := s.parts[id].(*kindPart); ok {
+				p.forget()
+			}
+		}
+		all = append(all, s.remove(ctx))
+		for _, p := range s.pools {
+			p.close()
+		}
+		if s.spawner != nil {
+			all = append(all, s.spawner.Close())
+		}
+		if s.lock != nil {
+			all = append(all, s.lock.Close())
+		}
+	})
+	return errors.Join(all...)
+}
+
+func (s *kindSite) remove(ctx context.Context) error {
+	if s.network == nil {
+		return nil
+	}
+	return removeRun(ctx, s.id, s.network)
+}

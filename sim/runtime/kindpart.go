@@ -1,0 +1,341 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/weir-edge/weir/sim/docker"
+	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/proc"
+)
+
+const (
+	bootPatience = 90 * time.Second // from the start of a machine until its part is healthy
+	kindPoll     = 100 * time.Millisecond
+	faultTime    = 30 * time.Second // for the engine to do what is done to a machine
+	tailBytes    = 2048
+)
+
+// machine is a container that is a machine of the site.
+type machine struct {
+	docker.Container
+	node    string // its name in the cluster
+	pool    Pool
+	network *docker.Network
+	address string
+	hub     hubUnit // what there is to start, if it is a node with a hub
+
+	mu    sync.Mutex
+	id    string
+	fixed bool // the address is its own for good
+}
+
+// locate learns the machine's address.
+func (m *machine) locate(ctx context.Context) error {
+	all, err := m.Addresses(ctx)
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("it has the addresses %v: want one", all)
+	}
+	if err != nil {
+		return err
+	}
+	m.address = all[0]
+	return nil
+}
+
+// crash is a power cut. The machine keeps its address through it, as real ones do.
+func (m *machine) crash(ctx context.Context) error {
+	if err := m.Kill(ctx); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fixed {
+		return nil
+	}
+	if err := m.network.Fix(ctx, m.Container, m.address); err != nil {
+		return err
+	}
+	m.fixed = true
+	return nil
+}
+
+// process finds the process of a command in the machine.
+func (m *machine) process(ctx context.Context, command string) (*proc.Stranger, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.id == "" {
+		id, err := m.ID(ctx)
+		if err != nil {
+			return nil, err
+		}
+		m.id = id
+	}
+	return proc.InContainer(m.id, command)
+}
+
+// life is how a part begins and ends in its machine.
+type life interface {
+	begin(ctx context.Context) error // of the process, and of the machine if that is off; it need not be healthy then
+	end(ctx context.Context) error   // the process is asked to end, and has ended
+	wipe(ctx context.Context) error  // takes what the part keeps; it does not run
+}
+
+// kindPart is a hub or a coordinator.
+type kindPart struct {
+	*node.Probe
+	life    life
+	machine *machine
+	name    string
+	command string
+	log     string
+
+	starting sync.Mutex // held by one start at a time
+	mu       sync.Mutex
+	process  *proc.Stranger // nil before the first start
+}
+
+var _ Part = (*kindPart)(nil)
+
+func (p *kindPart) Name() string    { return p.name }
+func (p *kindPart) LogFile() string { return p.log }
+
+func (p *kindPart) Start(ctx context.Context) error {
+	p.starting.Lock()
+	defer p.starting.Unlock()
+	if p.Running() {
+		return fmt.Errorf("start %s: it is running", p.name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, bootPatience)
+	defer cancel()
+	if err := p.life.begin(ctx); err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	tick := time.NewTicker(kindPoll)
+	defer tick.Stop()
+	for {
+		err := p.Healthy(ctx)
+		if err == nil {
+			process, err := p.machine.process(ctx, p.command)
+			if err != nil {
+				return fmt.Errorf("start %s: %w", p.name, err)
+			}
+			p.forget()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.process = process
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not healthy: %w: %w\n  %s", p.name, ctx.Err(), err, tail(p.log))
+		}
+	}
+}
+
+func (p *kindPart) Stop(ctx context.Context) error {
+	return p.do(ctx, "stop", func(ctx context.Context, x *proc.Stranger) error {
+		if err := p.life.end(ctx); err != nil {
+			return err
+		}
+		return await(ctx, x)
+	})
+}
+
+func (p *kindPart) Kill() error {
+	return p.do(context.Background(), "kill", func(ctx context.Context, x *proc.Stranger) error {
+		if err := p.machine.crash(ctx); err != nil {
+			return err
+		}
+		return await(ctx, x)
+	})
+}
+
+func (p *kindPart) Freeze() error {
+	return p.do(context.Background(), "freeze", func(ctx context.Context, _ *proc.Stranger) error { return p.machine.Pause(ctx) })
+}
+
+func (p *kindPart) Thaw() error {
+	return p.do(context.Background(), "thaw", func(ctx context.Context, _ *proc.Stranger) error { return p.machine.Unpause(ctx) })
+}
+
+func (p *kindPart) LoseDisk() error {
+	if p.Running() {
+		return fmt.Errorf("take the disk of %s: it is running", p.name)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), faultTime)
+	defer cancel()
+	if err := p.life.wipe(ctx); err != nil {
+		return fmt.Errorf("take the disk of %s: %w", p.name, err)
+	}
+	return nil
+}
+
+func (p *kindPart) do(ctx context.Context, verb string, do func(context.Context, *proc.Stranger) error) error {
+	x := p.stranger()
+	if x == nil || !x.Running() {
+		return fmt.Errorf("%s %s: it is not running", verb, p.name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, faultTime)
+	defer cancel()
+	if err := do(ctx, x); err != nil {
+		return fmt.Errorf("%s %s: %w", verb, p.name, err)
+	}
+	return nil
+}
+
+func await(ctx context.Context, x *proc.Stranger) error {
+	select {
+	case <-x.Done():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *kindPart) stranger() *proc.Stranger {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.process
+}
+
+// forget ends the watch over its process.
+func (p *kindPart) forget() {
+	if x := p.stranger(); x != nil {
+		x.Forget()
+	}
+}
+
+func (p *kindPart) Running() bool {
+	x := p.stranger()
+	return x != nil && x.Running()
+}
+
+func (p *kindPart) Done() <-chan struct{} {
+	if x := p.stranger(); x != nil {
+		return x.Done()
+	}
+	return nil
+}
+
+func (p *kindPart) Err() error {
+	if x := p.stranger(); x == nil || x.Running() {
+		return nil
+	}
+	return fmt.Errorf("%s has ended\n  %s", p.name, tail(p.log))
+}
+
+func (p *kindPart) Usage() (proc.Usage, error) {
+	x := p.stranger()
+	if x == nil {
+		return proc.Usage{}, fmt.Errorf("measure %s: it is not running", p.name)
+	}
+	return x.Usage()
+}
+
+// tail is the end of a log.
+func tail(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if size, err := f.Seek(0, io.SeekEnd); err == nil {
+		_, _ = f.Seek(max(0, size-tailBytes), io.SeekStart)
+	}
+	data, _ := io.ReadAll(f)
+	return string(data)
+}
+
+// hubLife is a systemd unit of a node.
+type hubLife struct {
+	*machine
+	image string
+}
+
+func (h hubLife) begin(ctx context.Context) error {
+	on, err := h.Running(ctx)
+	if err != nil {
+		return err
+	}
+	if !on { // the unit starts with the machine
+		return h.Container.Start(ctx)
+	}
+	_, err = h.Exec(ctx, "systemctl", "enable", "--now", "--quiet", hubService)
+	return err
+}
+
+func (h hubLife) end(ctx context.Context) error {
+	_, err := h.Exec(ctx, "systemctl", "stop", hubService)
+	return err
+}
+
+func (h hubLife) wipe(ctx context.Context) error {
+	on, err := h.Running(ctx)
+	if err != nil {
+		return err
+	}
+	if on {
+		_, err = h.Exec(ctx, "rm", "-rf", hubData)
+		return err
+	}
+	_, err = docker.Run(ctx, "run", "--rm", "--network=none", "--volumes-from", string(h.Container), "--entrypoint", "rm", h.image, "-rf", hubData)
+	return err
+}
+
+// coordinatorLife is a container for the coordinator alone, which runs as the user that runs the testbed.
+type coordinatorLife struct {
+	*machine
+	image  string // any with a shell
+	labels map[string]string
+
+	command, config, dir, data, log string
+}
+
+func (c coordinatorLife) begin(ctx context.Context) error {
+	if _, err := c.ID(ctx); docker.Gone(err) {
+		if err := c.create(ctx); err != nil {
+			return err
+		}
+	}
+	return c.Container.Start(ctx)
+}
+
+func (c coordinatorLife) create(ctx context.Context) error {
+	args := []string{
+		"create", "--name", string(c.Container), "--hostname", string(c.Container), "--network", c.network.Name, "--ip", c.address,
+		"--user", strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid()), "--stop-timeout", "15",
+		"--entrypoint", "/bin/sh",
+	}
+	for _, path := range []string{c.dir, filepath.Dir(c.log)} {
+		args = append(args, "--volume", path+":"+path)
+	}
+	args = append(args, "--volume", c.command+":"+c.command+":ro")
+	for k, v := range c.labels {
+		args = append(args, "--label", k+"="+v)
+	}
+	_, err := docker.Run(ctx, append(args, c.image, "-c", `exec "$0" "$1" >>"$2" 2>&1`, c.command, "--config="+c.config, c.log)...)
+	return err
+}
+
+func (c coordinatorLife) end(ctx context.Context) error { return c.Container.Stop(ctx) }
+
+func (c coordinatorLife) wipe(context.Context) error {
+	entries, err := os.ReadDir(c.data)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, os.RemoveAll(filepath.Join(c.data, e.Name())))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,120 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+const (
+	systemNamespace = metav1.NamespaceSystem
+	kubeProxy       = "kube-proxy"
+	kubeconfigKey   = "kubeconfig.conf" // in the ConfigMap of kube-proxy
+)
+
+var serverLine = regexp.MustCompile(`server: https://\S+`)
+
+// corednsOnEdge keeps CoreDNS on nodes of pools, where it reads through hubs and links.
+const corednsOnEdge = `{"spec":{"template":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":
+{"nodeSelectorTerms":[{"matchExpressions":[{"key":"` + contract.NodePoolLabel + `","operator":"Exists"}]}]}}}}}}}`
+
+// settle sends everything that kind and kubeadm set up through the doors of the nodes, and gives them a pod network. Nodes with
+// a hub are Ready when that has been started.
+func (s *kindSite) settle(ctx context.Context) error {
+	if err := s.each(ctx, s.installDoor); err != nil {
+		return fmt.Errorf("install the doors of the nodes: %w", err)
+	}
+	if err := s.redirectKubeProxy(ctx); err != nil {
+		return fmt.Errorf("send kube-proxy to the doors: %w", err)
+	}
+	if err := s.installCNI(ctx); err != nil {
+		return fmt.Errorf("install the pod network: %w", err)
+	}
+	apps := s.cloud.Client().AppsV1()
+	if _, err := apps.Deployments(systemNamespace).Patch(ctx, "coredns", types.StrategicMergePatchType, []byte(corednsOnEdge), metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("keep CoreDNS on the edge: %w", err)
+	}
+	// It serves volumes, which no scenario has, and its election would cross the link of whichever node it is on.
+	err := apps.Deployments("local-path-storage").Delete(ctx, "local-path-provisioner", metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("remove the volume provisioner: %w", err)
+	}
+	return nil
+}
+
+// redirectKubeProxy: kubeadm tells it the apiserver's own name.
+func (s *kindSite) redirectKubeProxy(ctx context.Context) error {
+	core := s.cloud.Client().CoreV1()
+	config, err := core.ConfigMaps(systemNamespace).Get(ctx, kubeProxy, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	config.Data[kubeconfigKey] = serverLine.ReplaceAllString(config.Data[kubeconfigKey], "server: https://"+serviceAddress+":443")
+	if _, err := core.ConfigMaps(systemNamespace).Update(ctx, config, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	// Those that run have read the old one. Their nodes may not reach the API for now: nobody waits for their kubelets.
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+	return core.Pods(systemNamespace).DeleteCollection(ctx, now, metav1.ListOptions{LabelSelector: "k8s-app=" + kubeProxy})
+}
+
+// installCNI installs kind's own, but without the address of the apiserver that kind would put in: it calls the Service, as pods do.
+func (s *kindSite) installCNI(ctx context.Context) error {
+	manifest, err := s.control.Exec(ctx, "cat", "/kind/manifests/default-cni.yaml")
+	if err != nil {
+		return err
+	}
+	return s.cloud.Apply(ctx, []byte(strings.ReplaceAll(manifest, "{{ .PodSubnet }}", podSubnet)))
+}
+
+// WaitReady waits until all nodes of pools are Ready, with progress.
+func (s *kindSite) WaitReady(ctx context.Context) error {
+	return s.wait(ctx, "nodes are Ready", func() (bool, string, error) {
+		list, err := s.cloud.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: contract.NodePoolLabel})
+		if err != nil {
+			return false, "", err
+		}
+		var not []string
+		for _, n := range list.Items {
+			for _, c := range n.Status.Conditions {
+				if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+					not = append(not, n.Name)
+				}
+			}
+		}
+		return len(not) == 0 && len(list.Items) == len(s.byNode), fmt.Sprintf("%d of %d, not %v", len(list.Items)-len(not), len(s.byNode), not), nil
+	})
+}
+
+// Exec runs a command on a node and returns what it wrote to standard output.
+func (s *kindSite) Exec(ctx context.Context, node string, command ...string) (string, error) {
+	m := s.byNode[node]
+	if m == nil {
+		return "", fmt.Errorf("there is no node %q", node)
+	}
+	return m.Exec(ctx, command...)
+}
+
+// LoadImage gives the images of an archive, as docker save writes it, to all nodes of pools.
+func (s *kindSite) LoadImage(ctx context.Context, archive string) error {
+	return s.each(ctx, func(ctx context.Context, m *machine) error {
+		if m == s.control {
+			return nil
+		}
+		f, err := os.Open(archive)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return m.Feed(ctx, f, "ctr", "--namespace=k8s.io", "images", "import", "--label=io.cri-containerd.image=managed", "-")
+	})
+}

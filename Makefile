@@ -6,6 +6,7 @@ SHELL := /bin/bash
 export CGO_ENABLED := 0
 
 NAME    ?= pool-cache
+RUNTIME ?= local
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
 QUICK   := leader-kill coordinator-restart glitch
@@ -23,8 +24,8 @@ build: ## build bin/weir, weir-hub, weir-coordinator and weir-manager
 	go build -ldflags '$(LDFLAGS)' -o bin/ ./impl/cmd/... ./sim/cmd/...
 
 .PHONY: scenario
-scenario: build ## run a scenario: make scenario NAME=pool-cache (the default), or NAME=all; reports/out/index.html
-	bin/weir scenario run $(if $(filter all,$(NAME)),scenarios,scenarios/$(NAME).yaml)
+scenario: build ## run a scenario: make scenario NAME=pool-cache (the default), or NAME=all, RUNTIME=kind; reports/out/index.html
+	bin/weir scenario run --runtime $(RUNTIME) $(if $(filter all,$(NAME)),scenarios,scenarios/$(NAME).yaml)
 
 .PHONY: test-scenarios
 test-scenarios: build ## all scenarios, times included: some two hours; reports/out/index.html
@@ -83,6 +84,15 @@ kind-node-image: ## the node image of kind clusters: pulled, or built once from 
 kind-check: kind-node-image ## a kind cluster of 1 + 4 nodes comes up, works and is removed; prints times and memory
 	kind/check
 
+.PHONY: test-kind
+test-kind: assets ## specs of pools of real kubelets, some 15 minutes; LABELS=cut for some of them; reports/out/test-kind
+	WEIR_TEST_KIND=1 WEIR_TEST_KIND_LOGS=$(CURDIR)/reports/out/test-kind go test ./kind/e2e -count 1 -timeout 90m -v -ginkgo.v \
+		-ginkgo.label-filter '$(LABELS)' -ginkgo.junit-report $(CURDIR)/reports/out/test-kind.xml
+
+.PHONY: report-compare
+report-compare: build ## two runs of one scenario side by side: make report-compare A=reports/pool-cache B=reports/out/pool-cache
+	@bin/weir report compare '$(A)' '$(B)'
+
 .PHONY: bench
 bench: build assets ## relay beside kube-apiserver, hub latency, memory: bench/doc.go says what is measured
 	go run ./bench/cmd/weir-bench
@@ -90,6 +100,10 @@ bench: build assets ## relay beside kube-apiserver, hub latency, memory: bench/d
 .PHONY: generate
 generate: ## generated code
 	go generate ./...
+
+.PHONY: clean-kind
+clean-kind: build ## remove kind clusters that killed runs left behind
+	bin/weir clean
 
 .PHONY: clean
 clean: ## remove bin/ and reports/out/

@@ -20,7 +20,6 @@ type world struct {
 	pool  map[string]*stored
 	down  bool // the coordinator
 	nodes []*simNode
-	lead  int // index of the leader, -1: none
 
 	delegations int
 	trace       []string // decisions, without any wall clock

@@ -27,8 +27,9 @@ import (
 )
 
 const (
-	runtimePatience = 15 * time.Second
-	runtimeRetry    = 100 * time.Millisecond
+	runtimePatience   = 15 * time.Second
+	runtimeRetry      = 100 * time.Millisecond
+	heartbeatPatience = 10 * time.Second
 )
 
 // kubeletFlags are those of hollow-node kubelet; the defaults of periods are stock Kubernetes's.
@@ -96,7 +97,7 @@ func (f kubeletFlags) build(ctx context.Context) (*kubemark.HollowKubelet, error
 	if err != nil {
 		return nil, fmt.Errorf("create client: %w", err)
 	}
-	heartbeats, err := kubernetes.NewForConfig(heartbeatConfig(base, f.status, f.lease))
+	heartbeats, err := kubernetes.NewForConfig(heartbeatConfig(base))
 	if err != nil {
 		return nil, fmt.Errorf("create client of heartbeats: %w", err)
 	}
@@ -156,11 +157,12 @@ func (f kubeletFlags) connect(ctx context.Context) (internalapi.RuntimeService, 
 	}
 }
 
-// heartbeatConfig is as the kubelet has it: a client of its own, without a limit, that does not wait longer than a period.
-func heartbeatConfig(base *rest.Config, status, lease time.Duration) *rest.Config {
+// heartbeatConfig is as the kubelet has it: a client of its own, without a limit, that waits for a status period of 10 s. That stays so with
+// shorter periods: links are not faster than they are, and a hub takes up to 5 s before it answers in the place of the cloud.
+func heartbeatConfig(base *rest.Config) *rest.Config {
 	c := rest.CopyConfig(base)
 	c.QPS = -1
-	c.Timeout = min(status, lease)
+	c.Timeout = heartbeatPatience
 	return c
 }
 

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -20,7 +21,7 @@ type device struct {
 }
 
 // newDevice makes one. Only root can.
-func newDevice() (_ *device, err error) {
+func newDevice(ctx context.Context) (_ *device, err error) {
 	scratch, err := os.MkdirTemp("", "weir-device-")
 	if err != nil {
 		return nil, err
@@ -39,11 +40,11 @@ func newDevice() (_ *device, err error) {
 		{"mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", image},
 		{"mount", "-o", "loop,noatime", image, d.dir},
 	} {
-		if out, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, c[0], c[1:]...).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("%s: %w: %s", c[0], err, bytes.TrimSpace(out))
 		}
 	}
-	out, err := exec.Command("findmnt", "-n", "-o", "SOURCE", d.dir).Output()
+	out, err := exec.CommandContext(ctx, "findmnt", "-n", "-o", "SOURCE", d.dir).Output()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("findmnt: %w", err), d.unmount())
 	}

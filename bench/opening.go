@@ -37,7 +37,7 @@ type opened struct {
 func Store(ctx context.Context, c Config) ([]Line, error) {
 	c = c.withDefaults()
 	c.Progress("measuring what the store writes")
-	lines, err := Wear()
+	lines, err := Wear(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -103,16 +104,16 @@ type spent struct {
 }
 
 // Wear measures what a store writes in an hour, idle and under churn, beside a file per object.
-func Wear() ([]Line, error) {
+func Wear(ctx context.Context) ([]Line, error) {
 	hours := []struct {
 		name        string
 		most, ratio float64
 	}{{"idle, the node's status every 5 min", 1, 0}, {"under churn, a pod's status each second", 0, 0.5}}
-	mine, err := lives(true)
+	mine, err := lives(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	theirs, err := lives(false)
+	theirs, err := lives(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -130,9 +131,9 @@ func Wear() ([]Line, error) {
 }
 
 // lives is an idle hour and one under churn, of the store or of the naive one.
-func lives(real bool) (_ []spent, err error) {
+func lives(ctx context.Context, real bool) (_ []spent, err error) {
 	w := &wear{clock: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)), rnd: rand.New(rand.NewPCG(6, 25))}
-	if w.device, err = newDevice(); err == nil {
+	if w.device, err = newDevice(ctx); err == nil {
 		w.dir = filepath.Join(w.device.dir, "data")
 		defer func() { err = errors.Join(err, w.device.close()) }()
 	} else { // not root, or no loop devices: what the keepers tell has to do

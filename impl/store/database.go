@@ -183,7 +183,7 @@ func (d *database) fill(tx *bbolt.Tx, o *overlay) error {
 		}
 		slices.Sort(keys)
 		for _, k := range keys {
-			err := error(nil)
+			var err error
 			if v := rows[k]; v == nil {
 				err = b.Delete([]byte(k))
 			} else {

@@ -178,7 +178,7 @@ func (s *Store) forgetAll() {
 
 // repair sees to damages that readers found. flushing must be held.
 func (s *Store) repair() {
-	broken, rows := s.faults.take()
+	rows, broken := s.faults.take()
 	if broken == nil && len(rows) == 0 {
 		if s.db != nil {
 			return

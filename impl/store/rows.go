@@ -63,12 +63,12 @@ func (f *faults) row(p place, why string) {
 }
 
 // take gives what was found, and forgets it.
-func (f *faults) take() (broken error, rows map[place]string) {
+func (f *faults) take() (rows map[place]string, broken error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	broken, rows = f.broken, f.rows
 	f.broken, f.rows = nil, nil
-	return broken, rows
+	return rows, broken
 }
 
 // get reads a row, newest first: what waits to be written, what is being written, what is on the disk. The payload is the caller's, or

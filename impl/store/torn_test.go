@@ -114,10 +114,10 @@ func TestPowerCut(t *testing.T) {
 				copy(file[from:to], b[from:to])
 			}
 			got, st := serve(t, file)
-			switch {
-			case got == h.lists[i]:
+			switch got {
+			case h.lists[i]:
 				after++
-			case got == h.lists[i-1]:
+			case h.lists[i-1]:
 				before++
 			default:
 				t.Fatalf("transaction %d, write %d of %d: %s\nbefore %s\nafter %s\n%+v", i, n, len(pages), got, h.lists[i-1], h.lists[i], st)

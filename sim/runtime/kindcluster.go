@@ -77,8 +77,8 @@ func (c *cluster) create(ctx context.Context, network string, config *v1alpha4.C
 			for {
 				_ = c.provider.Delete(c.name, c.kubeconfig)
 				select {
-				case <-done:
-					return ctx.Err()
+				case err := <-done:
+					return errors.Join(ctx.Err(), explain(err))
 				case <-time.After(deletePause):
 				}
 			}

@@ -6,6 +6,7 @@ SHELL := /bin/bash
 export CGO_ENABLED := 0
 
 NAME    ?= pool-cache
+FILE     = $(or $(wildcard scenarios/$(NAME).yaml scenarios/*/$(NAME).yaml),$(if $(filter all,$(NAME)),scenarios,scenarios/$(NAME)))
 RUNTIME ?= local
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
@@ -25,11 +26,11 @@ build: ## build bin/weir, weir-hub, weir-coordinator and weir-manager
 
 .PHONY: scenario
 scenario: build ## run a scenario: make scenario NAME=pool-cache (the default), or NAME=all, RUNTIME=kind; reports/out/index.html
-	bin/weir scenario run --runtime $(RUNTIME) $(if $(filter all,$(NAME)),scenarios,scenarios/$(NAME).yaml)
+	bin/weir scenario run --runtime $(RUNTIME) $(FILE)
 
 .PHONY: test-scenarios
-test-scenarios: build ## all scenarios, times included: some two hours; reports/out/index.html
-	bin/weir scenario run scenarios
+test-scenarios: build ## all scenarios but those of a night, times included: some two hours; reports/out/index.html, reports/out/eviction/index.html
+	@bin/weir scenario run scenarios || failed=1; bin/weir scenario run --out reports/out/eviction scenarios/eviction || failed=1; test -z "$$failed"
 
 .PHONY: quick
 quick: build assets ## the quickest fault scenarios, without limits of time: a leader killed, a coordinator restarted, a glitch

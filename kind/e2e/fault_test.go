@@ -17,7 +17,7 @@ import (
 var _ = Describe("under churn", Label("kill"), func() {
 	It("outlives its leader and its coordinator", func(ctx SpecContext) {
 		address := deployWeb(ctx, "churned", 8)
-		Eventually(ctx, func(g Gomega) { steady(g, ctx) }).WithTimeout(long).WithPolling(poll).Should(Succeed())
+		Eventually(ctx, func(g Gomega) { steady(ctx, g) }).WithTimeout(long).WithPolling(poll).Should(Succeed())
 		stop := churn(ctx, "churned")
 		defer stop()
 
@@ -38,7 +38,7 @@ var _ = Describe("under churn", Label("kill"), func() {
 		// The cloud takes dead endpoints out after 50 s; until then a request may go to one.
 		Eventually(ctx, func() error { _, err := reach(ctx, other, address); return err }).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
 		Expect(hub.Start(ctx)).To(Succeed())
-		Eventually(ctx, func(g Gomega) { steady(g, ctx) }).WithTimeout(long).WithPolling(poll).Should(Succeed())
+		Eventually(ctx, func(g Gomega) { steady(ctx, g) }).WithTimeout(long).WithPolling(poll).Should(Succeed())
 
 		By("killing the coordinator")
 		coordinator := part(runtime.CoordinatorOf(weir))
@@ -47,7 +47,7 @@ var _ = Describe("under churn", Label("kill"), func() {
 			Eventually(ctx, func() error { _, err := reach(ctx, n, address); return err }).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), n)
 		}
 		Expect(coordinator.Start(ctx)).To(Succeed())
-		Eventually(ctx, func(g Gomega) { steady(g, ctx) }).WithTimeout(long).WithPolling(poll).Should(Succeed())
+		Eventually(ctx, func(g Gomega) { steady(ctx, g) }).WithTimeout(long).WithPolling(poll).Should(Succeed())
 
 		stop()
 		Expect(pools.WaitReady(ctx)).To(Succeed())

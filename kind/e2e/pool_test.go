@@ -15,7 +15,7 @@ import (
 
 var _ = Describe("a pool", func() {
 	It("comes up behind its hubs, with no way to the cloud but the link", Label("pool"), func(ctx SpecContext) {
-		Eventually(ctx, func(g Gomega) { steady(g, ctx) }).WithTimeout(long).WithPolling(poll).Should(Succeed())
+		Eventually(ctx, func(g Gomega) { steady(ctx, g) }).WithTimeout(long).WithPolling(poll).Should(Succeed())
 		Eventually(ctx, func(g Gomega) {
 			pods, err := client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
 			g.Expect(err).NotTo(HaveOccurred())
@@ -85,7 +85,7 @@ var _ = Describe("a pool", func() {
 		}).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
 		l.HealAll()
 		Eventually(ctx, func(g Gomega) {
-			steady(g, ctx)
+			steady(ctx, g)
 			nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 			g.Expect(err).NotTo(HaveOccurred())
 			for _, n := range nodes.Items {

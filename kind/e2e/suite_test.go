@@ -119,7 +119,7 @@ func leader(ctx context.Context) (string, error) {
 }
 
 // steady succeeds when the pool with Weir has a leader and fresh caches, and all its parts run.
-func steady(g Gomega, ctx context.Context) {
+func steady(ctx context.Context, g Gomega) {
 	s, err := ask(ctx, runtime.CoordinatorOf(weir))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(s.Leader).NotTo(BeEmpty(), "nobody leads")

@@ -79,7 +79,7 @@ func replicaBed(t *testing.T) ([]*fakeReplica, *coordinator) {
 		servers, byHost[u.Host] = append(servers, u), f
 	}
 	c := newCoordinator(coordinatorConfig{
-		net: systemNet{}, servers: servers, node: "edge-1", roots: roots, cert: p, policy: healthPolicy{timeout: 500 * time.Millisecond},
+		net: systemNet{}, servers: servers, node: "edge-1", roots: roots, cert: p, policy: healthPolicy{timeout: 2 * time.Second},
 		onBytes: func(int) {}, clock: clock.RealClock{}, logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(c.close)
@@ -146,7 +146,7 @@ func TestReplicaInUse(t *testing.T) {
 				t.Errorf("healthy: %v, want %v", err, c.healthy)
 			}
 			if got := x.inUse().replica; got != x.replicas[c.want] {
-				t.Errorf("%s is used, want number %d", got.url, c.want)
+				t.Fatalf("%s is used, want number %d", got.url, c.want)
 			}
 			if left := c.want != 0; left {
 				<-using.Done()

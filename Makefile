@@ -47,11 +47,11 @@ test: lint unit race quick ## all checks of a pull request: lint, unit tests, th
 
 .PHONY: unit
 unit: assets ## tests of all packages, the real kube-apiserver as oracle among them
-	go test ./...
+	go test -timeout 30m ./...
 
 .PHONY: race
 race: ## the concurrent packages under the race detector
-	CGO_ENABLED=1 go test -race $(RACE)
+	CGO_ENABLED=1 go test -race -short -timeout 30m $(RACE)
 
 .PHONY: lint
 lint: bin/golangci-lint ## gofmt, go vet and golangci-lint

@@ -163,7 +163,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err := m.listen(ctx); err != nil {
 		return err
 	}
-	if err := m.ctrl.Start(ctx); err != nil {
+	// Who is told to stop gives its Lease back, and controller-runtime may call that a loss.
+	if err := m.ctrl.Start(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	m.set.Logger.Info("stopped")

@@ -339,8 +339,11 @@ func testLeaders(t *testing.T, w *world, first *run) {
 	w.speak(false, "l-1", "l-2")
 	w.eventually(t, "nobody is kept", func() bool { return !w.kept(t, "l-1") && !w.kept(t, "l-2") })
 	w.hush("l-1", "l-2")
-	w.eventually(t, "a silent pool is kept", func() bool { return w.kept(t, "l-1", "l-2") })
+	w.eventually(t, "a silent pool is kept, and since when is written down", func() bool {
+		return w.kept(t, "l-1", "l-2") && strings.Contains(w.memory(t), `"led"`)
+	})
 	w.lose(t, "l-1", "l-2")
+	before := w.leader(t)
 	if err := first.end(); err != nil {
 		t.Errorf("a manager that is told to stop: %v", err)
 	}
@@ -353,7 +356,7 @@ func testLeaders(t *testing.T, w *world, first *run) {
 	second := w.manage(t, nil)
 	w.eventually(t, "the second leads", func() bool {
 		_, kept := w.listed(t, contract.KeptNodes)["cloud-1"]
-		return !kept && w.leader(t) != ""
+		return !kept && w.leader(t) != "" && w.leader(t) != before
 	})
 	third := w.manage(t, func(c *manager.Config) { c.WhenSilent = "evict:1s" }) // listens, and would act otherwise
 	if !w.kept(t, "l-1", "l-2") || !strings.Contains(since, `"led"`) {
@@ -362,7 +365,7 @@ func testLeaders(t *testing.T, w *world, first *run) {
 
 	// Somebody else takes the Lease: whoever led ends its process, and the other one takes over when the Lease is free.
 	leases := w.client.CoordinationV1().Leases(contract.ManagerNamespace)
-	steal := []byte(`{"spec":{"holderIdentity":"thief","leaseDurationSeconds":2,"renewTime":"` + time.Now().UTC().Format("2006-01-02T15:04:05.000000Z") + `"}}`)
+	steal := []byte(`{"spec":{"holderIdentity":"thief","leaseDurationSeconds":600,"renewTime":"` + time.Now().UTC().Format("2006-01-02T15:04:05.000000Z") + `"}}`)
 	if _, err := leases.Patch(t.Context(), "weir-manager", types.MergePatchType, steal, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -374,6 +377,9 @@ func testLeaders(t *testing.T, w *world, first *run) {
 		}
 	case <-time.After(patience):
 		t.Fatal("a manager that lost its Lease goes on")
+	}
+	if _, err := leases.Patch(t.Context(), "weir-manager", types.MergePatchType, []byte(`{"spec":{"holderIdentity":""}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
 	}
 	w.eventually(t, "the third, with another policy, leads and gives the pool up", func() bool { return !w.kept(t, "l-1") && !w.kept(t, "l-2") })
 	w.eventually(t, "and releases it", func() bool { return !ready(w.getPod(t, "on-l-1")) })

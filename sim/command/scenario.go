@@ -38,7 +38,7 @@ func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	fs.StringVar(&f.output, "output", "text", "text or json: with json, standard output is one object")
 	fs.StringVar(&f.runtime, "runtime", "local", "local: real processes on this machine; kind: real kubelets, needs a Docker engine (kind/README.md)")
 	fs.Int64Var(&f.seed, "seed", 0, "instead of the seed in the file")
-	fs.BoolVar(&f.noTimes, "no-time-limits", false, "leave out what is expected of seconds: for machines that are shared")
+	fs.BoolVar(&f.noTimes, "no-time-limits", false, "leave out what is expected of seconds, and of new connections, which follow from them: for machines that are shared")
 	if err := parse(fs, "scenario run FILE|DIR", args, 1, stdout); err != nil {
 		return err
 	}

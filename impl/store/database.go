@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -52,22 +53,24 @@ func (e *damagedError) Unwrap() error { return e.err }
 type database struct {
 	bolt *bbolt.DB
 	path string
+	file *os.File
+	// broken: bbolt panicked. It may hold its locks since, and its own Close would wait for them for ever.
+	broken atomic.Bool
 }
 
 // openDatabase opens the file in dir, or makes one.
 func openDatabase(dir string, maxBytes int64) (*database, error) {
 	d := &database{path: filepath.Join(dir, databaseName)}
-	var opened *os.File
 	options := &bbolt.Options{
 		Timeout: 2 * time.Second, FreelistType: bbolt.FreelistMapType, MaxSize: int(maxBytes),
 		InitialMmapSize: int(maxBytes), // so that no write waits for reads to end
 		OpenFile: func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
 			f, err = os.OpenFile(name, flag, mode)
-			opened = f
+			d.file = f
 			return f, err
 		},
 	}
-	err := guarded(func() (err error) {
+	err := d.guarded(func() (err error) {
 		if d.bolt, err = bbolt.Open(d.path, 0o600, options); err != nil {
 			return err
 		}
@@ -77,9 +80,7 @@ func openDatabase(dir string, maxBytes int64) (*database, error) {
 	if err == nil {
 		return d, nil
 	}
-	if d.bolt != nil && d.close() != nil || d.bolt == nil && opened != nil {
-		_ = opened.Close() // its mapping stays until the process ends: the file is set aside
-	}
+	_ = d.close()
 	// What is not the system's fault, nor another process's, is the file's.
 	var damage *damagedError
 	var errno syscall.Errno
@@ -122,24 +123,36 @@ func (d *database) check() error {
 }
 
 // guarded turns what bbolt does with a damaged file into a damagedError.
-func guarded(f func() error) (err error) {
+func (d *database) guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
+			d.broken.Store(true)
 			err = &damagedError{fmt.Errorf("%v", r)}
 		}
 	}()
 	return f()
 }
 
-func (d *database) close() error { return guarded(d.bolt.Close) }
+// close gives the file back. After a panic its mapping stays until the process ends; the file is set aside.
+func (d *database) close() error {
+	if d.bolt != nil && !d.broken.Load() {
+		if err := d.guarded(d.bolt.Close); !d.broken.Load() {
+			return err
+		}
+	}
+	if d.file == nil {
+		return nil
+	}
+	return d.file.Close()
+}
 
 // view reads a table. What it is given is valid only inside f. d may be nil: then there is nothing.
 func (d *database) view(t table, f func(*bbolt.Bucket) error) error {
 	if d == nil {
 		return nil
 	}
-	return guarded(func() error {
+	return d.guarded(func() error {
 		return d.bolt.View(func(tx *bbolt.Tx) error {
 			b := tx.Bucket([]byte(tableNames[t]))
 			if b == nil {
@@ -156,7 +169,7 @@ func (d *database) commit(o *overlay) (written int64, err error) {
 	if d == nil {
 		return 0, errors.New("there is no database")
 	}
-	err = guarded(func() error {
+	err = d.guarded(func() error {
 		return d.bolt.Update(func(tx *bbolt.Tx) error {
 			tx.OnCommit(func() {
 				stats := tx.Stats()
@@ -199,7 +212,7 @@ func (d *database) fill(tx *bbolt.Tx, o *overlay) error {
 
 // size is what the file has, and how much of that is in use.
 func (d *database) size() (file, used int64) {
-	_ = guarded(func() error {
+	_ = d.guarded(func() error {
 		return d.bolt.View(func(tx *bbolt.Tx) error { file = tx.Size(); return nil })
 	})
 	s := d.bolt.Stats()

@@ -60,8 +60,7 @@
 //   - A database that bbolt cannot read (it panics, or faults behind the end of a cut file) is set aside under another name, kept
 //     once, and a new one begins. The queue has a file of its own and is not touched. One kind of damage is not caught: a page
 //     that is its own child, of which the odds are those of a forged page. Another is not seen: a disk that lies about a sync, and keeps
-//     a whole page of before, shows objects as they were then. Known fault: when bbolt panics in a commit, on a damaged page that was not
-//     read before, it keeps its lock, and the store waits for it for ever (TestDamage).
+//     a whole page of before, shows objects as they were then.
 //   - The disk is full, or breaks: the store serves from memory and from what it can read; it tries again, with pauses from 5 s to
 //     5 min. If more than 16 MiB wait, they are dropped, and what they were part of is incomplete. After a failed commit the file is
 //     opened anew, since bbolt's memory may differ from the disk.

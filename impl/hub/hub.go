@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/snapshot"
@@ -73,7 +74,7 @@ func (h *Hub) keep() (err error) {
 		return nil
 	}
 	h.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(h.DataDir, "relays"), Relays: h.relays, Clock: h.clock, Logger: h.Logger})
-	var inUse *snapshot.InUseError
+	var inUse *disk.InUseError
 	switch {
 	case errors.As(err, &inUse):
 		return err

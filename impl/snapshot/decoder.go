@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/weir-edge/weir/impl/pack"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -150,16 +151,16 @@ func (d *decoder) block() (kind byte, err error) {
 }
 
 func (d *decoder) head() error {
-	p := parser{d.buf, nil}
+	p := pack.NewReader(d.buf)
 	res := d.relay.Resource()
-	name, enc := string(p.bytes()), p.byte()
-	version, asOf := p.uvarint(), p.varint()
-	d.count = p.uvarint()
+	name, enc := string(p.Bytes()), p.Byte()
+	version, asOf := p.Uvarint(), p.Varint()
+	d.count = p.Uvarint()
 	var h relay.History
-	if len(p.b) > 0 {
-		h = relay.History{Number: p.uvarint(), Lost: p.uvarint()}
+	if p.More() {
+		h = relay.History{Number: p.Uvarint(), Lost: p.Uvarint()}
 	}
-	if err := p.end(); err != nil {
+	if err := ended(p); err != nil {
 		return err
 	}
 	if name != identity(res) || wire.Encoding(enc) != res.Encoding() {
@@ -171,9 +172,9 @@ func (d *decoder) head() error {
 }
 
 func (d *decoder) objects() error {
-	p := parser{d.buf, nil}
-	for len(p.b) > 0 {
-		o, err := d.object(&p)
+	p := pack.NewReader(d.buf)
+	for p.More() {
+		o, err := d.object(p)
 		if err == nil {
 			err = d.c.relay.Add(o)
 		}
@@ -186,18 +187,18 @@ func (d *decoder) objects() error {
 }
 
 // object reads an object into memory of its own: a block must not stay for the sake of one object in it.
-func (d *decoder) object(p *parser) (*wire.Object, error) {
-	raw := p.bytes()
-	if p.err != nil {
-		return nil, p.err
+func (d *decoder) object(p *pack.Reader) (*wire.Object, error) {
+	raw := p.Bytes()
+	if err := p.Err(); err != nil {
+		return nil, err
 	}
 	return wire.ParseObject(d.relay.Resource().Encoding(), append(make([]byte, 0, len(raw)), raw...))
 }
 
 func (d *decoder) whole() error {
-	p := parser{d.buf, nil}
-	n := p.uvarint()
-	if err := p.end(); err != nil {
+	p := pack.NewReader(d.buf)
+	n := p.Uvarint()
+	if err := ended(p); err != nil {
 		return err
 	}
 	if n != d.count || n != d.got {
@@ -207,18 +208,18 @@ func (d *decoder) whole() error {
 }
 
 func (d *decoder) changes() error {
-	p := parser{d.buf, nil}
-	for len(p.b) > 0 && p.err == nil {
-		if err := d.change(&p); err != nil {
+	p := pack.NewReader(d.buf)
+	for p.More() {
+		if err := d.change(p); err != nil {
 			return damaged("%v", err)
 		}
 	}
-	return p.end()
+	return ended(p)
 }
 
-func (d *decoder) change(p *parser) (err error) {
+func (d *decoder) change(p *pack.Reader) (err error) {
 	c := d.batch
-	switch record := p.byte(); record {
+	switch record := p.Byte(); record {
 	case recordPut, recordDelete:
 		c.Kind = relay.Put
 		if record == recordDelete {
@@ -229,83 +230,30 @@ func (d *decoder) change(p *parser) (err error) {
 		}
 		c.Version = c.Object.Version
 	case recordReached:
-		c.Kind, c.Version = relay.Reached, p.uvarint()
+		c.Kind, c.Version = relay.Reached, p.Uvarint()
 		d.batch = relay.Change{}
 	case recordBatch:
 		if d.batch.To != 0 {
 			return fmt.Errorf("a batch inside the batch to %d", d.batch.To)
 		}
-		d.batch.From, d.batch.To = p.uvarint(), p.uvarint()
-		return p.err
+		d.batch.From, d.batch.To = p.Uvarint(), p.Uvarint()
+		return p.Err()
 	case recordFresh:
-		d.c.asOf = time.Unix(0, p.varint())
-		return p.err
+		d.c.asOf = time.Unix(0, p.Varint())
+		return p.Err()
 	default:
 		return fmt.Errorf("a record of kind %d", record)
 	}
-	if p.err != nil {
-		return p.err
+	if err := p.Err(); err != nil {
+		return err
 	}
 	return d.c.relay.Apply(c)
 }
 
-// parser takes values from the front of b. Its errors stick.
-type parser struct {
-	b   []byte
-	err error
-}
-
-func (p *parser) end() error {
-	if p.err == nil && len(p.b) > 0 {
-		p.err = damaged("%d bytes too many", len(p.b))
+// ended tells whether the block had all its record should, and no more.
+func ended(p *pack.Reader) error {
+	if err := p.End(); err != nil {
+		return damaged("%v", err)
 	}
-	return p.err
-}
-
-func (p *parser) fail() {
-	p.b = nil
-	if p.err == nil {
-		p.err = damaged("a block ends in the middle of a record")
-	}
-}
-
-func (p *parser) byte() byte {
-	if len(p.b) == 0 {
-		p.fail()
-		return 0
-	}
-	b := p.b[0]
-	p.b = p.b[1:]
-	return b
-}
-
-func (p *parser) uvarint() uint64 {
-	v, n := binary.Uvarint(p.b)
-	if n <= 0 {
-		p.fail()
-		return 0
-	}
-	p.b = p.b[n:]
-	return v
-}
-
-func (p *parser) varint() int64 {
-	v, n := binary.Varint(p.b)
-	if n <= 0 {
-		p.fail()
-		return 0
-	}
-	p.b = p.b[n:]
-	return v
-}
-
-func (p *parser) bytes() []byte {
-	n := p.uvarint()
-	if n > uint64(len(p.b)) {
-		p.fail()
-		return nil
-	}
-	b := p.b[:n]
-	p.b = p.b[n:]
-	return b
+	return nil
 }

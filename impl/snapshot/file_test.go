@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/disk/disktest"
 	"github.com/weir-edge/weir/impl/relay"
 )
@@ -182,7 +183,7 @@ func TestInUse(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Config{Dir: dir})
 	check(t, err)
-	var inUse *InUseError
+	var inUse *disk.InUseError
 	if _, err := Open(Config{Dir: dir}); !errors.As(err, &inUse) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a second one: %v", err)
 	}

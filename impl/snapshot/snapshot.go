@@ -1,14 +1,12 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -48,31 +46,16 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Every == 0 {
-		c.Every = 5 * time.Second
-	}
-	if c.Idle == 0 {
-		c.Idle = max(10*time.Minute, c.Every)
-	}
-	if c.Clock == nil {
-		c.Clock = clock.RealClock{}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Every = cmp.Or(c.Every, 5*time.Second)
+	c.Idle = cmp.Or(c.Idle, max(10*time.Minute, c.Every))
+	c.Clock = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{})
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
-}
-
-// InUseError says that another process keeps its snapshots in the folder.
-type InUseError struct{ Dir string }
-
-func (e *InUseError) Error() string {
-	return fmt.Sprintf("folder %s is in use by another process: stop that one, or use another folder", e.Dir)
 }
 
 // Snapshots keeps relays on a disk. See the package comment.
 type Snapshots struct {
-	lock    *os.File
+	lock    *disk.Lock
 	keepers []*keeper
 }
 
@@ -83,19 +66,9 @@ func Open(c Config) (*Snapshots, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return nil, err
-	}
-	lock, err := os.OpenFile(filepath.Join(c.Dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := disk.Take(c.Dir)
 	if err != nil {
 		return nil, err
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		lock.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, &InUseError{c.Dir}
-		}
-		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	s := &Snapshots{lock: lock}
 	for _, r := range c.Relays {
@@ -122,7 +95,7 @@ func (s *Snapshots) Close() {
 	for _, k := range s.keepers {
 		k.close()
 	}
-	s.lock.Close()
+	_ = s.lock.Release()
 }
 
 // Status tells what was done for each relay, by resource.

@@ -9,7 +9,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/weir-edge/weir/impl/store/pack"
+	"github.com/weir-edge/weir/impl/pack"
 )
 
 // Each row begins with a checksum over its table, its key and the rest of it: bbolt checks nothing but its head.

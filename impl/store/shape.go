@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-edge/weir/impl/pack"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/store/pack"
 )
 
 // collection is what is known of a shape. It lives in memory; Store.mu guards it.

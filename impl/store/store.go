@@ -1,15 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -72,41 +70,20 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	if c.MaxBytes == 0 {
-		c.MaxBytes = 256 << 20
-	}
-	if c.Every == 0 {
-		c.Every = 5 * time.Second
-	}
-	if c.Lazy == 0 {
-		c.Lazy = max(time.Minute, c.Every)
-	}
-	if c.Idle == 0 {
-		c.Idle = max(10*time.Minute, c.Every)
-	}
-	if c.Forget == 0 {
-		c.Forget = 30 * 24 * time.Hour
-	}
+	c.MaxBytes = cmp.Or(c.MaxBytes, 256<<20)
+	c.Every = cmp.Or(c.Every, 5*time.Second)
+	c.Lazy = cmp.Or(c.Lazy, max(time.Minute, c.Every))
+	c.Idle = cmp.Or(c.Idle, max(10*time.Minute, c.Every))
+	c.Forget = cmp.Or(c.Forget, 30*24*time.Hour)
 	if c.Protected == nil {
 		c.Protected = func(s Shape) bool { return s.Component == "kubelet" }
 	}
 	if c.Sealed == nil {
 		c.Sealed = func(r Resource) bool { return r.Group == "" && r.Name == "secrets" }
 	}
-	if c.Clock == nil {
-		c.Clock = clock.RealClock{}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Clock = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{})
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
-}
-
-// InUseError says that another process keeps its store in the folder.
-type InUseError struct{ Dir string }
-
-func (e *InUseError) Error() string {
-	return fmt.Sprintf("folder %s is in use by another process: stop that one, or use another folder", e.Dir)
 }
 
 // Rows of table about.
@@ -119,7 +96,7 @@ const (
 type Store struct {
 	Config
 
-	lock   *os.File
+	lock   *disk.Lock
 	seal   *sealer
 	queue  *queue.Queue
 	faults faults
@@ -158,7 +135,7 @@ func Open(c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := takeFolder(c.Dir)
+	lock, err := disk.Take(c.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -168,36 +145,14 @@ func Open(c Config) (*Store, error) {
 	}
 	c.Queue.Disk, c.Queue.Clock, c.Queue.Logger = disk.Folder(c.Dir), c.Clock, c.Logger
 	if s.queue, err = queue.Open(c.Queue); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, lock.Release())
 	}
 	if err := s.openDatabase(); err != nil {
 		s.queue.Close()
-		return nil, errors.Join(fmt.Errorf("store: %w", err), lock.Close())
+		return nil, errors.Join(fmt.Errorf("store: %w", err), lock.Release())
 	}
 	s.load()
 	return s, nil
-}
-
-// takeFolder makes the folder and locks it.
-func takeFolder(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return nil, err
-	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		lock.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, &InUseError{dir}
-		}
-		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
-	}
-	return lock, nil
 }
 
 // openDatabase opens the file, or sets it aside and makes another.
@@ -302,5 +257,5 @@ func (s *Store) close() {
 		s.db = nil
 	}
 	s.queue.Close()
-	s.lock.Close()
+	s.lock.Release()
 }

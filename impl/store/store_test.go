@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/store/queue"
 )
@@ -247,7 +248,7 @@ func TestFolder(t *testing.T) {
 		}
 		return err
 	}))
-	var used *InUseError
+	var used *disk.InUseError
 	if _, err := Open(Config{Dir: dir}); !errors.As(err, &used) {
 		t.Errorf("opened twice: %v", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"io/fs"
 
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/store/pack"
+	"github.com/weir-edge/weir/impl/pack"
 )
 
 const (

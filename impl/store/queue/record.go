@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-edge/weir/impl/store/pack"
+	"github.com/weir-edge/weir/impl/pack"
 )
 
 // Kinds of records.

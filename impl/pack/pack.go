@@ -1,5 +1,5 @@
-// Package pack writes and reads the values of which the records of package store and store/queue consist. What is read is not
-// trusted: nothing makes it panic, or take more memory than there are bytes. It starts no goroutine.
+// Package pack writes and reads the values of which the records of packages snapshot, store and store/queue consist. What is read is
+// not trusted: nothing makes it panic, or take more memory than there are bytes. It starts no goroutine.
 package pack
 
 import (
@@ -68,19 +68,13 @@ func (r *Reader) Byte() byte {
 }
 
 // Uvarint reads what binary.AppendUvarint wrote.
-func (r *Reader) Uvarint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
+func (r *Reader) Uvarint() uint64 { return number(r, binary.Uvarint) }
 
 // Varint reads what binary.AppendVarint wrote.
-func (r *Reader) Varint() int64 {
-	v, n := binary.Varint(r.b)
+func (r *Reader) Varint() int64 { return number(r, binary.Varint) }
+
+func number[T int64 | uint64](r *Reader, read func([]byte) (T, int)) T {
+	v, n := read(r.b)
 	if n <= 0 {
 		r.fail()
 		return 0

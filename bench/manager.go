@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
+	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/sim/cloud"
@@ -43,6 +44,18 @@ type ManagerConfig struct {
 	Nodes, Pools int
 	Steady       time.Duration // how long is measured while nothing but heartbeats happens
 	Progress     func(string)
+}
+
+func (c ManagerConfig) validate() error {
+	switch {
+	case c.Nodes < 0:
+		return cli.Usage("--manager-nodes", c.Nodes, "at least 0")
+	case c.Pools < 1:
+		return cli.Usage("--manager-pools", c.Pools, "at least 1")
+	case c.Steady < time.Second:
+		return cli.Usage("--manager-steady", c.Steady, "at least 1s")
+	}
+	return nil
 }
 
 // managed is that benchmark under way.

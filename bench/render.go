@@ -1,9 +1,29 @@
 package bench
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 )
+
+// Write puts result.json and summary.md into a folder, made if need be, and returns the summary.
+func Write(dir string, lines []Line) (summary string, err error) {
+	data, err := json.MarshalIndent(lines, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "result.json"), append(data, '\n'), 0o644); err != nil {
+		return "", err
+	}
+	summary = Markdown(lines, fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()))
+	return summary, os.WriteFile(filepath.Join(dir, "summary.md"), []byte(summary), 0o644)
+}
 
 // Markdown renders lines as a table, verdict first.
 func Markdown(lines []Line, machine string) string {

@@ -257,5 +257,5 @@ func (s *Store) close() {
 		s.db = nil
 	}
 	s.queue.Close()
-	s.lock.Release()
+	_ = s.lock.Release()
 }

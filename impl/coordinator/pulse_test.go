@@ -28,10 +28,13 @@ func (c *caller) pulse(term contract.Term) (beat func(), stop context.CancelFunc
 		c.t.Fatal(resp.Status)
 	}
 	return func() {
-		if _, err := w.Write([]byte{0}); err != nil {
-			c.t.Error(err)
+			if _, err := w.Write([]byte{0}); err != nil {
+				c.t.Error(err)
+			}
+		}, func() {
+			cancel()
+			resp.Body.Close() // the transport, which waits for the request's body, looks at no context meanwhile
 		}
-	}, cancel
 }
 
 // holder is who holds the election Lease.

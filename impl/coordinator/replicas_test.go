@@ -312,9 +312,9 @@ func TestPulseGoesElsewhere(t *testing.T) {
 	stop()
 	anybody := all[0].viewer()
 	eventually(t, "the first to say that the leader went elsewhere", func() bool {
+		beat()
 		return strings.Contains(all[0].stderr.String(), "the leader went to another replica")
 	})
-	beat()
 	if h := anybody.holder(); h != "a_1" {
 		t.Errorf("the Lease is held by %q", h)
 	}

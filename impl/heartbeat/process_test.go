@@ -27,11 +27,11 @@ func (n *simNode) try(attempt int, again func()) {
 		return
 	}
 	renew := n.clock()
-	plan := n.node.Beat(n.now, n.judged())
+	plan := n.node.Beat(n.Now(), n.judged())
 	n.note("%s %v", n.name, plan)
 	switch plan {
 	case Keep:
-		n.node.Passed(n.now, false)
+		n.node.Passed(n.Now(), false)
 		n.state(renew)
 		again()
 	case Return:
@@ -89,7 +89,7 @@ func (n *simNode) pass(attempt int, renew time.Time, again func()) {
 		s.own, s.unsure = sent, unsure
 		return *written
 	}, func(answer any) {
-		n.node.Passed(n.now, answer != nil)
+		n.node.Passed(n.Now(), answer != nil)
 		n.state(renew)
 		switch a := answer.(type) {
 		case Lease:
@@ -119,7 +119,7 @@ func (n *simNode) write() {
 		return
 	}
 	s := *n.statement
-	if n.now > s.Until {
+	if n.Now() > s.Until {
 		n.statement = nil
 		return
 	}
@@ -207,9 +207,9 @@ func (w *world) tell(name string) {
 
 func (n *simNode) see(name string, l Lease) {
 	if l.Delegated {
-		n.fwd.See(n.now, name, l, true)
+		n.fwd.See(n.Now(), name, l, true)
 	} else {
-		n.fwd.Gone(n.now, name)
+		n.fwd.Gone(n.Now(), name)
 	}
 	n.forward()
 }
@@ -222,10 +222,10 @@ func (n *simNode) watch() {
 		for _, o := range n.nodes {
 			if s := n.pool[o.name]; s != nil && s.lease.Delegated {
 				names = append(names, o.name)
-				n.fwd.See(n.now, o.name, s.lease, false)
+				n.fwd.See(n.Now(), o.name, s.lease, false)
 			}
 		}
-		n.fwd.Listed(n.now, names)
+		n.fwd.Listed(n.Now(), names)
 		n.forward()
 	}
 	n.after(time.Second, n.watch)
@@ -233,10 +233,10 @@ func (n *simNode) watch() {
 
 // forward does what a leader's Forwarder says.
 func (n *simNode) forward() {
-	actions, wake := n.fwd.Next(n.now)
-	if wake = max(wake, n.now+time.Millisecond); n.armed == 0 || wake < n.armed {
+	actions, wake := n.fwd.Next(n.Now())
+	if wake = max(wake, n.Now()+time.Millisecond); n.armed == 0 || wake < n.armed {
 		n.armed = wake
-		n.after(wake-n.now, func() {
+		n.after(wake-n.Now(), func() {
 			if n.armed == wake {
 				n.armed = 0
 				n.forward()
@@ -249,8 +249,8 @@ func (n *simNode) forward() {
 func (n *simNode) perform(actions []Action) {
 	for _, a := range actions {
 		n.note("%s %v %s %t", n.name, a.Kind, a.Node, a.Annotate)
-		if of := n.named(a.Node); n.quick && a.Kind == Write && !of.alive && n.now > of.died+Interval+2*time.Second+Life {
-			n.fault("%s is forwarded %v after its kubelet died", a.Node, n.now-of.died)
+		if of := n.named(a.Node); n.quick && a.Kind == Write && !of.alive && n.Now() > of.died+Interval+2*time.Second+Life {
+			n.fault("%s is forwarded %v after its kubelet died", a.Node, n.Now()-of.died)
 		}
 		switch a.Kind {
 		case ReadPool:
@@ -277,7 +277,7 @@ func (n *simNode) done(a Action) func(any) {
 		case Outcome:
 			r.Outcome = x
 		}
-		n.fwd.Done(n.now, r)
+		n.fwd.Done(n.Now(), r)
 		n.forward()
 	}
 }

@@ -60,7 +60,7 @@ func (w *world) change(skew time.Duration) {
 		w.after(w.span(0, 17*time.Second), func() { n.fwd.Lead(true); n.forward() })
 	case 6:
 		n.alive = !n.alive
-		n.died = w.now
+		n.died = w.Now()
 	case 7:
 		n.wall += step
 	case 8:
@@ -83,14 +83,14 @@ func TestRandomFaults(t *testing.T) {
 	for _, seed := range seeds(400) {
 		w := newWorld(seed, 3, false)
 		for at := time.Duration(0); at < 10*time.Minute; at += w.span(time.Second, 30*time.Second) {
-			w.run(at)
+			w.Run(at)
 			w.change(time.Minute)
 		}
 		w.heal()
-		w.run(w.now + 3*time.Minute)
+		w.Run(w.Now() + 3*time.Minute)
 		for _, n := range w.nodes {
 			s := w.cloud[n.name]
-			if s.lease.Delegated || w.now-s.grew > 40*time.Second {
+			if s.lease.Delegated || w.Now()-s.grew > 40*time.Second {
 				w.fault("%s: delegated %t, last grew at %v", n.name, s.lease.Delegated, s.grew)
 			}
 		}
@@ -112,7 +112,7 @@ func TestSkew(t *testing.T) {
 				n.wall = time.Duration(i-1) * skew
 			}
 			for at := time.Duration(0); at < 10*time.Minute; at += w.span(time.Second, 30*time.Second) {
-				w.run(at)
+				w.Run(at)
 				w.change(skew)
 			}
 			w.report(t, seed)
@@ -159,13 +159,13 @@ func TestLongestGap(t *testing.T) {
 			longest := time.Duration(0)
 			for _, seed := range seeds(100) {
 				w := newWorld(seed, 3, true)
-				w.run(time.Minute)
+				w.Run(time.Minute)
 				cut := w.nodes[2]
 				w.cloud[cut.name].judged = true
 				w.after(w.span(0, 2*Interval), func() { cut.cut = true })
 				w.after(w.span(0, 6*Interval), func() { c.middle(w) })
 				w.after(w.span(8*Interval, 10*Interval), func() { cut.cut = false })
-				w.run(4 * time.Minute)
+				w.Run(4 * time.Minute)
 				s := w.cloud[cut.name]
 				if s.longest > c.budget.Worst() || s.lease.Delegated || w.delegations == 0 {
 					w.fault("longest %v of %v, delegated %t, %d delegations", s.longest, c.budget.Worst(), s.lease.Delegated, w.delegations)
@@ -191,12 +191,12 @@ func (w *world) another(after time.Duration) {
 func TestDeadKubelet(t *testing.T) {
 	for _, seed := range seeds(50) {
 		w := newWorld(seed, 3, true)
-		w.run(time.Minute)
+		w.Run(time.Minute)
 		n := w.nodes[2]
 		n.cut = true
-		w.run(2 * time.Minute)
-		n.alive, n.died = false, w.now
-		w.run(4 * time.Minute)
+		w.Run(2 * time.Minute)
+		n.alive, n.died = false, w.Now()
+		w.Run(4 * time.Minute)
 		if s := w.cloud[n.name]; s.grew > n.died+5*time.Second || s.grew < n.died-Slowest-time.Second {
 			w.fault("its Lease last grew at %v, the kubelet died at %v", s.grew, n.died)
 		}

@@ -1,19 +1,20 @@
 package heartbeat
 
 import (
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"time"
+
+	"github.com/weir-edge/weir/impl/virtualtime"
 )
 
 // world is a pool, its coordinator and a cloud in virtual time: one queue of events, in an order that a seed decides.
 type world struct {
+	virtualtime.Loop
+
 	rng    *rand.Rand
-	now    time.Duration
-	queue  events
-	serial int
+	serial int  // counts what was asked for: an order of all that nodes sent
 	quick  bool // delays are as the budget has them
 
 	cloud map[string]*stored
@@ -61,26 +62,6 @@ type simNode struct {
 	died      time.Duration
 }
 
-type event struct {
-	at     time.Duration
-	serial int
-	do     func()
-}
-
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].serial < e[j].serial
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := (*e)[len(*e)-1]
-	*e = (*e)[:len(*e)-1]
-	return last
-}
-
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newWorld(seed uint64, nodes int, quick bool) *world {
@@ -102,16 +83,7 @@ func newWorld(seed uint64, nodes int, quick bool) *world {
 
 func (w *world) after(d time.Duration, do func()) {
 	w.serial++
-	heap.Push(&w.queue, event{w.now + d, w.serial, do})
-}
-
-func (w *world) run(until time.Duration) {
-	for w.queue.Len() > 0 && w.queue[0].at <= until {
-		e := heap.Pop(&w.queue).(event)
-		w.now = e.at
-		e.do()
-	}
-	w.now = until
+	w.After(d, do)
 }
 
 // span is a random time.
@@ -120,11 +92,11 @@ func (w *world) span(from, to time.Duration) time.Duration {
 }
 
 func (w *world) note(format string, args ...any) {
-	w.trace = append(w.trace, fmt.Sprintf("%v ", w.now)+fmt.Sprintf(format, args...))
+	w.trace = append(w.trace, fmt.Sprintf("%v ", w.Now())+fmt.Sprintf(format, args...))
 }
 
 func (w *world) fault(format string, args ...any) {
-	w.faults = append(w.faults, fmt.Sprintf("%v ", w.now)+fmt.Sprintf(format, args...))
+	w.faults = append(w.faults, fmt.Sprintf("%v ", w.Now())+fmt.Sprintf(format, args...))
 }
 
 // delay is the time of one way: to the coordinator, or over the uplink.
@@ -183,9 +155,9 @@ func (s *stored) put(w *world, l Lease, version string) *Lease {
 	s.lease.Version = strconv.Itoa(s.version)
 	if grows {
 		if s.judged {
-			s.longest = max(s.longest, w.now-s.grew)
+			s.longest = max(s.longest, w.Now()-s.grew)
 		}
-		s.grew = w.now
+		s.grew = w.Now()
 	}
 	out := s.lease
 	return &out
@@ -200,7 +172,7 @@ func (w *world) named(name string) *simNode {
 	return nil
 }
 
-func (n *simNode) clock() time.Time { return epoch.Add(time.Hour + n.now + n.wall) }
+func (n *simNode) clock() time.Time { return epoch.Add(time.Hour + n.Now() + n.wall) }
 
 func (n *simNode) toCloud() bool { return !n.cut }
 func (n *simNode) toPool() bool  { return n.lan && !n.down }

@@ -1,7 +1,6 @@
 package role
 
 import (
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -10,14 +9,14 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/virtualtime"
 )
 
 // pool is a pool of machines around one Lease store, in virtual time on one goroutine.
 type pool struct {
+	virtualtime.Loop
+
 	t       *testing.T
-	now     time.Duration
-	seq     int
-	queue   events
 	hubs    []*hub
 	latency func() time.Duration // one way
 	trace   func(h *hub, format string, args ...any)
@@ -49,27 +48,6 @@ type hub struct {
 	skew               time.Duration // of its wall clock
 }
 
-type event struct {
-	at  time.Duration
-	seq int
-	do  func()
-}
-
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].seq < e[j].seq
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	old := *e
-	last := old[len(old)-1]
-	*e = old[:len(old)-1]
-	return last
-}
-
 func newPool(t *testing.T, c Config, names ...string) *pool {
 	t.Helper()
 	p := &pool{
@@ -89,22 +67,6 @@ func newPool(t *testing.T, c Config, names ...string) *pool {
 	return p
 }
 
-func (p *pool) after(d time.Duration, do func()) int {
-	p.seq++
-	heap.Push(&p.queue, event{p.now + d, p.seq, do})
-	return p.seq
-}
-
-// run handles all events up to a time.
-func (p *pool) run(until time.Duration) {
-	for len(p.queue) > 0 && p.queue[0].at <= until {
-		e := heap.Pop(&p.queue).(event)
-		p.now = e.at
-		e.do()
-	}
-	p.now = until
-}
-
 // step steps a hub with what it observes now.
 func (p *pool) step(h *hub, r *Result) { p.stepWith(h, Input{Result: r}) }
 
@@ -114,7 +76,7 @@ func (p *pool) stepWith(h *hub, in Input) {
 	}
 	was := h.out.Snapshot
 	h.have = h.have || was.Source != Nowhere
-	in.Now, in.Coordinator, in.Cloud, in.Fresh = p.now, h.coordinator, h.cloud, h.fresh && h.term != contract.Term{}
+	in.Now, in.Coordinator, in.Cloud, in.Fresh = p.Now(), h.coordinator, h.cloud, h.fresh && h.term != contract.Term{}
 	in.Stop, in.Refused, in.Have, in.Silent = h.stop, h.refused, h.have, h.silent && was.Source == Cloud
 	in.Unproven = h.silent
 	h.out = h.m.Step(in)
@@ -136,11 +98,11 @@ func (p *pool) stepWith(h *hub, in Input) {
 		p.trace(h, "done")
 		h.running = false
 	}
-	if h.out.Wake <= p.now {
-		p.t.Fatalf("%v %s: wake at %v is not in the future", p.now, h.name, h.out.Wake)
+	if h.out.Wake <= p.Now() {
+		p.t.Fatalf("%v %s: wake at %v is not in the future", p.Now(), h.name, h.out.Wake)
 	}
 	var seq int
-	seq = p.after(h.out.Wake-p.now, func() {
+	seq = p.After(h.out.Wake-p.Now(), func() {
 		if h.wakeSeq == seq {
 			p.step(h, nil)
 		}
@@ -154,25 +116,25 @@ func (p *pool) act(h *hub, a Action) {
 	case Feed:
 		h.term = a.Term
 		p.trace(h, "feed %v", a.Term)
-		p.after(0, func() { p.step(h, nil) }) // fresh may be true now
+		p.After(0, func() { p.step(h, nil) }) // fresh may be true now
 		return
 	case StopFeed:
 		h.term = contract.Term{}
 		p.trace(h, "stop-feed")
 		return
 	}
-	sent := p.now
+	sent := p.Now()
 	if !h.coordinator {
-		p.t.Fatalf("%v %s: %v to a coordinator that is not healthy", p.now, h.name, a.Kind)
+		p.t.Fatalf("%v %s: %v to a coordinator that is not healthy", p.Now(), h.name, a.Kind)
 	}
-	p.after(p.latency(), func() {
+	p.After(p.latency(), func() {
 		r := p.serve(h, a)
 		back := p.latency()
 		if h.lost {
 			r, back = Result{Kind: a.Kind, Outcome: Failed}, 2*time.Second
 		}
 		r.Sent = sent
-		p.after(back, func() {
+		p.After(back, func() {
 			if a.Kind == Acquire || a.Kind == Release || r.Outcome != OK {
 				p.trace(h, "%v: %v", a.Kind, r.Outcome)
 			}
@@ -207,7 +169,7 @@ func (p *pool) serve(h *hub, a Action) Result {
 	p.version++
 	l := a.Lease
 	l.Exists, l.UID, l.Version = true, strconv.Itoa(p.incarnation), strconv.FormatUint(p.version, 10)
-	l.RenewTime = p.wall.Add(p.now + h.skew)
+	l.RenewTime = p.wall.Add(p.Now() + h.skew)
 	if a.Kind == Acquire {
 		l.AcquireTime = l.RenewTime
 	}
@@ -228,7 +190,7 @@ func (p *pool) notify(key Kind) {
 		in = Input{Sync: &l}
 	}
 	for _, h := range p.hubs {
-		p.after(p.latency(), func() {
+		p.After(p.latency(), func() {
 			if h.coordinator && !h.lost {
 				p.stepWith(h, in)
 			}
@@ -294,7 +256,7 @@ func (p *pool) do(command string) {
 	case "lease":
 		p.version++
 		key := map[string]Kind{"election": ReadElection, "sync": ReadSync}[arg(1)]
-		p.leases[key] = Record{Exists: true, Holder: arg(2), Duration: 30 * time.Second, Version: strconv.FormatUint(p.version, 10), RenewTime: p.wall.Add(p.now)}
+		p.leases[key] = Record{Exists: true, Holder: arg(2), Duration: 30 * time.Second, Version: strconv.FormatUint(p.version, 10), RenewTime: p.wall.Add(p.Now())}
 		return
 	}
 	for _, h := range p.hub(arg(1)) {

@@ -47,7 +47,7 @@ func schedule(t *testing.T, number uint64) {
 		return time.Duration(rng.Int64N(int64(20 * time.Millisecond)))
 	}
 	fail := func(h *hub, format string, args ...any) {
-		t.Errorf("seed %d, %v, hub %s: "+format, append([]any{number, p.now, h.name}, args...)...)
+		t.Errorf("seed %d, %v, hub %s: "+format, append([]any{number, p.Now(), h.name}, args...)...)
 	}
 	newest := map[string]contract.Term{}
 	type at struct {
@@ -58,11 +58,11 @@ func schedule(t *testing.T, number uint64) {
 	p.check = func(h *hub) {
 		s := h.out.Snapshot
 		before := last[h]
-		if before.source == Coordinator && s.Source == Cloud && s.Role != Leader && p.now < before.fine+grace {
-			fail(h, "goes to the cloud %v after the pool's cache was lost, grace is %v", p.now-before.fine, grace)
+		if before.source == Coordinator && s.Source == Cloud && s.Role != Leader && p.Now() < before.fine+grace {
+			fail(h, "goes to the cloud %v after the pool's cache was lost, grace is %v", p.Now()-before.fine, grace)
 		}
 		if s.Source != Coordinator || s.Ready || !h.cloud {
-			before.fine = p.now
+			before.fine = p.Now()
 		}
 		last[h] = at{s.Source, before.fine}
 		leads := s.Role == Leader
@@ -102,7 +102,7 @@ func schedule(t *testing.T, number uint64) {
 	}
 	if replay {
 		p.trace = func(h *hub, format string, args ...any) {
-			t.Logf("%v %s "+format, append([]any{p.now, h.name}, args...)...)
+			t.Logf("%v %s "+format, append([]any{p.Now(), h.name}, args...)...)
 		}
 	}
 	for _, h := range p.hubs {
@@ -110,10 +110,10 @@ func schedule(t *testing.T, number uint64) {
 	}
 	p.do("start all")
 	for range 30 {
-		p.run(p.now + time.Duration(rng.Int64N(int64(12*time.Second))))
+		p.Run(p.Now() + time.Duration(rng.Int64N(int64(12*time.Second))))
 		c := fault(rng, names)
 		if replay {
-			t.Logf("%v * %s", p.now, c)
+			t.Logf("%v * %s", p.Now(), c)
 		}
 		p.do(c)
 	}
@@ -122,7 +122,7 @@ func schedule(t *testing.T, number uint64) {
 	for _, c := range []string{"thaw all", "answers all up", "coordinator all up", "cloud all up", "fresh all up", "streams all up"} {
 		p.do(c)
 	}
-	p.run(p.now + 2*time.Minute) // the longest bar is one minute, then a Lease may have to expire
+	p.Run(p.Now() + 2*time.Minute) // the longest bar is one minute, then a Lease may have to expire
 	var leader *hub
 	for _, h := range p.hubs {
 		if h.out.Snapshot.Role == Leader {

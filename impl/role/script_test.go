@@ -62,16 +62,16 @@ func runScript(t *testing.T, script string) string {
 		case words[0] == "hubs":
 			p = newPool(t, c, words[1:]...)
 			p.trace = func(h *hub, format string, args ...any) {
-				fmt.Fprintf(&out, "%9s %s  %s\n", p.now.Truncate(time.Millisecond), h.name, fmt.Sprintf(format, args...))
+				fmt.Fprintf(&out, "%9s %s  %s\n", p.Now().Truncate(time.Millisecond), h.name, fmt.Sprintf(format, args...))
 			}
 		default:
 			at, err := time.ParseDuration(words[0])
 			if err != nil {
 				t.Fatalf("%q: %v", line, err)
 			}
-			p.run(at)
+			p.Run(at)
 			if command := strings.Join(words[1:], " "); command != "end" {
-				fmt.Fprintf(&out, "%9s * %s\n", p.now, command)
+				fmt.Fprintf(&out, "%9s * %s\n", p.Now(), command)
 				p.do(command)
 			}
 		}

@@ -68,7 +68,7 @@ func (c *Client) cut() {
 func (c *Client) retry(d time.Duration) {
 	c.run++
 	run := c.run
-	c.loop.after(d, func() {
+	c.loop.After(d, func() {
 		if c.run == run {
 			c.open()
 		}

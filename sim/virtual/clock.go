@@ -16,7 +16,7 @@ var _ clock.WithTicker = (*relayClock)(nil)
 
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func (c *relayClock) Now() time.Time                  { return began.Add(c.loop.now) }
+func (c *relayClock) Now() time.Time                  { return began.Add(c.loop.Now()) }
 func (c *relayClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 func (c *relayClock) NewTimer(time.Duration) clock.Timer {

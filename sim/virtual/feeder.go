@@ -255,9 +255,9 @@ func (f *feeder) replace(in relay.History, era int, end *wire.Event, items []*wi
 // patient notes that the coordinator is behind, and tells whether it has been for so long, and fresh, that it has to be right.
 func (f *feeder) patient() bool {
 	if f.behind == 0 {
-		f.behind = f.h.loop.now
+		f.behind = f.h.loop.Now()
 	}
-	s, waited := f.h.pool.coord.server.Status(), f.h.loop.now-f.behind
+	s, waited := f.h.pool.coord.server.Status(), f.h.loop.Now()-f.behind
 	age, ok := s.Age(f.h.pool.coord.server.clock.Now())
 	return waited > behindPatience && ok && age < waited && !s.Restored
 }

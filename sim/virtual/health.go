@@ -25,7 +25,7 @@ const (
 func (c *health) probe() {
 	c.run++
 	run := c.run
-	c.asked = c.h.loop.now
+	c.asked = c.h.loop.Now()
 	c.l.ask(probeTimeout, func() {}, func(err error) {
 		if c.run != run {
 			return
@@ -78,6 +78,6 @@ func (c *health) due(d time.Duration) {
 // kick makes the next probe due soon: something failed.
 func (c *health) kick() {
 	if c.known && c.ok && c.fails == 0 {
-		c.due(max(0, c.asked+probeTimeout/2-c.h.loop.now))
+		c.due(max(0, c.asked+probeTimeout/2-c.h.loop.Now()))
 	}
 }

@@ -52,7 +52,7 @@ func (h *Hub) boot(state bool) {
 	if err != nil {
 		panic(err)
 	}
-	h.machine, h.out, h.stop, h.booted = m, role.Output{}, false, h.loop.now
+	h.machine, h.out, h.stop, h.booted = m, role.Output{}, false, h.loop.Now()
 	h.server = newServer(h.loop)
 	h.saved.restore(h.server)
 	h.have = h.server.Status().Synced
@@ -76,7 +76,7 @@ func (h *Hub) boot(state bool) {
 func (h *Hub) trace(format string, args ...any) { h.pool.trace(h.name, format, args...) }
 
 // now is the machine's clock.
-func (h *Hub) now() time.Duration { return h.loop.now - h.booted }
+func (h *Hub) now() time.Duration { return h.loop.Now() - h.booted }
 
 func (h *Hub) snapshot() role.Snapshot { return h.out.Snapshot }
 
@@ -179,11 +179,11 @@ func (h *Hub) request(a role.Action) {
 	})
 }
 
-func (h *Hub) wall() time.Time { return began.Add(h.loop.now + h.skew) }
+func (h *Hub) wall() time.Time { return began.Add(h.loop.Now() + h.skew) }
 
 // watchLeases watches the pool's Leases, again and again.
 func (h *Hub) watchLeases(retry time.Duration) {
-	opened := h.loop.now
+	opened := h.loop.Now()
 	h.leases = h.toCoordinator.openStream(func(s *stream) {
 		stop := h.pool.coord.leases.watch(func(name string, r role.Record) {
 			s.send(down, func() {
@@ -196,7 +196,7 @@ func (h *Hub) watchLeases(retry time.Duration) {
 		})
 		s.broken[up] = s.l.server.in(stop)
 	}, func(error) {
-		if h.loop.now-opened > maxLeasesRetry {
+		if h.loop.Now()-opened > maxLeasesRetry {
 			retry = leasesRetry
 		}
 		h.coordinator.kick()

@@ -39,7 +39,7 @@ func (j *judge) fine() bool { return j.err == nil }
 
 func (j *judge) fail(who, format string, args ...any) {
 	if j.err == nil {
-		j.err = fmt.Errorf("%v, %s: %s", j.pool.now, who, fmt.Sprintf(format, args...))
+		j.err = fmt.Errorf("%v, %s: %s", j.pool.Now(), who, fmt.Sprintf(format, args...))
 		j.pool.trace(who, "BROKEN "+format, args...)
 	}
 }
@@ -77,7 +77,7 @@ func (j *judge) effective(x *feeding) {
 
 // stepped checks what a hub has decided.
 func (j *judge) stepped(h *Hub) {
-	s, now := h.snapshot(), j.pool.now
+	s, now := h.snapshot(), j.pool.Now()
 	before := j.sources[h]
 	if before.life != h.life {
 		before = sourced{life: h.life, fine: now}

@@ -56,8 +56,8 @@ func (l *link) send(w way, f *flow, arrive func()) {
 	case l.state[w] == stalled:
 		l.waiting[w] = append(l.waiting[w], func() { l.send(w, f, arrive) })
 	default:
-		f.last = max(f.last, l.loop.now+l.latency())
-		l.loop.after(f.last-l.loop.now, func() {
+		f.last = max(f.last, l.loop.Now()+l.latency())
+		l.loop.After(f.last-l.loop.Now(), func() {
 			if !f.cut {
 				arrive()
 			}
@@ -101,7 +101,7 @@ func (l *link) ask(timeout time.Duration, serve func(), done func(error)) {
 		})
 	}
 	timedOut, ok, refused := end(errTimeout), end(nil), end(errRefused)
-	l.loop.after(timeout, timedOut)
+	l.loop.After(timeout, timedOut)
 	there, back := &flow{}, &flow{}
 	l.send(up, there, func() {
 		if !l.server.up {
@@ -210,7 +210,7 @@ func (s *stream) breaks(noticed bool) {
 		return
 	}
 	for _, w := range []way{up, down} {
-		s.l.loop.after(s.l.latency(), func() { s.broke(w) })
+		s.l.loop.After(s.l.latency(), func() { s.broke(w) })
 	}
 }
 

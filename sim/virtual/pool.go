@@ -78,7 +78,7 @@ func key(i int) string { return fmt.Sprintf("ns/%c", 'p'+i) }
 
 // churn changes a random object, and again later.
 func (p *Pool) churn() {
-	p.after(p.upTo(p.cfg.Churn), func() {
+	p.After(p.upTo(p.cfg.Churn), func() {
 		if p.cfg.Churn == 0 {
 			return
 		}
@@ -95,7 +95,7 @@ func (p *Pool) churn() {
 func (p *Pool) Calm() { p.cfg.Churn = 0 }
 
 // Run lets time pass, until a promise is broken.
-func (p *Pool) Run(d time.Duration) { p.run(p.now+d, p.judge.fine) }
+func (p *Pool) Run(d time.Duration) { p.RunWhile(p.Now()+d, p.judge.fine) }
 
 // Err is the first broken promise, nil if all were kept.
 func (p *Pool) Err() error { return p.judge.err }
@@ -113,7 +113,7 @@ func (p *Pool) detail(who, format string, args ...any) {
 }
 
 func (p *Pool) line(who, format string, args ...any) string {
-	return fmt.Sprintf("%10s %-11s %s", p.now.Truncate(time.Millisecond), who, fmt.Sprintf(format, args...))
+	return fmt.Sprintf("%10s %-11s %s", p.Now().Truncate(time.Millisecond), who, fmt.Sprintf(format, args...))
 }
 
 // kill ends a hub at once: the other ends of its connections learn of it if the links are open.

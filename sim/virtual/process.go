@@ -28,7 +28,7 @@ func (p *process) in(do func()) func() {
 }
 
 // after does something later, if the process lives to see it.
-func (p *process) after(d time.Duration, do func()) { p.loop.after(d, p.in(do)) }
+func (p *process) after(d time.Duration, do func()) { p.loop.After(d, p.in(do)) }
 
 func (p *process) start() { p.life, p.up, p.frozen, p.held = p.life+1, true, false, nil }
 

@@ -79,7 +79,7 @@ func (p *push) open() {
 		return
 	}
 	run, term, coord := p.run, p.term, p.h.pool.coord
-	p.opened = p.h.loop.now
+	p.opened = p.h.loop.Now()
 	var s *stream
 	again := func(error) {
 		if p.run == run && p.feed == s {
@@ -128,7 +128,7 @@ func (p *push) copy(in relay.History, reached uint64, send func(func(*feeding)))
 // broke tries again later.
 func (p *push) broke() {
 	p.cut()
-	if p.h.loop.now-p.opened > maxPushRetry {
+	if p.h.loop.Now()-p.opened > maxPushRetry {
 		p.backoff = firstPushRetry
 	}
 	run := p.run
@@ -142,7 +142,7 @@ func (p *push) broke() {
 
 // watch asks the coordinator what it has: only its own word counts.
 func (p *push) watch() {
-	run, asked, want := p.run, p.h.loop.now, p.h.server.Status()
+	run, asked, want := p.run, p.h.loop.Now(), p.h.server.Status()
 	p.later(pushedLook, run, func() {
 		var has relay.Status
 		p.h.toCoordinator.ask(pushedAgain, func() { has = p.h.pool.coord.server.Status() }, func(err error) {
@@ -169,7 +169,7 @@ func (p *push) later(d time.Duration, run int, do func()) {
 
 // fresh tells whether the streams from the cloud are fresh, and what they brought arrived.
 func (p *push) fresh() bool {
-	now := p.h.loop.now
+	now := p.h.loop.Now()
 	s := p.h.server.Status()
 	return p.pushed != 0 && now-p.pushed <= leaderFresh && s.Fresh(p.h.server.clock.Now(), leaderFresh)
 }

@@ -74,7 +74,7 @@ func runScript(script string) (trace string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("%q: %w", line, err)
 		}
-		p.Run(d - p.now)
+		p.Run(d - p.Now())
 		if command == "end" {
 			break
 		}

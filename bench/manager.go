@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,7 +64,7 @@ type managed struct {
 	cloud     *cloud.Cloud
 	client    kubernetes.Interface
 	process   *proc.Process
-	base      string                  // URL of /metrics
+	probe     *parts.Probe
 	held      []*coordinationv1.Lease // each is one writer's
 	delegated atomic.Int64
 	beats     atomic.Int64
@@ -139,7 +137,7 @@ func (m *managed) start(ctx context.Context) error {
 		return err
 	}
 	address := net.JoinHostPort(host, "8080") // the cloud has an address of its own
-	m.base = "http://" + address
+	m.probe = parts.ManagerProbe(managerCommand, address)
 	m.process, err = m.spawner.Start(proc.Spec{
 		Name: managerCommand, Path: weir[managerCommand], LogFile: filepath.Join(dir, "log"),
 		Args: []string{"--kubeconfig=" + path, "--metrics-bind-address=" + address, "--health-probe-bind-address=0"},
@@ -248,7 +246,7 @@ func (m *managed) measure(ctx context.Context) error {
 // phase measures while something is done.
 func (m *managed) phase(ctx context.Context, name string, do func() error) error {
 	m.Progress("measuring: " + name)
-	before, err := m.metrics(ctx)
+	before, err := m.probe.Metrics(ctx)
 	if err != nil {
 		return err
 	}
@@ -265,7 +263,7 @@ func (m *managed) phase(ctx context.Context, name string, do func() error) error
 	if err != nil {
 		return err
 	}
-	after, err := m.metrics(ctx)
+	after, err := m.probe.Metrics(ctx)
 	if err != nil {
 		return err
 	}
@@ -284,31 +282,13 @@ func (m *managed) until(ctx context.Context, holds func(parts.Metrics) bool) err
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	for {
-		if v, err := m.metrics(ctx); err == nil && holds(v) {
+		if v, err := m.probe.Metrics(ctx); err == nil && holds(v) {
 			return nil
 		}
 		if err := sleep(ctx, managerPoll); err != nil {
 			return errors.Join(err, errors.New("weir-manager does not get there: "+m.process.Tail(2000)))
 		}
 	}
-}
-
-// metrics reads all samples of the manager.
-func (m *managed) metrics(ctx context.Context) (parts.Metrics, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.base+"/metrics", http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	return parts.ParseMetrics(string(text)), nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

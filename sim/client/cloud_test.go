@@ -12,38 +12,10 @@ import (
 
 	"github.com/weir-edge/weir/sim/client"
 	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/invariant"
-	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/workload"
 )
-
-func testCloud(t *testing.T) (*cloud.Cloud, cloud.Binaries) {
-	t.Helper()
-	s, err := proc.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	progress := func(m string) { t.Log(m) }
-	binaries, err := cloud.Find(t.Context(), s, progress, cloud.KubeAPIServer, cloud.Kubectl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := cloud.Start(t.Context(), cloud.Config{Spawner: s, Binaries: binaries, LogDir: t.TempDir(), Progress: progress})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c, binaries
-}
 
 // specs are streams of all kinds, by streaming lists and by lists.
 func specs() (all []client.Spec) {
@@ -80,7 +52,7 @@ func eventually(t *testing.T, ok func() (done bool, what string)) {
 // TestRealCloud: the recordings of all kinds of clients of the real kube-apiserver, over a link that breaks all
 // connections at times, pass the judge under churn; and so does what their informers hold in the end.
 func TestRealCloud(t *testing.T) {
-	c, binaries := testCloud(t)
+	c, binaries := cloudtest.Start(t, cloud.Kubectl)
 	api, err := workload.NewClient(c.RESTConfig())
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/sim/proc/gobuild"
+	"github.com/weir-edge/weir/sim/proc/proctest"
 )
 
 func fake(t *testing.T, dir, name, version string) string {
@@ -23,7 +24,7 @@ func fake(t *testing.T, dir, name, version string) string {
 }
 
 func TestFindTakesWhatIsInstalled(t *testing.T) {
-	s := newSpawner(t)
+	s := proctest.Spawner(t)
 	assets, bin := t.TempDir(), t.TempDir()
 	t.Setenv("KUBEBUILDER_ASSETS", assets)
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
@@ -65,7 +66,7 @@ func TestFindTakesWhatIsCached(t *testing.T) {
 	}
 	const unusual = "kube-apiserver" // not on PATH of a developer as a rule, and if so then cached does not matter
 	want := fake(t, filepath.Join(cache, key), unusual, Version)
-	got, err := buildCached(t.Context(), newSpawner(t), func(string) {}, []string{unusual})
+	got, err := buildCached(t.Context(), proctest.Spawner(t), func(string) {}, []string{unusual})
 	if err != nil || got[unusual] != want {
 		t.Errorf("got %v, %v, want %s", got, err, want)
 	}

@@ -16,26 +16,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/sim/pki"
-	"github.com/weir-edge/weir/sim/proc"
+	"github.com/weir-edge/weir/sim/proc/proctest"
 )
-
-func newSpawner(t *testing.T) *proc.Spawner {
-	t.Helper()
-	s, err := proc.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
 
 // TestCloud starts one real control plane and looks at it from all sides.
 func TestCloud(t *testing.T) {
-	s := newSpawner(t)
+	s := proctest.Spawner(t)
 	progress := func(m string) { t.Log(m) }
 	binaries, err := Find(t.Context(), s, progress, KubeAPIServer)
 	if err != nil {
@@ -56,7 +42,7 @@ func TestCloud(t *testing.T) {
 	t.Run("restart", func(t *testing.T) { testRestart(t, c) })
 	t.Run("restore from a backup", func(t *testing.T) { testRestore(t, c) })
 	t.Run("a second cloud beside it", func(t *testing.T) {
-		other, err := Start(t.Context(), Config{Spawner: newSpawner(t), Binaries: binaries, LogDir: t.TempDir()})
+		other, err := Start(t.Context(), Config{Spawner: proctest.Spawner(t), Binaries: binaries, LogDir: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +210,7 @@ func testRestore(t *testing.T, c *Cloud) {
 }
 
 func TestAnAPIServerThatFailsSaysWhy(t *testing.T) {
-	s := newSpawner(t)
+	s := proctest.Spawner(t)
 	path := t.TempDir() + "/kube-apiserver"
 	if err := os.WriteFile(path, []byte("#!/bin/sh\necho 'error: unknown flag'; exit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
@@ -236,7 +222,7 @@ func TestAnAPIServerThatFailsSaysWhy(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	s := newSpawner(t)
+	s := proctest.Spawner(t)
 	good := Config{Spawner: s, Binaries: Binaries{KubeAPIServer: "x"}, LogDir: "y"}
 	if err := good.Validate(); err != nil {
 		t.Error(err)

@@ -344,25 +344,5 @@ func (c *column) heartbeatBytes(s Span) float64 {
 
 // until waits for a condition, with progress.
 func (c *column) until(ctx context.Context, patience time.Duration, ok func() (bool, string)) error {
-	deadline, told := time.Now().Add(patience), time.Now()
-	t := time.NewTicker(lookEvery)
-	defer t.Stop()
-	for {
-		done, what := ok()
-		if done {
-			return nil
-		}
-		if time.Since(told) > 5*time.Second {
-			told = time.Now()
-			c.Progress(c.way + " column: " + what)
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("not after %v: %s", patience, what)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-t.C:
-		}
-	}
+	return runner.Until(ctx, lookEvery, patience, func(what string) { c.Progress(c.way + " column: " + what) }, ok)
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/weir-edge/weir/impl/manager"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/pki"
-	"github.com/weir-edge/weir/sim/proc"
 )
 
 const (
@@ -55,24 +55,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	s, err := proc.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	binaries, err := cloud.Find(t.Context(), s, func(m string) { t.Log(m) }, cloud.KubeAPIServer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := cloud.Start(t.Context(), cloud.Config{Spawner: s, Binaries: binaries, LogDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
+	c, _ := cloudtest.Start(t)
 	for _, m := range []string{manifests.Policies(), manifests.RBAC()} {
 		if err := c.Apply(t.Context(), []byte(m)); err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/proc/loopback"
+	"github.com/weir-edge/weir/sim/proc/proctest"
 )
 
 // helperEnv turns the test binary into a stand-in for a hub.
@@ -61,16 +62,8 @@ func standIn(path string) error {
 
 func newSpawner(t *testing.T) *proc.Spawner {
 	t.Helper()
-	s, err := proc.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := proctest.Spawner(t)
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	return s
 }
 

@@ -19,7 +19,7 @@ const (
 	askPatience   = 5 * time.Second
 )
 
-// Probe asks a hub or a coordinator, wherever it runs, how it is.
+// Probe asks a hub, a coordinator or weir-manager, wherever it runs, how it is.
 type Probe struct {
 	name   string
 	base   string // URL of health, metrics and status
@@ -35,6 +35,11 @@ func HubProbe(name string, c HubConfig) *Probe {
 // health, metrics and status.
 func CoordinatorProbe(name string, c CoordinatorConfig, transport http.RoundTripper) *Probe {
 	return newProbe(name, "https://"+net.JoinHostPort(c.BindAddress, strconv.Itoa(c.SecurePort)), transport)
+}
+
+// ManagerProbe asks weir-manager, which serves its metrics at an address of its own.
+func ManagerProbe(name, address string) *Probe {
+	return newProbe(name, "http://"+address, http.DefaultTransport)
 }
 
 func newProbe(name, base string, transport http.RoundTripper) *Probe {

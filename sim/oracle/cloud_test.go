@@ -19,36 +19,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/weir-edge/weir/sim/cloud"
-	"github.com/weir-edge/weir/sim/proc"
+	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 )
 
 // testCloud starts a real control plane of its own for a test.
 func testCloud(t *testing.T) *cloud.Cloud {
 	t.Helper()
-	s, err := proc.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	progress := func(m string) { t.Log(m) }
-	binaries, err := cloud.Find(t.Context(), s, progress, cloud.KubeAPIServer, cloud.Kubectl)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, binaries := cloudtest.Start(t, cloud.Kubectl)
 	kubectl = binaries[cloud.Kubectl]
-	c, err := cloud.Start(t.Context(), cloud.Config{Spawner: s, Binaries: binaries, LogDir: t.TempDir(), Progress: progress})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	return c
 }
 

@@ -369,30 +369,8 @@ func (r *run) catchUp(ctx context.Context) error {
 	return err
 }
 
-// until waits for a condition, with progress.
 func (r *run) until(ctx context.Context, patience time.Duration, ok func() (bool, string)) error {
-	deadline := time.Now().Add(patience)
-	t := time.NewTicker(tick)
-	defer t.Stop()
-	var told time.Time
-	for {
-		done, what := ok()
-		if done {
-			return nil
-		}
-		if time.Since(told) > 5*time.Second {
-			told = time.Now()
-			r.Progress(what)
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("not after %v: %s", patience, what)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-t.C:
-		}
-	}
+	return Until(ctx, tick, patience, r.Progress, ok)
 }
 
 // kubectl runs the real one on every node of a way, two at a time, and compares what it shows with the cloud.

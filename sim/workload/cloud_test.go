@@ -10,43 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/weir-edge/weir/sim/cloud"
-	"github.com/weir-edge/weir/sim/proc"
+	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/workload"
 )
-
-func testCloud(t *testing.T) *cloud.Cloud {
-	t.Helper()
-	s, err := proc.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	progress := func(m string) { t.Log(m) }
-	binaries, err := cloud.Find(t.Context(), s, progress, cloud.KubeAPIServer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := cloud.Start(t.Context(), cloud.Config{Spawner: s, Binaries: binaries, LogDir: t.TempDir(), Progress: progress})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
-}
 
 // TestRealCloud: the real kube-apiserver takes every write, keeps what was written, and shows the transitions of
 // kube-proxy's selector that the extra slices are for.
 func TestRealCloud(t *testing.T) {
-	client, err := workload.NewClient(testCloud(t).RESTConfig())
+	real, _ := cloudtest.Start(t)
+	client, err := workload.NewClient(real.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
 	}

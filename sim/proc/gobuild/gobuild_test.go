@@ -11,24 +11,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/weir-edge/weir/sim/proc"
+	"github.com/weir-edge/weir/sim/proc/proctest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func spawner(t *testing.T) *proc.Spawner {
-	t.Helper()
-	s, err := proc.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
 
 // command writes a module with one command.
 func command(t *testing.T, source string) Spec {
@@ -45,7 +31,7 @@ func command(t *testing.T, source string) Spec {
 func TestBuild(t *testing.T) {
 	spec := command(t, "package main\n\nvar who = \"\"\n\nfunc main() { println(\"hello\", who) }\n")
 	var last string
-	if err := Run(t.Context(), spawner(t), spec, func(m string) { last = m }); err != nil {
+	if err := Run(t.Context(), proctest.Spawner(t), spec, func(m string) { last = m }); err != nil {
 		t.Fatal(err)
 	}
 	out, err := exec.Command(filepath.Join(spec.Output, "hello")).CombinedOutput()
@@ -58,7 +44,7 @@ func TestBuild(t *testing.T) {
 }
 
 func TestBuildErrorsAreShown(t *testing.T) {
-	err := Run(t.Context(), spawner(t), command(t, "package main\n\nfunc main() { nonsense() }\n"), nil)
+	err := Run(t.Context(), proctest.Spawner(t), command(t, "package main\n\nfunc main() { nonsense() }\n"), nil)
 	if err == nil || !strings.Contains(err.Error(), "undefined: nonsense") || !strings.HasPrefix(err.Error(), "build hello: ") {
 		t.Errorf("got %v", err)
 	}
@@ -67,7 +53,7 @@ func TestBuildErrorsAreShown(t *testing.T) {
 func TestBuildEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Run(ctx, spawner(t), command(t, "package main\n\nfunc main() {}\n"), nil); !errors.Is(err, context.Canceled) {
+	if err := Run(ctx, proctest.Spawner(t), command(t, "package main\n\nfunc main() {}\n"), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,0 +1,23 @@
+// Package proctest gives tests processes that end with them.
+package proctest
+
+import (
+	"testing"
+
+	"github.com/weir-edge/weir/sim/proc"
+)
+
+// Spawner returns a spawner whose processes end with the test.
+func Spawner(t testing.TB) *proc.Spawner {
+	t.Helper()
+	s, err := proc.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}

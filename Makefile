@@ -29,8 +29,9 @@ scenario: build ## run a scenario: make scenario NAME=pool-cache (the default), 
 	bin/weir scenario run --runtime $(RUNTIME) $(FILE)
 
 .PHONY: test-scenarios
-test-scenarios: build ## all scenarios but those of a night, times included: some two hours; reports/out/index.html, reports/out/eviction/index.html
-	@bin/weir scenario run scenarios || failed=1; bin/weir scenario run --out reports/out/eviction scenarios/eviction || failed=1; test -z "$$failed"
+test-scenarios: build ## all scenarios but those of a night, times included: some two and a half hours; reports/out/index.html and one in each folder below
+	@bin/weir scenario run scenarios || failed=1; \
+	for d in eviction autonomy; do bin/weir scenario run --out reports/out/$$d scenarios/$$d || failed=1; done; test -z "$$failed"
 
 .PHONY: quick
 quick: build assets ## the quickest fault scenarios, without limits of time: a leader killed, a coordinator restarted, a glitch

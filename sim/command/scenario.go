@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/sim/autonomy"
 	"github.com/weir-edge/weir/sim/eviction"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
@@ -100,8 +101,11 @@ func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, 
 		repeat += " --runtime " + f.runtime
 	}
 	run := runner.Run
-	if s.Eviction != nil {
+	switch {
+	case s.Eviction != nil:
 		run = eviction.Run
+	case s.Autonomy != nil:
+		run = autonomy.Run
 	}
 	res, err := run(ctx, s, runner.Options{
 		Runtime:  site,

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weir-edge/weir/sim/proc"
 )
 
@@ -179,6 +181,23 @@ func (p *Part) LoseDisk() error {
 		if err := os.RemoveAll(filepath.Join(p.launch.Data, e.Name())); err != nil {
 			return fmt.Errorf("take the disk of %s: %w", p.launch.Name, err)
 		}
+	}
+	return nil
+}
+
+// FillDisk lets the part write no file any more, as on a full disk, until FreeDisk or its next start.
+func (p *Part) FillDisk() error { return p.limitFiles(0) }
+
+// FreeDisk undoes FillDisk.
+func (p *Part) FreeDisk() error { return p.limitFiles(unix.RLIM_INFINITY) }
+
+func (p *Part) limitFiles(to uint64) error {
+	x, err := p.running("limit the files of")
+	if err != nil {
+		return err
+	}
+	if err := unix.Prlimit(x.PID(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: to, Max: unix.RLIM_INFINITY}, nil); err != nil {
+		return fmt.Errorf("limit the files of %s: %w", p.launch.Name, err)
 	}
 	return nil
 }

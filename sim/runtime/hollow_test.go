@@ -61,7 +61,7 @@ func TestHollowNodes(t *testing.T) {
 		if err := kubelet.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		control := site.(*localSite).machines[node]
+		control := site.(*localSite).machines[node].Containers
 		if got := fetch(t, http.MethodPost, control+"/exit?pod="+node+"&code=3"); got != "1\n" {
 			t.Errorf("ended containers: %q", got)
 		}

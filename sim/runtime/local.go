@@ -101,7 +101,7 @@ type localSite struct {
 	pools   []*localPool
 
 	endpoints map[string]func(class string) (Endpoint, error) // by node
-	machines  map[string]string                               // where the containers of a hollow node are steered, by node
+	machines  map[string]Machine                              // by node
 	parts     map[PartID]Part
 	partIDs   []PartID
 
@@ -111,7 +111,7 @@ type localSite struct {
 func newSite(t Topology, g ground, logger *slog.Logger) *localSite {
 	return &localSite{
 		topology: t, ground: g, logger: logger, endpoints: map[string]func(class string) (Endpoint, error){},
-		machines: map[string]string{}, parts: map[PartID]Part{},
+		machines: map[string]Machine{}, parts: map[PartID]Part{},
 	}
 }
 
@@ -189,6 +189,15 @@ func (s *localSite) Endpoint(node, class string) (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("there is no node %q", node)
 	}
 	return find(class)
+}
+
+// Machine implements Machines.
+func (s *localSite) Machine(node string) (Machine, error) {
+	m, ok := s.machines[node]
+	if !ok {
+		return m, fmt.Errorf("there is no hollow node %q", node)
+	}
+	return m, nil
 }
 
 func (s *localSite) Link(pool string) *link.Pool {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/cloud"
@@ -57,7 +58,6 @@ func (x *localPool) addMachine(i int, name, address string) error {
 		Dir:     dir,
 	}
 	control := net.JoinHostPort(address, strconv.Itoa(runtimePort))
-	x.site.machines[name] = "http://" + control
 	r := launch
 	r.Name, r.LogFile = "containers of "+name, filepath.Join(x.site.logDir, "containers-"+name+".log")
 	x.site.addPart(ContainersOf(name), node.NewCommand(r, []string{
@@ -69,6 +69,16 @@ func (x *localPool) addMachine(i int, name, address string) error {
 	if err != nil {
 		return err
 	}
+	m := Machine{Containers: "http://" + control}
+	if m.Kubelet, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+		return err
+	}
+	if x.Mode != Stock {
+		if m.HubData, err = x.site.spawner.Scratch(x.Name, name, "data"); err != nil {
+			return err
+		}
+	}
+	x.site.machines[name] = m
 	timers := x.site.topology.timers()
 	health := net.JoinHostPort(address, strconv.Itoa(kubeletHealthPort))
 	k := launch

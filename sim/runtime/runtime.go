@@ -108,6 +108,27 @@ type Restorable interface {
 	Restore(ctx context.Context) (revision uint64, err error)
 }
 
+// Machines is a Site whose nodes can be hollow: the containers of their pods are entries in a table.
+type Machines interface {
+	// Machine is what the testbed knows of a hollow node.
+	Machine(node string) (Machine, error)
+}
+
+// Machine is a hollow node.
+type Machine struct {
+	Containers string       // URL where its containers are looked at and ended
+	Kubelet    *rest.Config // how its kubelet reaches the API server, and its certificate
+	HubData    string       // folder of what its hub keeps; empty: it has none
+}
+
+// Fillable is a Part whose disk can be full.
+type Fillable interface {
+	Part
+	// FillDisk lets it write no file any more until FreeDisk, or until it is started again.
+	FillDisk() error
+	FreeDisk() error
+}
+
 // Endpoint is an API server to connect to.
 type Endpoint struct {
 	URL   string

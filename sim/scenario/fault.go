@@ -49,6 +49,13 @@ const (
 	Blackout Action = "blackout" // the uplink is cut, and all machines of the pool lose power; they come back while it is still cut
 
 	SetPolicy Action = "policy" // with eviction: another policy for a silent pool
+
+	// The rest is for scenarios with autonomy.
+	FillDisk Action = "fill-disk" // the hub of a node can write no file any more
+	Exit     Action = "exit"      // containers end with an error, and are to be started again
+	Finish   Action = "finish"    // containers of pods that run until they finish do so
+	Delete   Action = "delete"    // the cloud deletes one pod of each node
+	Attempt  Action = "attempt"   // all kinds of callers try to read at a hub
 )
 
 // Target is what an action is done to.
@@ -117,6 +124,7 @@ type Disk string
 const (
 	KeepDisk Disk = "keep"
 	LoseDisk Disk = "lose"
+	TornDisk Disk = "torn" // bytes of the hub's files are others, or missing
 )
 
 // fields of a fault, in the order in which they are told.
@@ -212,7 +220,7 @@ func (f Fault) MarshalYAML() (any, error) {
 		Repeat    int            `yaml:"repeat,omitempty"`
 		Every     time.Duration  `yaml:"every,omitempty"`
 	}{At: f.At, Action: f.Action, Target: f.Target, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Lost: f.Lost, Off: f.Off, Empty: f.Empty, Policy: f.Policy, Every: f.Every}
-	if f.Action != Restart && f.Action != SetPolicy {
+	if !slices.Contains([]Action{Restart, SetPolicy, Exit, Finish, Delete, Attempt}, f.Action) {
 		out.For = f.For.String()
 	}
 	if f.Direction != 0 {
@@ -236,8 +244,11 @@ func (f Fault) String() string {
 	if f.Policy != nil {
 		s += ": " + f.Policy.String()
 	}
-	if f.Disk == LoseDisk {
+	switch f.Disk {
+	case LoseDisk:
 		s += ", disk lost"
+	case TornDisk:
+		s += ", disk torn"
 	}
 	if len(f.Empty) > 0 {
 		s += ", disks lost: " + strings.Join(f.Empty, ", ")

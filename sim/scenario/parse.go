@@ -96,7 +96,7 @@ func (r *reader) plain(n *yaml.Node) {
 }
 
 func (r *reader) scenario(v value, s *Scenario) {
-	o, ok := v.object("name", "description", "seed", "topology", "workload", "clients", "compare", "eviction", "faults", "batches", "expectations")
+	o, ok := v.object("name", "description", "seed", "topology", "workload", "clients", "compare", "eviction", "autonomy", "faults", "batches", "expectations")
 	if !ok {
 		return
 	}
@@ -118,9 +118,14 @@ func (r *reader) scenario(v value, s *Scenario) {
 		s.Topology.Pool = t.fields["pool"].pool()
 		t.withBeside(o.has("eviction"), s)
 	}
-	if o.has("eviction") {
+	switch {
+	case o.has("eviction") && o.has("autonomy"):
+		o.fields["autonomy"].contradiction("the scenario has eviction: want one of them")
+	case o.has("eviction"):
 		o.withEviction(s)
-	} else {
+	case o.has("autonomy"):
+		o.withAutonomy(s)
+	default:
 		o.withClients(s)
 	}
 	if o.has("faults") {
@@ -334,6 +339,9 @@ func (v value) expectations(s *Scenario) []Expectation {
 
 // cannotMeasure tells why a run of s would never have the metric; empty: it may.
 func (s *Scenario) cannotMeasure(metric string) string {
+	if why := s.cannotLiveOn(metric); why != "" || s.Autonomy != nil {
+		return why
+	}
 	if why := s.cannotEvict(metric, slices.Contains(evictionMetrics(), metric)); why != "" || s.Eviction != nil {
 		return why
 	}

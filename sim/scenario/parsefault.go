@@ -42,8 +42,11 @@ func (v value) faults(s *Scenario) {
 
 // rules are those of the actions that the scenario may have.
 func (s *Scenario) rules() []actionRule {
-	if s.Eviction != nil {
+	switch {
+	case s.Eviction != nil:
 		return evictionRules()
+	case s.Autonomy != nil:
+		return autonomyRules()
 	}
 	return actionRules()
 }
@@ -112,7 +115,7 @@ func (f *Fault) read(name string, v value, p Pool) {
 			f.Direction, _ = link.ParseDirection(s)
 		}
 	case "disk":
-		s, _ := v.choice([]string{string(KeepDisk), string(LoseDisk)})
+		s, _ := v.choice([]string{string(KeepDisk), string(LoseDisk), string(TornDisk)})
 		f.Disk = Disk(s)
 	case "lost":
 		f.Lost = v.duration(maxFaultAt)

@@ -22,6 +22,7 @@ type Scenario struct {
 	Clients      []ClientKind  `yaml:"clients,flow"`
 	Compare      []string      `yaml:"compare,flow"`       // the other ways that carry the same changes: report.WayReference, …
 	Eviction     *Eviction     `yaml:"eviction,omitempty"` // nil: pods, kubelets and controllers play no part
+	Autonomy     *Autonomy     `yaml:"autonomy,omitempty"` // nil likewise
 	Faults       []Fault       `yaml:"faults,omitempty"`
 	Batches      bool          `yaml:"-"` // the judge takes what a relay sends after 410, see invariant.Rules
 	Expectations []Expectation `yaml:"expectations"`

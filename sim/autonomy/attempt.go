@@ -1,0 +1,163 @@
+package autonomy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	answerPatience = 30 * time.Second
+	answerEvery    = 10 * time.Millisecond
+	configMapPath  = "/api/v1/namespaces/default/configmaps/" + readable
+	kubeletAgent   = "hollow-kubelet" // as sim/controlplane/hollow-node calls itself
+)
+
+// attempts are those to read at a hub without the cloud.
+type attempts struct {
+	refused, allowed, wrong int
+
+	own, foreign string // tokens of pods of the first node, and of another
+}
+
+// prepare gets tokens of pods, and lets the one of the first node's pod read what it will read again without the cloud.
+func (a *attempts) prepare(ctx context.Context, c *column) (err error) {
+	if a.own, err = podToken(ctx, c, c.nodes[0]); err != nil || len(c.nodes) < 2 {
+		return err
+	}
+	if a.foreign, err = podToken(ctx, c, c.nodes[1]); err != nil {
+		return err
+	}
+	for _, x := range []struct{ node, token string }{{c.nodes[0], a.own}, {c.nodes[1], a.foreign}} {
+		if code, err := get(ctx, bearer(c.machines[x.node].Kubelet, x.token), configMapPath); code != http.StatusOK {
+			return fmt.Errorf("a pod of %s reads its ConfigMap through its hub: %d, %w", x.node, code, err)
+		}
+	}
+	return nil
+}
+
+// podToken asks for what the kubelet would mount into the first pod of a node.
+func podToken(ctx context.Context, c *column, node string) (string, error) {
+	p := c.recorder.pod(podNames(node, 1)[0])
+	answer, err := c.admin.CoreV1().ServiceAccounts(corev1.NamespaceDefault).CreateToken(ctx, account, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ptr.To[int64](3600),
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: p.Name, UID: p.UID},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return answer.Status.Token, nil
+}
+
+// make lets all kinds of callers try to read at the hub of a node.
+func (a *attempts) make(ctx context.Context, c *column, node string) error {
+	hub := c.machines[node].Kubelet
+	other := rest.CopyConfig(hub)
+	other.TLSClientConfig = c.machines[c.nodes[len(c.nodes)-1]].Kubelet.TLSClientConfig
+	for _, x := range []struct {
+		who    string
+		config *rest.Config
+		path   string
+		may    bool
+	}{
+		{"the node, its pods", agent(hub, kubeletAgent), podsPath(node), true},
+		{"a pod of the node, what it read before", bearer(hub, a.own), configMapPath, true},
+		{"a pod of the node, what it may not read", bearer(hub, a.own), "/api/v1/namespaces/default/secrets/" + podNames(node, 1)[0], false},
+		{"a pod of another node", bearer(hub, a.foreign), configMapPath, false},
+		{"another node", other, podsPath(node), false},
+		{"a token that is none", bearer(hub, "junk"), configMapPath, false},
+		{"a token that was changed", bearer(hub, a.own[:len(a.own)-4]+"AAAA"), configMapPath, false},
+		{"nobody", bearer(hub, ""), configMapPath, false},
+	} {
+		code, err := get(ctx, x.config, x.path)
+		c.mu.Lock()
+		if code == http.StatusOK {
+			a.allowed++
+		} else {
+			a.refused++
+		}
+		wrong := (code == http.StatusOK) != x.may
+		if wrong {
+			a.wrong++
+		}
+		c.mu.Unlock()
+		if wrong {
+			c.note(fmt.Sprintf("wrong answer to %s: %d (%v)", x.who, code, err))
+		}
+	}
+	return nil
+}
+
+func podsPath(node string) string {
+	return "/api/v1/pods?" + url.Values{"fieldSelector": {"spec.nodeName=" + node}}.Encode()
+}
+
+func agent(c *rest.Config, name string) *rest.Config {
+	c = rest.CopyConfig(c)
+	c.UserAgent = name
+	return c
+}
+
+// bearer is the way of a pod: without the node's certificate, with a token.
+func bearer(c *rest.Config, token string) *rest.Config {
+	c = rest.AnonymousClientConfig(c)
+	c.BearerToken, c.UserAgent = token, "app"
+	return c
+}
+
+// get asks over a connection of its own; the error has the first of a refusal.
+func get(ctx context.Context, c *rest.Config, path string) (code int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	client, err := rest.HTTPClientFor(c)
+	if err != nil {
+		return 0, err
+	}
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Host+path, http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 300))
+	if resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s", body)
+	}
+	return resp.StatusCode, err
+}
+
+// awaitAnswer starts to ask a hub that is about to start for the pods of its node, and returns what waits for the answer.
+func (c *column) awaitAnswer(ctx context.Context, node string) (wait func()) {
+	began, done := time.Now(), make(chan struct{})
+	ctx, cancel := context.WithTimeout(ctx, answerPatience)
+	go func() {
+		defer close(done)
+		defer cancel()
+		for {
+			if code, _ := get(ctx, agent(c.machines[node].Kubelet, kubeletAgent), podsPath(node)); code == http.StatusOK {
+				c.mu.Lock()
+				c.firstAnswer = max(c.firstAnswer, time.Since(began))
+				c.mu.Unlock()
+				return
+			}
+			if !slept(ctx, answerEvery) {
+				c.note("the hub of " + node + " does not list the pods of its node")
+				return
+			}
+		}
+	}()
+	return func() { <-done }
+}

@@ -1,0 +1,376 @@
+package autonomy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/weir-edge/weir/sim/link"
+	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runner"
+	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
+	"github.com/weir-edge/weir/sim/timeline"
+	"github.com/weir-edge/weir/sim/workload"
+)
+
+const (
+	readyPatience = 3 * time.Minute // until nodes and pods are ready
+	backPatience  = 3 * time.Minute // until pods run again
+	lookEvery     = 100 * time.Millisecond
+	quietTime     = 3 * time.Second // in which the store writes what it saw
+)
+
+// column is one of the two runs of a scenario.
+type column struct {
+	runner.Options
+
+	s     *scenario.Scenario
+	way   string // report.WayStock or WayWeir
+	mode  runtime.Mode
+	weir  bool
+	pool  string
+	nodes []string
+	time  *timeline.Writer
+
+	site     runtime.Site
+	machines map[string]runtime.Machine
+	admin    kubernetes.Interface
+	began    time.Time // of the column
+	faulting time.Time // when faults began
+	recorder *recorder
+	disk     *diskMeter
+
+	mu          sync.Mutex // guards what follows
+	marks       []report.Mark
+	cut         map[string]int  // by node: cuts that last
+	deleted     map[string]bool // pods that the cloud deleted
+	finished    map[string]bool // jobs that were let finish
+	down        map[string]int  // by node: parts that are dead
+	healed      time.Time       // the last cut
+	restarts    int
+	back        time.Duration
+	firstAnswer time.Duration
+	agreed      time.Duration
+	lost, left  int
+	joined      int
+	storeBytes  int64
+	attempts    attempts
+
+	bytes      report.ByteTable
+	series     []report.Series
+	downSeries []link.Sample
+}
+
+func newColumn(s *scenario.Scenario, o runner.Options, w *timeline.Writer, mode runtime.Mode) *column {
+	c := &column{
+		Options: o, s: s, way: report.WayWeir, mode: mode, weir: mode != runtime.Stock, pool: s.Topology.Pool.Name, time: w,
+		nodes: s.Topology.Pool.RuntimePool(mode).NodeNames(), machines: map[string]runtime.Machine{}, cut: map[string]int{},
+		deleted: map[string]bool{}, finished: map[string]bool{}, down: map[string]int{},
+	}
+	if !c.weir {
+		c.way = report.WayStock
+	}
+	return c
+}
+
+// run brings up the column's site and runs it to its end.
+func (c *column) run(ctx context.Context) (err error) {
+	c.began = time.Now()
+	if c.site, err = c.Runtime.Up(ctx, c.s.AutonomyTopology(c.mode), c.Progress); err != nil {
+		return err
+	}
+	defer func() {
+		c.Progress(c.way + " column: stopping everything")
+		err = errors.Join(err, c.site.Down(context.WithoutCancel(ctx)))
+	}()
+	hollow, ok := c.site.(runtime.Machines)
+	if !ok {
+		return fmt.Errorf("runtime %s has no hollow nodes: use --runtime local", c.Runtime.Name())
+	}
+	for _, n := range c.nodes {
+		if c.machines[n], err = hollow.Machine(n); err != nil {
+			return err
+		}
+	}
+	if c.admin, err = workload.NewClient(c.site.Admin()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	c.disk = &diskMeter{column: c, now: map[string]int64{}}
+	var background sync.WaitGroup
+	defer func() {
+		cancel()
+		background.Wait()
+		if c.recorder != nil {
+			c.recorder.wait()
+		}
+	}()
+	if c.recorder, err = record(ctx, c.admin); err != nil {
+		return err
+	}
+	background.Go(func() { c.disk.run(ctx) })
+	for _, step := range []struct {
+		phase string
+		do    func(context.Context) error
+	}{{"start", c.start}, {"fill", c.fill}, {"faults", c.faults}, {"settle", c.settle}} {
+		c.phase(step.phase)
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.phase, err)
+		}
+	}
+	c.bytes, c.series = runner.Bytes(c.way, c.site.Link(c.pool)), runner.Series(c.way, c.site.Link(c.pool), c.began)
+	for _, x := range c.site.Link(c.pool).Series(time.Second) {
+		if x.Dir == link.Down {
+			c.downSeries = append(c.downSeries, x)
+		}
+	}
+	return nil
+}
+
+func (c *column) phase(name string) {
+	c.site.Link(c.pool).SetPhase(name)
+	c.time.Emit(timeline.Event{Lane: timeline.Phase, Way: c.way, Name: name})
+	c.mark(name, false)
+}
+
+func (c *column) mark(label string, fault bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.marks = append(c.marks, report.Mark{Way: c.way, Seconds: time.Since(c.began).Seconds(), Label: label, Fault: fault})
+}
+
+// start starts everything. With firstBoot Weir's pool starts while the link is cut, and stays cut until a fault heals that.
+func (c *column) start(ctx context.Context) error {
+	if err := prepare(ctx, c.admin); err != nil {
+		return err
+	}
+	var first, kubelets []runtime.PartID
+	for _, id := range c.site.Parts() {
+		switch id.Kind() {
+		case "apiserver": // runs
+		case "kubelet":
+			kubelets = append(kubelets, id)
+		default:
+			first = append(first, id)
+		}
+	}
+	offline := c.weir && c.s.Autonomy.FirstBoot
+	if offline {
+		c.cutLink(link.Both, "")
+	}
+	if err := runtime.Start(ctx, c.site, first...); err != nil {
+		return err
+	}
+	if err := runtime.Start(ctx, c.site, kubelets...); err != nil || offline {
+		return err
+	}
+	return c.waitNodes(ctx)
+}
+
+func (c *column) waitNodes(ctx context.Context) error {
+	return c.until(ctx, readyPatience, func() (bool, string) {
+		n := c.readyNodes(ctx)
+		return n == len(c.nodes), fmt.Sprintf("waiting for nodes to be Ready: %d of %d are", n, len(c.nodes))
+	})
+}
+
+func (c *column) readyNodes(ctx context.Context) (n int) {
+	list, err := c.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0
+	}
+	for _, x := range list.Items {
+		if slices.ContainsFunc(x.Status.Conditions, func(k corev1.NodeCondition) bool {
+			return k.Type == corev1.NodeReady && k.Status == corev1.ConditionTrue
+		}) {
+			n++
+		}
+	}
+	return n
+}
+
+// fill gives all nodes their pods and waits until they run, in the cloud's eyes too.
+func (c *column) fill(ctx context.Context) error {
+	for _, n := range c.nodes {
+		for _, name := range podNames(n, c.s.Autonomy.PodsPerNode) {
+			if err := createPod(ctx, c.admin, n, name); err != nil {
+				return err
+			}
+		}
+	}
+	if c.weir && c.s.Autonomy.FirstBoot {
+		return nil // they cannot know of them yet
+	}
+	if err := c.until(ctx, readyPatience, func() (bool, string) {
+		n, all := c.agreeing(ctx)
+		return n == all, fmt.Sprintf("waiting for pods to run: %d of %d do", n, all)
+	}); err != nil {
+		return err
+	}
+	if c.weir {
+		if err := c.attempts.prepare(ctx, c); err != nil {
+			return err
+		}
+	}
+	slept(ctx, quietTime)
+	return ctx.Err()
+}
+
+// agreeing counts the pods of which cloud and machine say the same.
+func (c *column) agreeing(ctx context.Context) (n, all int) {
+	c.mu.Lock()
+	deleted := make(map[string]bool, len(c.deleted))
+	for name := range c.deleted {
+		deleted[name] = true
+	}
+	c.mu.Unlock()
+	left := 0
+	for _, node := range c.nodes {
+		on, err := containers(ctx, c.machines[node])
+		truth := latest(on)
+		for _, name := range podNames(node, c.s.Autonomy.PodsPerNode) {
+			p := c.recorder.pod(name)
+			if deleted[name] {
+				if x, there := truth[name]; p != nil || there && x.State == runningState {
+					left++
+				}
+				continue
+			}
+			all++
+			if err == nil && agree(p, truth[name], c.done(name)) {
+				n++
+			}
+		}
+	}
+	c.mu.Lock()
+	c.left = left
+	c.mu.Unlock()
+	return n, all
+}
+
+func (c *column) done(pod string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.finished[pod]
+}
+
+// agree tells whether a cloud's pod says what its newest container is.
+func agree(p *corev1.Pod, x container, finished bool) bool {
+	if p == nil || len(p.Status.ContainerStatuses) != 1 {
+		return false
+	}
+	s := p.Status.ContainerStatuses[0]
+	if finished {
+		return p.Status.Phase == corev1.PodSucceeded && s.State.Terminated != nil
+	}
+	return x.State == runningState && p.Status.Phase == corev1.PodRunning && s.State.Running != nil && s.RestartCount == x.Attempt
+}
+
+// settle waits until cloud and nodes agree, and counts what does not.
+func (c *column) settle(ctx context.Context) error {
+	if c.weir && c.s.Autonomy.FirstBoot {
+		if err := c.waitNodes(ctx); err != nil {
+			c.note(err.Error())
+		}
+	}
+	began, all := time.Now(), 0
+	err := c.until(ctx, c.s.Autonomy.Settle, func() (bool, string) {
+		var n int
+		n, all = c.agreeing(ctx)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.lost = all - n
+		return c.lost+c.left == 0, fmt.Sprintf("waiting for cloud and nodes to agree: %d of %d pods, %d deleted ones are there", n, all, c.left)
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil { // the metrics say so
+		c.note(err.Error())
+		for _, line := range c.disagreements(ctx) {
+			c.note(line)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	from := began
+	if !c.healed.IsZero() {
+		from = c.healed
+	}
+	c.agreed = time.Since(from)
+	c.joined = c.readyNodes(ctx)
+	for _, n := range c.nodes {
+		c.storeBytes = max(c.storeBytes, folderSize(filepath.Join(c.machines[n].HubData, "store")))
+	}
+	return nil
+}
+
+// disagreements tell of which pods cloud and machine say different things.
+func (c *column) disagreements(ctx context.Context) (lines []string) {
+	for _, node := range c.nodes {
+		on, _ := containers(ctx, c.machines[node])
+		truth := latest(on)
+		for _, name := range podNames(node, c.s.Autonomy.PodsPerNode) {
+			p, x := c.recorder.pod(name), truth[name]
+			if agree(p, x, c.done(name)) {
+				continue
+			}
+			says := "nothing"
+			if p != nil {
+				says = string(p.Status.Phase)
+				if len(p.Status.ContainerStatuses) == 1 {
+					says += fmt.Sprintf(", %d restarts", p.Status.ContainerStatuses[0].RestartCount)
+				}
+			}
+			lines = append(lines, fmt.Sprintf("%s: the cloud says %s, the machine %s, attempt %d", name, says, strings.ToLower(x.State), x.Attempt))
+		}
+	}
+	return lines
+}
+
+func folderSize(dir string) (sum int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			if i, err := e.Info(); err == nil {
+				sum += i.Size()
+			}
+		}
+		return nil
+	})
+	return sum
+}
+
+// until waits for a condition, with progress.
+func (c *column) until(ctx context.Context, patience time.Duration, ok func() (bool, string)) error {
+	return runner.Until(ctx, lookEvery, patience, func(what string) { c.Progress(c.way + " column: " + what) }, ok)
+}
+
+// note writes what happened to the timeline, the plots and the person who waits.
+func (c *column) note(what string) {
+	c.Progress(fmt.Sprintf("%s column: %s", c.way, what))
+	c.time.Emit(timeline.Event{Lane: timeline.Fault, Way: c.way, Name: what})
+	c.mark(what, true)
+}
+
+// slept waits; false: ctx ended before.
+func slept(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(max(d, 0))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

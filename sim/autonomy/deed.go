@@ -1,0 +1,329 @@
+package autonomy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/sim/link"
+	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
+)
+
+// faults lets the faults happen, each at its time, and waits until all are healed.
+func (c *column) faults(ctx context.Context) error {
+	c.faulting = time.Now()
+	g, ctx := errgroup.WithContext(ctx)
+	for _, f := range c.s.Faults {
+		g.Go(func() error {
+			pause := time.Until(c.faulting.Add(f.At))
+			for range f.Repeat {
+				if !slept(ctx, pause) {
+					return ctx.Err()
+				}
+				if err := c.inject(ctx, f); err != nil && ctx.Err() == nil {
+					return fmt.Errorf("fault %s at %v: %w", f, f.At, err)
+				}
+				pause = f.Every
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// targets are the nodes that a fault is about.
+func (c *column) targets(f scenario.Fault) []string {
+	if n, ok := f.Target.Hub(); ok {
+		return c.nodes[n-1 : n]
+	}
+	if n, ok := f.Target.Kubelet(); ok {
+		return c.nodes[n-1 : n]
+	}
+	return c.nodes
+}
+
+// inject does a fault once and heals it.
+func (c *column) inject(ctx context.Context, f scenario.Fault) error {
+	switch f.Action {
+	case scenario.Cut:
+		return c.injectCut(ctx, f)
+	case scenario.Kill, scenario.Vanish:
+		return c.injectDeath(ctx, f)
+	case scenario.FillDisk:
+		return c.injectFullDisk(ctx, f)
+	case scenario.Attempt:
+		if !c.weir {
+			return nil
+		}
+		c.note(f.String())
+		return c.attempts.make(ctx, c, c.targets(f)[0])
+	}
+	c.note(f.String())
+	for _, node := range c.targets(f) {
+		for i, name := range podNames(node, c.s.Autonomy.PodsPerNode) {
+			if err := c.do(ctx, f.Action, node, name, i == 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// do does to a pod what an action does to each, or to the first of a node.
+func (c *column) do(ctx context.Context, a scenario.Action, node, pod string, first bool) error {
+	switch {
+	case a == scenario.Exit && !isJob(pod):
+		return exit(ctx, c.machines[node], pod, 1)
+	case a == scenario.Finish && isJob(pod):
+		c.mu.Lock()
+		c.finished[pod] = true
+		c.mu.Unlock()
+		return exit(ctx, c.machines[node], pod, 0)
+	case a == scenario.Delete && first:
+		c.mu.Lock()
+		c.deleted[pod] = true
+		c.mu.Unlock()
+		return c.admin.CoreV1().Pods(corev1.NamespaceDefault).Delete(ctx, pod, metav1.DeleteOptions{})
+	}
+	return nil
+}
+
+// injectCut cuts links of Weir's column; stock kubelets stay connected, for comparison.
+func (c *column) injectCut(ctx context.Context, f scenario.Fault) error {
+	if !c.weir {
+		return nil
+	}
+	c.note(f.String())
+	keys := c.targets(f)
+	if f.Target == scenario.WholePool {
+		keys = []string{""}
+	}
+	for _, k := range keys {
+		c.cutLink(f.Direction, k)
+	}
+	slept(ctx, f.For)
+	for _, k := range keys {
+		c.healLink(f.Direction, k)
+	}
+	c.note("healed: " + f.String())
+	return nil
+}
+
+// cutLink cuts the link of a node, or with "" of all.
+func (c *column) cutLink(dir link.Direction, node string) {
+	c.site.Link(c.pool).Cut(dir, node)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut[node]++
+}
+
+func (c *column) healLink(dir link.Direction, node string) {
+	c.site.Link(c.pool).Heal(dir, node)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut[node] = max(c.cut[node]-1, 0)
+	c.healed = time.Now()
+}
+
+// offline tells whether a node is cut off from the cloud.
+func (c *column) offline(node string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cut[""]+c.cut[node] > 0
+}
+
+// injectDeath kills a part, or with Vanish a machine with all that is on it, starts it again and waits until the node's containers run.
+func (c *column) injectDeath(ctx context.Context, f scenario.Fault) error {
+	if _, hub := f.Target.Hub(); !c.weir && (f.Target == scenario.Coordinator || hub && f.Action == scenario.Kill) {
+		return nil
+	}
+	c.note(f.String())
+	if f.Target == scenario.Coordinator {
+		return c.bounce(ctx, f, c.s.WeirPool().CoordinatorIDs()[:1])
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, node := range c.targets(f) {
+		g.Go(func() error { return c.bounceNode(ctx, f, node) })
+	}
+	return g.Wait()
+}
+
+func (c *column) bounceNode(ctx context.Context, f scenario.Fault, node string) error {
+	var ids []runtime.PartID
+	_, kubelet := f.Target.Kubelet()
+	switch {
+	case f.Action == scenario.Vanish:
+		ids = []runtime.PartID{runtime.ContainersOf(node)}
+		if c.weir {
+			ids = append(ids, runtime.HubOf(node))
+		}
+		ids = append(ids, runtime.KubeletOf(node))
+	case kubelet:
+		ids = []runtime.PartID{runtime.KubeletOf(node)}
+	default:
+		ids = []runtime.PartID{runtime.HubOf(node)}
+	}
+	if err := c.bounce(ctx, f, ids); err != nil {
+		return err
+	}
+	c.note("started again: " + f.String())
+	return nil
+}
+
+// bounce kills parts, and starts them again, in this order. Containers that a machine did not lose end with its kubelet, so that who comes back has
+// something to do.
+func (c *column) bounce(ctx context.Context, f scenario.Fault, ids []runtime.PartID) error {
+	parts := make([]runtime.Part, len(ids))
+	for i, id := range ids {
+		p, err := c.site.Part(id)
+		if err != nil {
+			return err
+		}
+		if err := p.Kill(); err != nil {
+			return err
+		}
+		parts[i] = p
+	}
+	last, node := ids[len(ids)-1].Kind(), ids[0].Of()
+	if last == "kubelet" && f.Action == scenario.Kill {
+		if err := c.exitAll(ctx, node); err != nil {
+			return err
+		}
+	}
+	if !slept(ctx, f.For) {
+		return ctx.Err()
+	}
+	began := time.Now()
+	answered := func() {}
+	for i, p := range parts {
+		if ids[i].Kind() == "hub" {
+			if err := c.spoil(node, p, f.Disk); err != nil {
+				return err
+			}
+			if c.offline(node) && f.Disk != scenario.LoseDisk && !c.s.Autonomy.FirstBoot {
+				answered = c.awaitAnswer(ctx, node)
+			}
+		}
+		if err := p.Start(ctx); err != nil {
+			return err
+		}
+	}
+	answered()
+	if last == "hub" {
+		if err := c.exitAll(ctx, node); err != nil {
+			return err
+		}
+	}
+	if last == "coordinator" || f.Disk == scenario.LoseDisk && c.offline(node) {
+		return nil // nobody can know what should run
+	}
+	if err := c.until(ctx, backPatience, func() (bool, string) { return c.runsAgain(ctx, node) }); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.restarts++
+	c.back = max(c.back, time.Since(began))
+	return nil
+}
+
+// exitAll ends the containers of all apps of a node.
+func (c *column) exitAll(ctx context.Context, node string) error {
+	for _, name := range podNames(node, c.s.Autonomy.PodsPerNode) {
+		if !isJob(name) {
+			if err := exit(ctx, c.machines[node], name, 1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// runsAgain tells whether the containers of all pods of a node run that should.
+func (c *column) runsAgain(ctx context.Context, node string) (bool, string) {
+	on, err := containers(ctx, c.machines[node])
+	if err != nil {
+		return false, err.Error()
+	}
+	n, all, truth := 0, 0, latest(on)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range podNames(node, c.s.Autonomy.PodsPerNode) {
+		if c.finished[name] || c.deleted[name] {
+			continue
+		}
+		all++
+		if truth[name].State == runningState {
+			n++
+		}
+	}
+	return n == all, fmt.Sprintf("waiting for pods of %s to run again: %d of %d do", node, n, all)
+}
+
+// spoil does to a hub's disk what the fault says.
+func (c *column) spoil(node string, p runtime.Part, d scenario.Disk) error {
+	switch d {
+	case scenario.LoseDisk:
+		return p.LoseDisk()
+	case scenario.TornDisk:
+		return tear(filepath.Join(c.machines[node].HubData, "store"), c.s.Seed)
+	}
+	return nil
+}
+
+// tear changes some bytes of each file and cuts the end of it off, as a power cut and bad flash may.
+func tear(dir string, seed int64) error {
+	rnd := rand.New(rand.NewPCG(uint64(seed), 1))
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		b, err := os.ReadFile(path)
+		if err != nil || len(b) == 0 {
+			continue
+		}
+		for range 8 {
+			b[rnd.IntN(len(b))] ^= byte(1 + rnd.IntN(255))
+		}
+		if err := os.WriteFile(path, b[:len(b)-len(b)/16], 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// injectFullDisk lets a hub write no file for a while.
+func (c *column) injectFullDisk(ctx context.Context, f scenario.Fault) error {
+	if !c.weir {
+		return nil
+	}
+	p, err := c.site.Part(runtime.HubOf(c.targets(f)[0]))
+	if err != nil {
+		return err
+	}
+	full, ok := p.(runtime.Fillable)
+	if !ok {
+		return errors.New("its disk cannot be filled on this runtime")
+	}
+	c.note(f.String())
+	if err := full.FillDisk(); err != nil {
+		return err
+	}
+	slept(ctx, f.For)
+	c.note("healed: " + f.String())
+	return full.FreeDisk()
+}

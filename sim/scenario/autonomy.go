@@ -1,0 +1,107 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/sim/runtime"
+)
+
+const maxSettle = 10 * time.Minute
+
+// Autonomy makes a scenario one about nodes that live on without the cloud: real kubelets with pods of their own, machines that
+// restart meanwhile, and what cloud and node must agree about in the end. It runs as two columns: stock Kubernetes that stays connected, whose kubelets
+// restart in the same way, then Weir.
+type Autonomy struct {
+	PodsPerNode int           `yaml:"podsPerNode"` // half of them run for ever, the others until they finish
+	Settle      time.Duration `yaml:"settle"`      // from the last heal until cloud and nodes must agree
+	FirstBoot   bool          `yaml:"firstBoot,omitempty"`
+}
+
+func (v value) autonomy() *Autonomy {
+	a := &Autonomy{PodsPerNode: 2, Settle: 30 * time.Second}
+	o, ok := v.object("podsPerNode", "settle", "firstBoot")
+	if !ok {
+		return a
+	}
+	if o.has("podsPerNode") {
+		a.PodsPerNode = o.count("podsPerNode", maxPodsPerNode)
+	}
+	if o.has("settle") {
+		a.Settle = o.fields["settle"].duration(maxSettle)
+	}
+	if o.has("firstBoot") {
+		a.FirstBoot = o.fields["firstBoot"].boolean()
+	}
+	return a
+}
+
+// withAutonomy reads what only such scenarios have, and refuses what they have no use for.
+func (o object) withAutonomy(s *Scenario) {
+	s.Autonomy = o.fields["autonomy"].autonomy()
+	for _, name := range []string{"clients", "compare", "workload"} {
+		if o.has(name) {
+			o.fields[name].contradiction("a scenario with autonomy has kubelets and pods of its own: leave it out")
+		}
+	}
+	if s.Autonomy.FirstBoot && s.Topology.Pool.Coordinators == 0 {
+		o.fields["autonomy"].contradiction("firstBoot: the pool comes up without the cloud: want topology.pool.coordinators: 1")
+	}
+}
+
+// AutonomyTopology is a site of such a scenario, in one of its modes.
+func (s *Scenario) AutonomyTopology(mode runtime.Mode) runtime.Topology {
+	pool := s.Topology.Pool.RuntimePool(mode)
+	if mode != runtime.Stock {
+		pool = s.WeirPool()
+	}
+	pool.Kubelets = true
+	return runtime.Topology{Pools: []runtime.Pool{pool}}
+}
+
+// autonomyRules are what may happen to nodes that live on.
+func autonomyRules() []actionRule {
+	return []actionRule{
+		{Cut, []Target{hubPrefix, WholePool}, []string{"for", "link"}, []string{"direction", "repeat", "every"}},
+		{Kill, []Target{hubPrefix, kubeletPrefix, Coordinator}, []string{"for"}, []string{"disk", "repeat", "every"}},
+		{Vanish, []Target{hubPrefix, WholePool}, []string{"for"}, []string{"disk", "repeat", "every"}},
+		{FillDisk, []Target{hubPrefix}, []string{"for"}, nil},
+		{Exit, []Target{kubeletPrefix, WholePool}, nil, []string{"repeat", "every"}},
+		{Finish, []Target{kubeletPrefix, WholePool}, nil, nil},
+		{Delete, []Target{kubeletPrefix, WholePool}, nil, nil},
+		{Attempt, []Target{kubeletPrefix}, nil, nil},
+	}
+}
+
+// autonomyMetrics are measured in scenarios with autonomy, and nothing else is.
+func autonomyMetrics() []string {
+	return []string{
+		"lost_writes", "doubled_writes", "pods_back_seconds", "pods_back_stock_seconds", "pods_back_later_seconds", "first_offline_answer_seconds",
+		"agreed_seconds", "deleted_left", "store_bytes", "disk_bytes_written", "refused_attempts", "allowed_attempts", "wrong_attempts",
+		"return_peak_ratio", "joined_nodes",
+	}
+}
+
+// cannotLiveOn tells why a metric does not belong into the scenario; empty: it does.
+func (s *Scenario) cannotLiveOn(metric string) string {
+	measured := slices.Contains(autonomyMetrics(), metric)
+	switch {
+	case s.Autonomy == nil && measured:
+		return fmt.Sprintf("%s is measured when nodes live on without the cloud: want autonomy:", metric)
+	case s.Autonomy != nil && !measured:
+		return fmt.Sprintf("%s is not measured in a scenario with autonomy; want one of %s", metric, strings.Join(autonomyMetrics(), ", "))
+	case s.Autonomy != nil && strings.HasSuffix(metric, "_attempts") && !slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Attempt }):
+		return metric + " is measured by attempts: want a fault of that action"
+	}
+	return ""
+}
+
+// Restarts tells whether something restarts that a connected stock node has, too.
+func (s *Scenario) Restarts() bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool {
+		_, kubelet := f.Target.Kubelet()
+		return f.Action == Vanish || f.Action == Kill && kubelet
+	})
+}

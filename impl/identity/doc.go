@@ -1,0 +1,58 @@
+// Package identity answers two questions while the cloud cannot be asked: who is calling, and what may they read. It says what
+// the cloud said, or would say, and never more: what nobody has decided is not allowed.
+//
+// # Who is calling
+//
+//	caller shows                                          is taken for
+//	a certificate of this node (the hub judges it)        the node
+//	a token of a service account                          the service account, if all of the below hold
+//	any other token                                       itself, if the cloud has taken this very token before
+//	another certificate, nothing                          nobody: 401
+//
+// A token is authentic if its signature fits a key of the cluster (RS, PS or ES with 256, 384 or 512 bits; never "none" and never a
+// shared secret), or if the cloud has taken this very token while it was there, which is remembered by its hash. The latter is for
+// tokens that only the cloud can judge (static ones, of a webhook, of an identity provider, of a second issuer), and for a hub
+// that may not read the keys. A token that says it is of the cluster's issuer is judged by the keys alone as soon as
+// there are any: so a key that was taken away counts no more.
+//
+// An authentic token of a service account must name one of Config.Audiences, must be valid at this time (see below), and must
+// be bound to a pod of this node that the store knows, by name, uid and node, and whose deletion is not over. One that is bound to a node
+// must be bound to this one. One that is bound to nothing or to a Secret counts only if the cloud has taken it before, as
+// does a token of the legacy kind. A 401 of the cloud to a token is remembered as well: it is refused from then on.
+//
+// Impersonation is part of who calls: what the cloud decided for a caller in another's name counts for both together.
+//
+// # What they may read
+//
+// What the cloud decided last for this caller about this very read: verb, resource, namespace, name and selectors. A
+// read that was answered was allowed (200, 304, 404, 410), 403 was not; the hub tells both of all reads that pass through it
+// (Learn), and what it asked itself for reads from relays. The later decision counts. Who may list or watch a whole collection may
+// also list, watch or get a part of it, for that shows less; unless just that was denied. An allowance counts Config.TTL
+// after the cloud said so last; for the node itself it does not age, since its pods must come back however long it is cut off.
+//
+// Decisions are kept on disk as hashes of identities and of what was asked, in a file readable by its owner alone, bounded in number for
+// each caller and in callers: nobody can crowd out another's, and the node's own are never dropped for others. The Node authorizer
+// decides for each object, and so does what is kept: a node that may read a Secret of its own pods has no word on any other.
+//
+// # Time
+//
+// Validity is judged by the cloud's clock: the Date of its last answer to this process, and the monotonic clock since. So
+// steps of the local clock change nothing. Before the cloud has answered, it is the local clock or the last Date that was kept, whichever is later: a
+// node without a battery clock, which starts in 1970, takes up where the cloud was last heard. A token counts from Skew (5 minutes)
+// before its time until Config.Allowance after it: kubelets cannot renew tokens while the cloud is away. The time that a
+// machine was off without a clock is not known, and tokens live that much longer there.
+//
+// # Keys
+//
+// Run fetches /.well-known/openid-configuration (for the issuer) and /openid/v1/jwks as the hub, once an hour and when a token names an unknown key,
+// but at most each 10 minutes, so that bad tokens cost no bytes; after a failure with pauses from 15 s to 5 min. Nodes have no right to
+// these paths: sim/cloud/manifests/weir-hub.yaml grants it to the hubs. The keys are kept in the store. A hub without keys says so in its log.
+//
+// # What callers are told
+//
+// 401 for what is wrong, 503 for what only the cloud can tell, without details; the details are logged, each reason once in 10 minutes.
+//
+// # Goroutines
+//
+// New starts none. Run is one for the keys and one for the file; both end with its context.
+package identity

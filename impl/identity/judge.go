@@ -1,0 +1,315 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+)
+
+// Skew is how far a node's clock and the cloud's may be apart before a token counts as not yet valid.
+const Skew = 5 * time.Minute
+
+// Defaults of Config.
+const (
+	DefaultAllowance = 24 * time.Hour
+	DefaultTTL       = 7 * 24 * time.Hour
+)
+
+// Config is what a Judge judges by.
+type Config struct {
+	// Node is the name of this node.
+	Node string
+	// Certificate tells of a request without a token whether it came over a connection that proved to be this node, or why its
+	// certificate is refused. Both are empty if there is none.
+	Certificate func(*http.Request) (node bool, refused string)
+	// Cloud sends requests as the hub; Run asks it for keys.
+	Cloud http.RoundTripper
+	// Documents keeps the keys, nil for no longer than the process lives. A *store.Store is one.
+	Documents Documents
+	// Pods knows the pods of this node, see PodsOf.
+	Pods Pods
+	// File is where decisions are kept, "" for nowhere.
+	File string
+	// Audiences are those of the cloud's API, of which a token must name one. Default: the issuer, as in kube-apiserver.
+	Audiences []string
+	// Allowance is how long after its end a token still counts. 0 is none.
+	Allowance time.Duration
+	// TTL is how long a decision counts for others than the node. More than 0.
+	TTL time.Duration
+	// Clock is for tests. Default the real one.
+	Clock clock.Clock
+	// Random spreads refreshes, from 0 to 1. Default math/rand.
+	Random func() float64
+	// Logger gets what an operator should know. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Validate checks a configuration.
+func (c Config) Validate() error {
+	switch {
+	case c.Node == "" || c.Certificate == nil || c.Cloud == nil || c.Pods == nil:
+		return errors.New("identity: it needs Node, Certificate, Cloud and Pods")
+	case c.Allowance < 0:
+		return fmt.Errorf("identity: an allowance of %v: 0 or more", c.Allowance)
+	case c.TTL <= 0:
+		return fmt.Errorf("identity: decisions count for %v: more than 0", c.TTL)
+	}
+	return nil
+}
+
+// Judge tells who calls and what they may read. See the package comment.
+type Judge struct {
+	Config
+	node     User
+	time     *cloudTime
+	keys     *keys
+	verdicts *verdicts
+	log      *quiet
+}
+
+// New brings back what was kept.
+func New(c Config) (*Judge, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Random == nil {
+		c.Random = rand.Float64
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	j := &Judge{Config: c, node: nodeUser(c.Node), time: &cloudTime{clock: c.Clock}, log: &quiet{clock: c.Clock, logger: c.Logger}}
+	j.keys = &keys{
+		cloud: c.Cloud, docs: c.Documents, time: j.time, clock: c.Clock, random: c.Random, logger: c.Logger, unknown: make(chan struct{}, 1),
+	}
+	j.keys.restore()
+	j.verdicts = newVerdicts(j.node.key, c.File, c.Logger)
+	return j, nil
+}
+
+// Run keeps the keys fresh and the decisions on disk until ctx ends.
+func (j *Judge) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return j.keys.run(ctx) })
+	g.Go(func() error { return j.verdicts.run(ctx, j.Clock) })
+	return g.Wait()
+}
+
+// Now is the time by which validity is judged.
+func (j *Judge) Now() time.Time { return j.time.Now() }
+
+// Size is the number of decisions that are remembered.
+func (j *Judge) Size() int { return j.verdicts.size() }
+
+// Verify tells who sent a request. The error is a *Refusal.
+func (j *Judge) Verify(_ context.Context, req *http.Request) (User, error) {
+	u, err := j.verify(req)
+	if err != nil {
+		j.log.refused(err, req)
+	}
+	return u, err
+}
+
+func (j *Judge) verify(req *http.Request) (User, error) {
+	raw, carries, err := bearerOf(req.Header)
+	if err != nil {
+		return User{}, refuse(err.Error())
+	}
+	if carries {
+		u, err := j.ofToken(raw)
+		return u.acting(req.Header), err
+	}
+	switch node, why := j.Certificate(req); {
+	case node:
+		return j.node.acting(req.Header), nil
+	case why != "":
+		return User{}, refuse(why)
+	}
+	return User{}, refuse("no credentials")
+}
+
+// authenticated is the decision that a token is good.
+func authenticated() digest { return hashOf("authenticated") }
+
+func (j *Judge) ofToken(raw string) (User, error) {
+	t := readToken(raw)
+	itself := tokenUser(raw)
+	last, known := j.verdicts.last(itself.key, authenticated())
+	if known && last.denied() {
+		return User{}, refuse("the cloud refused this token when it was there")
+	}
+	taken := known && j.counts(last)
+	ours, err := j.ours(t)
+	switch {
+	case err != nil:
+		return User{}, err
+	case !ours && !taken:
+		return User{}, unsure("only the cloud knows this token, and has not been seen to take it")
+	case t.signed == nil:
+		return itself, nil
+	}
+	if err := j.inTime(t); err != nil {
+		return User{}, err
+	}
+	if t.claims.ofServiceAccount() {
+		if err := j.bound(t, ours, taken); err != nil {
+			return User{}, err
+		}
+		if ours {
+			return serviceAccount(&t.claims), nil
+		}
+	} else if ours {
+		return User{}, refuse("the cluster signed it, but for no service account")
+	}
+	return itself, nil
+}
+
+// counts tells whether a decision is young enough for others than the node. One in the future is of a clock that was set back.
+func (j *Judge) counts(s stamp) bool { return j.time.Now().Sub(s.at()) < j.TTL }
+
+// ours tells whether the cluster has signed a token. The error says that it should have.
+func (j *Judge) ours(t *token) (bool, error) {
+	set := j.keys.get()
+	if t.signed == nil || set == nil || t.claims.Issuer != set.Issuer {
+		return false, nil
+	}
+	err := t.verify(&set.Keys)
+	var unknown *unknownKeyError
+	switch {
+	case errors.As(err, &unknown):
+		return false, unsure(err.Error())
+	case err != nil:
+		return false, refuse(err.Error())
+	}
+	return true, nil
+}
+
+func (j *Judge) inTime(t *token) error {
+	now, c := j.time.Now(), t.claims
+	switch {
+	case c.NotBefore != nil && now.Add(Skew).Before(c.NotBefore.Time()):
+		return refuse(fmt.Sprintf("it is not valid before %v", c.NotBefore.Time().UTC()))
+	case c.IssuedAt != nil && now.Add(Skew).Before(c.IssuedAt.Time()):
+		return refuse(fmt.Sprintf("it is issued in the future, at %v", c.IssuedAt.Time().UTC()))
+	case c.Expiry != nil && now.After(c.Expiry.Time().Add(j.Allowance)):
+		return refuse(fmt.Sprintf("it expired at %v, more than %v ago", c.Expiry.Time().UTC(), j.Allowance))
+	}
+	return nil
+}
+
+// bound tells whether the token of a service account is for this cluster's API and for a pod of this node.
+func (j *Judge) bound(t *token, ours, taken bool) error {
+	audiences := j.Audiences
+	if set := j.keys.get(); len(audiences) == 0 && set != nil {
+		audiences = []string{set.Issuer}
+	}
+	meant := !ours // what the cloud took is meant for it
+	for _, a := range audiences {
+		meant = meant || t.claims.Audience.Contains(a)
+	}
+	pod, node := t.claims.Kubernetes.Pod, t.claims.Kubernetes.Node
+	switch {
+	case !meant:
+		return refuse(fmt.Sprintf("it is for %.200q, not for the API", []string(t.claims.Audience)))
+	case node != nil && node.Name != j.Node:
+		return refuse(fmt.Sprintf("it is bound to node %.64q, not to this one", node.Name))
+	case pod == nil && node == nil && !taken:
+		return unsure("it is bound to no pod, and the cloud has not been seen to take it")
+	case pod == nil:
+		return nil
+	}
+	name := t.claims.Kubernetes.Namespace + "/" + pod.Name
+	switch p, ok := j.Pods(t.claims.Kubernetes.Namespace, pod.Name); {
+	case !ok:
+		return refuse(fmt.Sprintf("pod %.320q, to which it is bound, is not known on this node", name))
+	case p.Node != j.Node:
+		return refuse(fmt.Sprintf("pod %.320q, to which it is bound, is on another node", name))
+	case p.UID != pod.UID:
+		return refuse(fmt.Sprintf("pod %.320q, to which it is bound, was replaced by another of the same name", name))
+	case !p.Gone.IsZero() && j.time.Now().After(p.Gone.Add(Skew)):
+		return refuse(fmt.Sprintf("pod %.320q, to which it is bound, is deleted", name))
+	}
+	return nil
+}
+
+// Allowed tells whether the cloud allowed a read when it was there. The reason says why not.
+func (j *Judge) Allowed(u User, a Attributes) (ok bool, reason string) {
+	d := j.decide(u, a)
+	return d == allowed, d.String()
+}
+
+type decision uint8
+
+const (
+	undecided decision = iota
+	allowed
+	denied
+)
+
+func (d decision) String() string {
+	return [...]string{"the cloud has not been seen to decide it, or too long ago", "the cloud allowed it", "the cloud denied it"}[d]
+}
+
+func (j *Judge) decide(u User, a Attributes) decision {
+	if s, ok := j.verdicts.last(u.key, a.hash()); ok {
+		if s.denied() {
+			return denied
+		}
+		if u.Node || j.counts(s) {
+			return allowed
+		}
+	}
+	for _, w := range a.wider() {
+		if s, ok := j.verdicts.last(u.key, w.hash()); ok && !s.denied() && (u.Node || j.counts(s)) {
+			return allowed
+		}
+	}
+	return undecided
+}
+
+// Learn takes the cloud's answer to a read. certified says that the request went there with the hub's certificate, as the node's.
+// It is cheap, and may be called for any answer.
+func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int) {
+	isDenied := code == http.StatusForbidden || code == http.StatusUnauthorized
+	isAllowed := code >= 200 && code < 300 || code == http.StatusNotModified || code == http.StatusNotFound || code == http.StatusGone
+	raw, carries, err := bearerOf(header)
+	if err != nil || !isDenied && !isAllowed || carries == certified {
+		return
+	}
+	user, now := j.node, j.time.Now()
+	if carries {
+		t := readToken(raw)
+		ours, err := j.ours(t)
+		user = tokenUser(raw)
+		_, known := j.verdicts.last(user.key, authenticated())
+		k := t.claims.Kubernetes
+		switch {
+		case code == http.StatusUnauthorized:
+			if ours || known { // others are many, and refused anyway
+				j.verdicts.learn(user.key, authenticated(), true, now)
+			}
+			return
+		case err != nil: // the cloud took it: there is a new key
+			j.keys.miss()
+			return
+		case !ours || known || k.Pod == nil && k.Node == nil:
+			j.verdicts.learn(user.key, authenticated(), false, now)
+		}
+		if ours && t.claims.ofServiceAccount() {
+			user = serviceAccount(&t.claims)
+		}
+	} else if code == http.StatusUnauthorized { // about the hub's certificate, not about rights
+		return
+	}
+	j.verdicts.learn(user.acting(header).key, a.hash(), isDenied, now)
+}

@@ -1,0 +1,296 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+func read(uri string) Attributes {
+	req, err := http.NewRequest(http.MethodGet, "https://hub"+uri, nil)
+	if err != nil {
+		panic(err)
+	}
+	a, ok := AttributesOf(req)
+	if !ok {
+		panic(uri)
+	}
+	return a
+}
+
+func TestAttributes(t *testing.T) {
+	tests := map[string]Attributes{
+		"/api/v1/pods": {Verb: "list", Version: "v1", Resource: "pods"},
+		"/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dedge-1": {Verb: "watch", Version: "v1", Resource: "pods", FieldSelector: "spec.nodeName=edge-1"},
+		"/api/v1/pods?watch=false":                                  {Verb: "list", Version: "v1", Resource: "pods"},
+		"/api/v1/namespaces/a/secrets?watch&fieldSelector=metadata.name%3Dx": {Verb: "watch", Version: "v1", Resource: "secrets", Namespace: "a", Name: "x",
+			FieldSelector: "metadata.name=x"},
+		"/api/v1/namespaces/a/secrets/x":                           {Verb: "get", Version: "v1", Resource: "secrets", Namespace: "a", Name: "x"},
+		"/api/v1/namespaces/a/pods/x/log":                          {Verb: "get", Version: "v1", Resource: "pods", Subresource: "log", Namespace: "a", Name: "x"},
+		"/api/v1/namespaces":                                       {Verb: "list", Version: "v1", Resource: "namespaces"},
+		"/api/v1/namespaces/a":                                     {Verb: "get", Version: "v1", Resource: "namespaces", Namespace: "a", Name: "a"},
+		"/api/v1/namespaces/a/status":                              {Verb: "get", Version: "v1", Resource: "namespaces", Subresource: "status", Namespace: "a", Name: "a"},
+		"/apis/apps/v1/namespaces/a/deployments/d":                 {Verb: "get", Group: "apps", Version: "v1", Resource: "deployments", Namespace: "a", Name: "d"},
+		"/apis/discovery.k8s.io/v1/endpointslices?labelSelector=a": {Verb: "list", Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices", LabelSelector: "a"},
+		"/api":          {Verb: "get", Path: "/api"},
+		"/apis/apps/v1": {Verb: "get", Path: "/apis/apps/v1"},
+		"/version":      {Verb: "get", Path: "/version"},
+		"/openapi/v3":   {Verb: "get", Path: "/openapi/v3"},
+	}
+	for uri, want := range tests {
+		if got := read(uri); got != want {
+			t.Errorf("%s: %+v, want %+v", uri, got, want)
+		}
+	}
+	for _, uri := range []string{"/api/v1/watch/pods", "/api/v1//pods", "/api/v1/namespaces/../pods"} {
+		req, err := http.NewRequest(http.MethodGet, "https://hub"+uri, nil)
+		check(t, err)
+		if a, ok := AttributesOf(req); ok {
+			t.Errorf("%s: %+v", uri, a)
+		}
+	}
+}
+
+// TestDecisions: what the cloud said last of the read, or of one that shows more.
+func TestDecisions(t *testing.T) {
+	type said struct {
+		uri  string
+		code int
+	}
+	const x, y = "/api/v1/namespaces/a/secrets/x", "/api/v1/namespaces/a/secrets/y"
+	all := "/api/v1/configmaps"
+	tests := []struct {
+		name string
+		said []said
+		ask  string
+		want decision
+	}{
+		{"never asked", nil, x, undecided},
+		{"allowed", []said{{x, 200}}, x, allowed},
+		{"it was not there", []said{{x, 404}}, x, allowed},
+		{"not changed", []said{{x, 304}}, x, allowed},
+		{"too old a version", []said{{x + "?watch=1", 410}}, x + "?watch=1", allowed},
+		{"denied", []said{{x, 403}}, x, denied},
+		{"later denied", []said{{x, 200}, {x, 403}}, x, denied},
+		{"later allowed", []said{{x, 403}, {x, 200}}, x, allowed},
+		{"an error decides nothing", []said{{x, 403}, {x, 500}, {x, 429}, {x, 400}, {x, 503}, {x, 502}}, x, denied},
+		{"an error allows nothing", []said{{x, 500}, {x, 429}, {x, 400}, {x, 503}}, x, undecided},
+		{"another object", []said{{x, 200}}, y, undecided},
+		{"another namespace", []said{{x, 200}}, "/api/v1/namespaces/b/secrets/x", undecided},
+		{"a subresource", []said{{all, 200}}, "/api/v1/namespaces/a/configmaps/x/status", undecided},
+		{"one of all", []said{{all, 200}}, "/api/v1/namespaces/a/configmaps/x", allowed},
+		{"one of a namespace", []said{{"/api/v1/namespaces/a/configmaps?watch=1", 200}}, "/api/v1/namespaces/a/configmaps/x", allowed},
+		{"one of another namespace", []said{{"/api/v1/namespaces/b/configmaps?watch=1", 200}}, "/api/v1/namespaces/a/configmaps/x", undecided},
+		{"a namespace of all", []said{{all, 200}}, "/api/v1/namespaces/a/configmaps", allowed},
+		{"a selection of all", []said{{all, 200}}, all + "?labelSelector=a", allowed},
+		{"all of a selection", []said{{all + "?labelSelector=a", 200}}, all, undecided},
+		{"one of a selection", []said{{all + "?labelSelector=a", 200}}, "/api/v1/namespaces/a/configmaps/x", undecided},
+		{"all of one", []said{{"/api/v1/namespaces/a/configmaps/x", 200}}, all, undecided},
+		{"to watch who may list", []said{{all, 200}}, all + "?watch=1", undecided},
+		{"one of all that was denied", []said{{all, 200}, {"/api/v1/namespaces/a/configmaps/x", 403}}, "/api/v1/namespaces/a/configmaps/x", denied},
+		{"one of all that are denied", []said{{all, 403}}, "/api/v1/namespaces/a/configmaps/x", undecided},
+		{"another version", []said{{"/apis/apps/v1/deployments", 200}}, "/apis/apps/v1beta1/deployments", undecided},
+		{"another group", []said{{"/apis/apps/v1/deployments", 200}}, "/apis/other/v1/deployments", undecided},
+		{"no resource", []said{{"/version", 200}}, "/version", allowed},
+		{"another path", []said{{"/version", 200}}, "/openapi/v2", undecided},
+		{"the node's own certificate is refused by the cloud", []said{{x, 200}, {x, 401}}, x, allowed},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBed(t, nil)
+			b.fetch()
+			node, pod := request("Test-Node", "yes"), withToken(b.key.sign(t, podClaims(day, nil)))
+			for i, who := range []*http.Request{node, pod} {
+				for _, s := range test.said {
+					if i == 0 || s.code != 401 {
+						b.Learn(who.Header, i == 0, read(s.uri), s.code)
+					}
+				}
+				code := map[decision]int32{undecided: 503, denied: 403}[test.want]
+				_, refusal := b.Authorize(t.Context(), who, read(test.ask))
+				if (refusal == nil) != (test.want == allowed) || refusal != nil && refusal.ErrStatus.Code != code {
+					t.Errorf("got %v", refusal)
+				}
+				if i == 0 { // nobody else has anything of that
+					other := podClaims(day, func(c, k object) {
+						c["sub"], k["serviceaccount"] = "system:serviceaccount:default:other", object{"name": "other", "uid": "o"}
+					})
+					u, err := b.Verify(t.Context(), withToken(b.key.sign(t, other)))
+					if ok, _ := b.Allowed(u, read(test.ask)); ok || err != nil {
+						t.Errorf("%q may as well (%v)", u.Name, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestWhoLearns: decisions are filed under who the cloud took the caller for, and under nobody if that is not sure.
+func TestWhoLearns(t *testing.T) {
+	a := read("/version")
+	b := newBed(t, nil)
+	b.fetch()
+	web := b.key.sign(t, podClaims(day, nil))
+	forged := signer{"one", jose.RS256, otherKey()}.sign(t, podClaims(day, nil))
+	static, unbound := "static", b.key.sign(t, podClaims(day, func(_, k object) { delete(k, "pod"); delete(k, "node") }))
+	foreign := b.key.sign(t, podClaims(day, func(c, _ object) { c["iss"] = "https://idp"; c["sub"] = "bob" }))
+
+	expect := func(what string, who *http.Request, want bool) {
+		t.Helper()
+		if _, refusal := b.Authorize(t.Context(), who, a); (refusal == nil) != want {
+			t.Errorf("%s: %v", what, refusal)
+		}
+	}
+	b.Learn(request().Header, false, a, 200)
+	expect("anonymous", request(), false)
+	b.Learn(request("Authorization", "Bearer  "+web).Header, false, a, 200) // anonymous to the cloud
+	b.Learn(request("Authorization", "Bearer "+forged, "Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.YQ").Header, false, a, 200)
+	b.Learn(withToken(web).Header, true, a, 200)                          // a token never travels with the node's certificate
+	b.Learn(request("Authorization", "Basic YTpi").Header, false, a, 200) // nor is this a token
+	expect("a pod, of which nothing was learnt", withToken(web), false)
+	if n := b.Size(); n != 0 {
+		t.Errorf("%d decisions", n)
+	}
+
+	for name, raw := range map[string]string{"static": static, "bound to nothing": unbound, "of an identity provider": foreign} {
+		expect(name+", not seen", withToken(raw), false)
+		b.Learn(withToken(raw).Header, false, a, 200)
+		expect(name+", seen", withToken(raw), true)
+	}
+	expect("another token of that provider", withToken(b.key.sign(t, podClaims(day.Add(time.Second), func(c, _ object) { c["iss"] = "https://idp" }))), false)
+	b.Learn(withToken(static).Header, false, a, 401)
+	expect("a token that the cloud takes no more", withToken(static), false)
+	b.Learn(withToken(static).Header, false, a, 200)
+	expect("and takes again", withToken(static), true)
+
+	b.Learn(withToken(web).Header, false, a, 200)
+	renewed := b.key.sign(t, podClaims(day.Add(time.Minute), nil))
+	expect("a token that was renewed", withToken(renewed), true)
+	b.Learn(withToken(renewed).Header, false, a, 401)
+	expect("one that the cloud refuses, of a pod that it has deleted", withToken(renewed), false)
+	before := b.Size()
+	for i := range 100 {
+		b.Learn(withToken(fmt.Sprint("garbage-", i)).Header, false, a, 401)
+	}
+	if n := b.Size(); n != before {
+		t.Errorf("bad tokens left %d decisions", n-before)
+	}
+
+	// Impersonation: for this caller in this name, and for neither alone.
+	as := request("Authorization", "Bearer "+static, "Impersonate-User", "bob")
+	expect("in another's name", as, false)
+	secret := read("/api/v1/namespaces/a/secrets/x")
+	b.Learn(as.Header, false, secret, 200)
+	if _, refusal := b.Authorize(t.Context(), as, secret); refusal != nil {
+		t.Error(refusal)
+	}
+	for _, who := range []*http.Request{withToken(static), request("Test-Node", "yes"), request("Test-Node", "yes", "Impersonate-User", "bob"),
+		request("Authorization", "Bearer "+static, "Impersonate-User", "bob", "Impersonate-Group", "system:masters")} {
+		if u, refusal := b.Authorize(t.Context(), who, secret); refusal == nil {
+			t.Errorf("%q may read it", u.Name)
+		}
+	}
+}
+
+// TestAge: allowances of pods end a week after the cloud said so last, the node's own do not.
+func TestAge(t *testing.T) {
+	b := newBed(t, func(c *Config) { c.Allowance = 10000 * time.Hour })
+	b.fetch()
+	a := read("/api/v1/services")
+	node, pod := request("Test-Node", "yes"), withToken(b.key.sign(t, podClaims(day, nil)))
+	b.Learn(node.Header, true, a, 200)
+	b.Learn(pod.Header, false, a, 200)
+	b.clock.Step(DefaultTTL - time.Minute)
+	if _, refusal := b.Authorize(t.Context(), pod, a); refusal != nil {
+		t.Error(refusal)
+	}
+	b.clock.Step(2 * time.Minute)
+	if _, refusal := b.Authorize(t.Context(), pod, a); refusal == nil {
+		t.Error("it counts for ever")
+	}
+	b.clock.Step(1000 * time.Hour)
+	if _, refusal := b.Authorize(t.Context(), node, a); refusal != nil {
+		t.Error(refusal)
+	}
+}
+
+// TestKept: decisions and keys are there after a restart; a damaged file is as none.
+func TestKept(t *testing.T) {
+	b := newBed(t, nil)
+	b.fetch()
+	a := read("/api/v1/services")
+	pod := withToken(b.key.sign(t, podClaims(day, nil)))
+	b.Learn(pod.Header, false, a, 200)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- b.verdicts.run(ctx, b.clock) }()
+	check(t, wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		b.clock.Step(gatherTime)
+		_, err := os.Stat(b.File)
+		return err == nil, nil
+	}))
+	b.Learn(request("Test-Node", "yes").Header, true, a, 403)
+	cancel() // and what came last is written
+	check(t, <-done)
+	info, err := os.Stat(b.File)
+	check(t, err)
+	if mode := info.Mode().Perm(); mode != 0o600 {
+		t.Errorf("the file may be read by others: %v", mode)
+	}
+	b.start(nil)
+	if _, refusal := b.Authorize(t.Context(), pod, a); refusal != nil {
+		t.Error(refusal)
+	}
+	if _, refusal := b.Authorize(t.Context(), request("Test-Node", "yes"), a); refusal == nil || refusal.ErrStatus.Code != 403 {
+		t.Errorf("a denial is forgotten: %v", refusal)
+	}
+	raw, err := os.ReadFile(b.File)
+	check(t, err)
+	for i := range raw {
+		damaged := slices.Clone(raw)
+		damaged[i] ^= 1
+		check(t, os.WriteFile(b.File, damaged, 0o600))
+		b.start(nil)
+		if n := b.Size(); n != 0 {
+			t.Fatalf("byte %d is wrong, and there are %d decisions", i, n)
+		}
+	}
+}
+
+// TestBounds: nobody crowds out the decisions of another.
+func TestBounds(t *testing.T) {
+	b := newBed(t, nil)
+	b.fetch()
+	node, pod := request("Test-Node", "yes"), withToken(b.key.sign(t, podClaims(day, nil)))
+	mine := read("/api/v1/services")
+	b.Learn(node.Header, true, mine, 200)
+	b.Learn(pod.Header, false, mine, 200)
+	for i := range maxEach + 10 {
+		b.clock.Step(time.Minute)
+		b.Learn(pod.Header, false, read(fmt.Sprintf("/api/v1/namespaces/a/secrets/x-%d", i)), 404)
+	}
+	if n := b.Size(); n != maxEach+1 {
+		t.Errorf("%d decisions", n)
+	}
+	for i := range maxCallers + 10 {
+		b.clock.Step(time.Minute)
+		b.Learn(withToken(fmt.Sprint("static-", i)).Header, false, mine, 200)
+	}
+	if n := len(b.verdicts.callers); n != maxCallers+1 {
+		t.Errorf("%d callers", n)
+	}
+	if _, refusal := b.Authorize(t.Context(), node, mine); refusal != nil {
+		t.Error(refusal)
+	}
+	full := encodeVerdicts(b.verdicts.callers)
+	if _, err := decodeVerdicts(full); err != nil {
+		t.Error(err)
+	}
+}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -57,9 +58,6 @@ func (b *bed) start(change func(*Config)) {
 		Node: "edge-1", Cloud: b.cloud, Documents: b.docs, File: filepath.Join(b.dir, "verdicts"), Allowance: time.Hour, TTL: DefaultTTL, Clock: b.clock,
 		Random: func() float64 { return 0.5 }, Logger: slog.New(slog.NewTextHandler(b.log, nil)),
 		Pods: func(ns, name string) (Pod, bool) { p, ok := b.pods[ns+"/"+name]; return p, ok },
-		Certificate: func(req *http.Request) (bool, string) {
-			return req.Header.Get("Test-Node") != "", req.Header.Get("Test-Stranger")
-		},
 	}
 	if change != nil {
 		change(&c)
@@ -72,6 +70,14 @@ func (b *bed) start(change func(*Config)) {
 func (b *bed) fetch() {
 	b.t.Helper()
 	check(b.t, b.keys.fetch(b.t.Context()))
+}
+
+func (b *bed) verifyRequest(req *http.Request) (User, error) {
+	return b.Verify(req.Header, req.Header.Get("Test-Node") != "")
+}
+
+func (b *bed) authorizeRequest(req *http.Request, a Attributes) (User, *apierrors.StatusError) {
+	return b.Authorize(req.Header, req.Header.Get("Test-Node") != "", a)
 }
 
 func request(header ...string) *http.Request {
@@ -147,7 +153,6 @@ func TestAttempts(t *testing.T) {
 		{"issued before tokens named the node", with(day, func(_, k object) { delete(k, "node") }), 0, "system:serviceaccount:default:web"},
 
 		{"nothing", request(), 401, "no credentials"},
-		{"another certificate", request("Test-Stranger", "of edge-2"), 401, "of edge-2"},
 		{"another node's token", with(day, func(_, k object) { k["node"] = object{"name": "edge-2", "uid": "u"} }), 401, "bound to node"},
 		{"another node's pod", with(day, func(_, k object) { delete(k, "node"); k["pod"] = object{"name": "elsewhere", "uid": "u"} }), 401, "not known on this node"},
 		{"another node's pod, which somebody listed", with(day, func(_, k object) {
@@ -196,7 +201,7 @@ func TestAttempts(t *testing.T) {
 	secret := "the cloud is away, and the hub cannot tell who is calling"
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			u, err := b.Verify(t.Context(), test.req)
+			u, err := b.verifyRequest(test.req)
 			if test.code == 0 {
 				if err != nil || u.Name != test.log {
 					t.Fatalf("got %q, %v", u.Name, err)
@@ -214,7 +219,7 @@ func TestAttempts(t *testing.T) {
 			if !strings.Contains(b.log.String(), test.log) {
 				t.Errorf("the log does not say %q", test.log)
 			}
-			if u, refusal := b.Authorize(t.Context(), test.req, Attributes{Verb: "get", Path: "/version"}); refusal == nil {
+			if u, refusal := b.authorizeRequest(test.req, Attributes{Verb: "get", Path: "/version"}); refusal == nil {
 				t.Errorf("%q may read", u.Name)
 			}
 		})
@@ -233,7 +238,7 @@ func TestAlgorithms(t *testing.T) {
 			b := newBed(t, nil)
 			b.cloud.set(s)
 			b.fetch()
-			if u, err := b.Verify(t.Context(), withToken(s.sign(t, podClaims(day, nil)))); err != nil || u.UID != "sa-uid" {
+			if u, err := b.verifyRequest(withToken(s.sign(t, podClaims(day, nil)))); err != nil || u.UID != "sa-uid" {
 				t.Fatalf("got %+v, %v", u, err)
 			}
 		})
@@ -248,7 +253,7 @@ func TestRotation(t *testing.T) {
 	old, fresh := withToken(b.key.sign(t, podClaims(day, nil))), withToken(next.sign(t, podClaims(day, nil)))
 	a := Attributes{Verb: "get", Path: "/version"}
 	b.Learn(old.Header, false, a, 200)
-	if _, refusal := b.Authorize(t.Context(), old, a); refusal != nil {
+	if _, refusal := b.authorizeRequest(old, a); refusal != nil {
 		t.Fatal(refusal)
 	}
 	b.cloud.set(next)
@@ -266,10 +271,10 @@ func TestRotation(t *testing.T) {
 	}
 	b.fetch()
 	b.Learn(fresh.Header, false, a, 200)
-	if _, refusal := b.Authorize(t.Context(), fresh, a); refusal != nil {
+	if _, refusal := b.authorizeRequest(fresh, a); refusal != nil {
 		t.Error(refusal)
 	}
-	if _, refusal := b.Authorize(t.Context(), old, a); refusal == nil {
+	if _, refusal := b.authorizeRequest(old, a); refusal == nil {
 		t.Error("a key that the cluster gave up still counts")
 	}
 }
@@ -286,19 +291,32 @@ func TestWithoutGrant(t *testing.T) {
 	seen, other := withToken(b.key.sign(t, podClaims(day, nil))), withToken(b.key.sign(t, podClaims(day.Add(time.Second), nil)))
 	a := Attributes{Verb: "list", Version: "v1", Resource: "services"}
 	b.Learn(seen.Header, false, a, 200)
-	if _, refusal := b.Authorize(t.Context(), seen, a); refusal != nil {
+	if _, refusal := b.authorizeRequest(seen, a); refusal != nil {
 		t.Error(refusal)
 	}
-	if _, refusal := b.Authorize(t.Context(), other, a); refusal == nil || refusal.ErrStatus.Code != 503 {
+	if _, refusal := b.authorizeRequest(other, a); refusal == nil || refusal.ErrStatus.Code != 503 {
 		t.Errorf("a token that nobody has seen: %v", refusal)
 	}
 	delete(b.pods, "default/web-0")
-	if _, refusal := b.Authorize(t.Context(), seen, a); refusal == nil {
+	if _, refusal := b.authorizeRequest(seen, a); refusal == nil {
 		t.Error("the token of a pod that is gone counts")
 	}
 	b.pods["default/web-0"] = Pod{UID: "pod-uid", Node: "edge-1"}
 	b.clock.Step(2*time.Hour + time.Second)
-	if _, refusal := b.Authorize(t.Context(), seen, a); refusal == nil {
+	if _, refusal := b.authorizeRequest(seen, a); refusal == nil {
 		t.Error("an expired token counts")
+	}
+}
+
+// TestWithoutStore: where nothing is kept of pods, a token has to name the node itself.
+func TestWithoutStore(t *testing.T) {
+	b := newBed(t, func(c *Config) { c.Pods, c.Documents, c.File = nil, nil, "" })
+	b.fetch()
+	if _, err := b.verifyRequest(withToken(b.key.sign(t, podClaims(day, nil)))); err != nil {
+		t.Error(err)
+	}
+	nameless := withToken(b.key.sign(t, podClaims(day, func(_, k object) { delete(k, "node") })))
+	if u, err := b.verifyRequest(nameless); err == nil {
+		t.Errorf("a token of any node counts, as %q", u.Name)
 	}
 }

@@ -26,14 +26,11 @@ const (
 type Config struct {
 	// Node is the name of this node.
 	Node string
-	// Certificate tells of a request without a token whether it came over a connection that proved to be this node, or why its
-	// certificate is refused. Both are empty if there is none.
-	Certificate func(*http.Request) (node bool, refused string)
 	// Cloud sends requests as the hub; Run asks it for keys.
 	Cloud http.RoundTripper
 	// Documents keeps the keys, nil for no longer than the process lives. A *store.Store is one.
 	Documents Documents
-	// Pods knows the pods of this node, see PodsOf.
+	// Pods knows the pods of this node, see PodsOf. If it is nil, nothing is kept of them, and a token must name this node itself.
 	Pods Pods
 	// File is where decisions are kept, "" for nowhere.
 	File string
@@ -41,7 +38,7 @@ type Config struct {
 	Audiences []string
 	// Allowance is how long after its end a token still counts. 0 is none.
 	Allowance time.Duration
-	// TTL is how long a decision counts for others than the node. More than 0.
+	// TTL is how long a decision counts for others than the node. Default DefaultTTL.
 	TTL time.Duration
 	// Clock is for tests. Default the real one.
 	Clock clock.Clock
@@ -54,11 +51,11 @@ type Config struct {
 // Validate checks a configuration.
 func (c Config) Validate() error {
 	switch {
-	case c.Node == "" || c.Certificate == nil || c.Cloud == nil || c.Pods == nil:
-		return errors.New("identity: it needs Node, Certificate, Cloud and Pods")
+	case c.Node == "" || c.Cloud == nil:
+		return errors.New("identity: it needs Node and Cloud")
 	case c.Allowance < 0:
 		return fmt.Errorf("identity: an allowance of %v: 0 or more", c.Allowance)
-	case c.TTL <= 0:
+	case c.TTL < 0:
 		return fmt.Errorf("identity: decisions count for %v: more than 0", c.TTL)
 	}
 	return nil
@@ -78,6 +75,9 @@ type Judge struct {
 func New(c Config) (*Judge, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
+	}
+	if c.TTL == 0 {
+		c.TTL = DefaultTTL
 	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
@@ -111,31 +111,30 @@ func (j *Judge) Now() time.Time { return j.time.Now() }
 // Size is the number of decisions that are remembered.
 func (j *Judge) Size() int { return j.verdicts.size() }
 
-// Verify tells who sent a request. The error is a *Refusal.
-func (j *Judge) Verify(_ context.Context, req *http.Request) (User, error) {
-	u, err := j.verify(req)
+// Verify tells who sent a request with these headers. certified says that it came over a connection that proved to be this node;
+// other certificates, the hub has refused before. The error is a *Refusal.
+func (j *Judge) Verify(header http.Header, certified bool) (User, error) {
+	u, err := j.verify(header, certified)
 	if err != nil {
-		j.log.refused(err, req)
+		j.log.say("the cloud is away, and a caller is refused", "reason", err.Error(), "client", header.Get("User-Agent"))
+		return User{}, err
 	}
-	return u, err
+	return u, nil
 }
 
-func (j *Judge) verify(req *http.Request) (User, error) {
-	raw, carries, err := bearerOf(req.Header)
-	if err != nil {
-		return User{}, refuse(err.Error())
+func (j *Judge) verify(header http.Header, certified bool) (u User, err error) {
+	raw, carries, err := bearerOf(header)
+	switch {
+	case err != nil:
+		return u, refuse(err.Error())
+	case carries:
+		u, err = j.ofToken(raw)
+	case certified:
+		u = j.node
+	default:
+		err = refuse("no credentials")
 	}
-	if carries {
-		u, err := j.ofToken(raw)
-		return u.acting(req.Header), err
-	}
-	switch node, why := j.Certificate(req); {
-	case node:
-		return j.node.acting(req.Header), nil
-	case why != "":
-		return User{}, refuse(why)
-	}
-	return User{}, refuse("no credentials")
+	return u.acting(header), err
 }
 
 // authenticated is the decision that a token is good.
@@ -227,6 +226,10 @@ func (j *Judge) bound(t *token, ours, taken bool) error {
 		return unsure("it is bound to no pod, and the cloud has not been seen to take it")
 	case pod == nil:
 		return nil
+	case j.Pods == nil && node == nil && !taken:
+		return unsure("it names no node, and nothing is kept of pods")
+	case j.Pods == nil:
+		return nil
 	}
 	name := t.claims.Kubernetes.Namespace + "/" + pod.Name
 	switch p, ok := j.Pods(t.claims.Kubernetes.Namespace, pod.Name); {
@@ -277,7 +280,7 @@ func (j *Judge) decide(u User, a Attributes) decision {
 	return undecided
 }
 
-// Learn takes the cloud's answer to a read. certified says that the request went there with the hub's certificate, as the node's.
+// Learn takes the cloud's answer to a read with these headers. certified says that it went there with the hub's certificate, as the node's.
 // It is cheap, and may be called for any answer.
 func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int) {
 	isDenied := code == http.StatusForbidden || code == http.StatusUnauthorized
@@ -287,6 +290,9 @@ func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int
 		return
 	}
 	user, now := j.node, j.time.Now()
+	if !carries && code == http.StatusUnauthorized { // about the hub's certificate, not about rights
+		return
+	}
 	if carries {
 		t := readToken(raw)
 		ours, err := j.ours(t)
@@ -308,8 +314,6 @@ func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int
 		if ours && t.claims.ofServiceAccount() {
 			user = serviceAccount(&t.claims)
 		}
-	} else if code == http.StatusUnauthorized { // about the hub's certificate, not about rights
-		return
 	}
 	j.verdicts.learn(user.acting(header).key, a.hash(), isDenied, now)
 }

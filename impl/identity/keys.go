@@ -59,7 +59,8 @@ type keys struct {
 	logger  *slog.Logger
 	current atomic.Pointer[keySet] // nil: none are known
 	unknown chan struct{}
-	told    string // what was logged last
+	since   time.Time // when those that were kept came
+	told    string    // what was logged last
 }
 
 func (k *keys) get() *keySet { return k.current.Load() }
@@ -90,6 +91,7 @@ func (k *keys) restore() {
 		var set *keySet
 		if set, err = parseKeys(old.Issuer, old.Keys); err == nil {
 			k.current.Store(set)
+			k.since = old.Time
 		}
 	}
 	if err != nil {
@@ -99,6 +101,9 @@ func (k *keys) restore() {
 
 func (k *keys) run(ctx context.Context) error {
 	failures := 0
+	if age := k.time.Now().Sub(k.since); age >= 0 && age < refreshPeriod && k.get() != nil && !k.pause(ctx, k.jitter(refreshPeriod-age)) {
+		return nil // a restart costs the cloud nothing
+	}
 	for {
 		err := k.fetch(ctx)
 		k.report(err)

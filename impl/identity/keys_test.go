@@ -18,51 +18,45 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- b.Run(ctx) }()
-	defer func() { cancel(); check(t, <-done) }()
-	idle := func(asked int) {
-		t.Helper()
-		err := wait.PollUntilContextTimeout(ctx, time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-			return b.cloud.count() == asked && b.clock.HasWaiters(), nil
-		})
-		if err != nil {
-			t.Fatalf("asked %d times, want %d", b.cloud.count(), asked)
-		}
-	}
+	defer func() {
+		cancel()
+		check(t, <-done)
+	}()
 	asked := 1
-	idle(asked)
+	b.idle(ctx, asked)
 	for _, pause := range []time.Duration{15, 30, 60, 120, 240, 300, 300} {
 		b.clock.Step(pause*time.Second - time.Millisecond)
-		idle(asked)
+		b.idle(ctx, asked)
 		b.clock.Step(time.Millisecond)
 		asked++
-		idle(asked)
+		b.idle(ctx, asked)
 	}
 	b.cloud.answer(0)
 	b.clock.Step(retryMax)
 	asked += 2
-	idle(asked)
+	b.idle(ctx, asked)
 	if b.keys.get() == nil {
 		t.Fatal("no keys")
 	}
 	for range 5 { // bad tokens
 		b.keys.miss()
-		idle(asked)
+		b.idle(ctx, asked)
 	}
 	b.clock.Step(refreshPause)
 	b.keys.miss()
 	asked += 2
-	idle(asked)
+	b.idle(ctx, asked)
 	b.clock.Step(refreshPeriod)
 	asked += 2
-	idle(asked)
+	b.idle(ctx, asked)
 
 	b.cloud.answer(http.StatusForbidden)
 	b.clock.Step(refreshPeriod)
 	asked++
-	idle(asked)
+	b.idle(ctx, asked)
 	b.clock.Step(refreshPeriod)
 	asked++
-	idle(asked)
+	b.idle(ctx, asked)
 	check(t, wait.PollUntilContextTimeout(ctx, time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return strings.Contains(b.log.String(), "weir-hub.yaml"), nil
 	}))
@@ -74,6 +68,37 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRestart: a restart costs no request, unless there is a new key.
+func TestRestart(t *testing.T) {
+	b := newBed(t, nil)
+	b.fetch()
+	b.start(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- b.Run(ctx) }()
+	defer func() {
+		cancel()
+		check(t, <-done)
+	}()
+	b.idle(ctx, 2)
+	b.clock.Step(refreshPause)
+	b.keys.miss()
+	b.idle(ctx, 4)
+	b.clock.Step(refreshPeriod)
+	b.idle(ctx, 6)
+}
+
+// idle waits until the cloud has been asked so often, and the judge waits.
+func (b *bed) idle(ctx context.Context, asked int) {
+	b.t.Helper()
+	err := wait.PollUntilContextTimeout(ctx, time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return b.cloud.count() == asked && b.clock.HasWaiters(), nil
+	})
+	if err != nil {
+		b.t.Fatalf("asked %d times, want %d", b.cloud.count(), asked)
+	}
+}
+
 // TestBadAnswers: what is no set of keys replaces none.
 func TestBadAnswers(t *testing.T) {
 	b := newBed(t, nil)
@@ -82,7 +107,7 @@ func TestBadAnswers(t *testing.T) {
 	if err := b.keys.fetch(t.Context()); err == nil {
 		t.Error("no key is as good as some")
 	}
-	if _, err := b.Verify(t.Context(), withToken(b.key.sign(t, podClaims(day, nil)))); err != nil {
+	if _, err := b.verifyRequest(withToken(b.key.sign(t, podClaims(day, nil)))); err != nil {
 		t.Error(err)
 	}
 	for _, raw := range []string{"", "null", "[]", `{"keys":[]}`, `{"keys":[{"kty":"oct","k":"c2VjcmV0","kid":"one","alg":"HS256"}]}`, `{"keys":[{"kty":"RSA"}]}`} {

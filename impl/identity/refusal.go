@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -43,8 +42,8 @@ func unavailable(why string) *apierrors.StatusError {
 }
 
 // Authorize is Verify and then Allowed: it tells who may do this read, or else what to answer.
-func (j *Judge) Authorize(ctx context.Context, req *http.Request, a Attributes) (User, *apierrors.StatusError) {
-	u, err := j.Verify(ctx, req)
+func (j *Judge) Authorize(header http.Header, certified bool, a Attributes) (User, *apierrors.StatusError) {
+	u, err := j.Verify(header, certified)
 	if err != nil {
 		var r *Refusal
 		if errors.As(err, &r) {
@@ -77,10 +76,6 @@ const (
 	quietFor = 10 * time.Minute
 	maxSaid  = 256
 )
-
-func (q *quiet) refused(err error, req *http.Request) {
-	q.say("the cloud is away, and a caller is refused", "reason", err.Error(), "client", req.UserAgent())
-}
 
 func (q *quiet) say(msg string, args ...string) {
 	key, now := msg, q.clock.Now()

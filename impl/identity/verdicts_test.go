@@ -114,7 +114,7 @@ func TestDecisions(t *testing.T) {
 					}
 				}
 				code := map[decision]int32{undecided: 503, denied: 403}[test.want]
-				_, refusal := b.Authorize(t.Context(), who, read(test.ask))
+				_, refusal := b.authorizeRequest(who, read(test.ask))
 				if (refusal == nil) != (test.want == allowed) || refusal != nil && refusal.ErrStatus.Code != code {
 					t.Errorf("got %v", refusal)
 				}
@@ -122,7 +122,7 @@ func TestDecisions(t *testing.T) {
 					other := podClaims(day, func(c, k object) {
 						c["sub"], k["serviceaccount"] = "system:serviceaccount:default:other", object{"name": "other", "uid": "o"}
 					})
-					u, err := b.Verify(t.Context(), withToken(b.key.sign(t, other)))
+					u, err := b.verifyRequest(withToken(b.key.sign(t, other)))
 					if ok, _ := b.Allowed(u, read(test.ask)); ok || err != nil {
 						t.Errorf("%q may as well (%v)", u.Name, err)
 					}
@@ -144,7 +144,7 @@ func TestWhoLearns(t *testing.T) {
 
 	expect := func(what string, who *http.Request, want bool) {
 		t.Helper()
-		if _, refusal := b.Authorize(t.Context(), who, a); (refusal == nil) != want {
+		if _, refusal := b.authorizeRequest(who, a); (refusal == nil) != want {
 			t.Errorf("%s: %v", what, refusal)
 		}
 	}
@@ -188,12 +188,12 @@ func TestWhoLearns(t *testing.T) {
 	expect("in another's name", as, false)
 	secret := read("/api/v1/namespaces/a/secrets/x")
 	b.Learn(as.Header, false, secret, 200)
-	if _, refusal := b.Authorize(t.Context(), as, secret); refusal != nil {
+	if _, refusal := b.authorizeRequest(as, secret); refusal != nil {
 		t.Error(refusal)
 	}
 	for _, who := range []*http.Request{withToken(static), request("Test-Node", "yes"), request("Test-Node", "yes", "Impersonate-User", "bob"),
 		request("Authorization", "Bearer "+static, "Impersonate-User", "bob", "Impersonate-Group", "system:masters")} {
-		if u, refusal := b.Authorize(t.Context(), who, secret); refusal == nil {
+		if u, refusal := b.authorizeRequest(who, secret); refusal == nil {
 			t.Errorf("%q may read it", u.Name)
 		}
 	}
@@ -208,15 +208,15 @@ func TestAge(t *testing.T) {
 	b.Learn(node.Header, true, a, 200)
 	b.Learn(pod.Header, false, a, 200)
 	b.clock.Step(DefaultTTL - time.Minute)
-	if _, refusal := b.Authorize(t.Context(), pod, a); refusal != nil {
+	if _, refusal := b.authorizeRequest(pod, a); refusal != nil {
 		t.Error(refusal)
 	}
 	b.clock.Step(2 * time.Minute)
-	if _, refusal := b.Authorize(t.Context(), pod, a); refusal == nil {
+	if _, refusal := b.authorizeRequest(pod, a); refusal == nil {
 		t.Error("it counts for ever")
 	}
 	b.clock.Step(1000 * time.Hour)
-	if _, refusal := b.Authorize(t.Context(), node, a); refusal != nil {
+	if _, refusal := b.authorizeRequest(node, a); refusal != nil {
 		t.Error(refusal)
 	}
 }
@@ -245,10 +245,10 @@ func TestKept(t *testing.T) {
 		t.Errorf("the file may be read by others: %v", mode)
 	}
 	b.start(nil)
-	if _, refusal := b.Authorize(t.Context(), pod, a); refusal != nil {
+	if _, refusal := b.authorizeRequest(pod, a); refusal != nil {
 		t.Error(refusal)
 	}
-	if _, refusal := b.Authorize(t.Context(), request("Test-Node", "yes"), a); refusal == nil || refusal.ErrStatus.Code != 403 {
+	if _, refusal := b.authorizeRequest(request("Test-Node", "yes"), a); refusal == nil || refusal.ErrStatus.Code != 403 {
 		t.Errorf("a denial is forgotten: %v", refusal)
 	}
 	raw, err := os.ReadFile(b.File)
@@ -286,7 +286,7 @@ func TestBounds(t *testing.T) {
 	if n := len(b.verdicts.callers); n != maxCallers+1 {
 		t.Errorf("%d callers", n)
 	}
-	if _, refusal := b.Authorize(t.Context(), node, mine); refusal != nil {
+	if _, refusal := b.authorizeRequest(node, mine); refusal != nil {
 		t.Error(refusal)
 	}
 	full := encodeVerdicts(b.verdicts.callers)

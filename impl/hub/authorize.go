@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/identity"
 )
 
 const (
@@ -40,7 +42,7 @@ type authorizer struct {
 	review func(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error)
 	clock  clock.PassiveClock
 	count  func(outcome string) // cached, allowed, denied, refused, remembered, unavailable
-	kept   *allowances          // what counts while the cloud is away
+	judge  *identity.Judge      // knows what counts while the cloud is away
 
 	flights  singleflight.Group
 	mu       sync.Mutex
@@ -49,9 +51,7 @@ type authorizer struct {
 
 func newAuthorizer(review func(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error),
 	c clock.PassiveClock, count func(string)) *authorizer {
-	return &authorizer{
-		ctx: context.Background(), review: review, clock: c, count: count, kept: newAllowances(), verdicts: map[verdictKey]verdict{},
-	}
+	return &authorizer{ctx: context.Background(), review: review, clock: c, count: count, verdicts: map[verdictKey]verdict{}}
 }
 
 // start binds reviews to the life of the hub.
@@ -91,18 +91,15 @@ func (z *authorizer) authorize(ctx context.Context, who caller, header http.Head
 
 func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, credentials http.Header, a attributes) (verdict, error) {
 	allowed, reason, refused, err := z.review(ctx, who, credentials, a)
+	if err != nil {
+		return z.recall(key, who, credentials, a, err)
+	}
 	v := verdict{expires: z.clock.Now().Add(denyTTL)}
+	code := http.StatusForbidden
 	switch {
-	case err != nil && z.kept.has(key, z.clock.Now()):
-		z.count("remembered") // and the cloud is asked again after denyTTL
-		z.remember(key, v)
-		return v, nil
-	case err != nil:
-		z.count("unavailable")
-		return verdict{}, err
 	case allowed:
 		z.count("allowed")
-		z.kept.add(key, z.clock.Now())
+		code = http.StatusOK
 		v.expires = z.clock.Now().Add(allowTTL)
 	case refused != nil && (refused.ErrStatus.Code == http.StatusUnauthorized || who.kind != anonymous):
 		outcome := "refused"
@@ -111,13 +108,25 @@ func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, creden
 		}
 		z.count(outcome)
 		v.refusal = refused
+		code = int(refused.ErrStatus.Code)
 	default:
 		z.count("denied")
 		v.refusal = forbidden(userOf(who, credentials), a, reason)
 	}
-	if v.refusal != nil {
-		z.kept.remove(key)
+	z.judge.Learn(credentials, who.kind == thisNode, a.rights(), code)
+	z.remember(key, v)
+	return v, nil
+}
+
+// recall says what the cloud would, if that is known. It is asked again after denyTTL.
+func (z *authorizer) recall(key verdictKey, who caller, credentials http.Header, a attributes, why error) (verdict, error) {
+	_, refusal := z.judge.Authorize(credentials, who.kind == thisNode, a.rights())
+	if refusal != nil && refusal.ErrStatus.Code == http.StatusServiceUnavailable {
+		z.count("unavailable")
+		return verdict{}, why
 	}
+	z.count("remembered")
+	v := verdict{refusal: refusal, expires: z.clock.Now().Add(denyTTL)}
 	z.remember(key, v)
 	return v, nil
 }

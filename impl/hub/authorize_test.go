@@ -14,10 +14,12 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"github.com/weir-edge/weir/impl/identity"
 )
 
 // asked is a reviewer for tests.
@@ -46,6 +48,15 @@ func (a *asked) count() int {
 	return a.n
 }
 
+// judged is an authorizer that remembers.
+func judged(t *testing.T, a *asked, c clock.Clock) *authorizer {
+	z := newAuthorizer(a.review, c, func(string) {})
+	var err error
+	z.judge, err = identity.New(identity.Config{Node: "edge-1", Cloud: http.DefaultTransport, Clock: c})
+	check(t, err)
+	return z
+}
+
 func token(s string) http.Header { return http.Header{"Authorization": {"Bearer " + s}} }
 
 var listSlices = attributes{verb: "list", group: "discovery.k8s.io", version: "v1", resource: "endpointslices"}
@@ -66,7 +77,7 @@ func TestAuthorizeRemembers(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Now())
-			z := newAuthorizer(test.asked.review, clock, func(string) {})
+			z := judged(t, test.asked, clock)
 			ask := func() {
 				t.Helper()
 				got := z.authorize(t.Context(), caller{kind: bearer}, token("a"), listSlices)
@@ -101,7 +112,7 @@ func TestAuthorizeRemembers(t *testing.T) {
 func TestAuthorizeOffline(t *testing.T) {
 	a := asked{allowed: true}
 	clock := clocktesting.NewFakeClock(time.Now())
-	z := newAuthorizer(a.review, clock, func(string) {})
+	z := judged(t, &a, clock)
 	ask := func() *apierrors.StatusError {
 		return z.authorize(t.Context(), caller{kind: bearer}, token("a"), listSlices)
 	}
@@ -126,18 +137,18 @@ func TestAuthorizeOffline(t *testing.T) {
 	if other == nil || other.ErrStatus.Code != 503 || other.ErrStatus.Details.RetryAfterSeconds == 0 {
 		t.Errorf("nobody allowed that: got %v", other)
 	}
-	clock.Step(offlineTTL)
+	clock.Step(identity.DefaultTTL)
 	if err := ask(); err == nil || err.ErrStatus.Code != 503 {
-		t.Errorf("after %v: got %v", offlineTTL, err)
+		t.Errorf("after %v: got %v", identity.DefaultTTL, err)
 	}
 }
 
 // TestAllowanceIsTakenBack: what the cloud denies later does not count when it is away again.
 func TestAllowanceIsTakenBack(t *testing.T) {
-	for name, said := range map[string]*asked{"denied": {}, "refused": {refused: unauthorized("Unauthorized")}} {
+	for code, said := range map[int32]*asked{403: {}, 401: {refused: unauthorized("Unauthorized")}} {
 		a := asked{allowed: true}
 		clock := clocktesting.NewFakeClock(time.Now())
-		z := newAuthorizer(a.review, clock, func(string) {})
+		z := judged(t, &a, clock)
 		ask := func() *apierrors.StatusError {
 			clock.Step(allowTTL)
 			return z.authorize(t.Context(), caller{kind: bearer}, token("a"), listSlices)
@@ -146,8 +157,8 @@ func TestAllowanceIsTakenBack(t *testing.T) {
 		a.allowed, a.refused = false, said.refused
 		refused := ask()
 		a.refused, a.err = nil, &unavailableError{errors.New("cut off")}
-		if err := ask(); allowed != nil || refused == nil || err == nil || err.ErrStatus.Code != 503 {
-			t.Errorf("%s: got %v, %v, %v", name, allowed, refused, err)
+		if err := ask(); allowed != nil || refused == nil || err == nil || err.ErrStatus.Code != code {
+			t.Errorf("%d: got %v, %v, %v", code, allowed, refused, err)
 		}
 	}
 }
@@ -193,7 +204,7 @@ func TestAuthorizeSeparates(t *testing.T) {
 // TestAuthorizeOnce: many who ask the same at once are one review; one who leaves does not end it for the others.
 func TestAuthorizeOnce(t *testing.T) {
 	a := asked{allowed: true, gate: make(chan struct{})}
-	z := newAuthorizer(a.review, clocktesting.NewFakeClock(time.Now()), func(string) {})
+	z := judged(t, &a, clocktesting.NewFakeClock(time.Now()))
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan *apierrors.StatusError)
 	go func() { left <- z.authorize(ctx, caller{kind: bearer}, token("a"), listSlices) }()
@@ -219,7 +230,7 @@ func TestAuthorizeOnce(t *testing.T) {
 // TestAuthorizeIsBounded: a flood of tokens does not grow the cache without end.
 func TestAuthorizeIsBounded(t *testing.T) {
 	a := asked{allowed: true}
-	z := newAuthorizer(a.review, clocktesting.NewFakeClock(time.Now()), func(string) {})
+	z := judged(t, &a, clocktesting.NewFakeClock(time.Now()))
 	for i := range maxVerdicts + 500 {
 		if err := z.authorize(t.Context(), caller{kind: bearer}, token(fmt.Sprint(i)), listSlices); err != nil {
 			t.Fatal(err)

@@ -32,13 +32,13 @@ const (
 
 var classes = []class{classPool, classNode, classHeartbeat, classControl}
 
-// identity is whose certificate a connection carries.
-type identity uint8
+// credential is whose certificate a connection carries.
+type credential uint8
 
 const (
-	asCaller    identity = iota // nobody's
-	asHub                       // of this node
-	asForwarder                 // of whoever forwards heartbeats of this pool
+	asCaller    credential = iota // nobody's
+	asHub                         // of this node
+	asForwarder                   // of whoever forwards heartbeats of this pool
 )
 
 // errNoServer says that no kube-apiserver is healthy.
@@ -64,7 +64,7 @@ type server struct {
 
 type doorKey struct {
 	class class
-	as    identity
+	as    credential
 	http1 bool // HTTP/1.1 only
 }
 
@@ -88,7 +88,7 @@ func newCloud(c cloudConfig) *cloud {
 	}
 	for _, cl := range classes {
 		k.meters[cl] = &meter{}
-		for _, as := range []identity{asCaller, asHub} {
+		for _, as := range []credential{asCaller, asHub} {
 			for _, http1 := range []bool{false, true} {
 				key := doorKey{cl, as, http1}
 				k.doors[key] = &door{cloud: k, class: cl, transport: newTransport(k.transport(c, key))}

@@ -37,6 +37,10 @@ type Config struct {
 
 	DataDir string // "": nothing is kept
 
+	APIAudiences          []string
+	OfflineTokenAllowance time.Duration
+	OfflineAccess         time.Duration // 0: identity.DefaultTTL
+
 	PoolScopeResources   []string
 	UpstreamWatchTimeout time.Duration
 	RingBytes            int64
@@ -210,6 +214,10 @@ func (s *settings) checkTimes() error {
 		return cli.Usage("--heartbeat-timeout", s.HeartbeatTimeout, "10ms or more, at most --heartbeat-interval")
 	case s.HeartbeatFailedRetry < 1:
 		return cli.Usage("--heartbeat-failed-retry", s.HeartbeatFailedRetry, "1 or more")
+	case s.OfflineTokenAllowance < 0:
+		return cli.Usage("--offline-token-allowance", s.OfflineTokenAllowance, "0 or more")
+	case s.OfflineAccess < 0:
+		return cli.Usage("--offline-access", s.OfflineAccess, "more than 0")
 	case s.HeartbeatHealthyThreshold < 1:
 		return cli.Usage("--heartbeat-healthy-threshold", s.HeartbeatHealthyThreshold, "1 or more")
 	}

@@ -36,12 +36,13 @@
 // Each read from a relay is authorized by the cloud, with the credentials of the request itself, which authenticates and
 // authorizes in one round trip. Who may watch is asked by the very watch, which is left as soon as it begins (100 bytes);
 // who may get or list, by a SelfSubjectAccessReview (500 bytes). Allowances count 5 minutes, denials 30 seconds. Without
-// the cloud a valid verdict still counts, and so does an allowance of at most 7 days ago that the cloud has not taken back since;
-// without one the answer is 503. It never fails open. Allowances are kept on disk, as hashes of credentials and of what was asked.
+// the cloud a valid verdict still counts; then package identity tells who is calling, by the cluster's own keys, and what the cloud decided for
+// that caller last: denied is denied, an allowance counts for --offline-access (7 days), and what nobody decided is 503. It never fails open.
+// Decisions are kept on disk, as hashes of who asked and of what was asked.
 //
 // # What is kept
 //
-// With Config.DataDir the relays are kept on disk (package snapshot), and so are allowances: a hub that restarts while the cloud is
+// With Config.DataDir the relays are kept on disk (package snapshot), and so are the cloud's decisions: a hub that restarts while the cloud is
 // away serves on. The header contract.AgeHeader of each read tells how old the state is, wherever this hub has it from.
 //
 // A hub that lost its disk while the cloud is away reads what the pool has, at the coordinator, and knows its age. But it does not know

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/identity"
 )
 
 // bind declares the flags of weir-hub.
@@ -32,6 +33,13 @@ func (c *Config) bind(f *cli.Flags) {
 
 	f.StringVar(&c.DataDir, "data-dir", "/var/lib/weir-hub",
 		"directory, on a disk that survives restarts, of what the hub serves on with after a restart without the cloud; one process at a time; empty keeps nothing")
+
+	f.StringArrayVar(&c.APIAudiences, "api-audiences", nil,
+		"audience of the cloud's API, of which a service account's token must name one while the cloud is away; repeatable; without it, the cluster's issuer, as in kube-apiserver")
+	f.DurationVar(&c.OfflineTokenAllowance, "offline-token-allowance", identity.DefaultAllowance,
+		"how long after its end a token counts while the cloud is away, since nobody can renew it then")
+	f.DurationVar(&c.OfflineAccess, "offline-access", identity.DefaultTTL,
+		"how long after the cloud last allowed a caller a read it counts while the cloud is away; the node itself is not limited")
 
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
 		"resource.version.group that the pool keeps one copy of; repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")

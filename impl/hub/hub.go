@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
@@ -17,6 +18,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/snapshot"
@@ -42,6 +44,7 @@ type Hub struct {
 	pool    *pool // nil: no coordinator
 
 	discovery *discovery
+	judge     *identity.Judge // of callers, while the cloud is away
 
 	secure, health, plain net.Listener
 }
@@ -71,7 +74,7 @@ func New(c Config) (*Hub, error) {
 // keep brings back what the relays held before, and keeps what they hold from now on.
 func (h *Hub) keep() (err error) {
 	if h.DataDir == "" {
-		return nil
+		return h.buildJudge("")
 	}
 	h.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(h.DataDir, "relays"), Relays: h.relays, Clock: h.clock, Logger: h.Logger})
 	var inUse *disk.InUseError
@@ -82,8 +85,17 @@ func (h *Hub) keep() (err error) {
 		return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write, or nothing: "+err.Error())
 	}
 	h.metrics.registry.MustRegister(h.kept)
-	h.front.authorizer.kept.load(filepath.Join(h.DataDir, "allowances"), h.Logger)
-	return nil
+	return h.buildJudge(filepath.Join(h.DataDir, "verdicts"))
+}
+
+// buildJudge makes who tells callers apart while the cloud is away.
+func (h *Hub) buildJudge(file string) (err error) {
+	h.judge, err = identity.New(identity.Config{
+		Node: h.NodeName, Cloud: h.door(classNode, asHub), File: file, Audiences: h.APIAudiences, Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
+		Clock: h.clock, Logger: h.Logger,
+	})
+	h.front.authorizer.judge = h.judge
+	return err
 }
 
 func (h *Hub) build() error {
@@ -158,10 +170,13 @@ func (h *Hub) overrule(number uint64) {
 	}
 }
 
+// door is the way of one class of traffic to the cloud, under one identity.
+func (h *Hub) door(c class, as credential) http.RoundTripper {
+	return route{h.cloud.doors[doorKey{c, as, false}], h.cloud.doors[doorKey{c, as, true}], as == asHub}
+}
+
 func (h *Hub) buildFront() {
-	door := func(c class, as identity) http.RoundTripper {
-		return route{h.cloud.doors[doorKey{c, as, false}], h.cloud.doors[doorKey{c, as, true}], as == asHub}
-	}
+	door := h.door
 	h.discovery = &discovery{clock: h.clock, logger: h.Logger}
 	h.discovery.asHub = h.discovery.through(door(classPool, asHub))
 	wr := &written{clock: h.clock, newest: make([]writtenVersion, len(h.relays))}
@@ -171,7 +186,7 @@ func (h *Hub) buildFront() {
 		asCaller: h.discovery.through(door(classNode, asCaller)), asHub: h.discovery.through(door(classNode, asHub)), written: wr.observe, logger: h.Logger,
 	})
 	h.front = &front{
-		identifier: &identifier{user: contract.NodeUserPrefix + h.NodeName, roots: h.clientCA, now: h.clock.Now},
+		identifier: &identifier{user: contract.NodeUserPrefix + h.NodeName, roots: h.clientCA, now: func() time.Time { return h.judge.Now() }},
 		router:     router{h.resources},
 		authorizer: newAuthorizer(review.review, h.clock, func(outcome string) { h.metrics.reviews.WithLabelValues(outcome).Inc() }),
 		relays:     h.relays,
@@ -344,12 +359,12 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	if h.kept != nil {
 		g.Go(func() error { return h.kept.Run(serving) })
-		g.Go(func() error { return h.front.authorizer.kept.run(serving, h.clock) })
 	}
 	for i, r := range h.relays {
 		g.Go(func() error { return r.Run(serving) })
 		g.Go(func() error { return h.feeders[i].Run(serving) })
 	}
+	g.Go(func() error { return h.judge.Run(serving) })
 	g.Go(func() error { return h.cloud.run(serving) })
 	g.Go(func() error { return h.reload.run(serving) })
 	g.Go(func() error {

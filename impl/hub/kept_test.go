@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
 )
@@ -115,7 +113,7 @@ func TestKilledWithoutCloud(t *testing.T) {
 		v, err := strconv.ParseFloat(first.metric(plain, "weir_snapshot_resource_version"), 64)
 		return err == nil && strconv.FormatFloat(v, 'f', 0, 64) == last
 	})
-	eventually(t, "the allowance to be on disk", func() bool { _, err := os.Stat(filepath.Join(b.dir, "data", "allowances")); return err == nil })
+	eventually(t, "the allowance to be on disk", func() bool { _, err := os.Stat(filepath.Join(b.dir, "data", "verdicts")); return err == nil })
 	link.set(true)
 	first.kill()
 	lists := cloud.listed()
@@ -204,34 +202,4 @@ func TestStoppedHubKeepsAll(t *testing.T) {
 		}
 	}
 	stop()
-}
-
-func TestAllowancesFile(t *testing.T) {
-	path, log := filepath.Join(t.TempDir(), "allowances"), &logBuffer{}
-	now := time.Unix(1_800_000_000, 0)
-	a := newAllowances()
-	a.load(path, testLogger(log))
-	for i := range maxAllowances + 10 {
-		a.add(verdictKey{byte(i), byte(i >> 8)}, now.Add(time.Duration(i)*time.Second))
-	}
-	a.save()
-	again := newAllowances()
-	again.load(path, testLogger(log))
-	if len(again.times) != maxAllowances || again.has(verdictKey{0, 0}, now) || !again.has(verdictKey{20, 0}, now) || again.has(verdictKey{20, 0}, now.Add(offlineTTL+time.Minute)) {
-		t.Errorf("%d allowances", len(again.times))
-	}
-	if log.String() != "" {
-		t.Error(log)
-	}
-	good, err := os.ReadFile(path)
-	check(t, err)
-	for name, bad := range map[string][]byte{"cut": good[:len(good)-1], "empty": {}, "flipped": append(bytes.Clone(good[:50]), append([]byte{good[50] ^ 1}, good[51:]...)...)} {
-		check(t, os.WriteFile(path, bad, 0o600))
-		log := &logBuffer{}
-		again := newAllowances()
-		again.load(path, testLogger(log))
-		if len(again.times) != 0 || strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), path) {
-			t.Errorf("%s: %d allowances, log %q", name, len(again.times), log)
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -14,6 +15,14 @@ import (
 type attributes struct {
 	verb, group, version, resource, namespace, name string
 	fieldSelector, labelSelector                    string // of lists and watches
+}
+
+// rights are the same to package identity.
+func (a attributes) rights() identity.Attributes {
+	return identity.Attributes{
+		Verb: a.verb, Group: a.group, Version: a.version, Resource: a.resource, Namespace: a.namespace, Name: a.name,
+		FieldSelector: a.fieldSelector, LabelSelector: a.labelSelector,
+	}
 }
 
 // target is a request for an object or collection of a relayed resource.

@@ -44,8 +44,9 @@
 //
 // # Keys
 //
-// Run fetches /.well-known/openid-configuration (for the issuer) and /openid/v1/jwks as the hub, once an hour and when a token names an unknown key,
-// but at most each 10 minutes, so that bad tokens cost no bytes; after a failure with pauses from 15 s to 5 min. Nodes have no right to
+// Run fetches /.well-known/openid-configuration (for the issuer) and /openid/v1/jwks as the hub: when the first token of
+// a service account passes, or a minute after the start, then once an hour, also across restarts. If the cloud has taken a token of a key that is not known, it asks
+// again, but not within 10 minutes: bad tokens cost no bytes. After a failure it pauses, 15 s to 5 min. Nodes have no right to
 // these paths: sim/cloud/manifests/weir-hub.yaml grants it to the hubs. The keys are kept in the store. A hub without keys says so in its log.
 //
 // # What callers are told

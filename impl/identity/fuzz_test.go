@@ -1,7 +1,9 @@
 package identity
 
 import (
+	"encoding/binary"
 	"net/http"
+	"slices"
 	"testing"
 )
 
@@ -29,9 +31,7 @@ func FuzzVerdicts(f *testing.F) {
 	f.Add([]byte(verdictMagic))
 	f.Add(encodeVerdicts(map[digest]map[digest]stamp{hashOf("a"): {hashOf("b"): newStamp(day, true)}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		withSum := append(b[:len(b):len(b)], 0, 0, 0, 0)
-		sum := castagnoli(b)
-		withSum[len(b)], withSum[len(b)+1], withSum[len(b)+2], withSum[len(b)+3] = byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24)
+		withSum := binary.LittleEndian.AppendUint32(slices.Clone(b), castagnoli(b))
 		for _, b := range [][]byte{b, withSum} {
 			callers, err := decodeVerdicts(b)
 			if err != nil {

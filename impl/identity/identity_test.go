@@ -208,7 +208,7 @@ func TestAttempts(t *testing.T) {
 				}
 				return
 			}
-			var r *Refusal
+			var r *RefusalError
 			if !errors.As(err, &r) || !strings.Contains(r.Reason, test.log) {
 				t.Fatalf("got %v (user %q), want %q", err, u.Name, test.log)
 			}

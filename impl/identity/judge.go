@@ -112,7 +112,7 @@ func (j *Judge) Now() time.Time { return j.time.Now() }
 func (j *Judge) Size() int { return j.verdicts.size() }
 
 // Verify tells who sent a request with these headers. certified says that it came over a connection that proved to be this node;
-// other certificates, the hub has refused before. The error is a *Refusal.
+// other certificates, the hub has refused before. The error is a *RefusalError.
 func (j *Judge) Verify(header http.Header, certified bool) (User, error) {
 	u, err := j.verify(header, certified)
 	if err != nil {
@@ -308,6 +308,9 @@ func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int
 		case err != nil: // the cloud took it: there is a new key
 			j.keys.miss()
 			return
+		case t.claims.ofServiceAccount() && j.keys.get() == nil: // they are wanted here
+			j.keys.miss()
+			j.verdicts.learn(user.key, authenticated(), false, now)
 		case !ours || known || k.Pod == nil && k.Node == nil:
 			j.verdicts.learn(user.key, authenticated(), false, now)
 		}

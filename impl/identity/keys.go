@@ -25,6 +25,8 @@ const (
 	maxAnswer     = 1 << 20
 
 	refreshPeriod = time.Hour
+	// firstRefresh is when keys are fetched that no token has called for.
+	firstRefresh = time.Minute
 	// refreshPause is the least time between two refreshes because of an unknown key.
 	refreshPause         = 10 * time.Minute
 	retryFirst, retryMax = 15 * time.Second, 5 * time.Minute
@@ -100,10 +102,14 @@ func (k *keys) restore() {
 }
 
 func (k *keys) run(ctx context.Context) error {
-	failures := 0
-	if age := k.time.Now().Sub(k.since); age >= 0 && age < refreshPeriod && k.get() != nil && !k.pause(ctx, k.jitter(refreshPeriod-age)) {
-		return nil // a restart costs the cloud nothing
+	first, least := firstRefresh, time.Duration(0)
+	if age := k.time.Now().Sub(k.since); k.get() != nil && age >= 0 { // a restart costs the cloud nothing
+		first, least = max(refreshPeriod-age, firstRefresh), refreshPause
 	}
+	if !k.pause(ctx, k.jitter(first), least) {
+		return nil
+	}
+	failures := 0
 	for {
 		err := k.fetch(ctx)
 		k.report(err)
@@ -115,14 +121,14 @@ func (k *keys) run(ctx context.Context) error {
 			wait = k.jitter(min(retryFirst<<min(failures, 8), retryMax))
 			failures++
 		}
-		if !k.pause(ctx, wait) {
+		if !k.pause(ctx, wait, refreshPause) {
 			return nil
 		}
 	}
 }
 
-// pause waits until it is time to ask again, or a token names an unknown key and the last time is not too recent.
-func (k *keys) pause(ctx context.Context, d time.Duration) bool {
+// pause waits until it is time to ask again, or a token names an unknown key and least has passed.
+func (k *keys) pause(ctx context.Context, d, least time.Duration) bool {
 	began := k.clock.Now()
 	due := k.clock.NewTimer(d)
 	defer due.Stop()
@@ -133,7 +139,7 @@ func (k *keys) pause(ctx context.Context, d time.Duration) bool {
 		case <-due.C():
 			return true
 		case <-k.unknown:
-			if k.clock.Since(began) >= refreshPause {
+			if k.clock.Since(began) >= least {
 				return true
 			}
 		}

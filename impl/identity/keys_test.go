@@ -10,22 +10,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// TestRun: keys are fetched at once, then each hour; after failures with longer and longer pauses; for an unknown key, but
+// TestRun: keys are fetched when they are needed first, then each hour; after failures with longer and longer pauses; for an unknown key, but
 // not often.
 func TestRun(t *testing.T) {
 	b := newBed(t, nil)
 	b.cloud.answer(http.StatusInternalServerError)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- b.Run(ctx) }()
+	go func() { done <- b.keys.run(ctx) }()
 	defer func() {
 		cancel()
 		check(t, <-done)
 	}()
+	b.idle(ctx, 0)
+	b.Learn(withToken("static").Header, false, read("/version"), 200)
+	b.idle(ctx, 0)
+	b.Learn(withToken(b.key.sign(t, podClaims(day, nil))).Header, false, read("/version"), 200)
 	asked := 1
 	b.idle(ctx, asked)
-	for _, pause := range []time.Duration{15, 30, 60, 120, 240, 300, 300} {
-		b.clock.Step(pause*time.Second - time.Millisecond)
+	for _, pause := range []time.Duration{
+		15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, retryMax, retryMax,
+	} {
+		b.clock.Step(pause - time.Millisecond)
 		b.idle(ctx, asked)
 		b.clock.Step(time.Millisecond)
 		asked++
@@ -75,7 +81,7 @@ func TestRestart(t *testing.T) {
 	b.start(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- b.Run(ctx) }()
+	go func() { done <- b.keys.run(ctx) }()
 	defer func() {
 		cancel()
 		check(t, <-done)

@@ -13,20 +13,20 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Refusal says why a caller is not known. The reason is for the log; Status is what to answer.
-type Refusal struct {
+// RefusalError says why a caller is not known. The reason is for the log; Status is what to answer.
+type RefusalError struct {
 	Reason string
 	// Unsure tells that the cloud might take it.
 	Unsure bool
 }
 
-func (r *Refusal) Error() string { return r.Reason }
+func (r *RefusalError) Error() string { return r.Reason }
 
-func refuse(reason string) *Refusal { return &Refusal{Reason: reason} }
-func unsure(reason string) *Refusal { return &Refusal{Reason: reason, Unsure: true} }
+func refuse(reason string) *RefusalError { return &RefusalError{Reason: reason} }
+func unsure(reason string) *RefusalError { return &RefusalError{Reason: reason, Unsure: true} }
 
 // Status is the answer to the caller.
-func (r *Refusal) Status() *apierrors.StatusError {
+func (r *RefusalError) Status() *apierrors.StatusError {
 	if r.Unsure {
 		return unavailable("the cloud is away, and the hub cannot tell who is calling")
 	}
@@ -45,7 +45,7 @@ func unavailable(why string) *apierrors.StatusError {
 func (j *Judge) Authorize(header http.Header, certified bool, a Attributes) (User, *apierrors.StatusError) {
 	u, err := j.Verify(header, certified)
 	if err != nil {
-		var r *Refusal
+		var r *RefusalError
 		if errors.As(err, &r) {
 			return u, r.Status()
 		}

@@ -144,12 +144,9 @@ func (v *verdicts) load() {
 
 // run writes changes until ctx ends, and what is left then.
 func (v *verdicts) run(ctx context.Context, c clock.Clock) error {
-	for ctx.Err() == nil {
+	for {
 		select {
 		case <-v.changed:
-			if v.path == "" {
-				continue
-			}
 			gather := c.NewTimer(gatherTime)
 			select {
 			case <-gather.C():
@@ -163,9 +160,9 @@ func (v *verdicts) run(ctx context.Context, c clock.Clock) error {
 				v.save()
 			default:
 			}
+			return nil
 		}
 	}
-	return nil
 }
 
 func (v *verdicts) save() {

@@ -17,6 +17,9 @@ type Resource struct{ Group, Version, Name string }
 // String is "pods.v1." or "endpointslices.v1.discovery.k8s.io".
 func (r Resource) String() string { return r.Name + "." + r.Version + "." + r.Group }
 
+// Tokens is what tokens of service accounts are kept as. No path of the API has that name.
+var Tokens = Resource{"", "v1", "serviceaccounts/token"}
+
 // Key names an object of a resource.
 type Key struct{ Namespace, Name string }
 

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-edge/weir/impl/store/queue"
 )
 
 // Stats tells what a store holds and did.
@@ -82,5 +84,8 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	counter("queue_bytes_written_total", "Bytes written to the queue's file.", int(q.WrittenBytes))
 	counter("queue_refused_total", "Writes that were not taken.", q.Refused)
 	counter("queue_pushed_total", "Entries pushed to the cloud.", q.Pushed)
-	counter("queue_dropped_total", "Entries that the cloud has no object for, or refuses.", q.Dropped)
+	dropped := prometheus.NewDesc("weir_queue_dropped_total", "Entries that were dropped, by reason: the object was deleted, or replaced by another; the cloud refused it; it was unusable.", []string{"why"}, nil)
+	for _, why := range queue.Whys() {
+		ch <- prometheus.MustNewConstMetric(dropped, prometheus.CounterValue, float64(q.Why[why]), string(why))
+	}
 }

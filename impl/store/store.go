@@ -38,7 +38,7 @@ type Config struct {
 	Protected func(Shape) bool
 	// KeyFile names a key, 32 bytes; objects of the resources for which Sealed is true are encrypted with it. Default: no key, nothing is.
 	KeyFile string
-	// Sealed tells which resources are encrypted if there is a key. Default: Secrets.
+	// Sealed tells which resources are encrypted if there is a key. Default: Secrets, and tokens of service accounts.
 	Sealed func(Resource) bool
 	// Queue bounds the queue of writes; its folder, clock and logger are the store's.
 	Queue queue.Config
@@ -79,7 +79,7 @@ func (c Config) withDefaults() Config {
 		c.Protected = func(s Shape) bool { return s.Component == "kubelet" }
 	}
 	if c.Sealed == nil {
-		c.Sealed = func(r Resource) bool { return r.Group == "" && r.Name == "secrets" }
+		c.Sealed = func(r Resource) bool { return r.Group == "" && r.Name == "secrets" || r == Tokens }
 	}
 	c.Clock = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{})
 	c.Logger = cmp.Or(c.Logger, slog.Default())

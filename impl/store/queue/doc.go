@@ -1,13 +1,14 @@
 // Package queue keeps what a node wrote while the cloud was away, and pushes it when it is back: the status of the node and of
-// its pods, and Events. Nothing else is queued. It knows no HTTP: the hub gives it writes and a Cloud to push them to.
+// its pods, labels and annotations of the node, and Events. Nothing else is queued. It knows no HTTP: the hub gives it writes and a Cloud to push them to.
 //
 // # The model
 //
-// An entry is all writes of one object, coalesced: what the cloud had (Base), what the node made of it (Ours). Entries are ordered by
-// their last write: what the cloud sees is the history of the node's writes, in order, less those that a later write replaced.
-// A client that reads its own object meanwhile is shown Ours (Lookup).
+// An entry is all writes of one object, coalesced: what the cloud had (Base), what the node made of it (Ours). A client that reads
+// its own object meanwhile is shown Ours (Lookup). What is about the node goes first, then its pods, then Events: Events are
+// paced, and statuses must not wait behind them. Among these, entries are ordered by their last write: what the cloud sees is
+// the history of the node's writes, in order, less those that a later write replaced.
 //
-// Draining pushes the oldest entry until there is none. A status is brought into the cloud's object of now, by three-way merge, and
+// Draining pushes the first entry until there is none. A status is brought into the cloud's object of now, by three-way merge, and
 // put at that object's version and uid: the cloud takes it only if nobody has changed the object meanwhile, else it is
 // merged again. What others changed stays, but for what the node changed as well. If the object is gone, or another one has its
 // name, the entry is dropped. An Event is created; if there is one of its name, it is the same one, and its count is brought up to ours.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"time"
 )
 
@@ -30,9 +32,16 @@ var (
 // maxConflicts is how often an object may change under our hands before draining gives up for now.
 const maxConflicts = 10
 
-// Drain pushes what waits, in the order of the last writes, until nothing does: also what comes in meanwhile. On an error
-// the rest waits for the next Drain. One at a time runs.
-func (q *Queue) Drain(ctx context.Context, cloud Cloud) error {
+// Drain pushes what waits until nothing does: also what comes in meanwhile. What is about the node goes first, then its pods, then
+// Events, each in the order of the last writes. On an error the rest waits for the next Drain. One at a time runs.
+func (q *Queue) Drain(ctx context.Context, cloud Cloud) error { return q.drain(ctx, cloud, true) }
+
+// DrainStatuses is Drain of all but Events.
+func (q *Queue) DrainStatuses(ctx context.Context, cloud Cloud) error {
+	return q.drain(ctx, cloud, false)
+}
+
+func (q *Queue) drain(ctx context.Context, cloud Cloud, events bool) error {
 	q.draining.Lock()
 	defer q.draining.Unlock()
 	for {
@@ -41,6 +50,9 @@ func (q *Queue) Drain(ctx context.Context, cloud Cloud) error {
 		q.mu.RUnlock()
 		if e == nil {
 			q.settle()
+			return nil
+		}
+		if e.Kind.event() && !events {
 			return nil
 		}
 		if err := ctx.Err(); err != nil {
@@ -99,7 +111,7 @@ func (q *Queue) push(ctx context.Context, cloud Cloud, e *Entry) (applied bool, 
 			q.note(func(s *Stats) { s.Pushed++ })
 			return true, nil
 		case errors.Is(err, ErrRefused):
-			return q.drop(e, err.Error())
+			return q.drop(e, Refused, err.Error())
 		case !errors.Is(err, ErrExists):
 			return false, err
 		}
@@ -107,21 +119,21 @@ func (q *Queue) push(ctx context.Context, cloud Cloud, e *Entry) (applied bool, 
 	for range maxConflicts {
 		object, err := cloud.Get(ctx, e.Target)
 		if errors.Is(err, ErrRefused) {
-			return q.drop(e, err.Error())
+			return q.drop(e, Refused, err.Error())
 		}
 		if err != nil {
 			return false, err
 		}
 		v, err := plan(e, object)
 		if err != nil {
-			return q.drop(e, err.Error())
+			return q.drop(e, Unusable, err.Error())
 		}
 		switch v.step {
 		case stepDone:
 			q.note(func(s *Stats) { s.Unneeded++ })
 			return true, nil
 		case stepDrop:
-			return q.drop(e, v.why)
+			return q.drop(e, v.why, string(v.why))
 		case stepCreate: // it went away after Create had found it
 			err = cloud.Create(ctx, e.Target, v.body)
 		case stepUpdate:
@@ -137,7 +149,7 @@ func (q *Queue) push(ctx context.Context, cloud Cloud, e *Entry) (applied bool, 
 			// It did not arrive, for certain: what the object has of it by now is another's.
 			e = e.unsent()
 		case errors.Is(err, ErrRefused):
-			return q.drop(e, err.Error())
+			return q.drop(e, Refused, err.Error())
 		default:
 			return false, err
 		}
@@ -172,9 +184,35 @@ func (e *Entry) unsent() *Entry {
 	return &clean
 }
 
-func (q *Queue) drop(e *Entry, why string) (bool, error) {
-	q.Logger.Info("a write that waited for the cloud is dropped", "what", e.Target.String(), "since", e.At.UTC().Format(time.RFC3339), "why", why)
-	q.note(func(s *Stats) { s.Dropped++ })
+// Why is why an entry was dropped.
+type Why string
+
+// The reasons.
+const (
+	Gone     Why = "deleted"  // the cloud has no such object any more
+	Replaced Why = "replaced" // another object has its name
+	Refused  Why = "refused"  // the cloud does not take it
+	Unusable Why = "unusable" // what the queue or the cloud has of it is no object
+)
+
+// Whys are all reasons.
+func Whys() []Why { return []Why{Gone, Replaced, Refused, Unusable} }
+
+func (q *Queue) drop(e *Entry, why Why, detail string) (bool, error) {
+	level := slog.LevelInfo
+	if why == Refused || why == Unusable {
+		level = slog.LevelWarn
+	}
+	q.Logger.Log(context.Background(), level, "a write that waited for the cloud is dropped",
+		"what", e.Target.String(), "since", e.At.UTC().Format(time.RFC3339), "why", detail)
+	q.note(func(s *Stats) {
+		s.Dropped++
+		s.Why = maps.Clone(s.Why) // what was given out stays
+		if s.Why == nil {
+			s.Why = map[Why]int{}
+		}
+		s.Why[why]++
+	})
 	return false, nil
 }
 

@@ -10,14 +10,27 @@ type Kind uint8
 
 // The writes that a node may do while the cloud is away.
 const (
-	NodeStatus  Kind = 1 + iota
-	PodStatus        // of a pod of this node
-	Event            // of the core group
-	GroupEvent       // of events.k8s.io
-	kindsBehind      // all others are unknown
+	NodeStatus   Kind = 1 + iota
+	PodStatus         // of a pod of this node
+	Event             // of the core group
+	GroupEvent        // of events.k8s.io
+	NodeMetadata      // labels and annotations of the node: {"labels":{…},"annotations":{…}}
+	kindsBehind       // all others are unknown
 )
 
 func (k Kind) event() bool { return k == Event || k == GroupEvent }
+
+// rank is the order in which kinds are pushed: whether the node is ready, then its pods, then what merely tells of it, and
+// may take its time.
+func (k Kind) rank() int {
+	switch k {
+	case NodeStatus, NodeMetadata:
+		return 0
+	case PodStatus:
+		return 1
+	}
+	return 2
+}
 
 func (k Kind) String() string {
 	switch k {
@@ -29,6 +42,8 @@ func (k Kind) String() string {
 		return "event"
 	case GroupEvent:
 		return "event of events.k8s.io"
+	case NodeMetadata:
+		return "labels and annotations"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }
@@ -51,7 +66,7 @@ func (t Target) String() string {
 func (t Target) validate() error {
 	switch {
 	case t.Kind == 0 || t.Kind >= kindsBehind:
-		return fmt.Errorf("queue: %v: want a node status, a pod status or an event", t.Kind)
+		return fmt.Errorf("queue: %v: want a node status, a pod status, an event, or labels and annotations of the node", t.Kind)
 	case t.Name == "":
 		return fmt.Errorf("queue: a %v without a name", t.Kind)
 	case t.Kind == PodStatus && t.UID == "":
@@ -60,7 +75,7 @@ func (t Target) validate() error {
 	return nil
 }
 
-// Write is one write of a client. Bodies are JSON: of Events the whole object, of all others its status alone.
+// Write is one write of a client. Bodies are JSON: of Events the whole object, of all others the part that is written.
 type Write struct {
 	Target
 	Base []byte // what the client changed; nil: not known. Counts only for the first write of a target

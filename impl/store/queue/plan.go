@@ -22,7 +22,7 @@ type verdict struct {
 	body    []byte // JSON
 	version string // of the cloud's object that the body replaces
 	arrived bool   // the cloud has got what was sent before
-	why     string
+	why     Why
 }
 
 // head is what plan must know of an object.
@@ -46,7 +46,7 @@ func plan(e *Entry, cloud []byte) (verdict, error) {
 		if e.Kind.event() {
 			return verdict{step: stepCreate, body: e.Ours}, nil
 		}
-		return verdict{step: stepDrop, why: "it was deleted"}, nil
+		return verdict{step: stepDrop, why: Gone}, nil
 	}
 	var theirs head
 	if err := json.Unmarshal(cloud, &theirs); err != nil {
@@ -56,14 +56,19 @@ func plan(e *Entry, cloud []byte) (verdict, error) {
 		return planEvent(e, cloud, &theirs)
 	}
 	if e.UID != "" && e.UID != theirs.Metadata.UID {
-		return verdict{step: stepDrop, why: "another object has its name now"}, nil
+		return verdict{step: stepDrop, why: Replaced}, nil
 	}
-	return planStatus(e, cloud, &theirs)
+	return planPart(e, cloud, &theirs)
 }
 
-func planStatus(e *Entry, cloud []byte, theirs *head) (verdict, error) {
+// planPart brings our part of an object into the cloud's.
+func planPart(e *Entry, cloud []byte, theirs *head) (verdict, error) {
+	part, err := partOf(e.Kind, cloud, theirs)
+	if err != nil {
+		return verdict{}, err
+	}
 	var values [4]any
-	for i, b := range [][]byte{e.Base, e.Sent, e.Ours, theirs.Status} {
+	for i, b := range [][]byte{e.Base, e.Sent, e.Ours, part} {
 		var err error
 		if values[i], err = decodeValue(b); err != nil {
 			return verdict{}, fmt.Errorf("a status: %w", err)
@@ -78,8 +83,47 @@ func planStatus(e *Entry, cloud []byte, theirs *head) (verdict, error) {
 	if equal(merged, status) {
 		return verdict{step: stepDone, arrived: before}, nil
 	}
-	body, err := withFields(cloud, map[string]any{"status": merged})
+	body, err := withPart(e.Kind, cloud, merged)
 	return verdict{step: stepUpdate, body: body, version: theirs.Metadata.ResourceVersion, arrived: before}, err
+}
+
+// partOf is the part of an object that entries of a kind are about.
+func partOf(k Kind, object []byte, h *head) ([]byte, error) {
+	if k != NodeMetadata {
+		return h.Status, nil
+	}
+	var o struct {
+		Metadata struct {
+			Labels      json.RawMessage `json:"labels,omitempty"`
+			Annotations json.RawMessage `json:"annotations,omitempty"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(object, &o); err != nil {
+		return nil, fmt.Errorf("the cloud's object: %w", err)
+	}
+	return json.Marshal(o.Metadata)
+}
+
+// withPart gives an object with another such part.
+func withPart(k Kind, object []byte, part any) ([]byte, error) {
+	if k != NodeMetadata {
+		return withFields(object, map[string]any{"status": part})
+	}
+	var o struct {
+		Metadata json.RawMessage `json:"metadata"`
+	}
+	if err := json.Unmarshal(object, &o); err != nil {
+		return nil, errors.Join(errNoObject, err)
+	}
+	m, ok := part.(map[string]any)
+	if !ok {
+		return nil, errNoObject
+	}
+	metadata, err := withFields(o.Metadata, map[string]any{"labels": at(m, "labels"), "annotations": at(m, "annotations")})
+	if err != nil {
+		return nil, err
+	}
+	return withFields(object, map[string]any{"metadata": json.RawMessage(metadata)})
 }
 
 // arrived tells whether what was sent, in place of the version sentAt of the cloud's object, is in the cloud's object of now.
@@ -119,6 +163,15 @@ func planEvent(e *Entry, cloud []byte, theirs *head) (verdict, error) {
 }
 
 var errNoObject = errors.New("the cloud's answer is no object")
+
+// With gives an object with what an entry has of it: what its clients should see.
+func (e *Entry) With(object []byte) ([]byte, error) {
+	ours, err := decodeValue(e.Ours)
+	if err != nil {
+		return nil, err
+	}
+	return withPart(e.Kind, object, ours)
+}
 
 // withFields gives an object with some of its fields replaced; all others stay the bytes they are. A missing value removes one.
 func withFields(object []byte, fields map[string]any) ([]byte, error) {

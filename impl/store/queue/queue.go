@@ -92,8 +92,9 @@ type Stats struct {
 	Entries, Events, Bytes        int
 	Oldest                        time.Time // when the oldest entry was first written
 	FileBytes                     int64
-	Taken, Coalesced, Refused     int // writes
-	Pushed, Dropped, Unneeded     int // entries: pushed; dropped, as their object is gone or the cloud refuses them; that the cloud had already
+	Taken, Coalesced, Refused     int         // writes
+	Pushed, Dropped, Unneeded     int         // entries: pushed; dropped, as their object is gone or the cloud refuses them; that the cloud had already
+	Why                           map[Why]int // of Dropped
 	WrittenBytes                  int64
 	Syncs, Rewritten, DamagedByte int
 	LastError                     string // of the disk; "" if the last write succeeded
@@ -225,6 +226,18 @@ func (q *Queue) Lookup(t Target) (*Entry, bool) {
 	return e, ok
 }
 
+// Waits tells whether anything of an object waits, whatever its uid.
+func (q *Queue) Waits(k Kind, namespace, name string) bool {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	for t := range q.state.entries {
+		if t.Kind == k && t.Namespace == namespace && t.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
 // Entries gives all that waits, in the order in which it will be pushed.
 func (q *Queue) Entries() []*Entry {
 	q.mu.RLock()
@@ -237,6 +250,13 @@ func (q *Queue) Len() int {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
 	return len(q.state.entries)
+}
+
+// Statuses is how much waits beside Events.
+func (q *Queue) Statuses() int {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	return len(q.state.entries) - q.state.events
 }
 
 // Stats tells what the queue holds and did.

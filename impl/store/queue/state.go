@@ -3,6 +3,7 @@ package queue
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -90,25 +91,23 @@ func (s *state) count(e *Entry, n int) {
 	}
 }
 
-// first is the entry that was written last before all others, nil if there is none.
+// first is the entry that is pushed first, nil if there is none.
 func (s *state) first() (first *Entry) {
 	for _, e := range s.entries {
-		if first == nil || e.Seq < first.Seq {
+		if first == nil || before(e, first) < 0 {
 			first = e
 		}
 	}
 	return first
 }
 
-// ordered gives all entries in the order of their last writes.
-func (s *state) ordered() []*Entry {
-	all := make([]*Entry, 0, len(s.entries))
-	for _, e := range s.entries {
-		all = append(all, e)
-	}
-	slices.SortFunc(all, func(a, b *Entry) int { return cmp.Compare(a.Seq, b.Seq) })
-	return all
+// before is the order in which entries are pushed: by kind, and then by their last writes.
+func before(a, b *Entry) int {
+	return cmp.Or(cmp.Compare(a.Kind.rank(), b.Kind.rank()), cmp.Compare(a.Seq, b.Seq))
 }
+
+// ordered gives all entries in the order in which they are pushed.
+func (s *state) ordered() []*Entry { return slices.SortedFunc(maps.Values(s.entries), before) }
 
 // frames are the records that make a state like this one.
 func (s *state) frames() []byte {

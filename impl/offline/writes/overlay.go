@@ -1,0 +1,140 @@
+package writes
+
+import (
+	"encoding/json"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/store"
+	"github.com/weir-edge/weir/impl/store/queue"
+)
+
+// Numbers of fields of Node and Pod, and of ObjectMeta (generated.proto of k8s.io/api/core/v1 and
+// k8s.io/apimachinery/pkg/apis/meta/v1).
+const (
+	fieldMetadata   = 1
+	fieldStatus     = 3
+	metaLabels      = 11
+	metaAnnotations = 12
+)
+
+// entries are what waits of an object of the cloud.
+func (w *Writes) entries(r store.Resource, k store.Key, uid string) (all []*queue.Entry) {
+	var kinds []queue.Kind
+	switch {
+	case w.queue.Len() == 0:
+	case r == pods():
+		kinds = []queue.Kind{queue.PodStatus}
+	case r == nodes():
+		kinds = []queue.Kind{queue.NodeStatus, queue.NodeMetadata}
+	}
+	for _, kind := range kinds {
+		if e, ok := w.queue.Lookup(queue.Target{Kind: kind, Namespace: k.Namespace, Name: k.Name, UID: uid}); ok {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// Overlay gives an object of the store as the clients of this node are to see it: with what waits for the cloud, under the
+// version that the cloud gave it. It is cheap if nothing waits. Only what is replaced is decoded, so no field is lost.
+func (w *Writes) Overlay(r store.Resource, f store.Form, o *wire.Object) *wire.Object {
+	for _, e := range w.entries(r, store.Key{Namespace: o.Namespace, Name: o.Name}, o.UID) {
+		raw, err := overlaid(f, o.Raw, e)
+		if err == nil && raw != nil {
+			var with *wire.Object
+			if with, err = wire.ParseObject(wire.Encoding(f&1), raw); err == nil {
+				o = with
+			}
+		}
+		if err != nil {
+			w.Logger.Error("what waits for the cloud cannot be shown in the object", "what", e.Target.String(), "err", err)
+		}
+	}
+	return o
+}
+
+// overlaid gives an object with an entry; nil if it has nothing of that.
+func overlaid(f store.Form, raw []byte, e *queue.Entry) ([]byte, error) {
+	status := e.Kind != queue.NodeMetadata
+	switch {
+	case status && (f == store.ProtobufMetadata || f == store.JSONMetadata):
+		return nil, nil
+	case f == store.JSON || f == store.JSONMetadata:
+		return e.With(raw)
+	case status:
+		b, err := statusMessage(e)
+		if err != nil {
+			return nil, err
+		}
+		return splice(raw, fieldStatus, b)
+	}
+	return labelled(raw, e.Ours)
+}
+
+// statusMessage is the status that an entry has, as protobuf.
+func statusMessage(e *queue.Entry) ([]byte, error) {
+	var m interface{ Marshal() ([]byte, error) } = &corev1.PodStatus{}
+	if e.Kind == queue.NodeStatus {
+		m = &corev1.NodeStatus{}
+	}
+	if err := json.Unmarshal(e.Ours, m); err != nil {
+		return nil, err
+	}
+	return m.Marshal()
+}
+
+// labelled gives an object with other labels and annotations.
+func labelled(raw, ours []byte) ([]byte, error) {
+	var part metav1.ObjectMeta
+	if err := json.Unmarshal(ours, &part); err != nil {
+		return nil, err
+	}
+	partial, err := part.Marshal() // has a creationTimestamp in any case
+	if err != nil {
+		return nil, err
+	}
+	label := func(num protowire.Number) bool { return num == metaLabels || num == metaAnnotations }
+	meta, err := pick([]byte(wire.Path(raw, fieldMetadata)), func(num protowire.Number) bool { return !label(num) })
+	if err != nil {
+		return nil, err
+	}
+	labels, err := pick(partial, label)
+	if err != nil {
+		return nil, err
+	}
+	return splice(raw, fieldMetadata, append(meta, labels...))
+}
+
+// splice replaces a field of a bare message. All others stay the bytes they are.
+func splice(raw []byte, field protowire.Number, value []byte) ([]byte, error) {
+	out, err := pick(raw, func(num protowire.Number) bool { return num != field })
+	if err != nil {
+		return nil, err
+	}
+	out = protowire.AppendTag(out, field, protowire.BytesType)
+	return protowire.AppendBytes(out, value), nil
+}
+
+// pick gives a bare message with some of its fields.
+func pick(raw []byte, want func(protowire.Number) bool) ([]byte, error) {
+	out := make([]byte, 0, len(raw))
+	for len(raw) > 0 {
+		num, typ, tag := protowire.ConsumeTag(raw)
+		if tag < 0 {
+			return nil, protowire.ParseError(tag)
+		}
+		n := protowire.ConsumeFieldValue(num, typ, raw[tag:])
+		if n < 0 {
+			return nil, protowire.ParseError(n)
+		}
+		if want(num) {
+			out = append(out, raw[:tag+n]...)
+		}
+		raw = raw[tag+n:]
+	}
+	return out, nil
+}

@@ -1,0 +1,61 @@
+package writes
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestTurn: how the phases follow from what is seen.
+func TestTurn(t *testing.T) {
+	start := time.Unix(1_800_000_000, 0)
+	type seen struct {
+		at       time.Duration
+		reach    Reach
+		statuses int
+		want     Phase
+	}
+	s := time.Second
+	for _, c := range []struct {
+		what  string
+		waits bool
+		seen  []seen
+	}{
+		{"nothing happens", false, []seen{{0, Unknown, 0, Open}, {s, Here, 0, Open}, {9 * s, Here, 3, Open}}},
+		{"away and back", false, []seen{{0, Here, 0, Open}, {s, Away, 0, Apart}, {100 * s, Away, 5, Apart}, {101 * s, Here, 5, Waiting}, {106 * s, Here, 5, Pushing}, {107 * s, Here, 0, Open}}},
+		{"nothing waits", false, []seen{{s, Away, 0, Apart}, {101 * s, Here, 0, Waiting}, {106 * s, Here, 0, Open}}},
+		{"it takes too long", false, []seen{{s, Away, 0, Apart}, {101 * s, Here, 5, Waiting}, {106 * s, Here, 5, Pushing}, {115 * s, Here, 1, Pushing}, {116 * s, Here, 1, Open}}},
+		{"away again", false, []seen{{s, Away, 0, Apart}, {101 * s, Here, 5, Waiting}, {102 * s, Away, 5, Apart}, {300 * s, Unknown, 5, Apart}, {301 * s, Here, 5, Waiting}, {310 * s, Here, 5, Pushing}, {311 * s, Away, 5, Apart}}},
+		{"for a moment", false, []seen{{s, Away, 0, Apart}, {s + time.Millisecond, Here, 2, Waiting}, {s + 2*time.Millisecond, Here, 2, Pushing}}},
+		{"a start with something that waits", true, []seen{{0, Unknown, 5, Apart}, {s, Here, 5, Waiting}, {6 * s, Here, 5, Pushing}, {7 * s, Here, 0, Open}}},
+	} {
+		turn := newTurn(5*s, 10*s, rand.New(rand.NewPCG(3, 3)), start, c.waits)
+		for _, x := range c.seen {
+			turn.see(start.Add(x.at), x.reach, x.statuses)
+			if turn.phase != x.want && (x.want != Waiting || turn.phase != Pushing) {
+				t.Errorf("%s: at %v it is %v, want %v", c.what, x.at, turn.phase, x.want)
+			}
+			if at, ok := turn.wake(); ok && at.Sub(start.Add(x.at)) > 10*s {
+				t.Errorf("%s: at %v it sleeps until %v", c.what, x.at, at.Sub(start))
+			}
+		}
+	}
+}
+
+// TestSpread: nodes that return together do not come at once.
+func TestSpread(t *testing.T) {
+	const n, spread = 1000, 5 * time.Second
+	start := time.Unix(1_800_000_000, 0)
+	var tenths [10]int
+	for seed := range uint64(n) {
+		turn := newTurn(spread, time.Second, rand.New(rand.NewPCG(seed, 31)), start, true)
+		turn.see(start, Here, 1)
+		at, _ := turn.wake()
+		tenths[at.Sub(start)*10/spread]++
+	}
+	for i, k := range tenths {
+		if k > 2*n/10 {
+			t.Errorf("%d of %d come in tenth %d: %v", k, n, i, tenths)
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package writes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/store"
+	"github.com/weir-edge/weir/impl/store/queue"
+)
+
+// Reach is what is known of the way to the cloud.
+type Reach uint8
+
+// Unknown is what it is before anything was heard of the cloud: requests are tried.
+const (
+	Unknown Reach = iota
+	Here
+	Away
+)
+
+// Config is what Writes is made of.
+type Config struct {
+	// Node is the name of this node. Required.
+	Node string
+	// Store has what the cloud said, and the queue. Required.
+	Store *store.Store
+	// Cloud sends requests to the cloud as this node; scheme and host of their URLs do not matter. Required.
+	Cloud http.RoundTripper
+	// Reach tells whether the cloud can be reached. It must not block. After a change the caller calls Changed. Required.
+	Reach func() Reach
+	// Spread is the time over which nodes that find the cloud again come back to it; at most as long as it was away. Default 5 s.
+	Spread time.Duration
+	// Patience is how long, after its turn has come, clients of this node go without the cloud's latest state while what
+	// waits is pushed. Default 10 s.
+	Patience time.Duration
+	// Review answers reviews of tokens and of access while the cloud is away; false: it does not. Default: nobody does.
+	Review func(http.ResponseWriter, *http.Request) bool
+	// Seed is of all that is random here. It is told in the log.
+	Seed uint64
+	// Clock is for tests. Default the real one.
+	Clock clock.WithTicker
+	// Logger gets what an operator should know. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Validate checks a configuration; zero values that have a default are fine.
+func (c Config) Validate() error {
+	switch {
+	case c.Node == "":
+		return errors.New("writes: no name of the node")
+	case c.Store == nil:
+		return errors.New("writes: no store")
+	case c.Cloud == nil || c.Reach == nil:
+		return errors.New("writes: no way to the cloud")
+	case c.Spread < 0:
+		return fmt.Errorf("writes: a spread of %v: want a time, or 0 for the default", c.Spread)
+	case c.Patience < 0:
+		return fmt.Errorf("writes: a patience of %v: want a time, or 0 for the default", c.Patience)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Spread == 0 {
+		c.Spread = 5 * time.Second
+	}
+	if c.Patience == 0 {
+		c.Patience = 10 * time.Second
+	}
+	if c.Review == nil {
+		c.Review = func(http.ResponseWriter, *http.Request) bool { return false }
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// Writes decides on the writes of a node's clients. See the package comment.
+type Writes struct {
+	Config
+	queue   *queue.Queue
+	tokens  *tokens
+	metrics *metrics
+
+	deciding sync.Mutex // one decision at a time: each is made of what the one before it left
+
+	changed chan struct{} // wakes Run
+	written chan struct{} // wakes who drains
+
+	mu    sync.Mutex
+	turn  turn
+	moved chan struct{} // closed and replaced when the phase changes
+}
+
+// New makes it; Run does what waits.
+func New(c Config) (*Writes, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	w := &Writes{
+		Config: c, queue: c.Store.Queue(), metrics: newMetrics(),
+		changed: make(chan struct{}, 1), written: make(chan struct{}, 1), moved: make(chan struct{}),
+	}
+	w.turn = newTurn(c.Spread, c.Patience, rand.New(rand.NewPCG(c.Seed, 31)), c.Clock.Now(), w.queue.Len() > 0)
+	var err error
+	w.tokens, err = openTokens(c.Store, c.Clock)
+	return w, err
+}
+
+// request is a write that was looked into.
+type request struct {
+	target
+	verb        string
+	own         bool   // it is this node's own
+	contentType string // of body
+	body        []byte
+}
+
+type requestKey struct{}
+
+// Take answers a write if that is not the cloud's to do: because the cloud is away, or because it has not got yet what was
+// written to the same object meanwhile. Otherwise the request that is returned is to be sent to the cloud; if it cannot be
+// sent, Fallback answers it. own: the request is this node's, proved by certificate. Requests that do not write are not
+// taken, and those about the node's own Lease must not come here.
+func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, own bool) (*http.Request, bool) {
+	t := targetOf(req.URL.Path)
+	r := &request{target: t, verb: verbOf(req.Method, t), own: own && plain(req), contentType: req.Header.Get("Content-Type")}
+	if r.verb == "" {
+		return req, false
+	}
+	away := w.Reach() == Away
+	if away {
+		w.see() // what is written from here on is pushed in its turn, whatever Run has seen
+	}
+	if !r.own || !r.answerable() {
+		if away && !w.reviewed(rw, req, r) {
+			w.refuse(rw, req, r, refusal(r))
+		}
+		return req, away
+	}
+	var err error
+	if r.body, err = readBody(req); err != nil {
+		if away {
+			w.refuse(rw, req, r, apierrors.NewBadRequest("read the body: "+err.Error()))
+		}
+		return req, away
+	}
+	if (away || w.waits(r)) && w.answer(rw, req, r, away) {
+		return req, true
+	}
+	return req.WithContext(context.WithValue(req.Context(), requestKey{}, r)), false
+}
+
+// reviewed has reviews answered by whoever does that.
+func (w *Writes) reviewed(rw http.ResponseWriter, req *http.Request, r *request) bool {
+	review := r.verb == "create" && (r.Group == "authentication.k8s.io" || r.Group == "authorization.k8s.io")
+	return review && w.Review(rw, req)
+}
+
+// Fallback answers a write that Take let through and that could not be sent; false if it does not.
+func (w *Writes) Fallback(rw http.ResponseWriter, req *http.Request) bool {
+	r, ok := req.Context().Value(requestKey{}).(*request)
+	return ok && w.answer(rw, req, r, true)
+}
+
+// plain tells whether a request is nothing but itself.
+func plain(req *http.Request) bool {
+	for name := range req.Header {
+		if name == "Upgrade" || name == "Content-Encoding" || strings.HasPrefix(name, "Impersonate-") {
+			return false
+		}
+	}
+	return !req.URL.Query().Has("dryRun")
+}
+
+// answerable tells whether a request is of a kind that is answered here.
+func (r *request) answerable() bool {
+	switch {
+	case r.is(nodes(), "status"), r.is(pods(), "status"):
+		return r.verb == "update" || r.verb == "patch"
+	case r.is(nodes(), ""):
+		return r.verb == "patch" || r.verb == "create"
+	case r.is(events(), ""), r.is(groupEvents(), ""):
+		return r.verb == "create" || r.verb == "patch"
+	}
+	return r.token()
+}
+
+// waits tells whether the cloud has yet to get something that was written to the same object. To send the cloud a
+// later write first would have the earlier one undo it.
+func (w *Writes) waits(r *request) bool {
+	if w.queue.Len() == 0 {
+		return false
+	}
+	var kinds []queue.Kind
+	switch {
+	case r.verb == "create":
+		return false
+	case r.Resource == nodes():
+		kinds = []queue.Kind{queue.NodeStatus, queue.NodeMetadata}
+	case r.Resource == pods():
+		kinds = []queue.Kind{queue.PodStatus}
+	case r.Resource == events():
+		kinds = []queue.Kind{queue.Event}
+	default:
+		kinds = []queue.Kind{queue.GroupEvent}
+	}
+	for _, k := range kinds {
+		if w.queue.Waits(k, r.namespace, r.name) {
+			return true
+		}
+	}
+	return false
+}
+
+// answer decides on a request and answers it. Unless must is set, what could not be done here is left to the cloud.
+func (w *Writes) answer(rw http.ResponseWriter, req *http.Request, r *request, must bool) bool {
+	a, err := w.decide(req.Context(), r)
+	if err != nil {
+		if !must && err.ErrStatus.Code == http.StatusServiceUnavailable {
+			return false
+		}
+		w.refuse(rw, req, r, err)
+		return true
+	}
+	w.metrics.answered(r, "taken")
+	a.write(rw, req.Header.Values("Accept"))
+	return true
+}
+
+func (w *Writes) decide(ctx context.Context, r *request) (*answer, *apierrors.StatusError) {
+	w.deciding.Lock()
+	defer w.deciding.Unlock()
+	switch {
+	case ctx.Err() != nil: // the client is gone
+		return nil, unavailable("the request was cancelled")
+	case r.token():
+		return w.tokens.serve(r)
+	case r.Resource == events():
+		return w.event(r, eventKind(), queue.Event)
+	case r.Resource == groupEvents():
+		return w.event(r, groupEventKind(), queue.GroupEvent)
+	case r.Resource == pods():
+		return w.podStatus(r)
+	case r.verb == "create":
+		return nil, w.register(r)
+	}
+	return w.node(r)
+}
+
+func (w *Writes) refuse(rw http.ResponseWriter, req *http.Request, r *request, err *apierrors.StatusError) {
+	w.metrics.answered(r, "refused")
+	w.Logger.Info("a write is refused while the cloud is away", "verb", r.verb, "what", r.target.String(), "by", req.UserAgent(), "code", err.ErrStatus.Code,
+		"why", err.ErrStatus.Message)
+	writeStatus(rw, req.Header.Values("Accept"), err)
+}
+
+// put queues a write, durably.
+func (w *Writes) put(q queue.Write) *apierrors.StatusError {
+	if err := w.queue.Put(q); err != nil {
+		return notQueued(err)
+	}
+	poke(w.written)
+	return nil
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -36,6 +36,7 @@ type Config struct {
 	PoolSilentAfter        time.Duration // 0: half of NodeMonitorGracePeriod
 	WhenSilent             string
 
+	REST   *rest.Config     // instead of Kubeconfig, for tests; nil: as Kubeconfig says
 	Clock  clock.WithTicker // for tests; nil: the real one
 	Logger *slog.Logger     // nil: slog.Default()
 }
@@ -99,7 +100,8 @@ func (c Config) check() (*settings, error) {
 
 // connect finds the cluster.
 func (s *settings) connect() (err error) {
-	if s.rest != nil {
+	if s.REST != nil {
+		s.rest = s.REST
 		return nil
 	}
 	if s.Kubeconfig == "" {

@@ -21,6 +21,7 @@ import (
 func TestManager(t *testing.T) {
 	w := newWorld(t)
 	t.Run("policies", func(t *testing.T) { testPolicies(t, w) })
+	t.Run("the policies as simulated", func(t *testing.T) { testEmulation(t, w) })
 
 	w.nodes(t, "cloud", "cloud-1")
 	w.startBeating()

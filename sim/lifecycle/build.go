@@ -1,0 +1,101 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/manifests"
+)
+
+const (
+	podsPerNode = 2
+	toleration  = 300 // seconds, what kube-apiserver gives each pod
+)
+
+// build creates the objects that are there at the start.
+func (w *World) build(ctx context.Context) error {
+	if err := w.cloud.Load(manifests.Policies()); err != nil {
+		return err
+	}
+	policies := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.PoolPolicies}, Data: map[string]string{}}
+	if _, err := w.admin.CoreV1().ConfigMaps(contract.ManagerNamespace).Create(ctx, policies, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	for i, size := range w.config.Schedule.Pools {
+		p := newPool(w, PoolName(i))
+		w.pools = append(w.pools, p)
+		for k := range size {
+			n := &node{w: w, name: fmt.Sprintf("%s-%d", p.name, k+1), pool: p, down: map[string]int{}}
+			p.nodes = append(p.nodes, n)
+			w.nodes = append(w.nodes, n)
+		}
+	}
+	for k := range w.config.Schedule.Beside {
+		w.nodes = append(w.nodes, &node{w: w, name: fmt.Sprintf("town-%d", k+1), down: map[string]int{}})
+	}
+	for _, n := range w.nodes {
+		if err := w.create(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create creates a node's objects.
+func (w *World) create(ctx context.Context, n *node) error {
+	zone := "town"
+	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: map[string]string{corev1.LabelHostname: n.name}}}
+	if n.pool != nil {
+		zone = n.pool.name
+		o.Labels[contract.NodePoolLabel] = n.pool.name
+	}
+	if !w.config.Schedule.Zoneless {
+		o.Labels[corev1.LabelTopologyZone], o.Labels[corev1.LabelTopologyRegion] = zone, "region"
+	}
+	now := metav1.Now()
+	o.Status.Conditions = []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now,
+	}}
+	if _, err := w.admin.CoreV1().Nodes().Create(ctx, o, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	l, err := w.leases.create(ctx, n.name, n.clock())
+	if err != nil {
+		return err
+	}
+	n.lease = l
+	for range podsPerNode {
+		if err := n.createPod(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PoolName is how the pools of a schedule are called.
+func PoolName(i int) string { return []string{"harbour", "quarry"}[i] }
+
+// createPod puts a pod on a node, as a Deployment and the scheduler would.
+func (n *node) createPod(ctx context.Context) error {
+	var name string
+	n.w.locked(func() {
+		n.pods++
+		name = fmt.Sprintf("%s-%d", n.name, n.pods)
+	})
+	seconds := int64(toleration)
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
+	p.Spec.NodeName = n.name
+	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{
+			Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds,
+		})
+	}
+	p.Status.Phase = corev1.PodRunning
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	_, err := n.w.admin.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{})
+	return err
+}

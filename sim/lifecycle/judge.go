@@ -36,7 +36,10 @@ type judge struct {
 	managerAt   []time.Duration          // when it went or came
 	crowded     map[string]time.Duration // when most of a zone was lost, but not all
 	overdue     map[string]bool          // pods
-	v           Verdict
+
+	nodesAt uint64          // version of nodes at which full was found; watch alone uses these two
+	full    map[string]bool // zones of which most is lost
+	v       Verdict
 }
 
 func newJudge(w *World) *judge {
@@ -217,8 +220,15 @@ func (j *judge) marked(n *node, pod string) {
 // watch looks, until the context ends, for pods that should have been evicted.
 func (j *judge) watch(ctx context.Context) {
 	for sleep(ctx, sampling) {
-		nodes, err := j.w.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err != nil {
+		late := false
+		j.w.locked(func() {
+			for _, n := range j.w.nodes {
+				since, due := j.due(n)
+				late = late || due && j.w.now()-since > evictsBy
+			}
+		})
+		j.crowds(ctx)
+		if !late {
 			continue
 		}
 		pods, err := j.w.admin.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
@@ -226,10 +236,9 @@ func (j *judge) watch(ctx context.Context) {
 			continue
 		}
 		j.w.locked(func() {
-			j.count(nodes.Items)
 			for _, p := range pods.Items {
-				n := j.w.named(p.Spec.NodeName)
-				if since, due := j.due(n); due && j.w.now()-since > evictsBy && !j.overdue[p.Name] {
+				since, due := j.due(j.w.named(p.Spec.NodeName))
+				if due && j.w.now()-since > evictsBy && !j.overdue[p.Name] {
 					j.overdue[p.Name] = true
 					j.fault(&j.v.Missed, "pod %s is not evicted %s after stock Kubernetes could know", p.Name, j.w.now()-since)
 				}
@@ -238,21 +247,34 @@ func (j *judge) watch(ctx context.Context) {
 	}
 }
 
-// count notes the zones in which stock Kubernetes stops to evict: of which 55 %, and three nodes, are lost, but not all.
-func (j *judge) count(nodes []corev1.Node) {
-	all, lost := map[string]int{}, map[string]int{}
-	for i := range nodes {
-		zone := nodes[i].Labels[corev1.LabelTopologyZone]
-		all[zone]++
-		if readyOf(&nodes[i]).Status != corev1.ConditionTrue {
-			lost[zone]++
+// crowds notes the zones in which stock Kubernetes stops to evict: of which 55 %, and three nodes, are lost, but not all.
+func (j *judge) crowds(ctx context.Context) {
+	if version := j.w.cloud.Changed("nodes"); version != j.nodesAt {
+		nodes, err := j.w.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return
+		}
+		j.nodesAt = version
+		all, lost := map[string]int{}, map[string]int{}
+		for i := range nodes.Items {
+			zone := nodes.Items[i].Labels[corev1.LabelTopologyZone]
+			all[zone]++
+			if readyOf(&nodes.Items[i]).Status != corev1.ConditionTrue {
+				lost[zone]++
+			}
+		}
+		j.full = map[string]bool{}
+		for zone, n := range lost {
+			j.full[zone] = n > 2 && n < all[zone] && float64(n) >= 0.55*float64(all[zone])
 		}
 	}
-	for zone, n := range lost {
-		if n > 2 && n < all[zone] && float64(n) >= 0.55*float64(all[zone]) {
-			j.crowded[zone] = j.w.now()
+	j.w.locked(func() {
+		for zone, full := range j.full {
+			if full {
+				j.crowded[zone] = j.w.now()
+			}
 		}
-	}
+	})
 }
 
 // due tells since when a pod of a node has to go: since the node is mute and others of its pool are not, or since its pool is given up.

@@ -41,6 +41,8 @@ type node struct {
 	boot  func()         // starts a hub
 	lease heartbeat.Lease
 	pods  int
+
+	seen [2]uint64 // versions of nodes and pods at its last report, which found nothing wrong; its loop alone uses it
 }
 
 // lives tells whether its kubelet runs. The lock is held, as for all of these.
@@ -101,18 +103,23 @@ func (n *node) beat(ctx context.Context) {
 func (n *node) report(ctx context.Context, anyway bool) bool {
 	fine := false
 	n.w.locked(func() { fine = n.lives() && n.works() && n.toCloud() })
+	now := [2]uint64{n.w.cloud.Changed("nodes"), n.w.cloud.Changed("pods")}
+	if !fine || now == n.seen && !anyway {
+		return false
+	}
+	n.seen = [2]uint64{}
 	var o corev1.Node
-	if !fine || !n.w.cloud.Read("nodes", "", n.name, &o) {
+	if !n.w.cloud.Read("nodes", "", n.name, &o) {
 		return false
 	}
 	is := readyOf(&o)
 	if is.Status != corev1.ConditionTrue || anyway {
-		now := metav1.Now()
+		at := metav1.Now()
 		c := corev1.NodeCondition{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: is.LastTransitionTime,
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: at, LastTransitionTime: is.LastTransitionTime,
 		}
 		if is.Status != corev1.ConditionTrue {
-			c.LastTransitionTime = now
+			c.LastTransitionTime = at
 		}
 		patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{c}}})
 		if err != nil {
@@ -121,20 +128,26 @@ func (n *node) report(ctx context.Context, anyway bool) bool {
 		_, err = n.w.admin.CoreV1().Nodes().Patch(ctx, n.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err == nil
 	}
-	return n.reportPods(ctx, len(o.Spec.Taints) == 0) && false
+	if n.reportPods(ctx, len(o.Spec.Taints) == 0) {
+		n.seen = now
+	}
+	return false
 }
 
-// reportPods makes pods ready again that somebody marked, and has new ones in place of those that were evicted.
+// reportPods makes pods ready again that somebody marked, and has new ones in place of those that were evicted. It tells whether there was
+// nothing to do.
 func (n *node) reportPods(ctx context.Context, open bool) bool {
 	pods, err := n.w.admin.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.name})
 	if err != nil {
 		return false
 	}
+	idle := len(pods.Items) == podsPerNode
 	for i := range pods.Items {
 		p := &pods.Items[i]
 		if api.Ready(p) {
 			continue
 		}
+		idle = false
 		patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.PodCondition{{
 			Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
 		}}}})
@@ -150,7 +163,7 @@ func (n *node) reportPods(ctx context.Context, open bool) bool {
 			return false
 		}
 	}
-	return true
+	return idle
 }
 
 func readyOf(o *corev1.Node) corev1.NodeCondition {

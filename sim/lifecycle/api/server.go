@@ -92,6 +92,18 @@ func (s *Server) Load(manifests string) error {
 	return nil
 }
 
+// Changed is the version of the last change of the objects of a resource: who has looked at that version need not look again.
+func (s *Server) Changed(resource string) (version uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.stores {
+		if st.kind.Resource == resource {
+			version = max(version, st.changedAt)
+		}
+	}
+	return version
+}
+
 // Read decodes an object; false: there is none.
 func (s *Server) Read(resource, namespace, name string, into any) bool {
 	s.mu.Lock()

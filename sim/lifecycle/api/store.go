@@ -73,6 +73,8 @@ type store struct {
 	history  []change
 	oldest   uint64 // a watch resumes from here or later
 	watchers map[*stream]*request
+
+	changedAt uint64
 }
 
 func newStore(k kind) *store {
@@ -99,7 +101,7 @@ func (s *store) remove(old *Object, version uint64) {
 }
 
 func (s *store) changed(c change) {
-	s.history = append(s.history, c)
+	s.history, s.changedAt = append(s.history, c), c.version
 	for w, r := range s.watchers {
 		w.show(r, c)
 	}

@@ -1,12 +1,14 @@
 package stock
 
 import (
+	"context"
 	"flag"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -63,9 +66,22 @@ func TestSchedules(t *testing.T) {
 	t.Logf("%d schedules in %s: %v", *schedules, time.Since(began).Round(time.Second), all)
 }
 
-// run runs one schedule in a bubble of its own.
-func run(t *testing.T, c lifecycle.Config) (v lifecycle.Verdict) {
-	c.Controllers = Controllers
+// run runs one schedule.
+func run(t *testing.T, c lifecycle.Config) lifecycle.Verdict {
+	t.Helper()
+	v := bubble(t, c)
+	if !v.Fine() {
+		t.Errorf("%v\n%v\n%s\nrepeat with: go test . -run TestSchedules -seed %d -v", c.Schedule, v, strings.Join(v.Details, "\n"), c.Schedule.Seed)
+	}
+	return v
+}
+
+// bubble runs one schedule in a bubble of its own.
+func bubble(t *testing.T, c lifecycle.Config) (v lifecycle.Verdict) {
+	t.Helper()
+	if c.Controllers == nil {
+		c.Controllers = Controllers
+	}
 	if *seed != 0 {
 		c.Log = slog.New(slog.NewTextHandler(os.Stdout, nil))
 	}
@@ -75,8 +91,40 @@ func run(t *testing.T, c lifecycle.Config) (v lifecycle.Verdict) {
 			t.Error(err)
 		}
 	})
-	if !v.Fine() {
-		t.Errorf("%v\n%v\n%v\nrepeat with: go test . -run TestSchedules -seed %d -v", c.Schedule, v, v.Details, c.Schedule.Seed)
-	}
 	return v
+}
+
+// TestJudge: without Weir, or without half of it, the judge sees what Weir is for.
+func TestJudge(t *testing.T) {
+	pool := lifecycle.PoolName(0)
+	day := func(faults ...lifecycle.Fault) lifecycle.Schedule {
+		return lifecycle.Schedule{Seed: 1, Pools: []int{3}, Beside: 3, Faults: faults}
+	}
+	silent := day(lifecycle.Fault{At: 100 * time.Second, For: 420 * time.Second, What: "pool-cut", Target: pool})
+	cut := day(lifecycle.Fault{At: 100 * time.Second, For: 420 * time.Second, What: "cut", Target: pool + "-1"})
+	dead := day(lifecycle.Fault{At: 100 * time.Second, For: 600 * time.Second, What: "power", Target: pool + "-1"})
+	for name, c := range map[string]struct {
+		config lifecycle.Config
+		want   func(lifecycle.Verdict) bool
+	}{
+		"a silent pool without the manager": {lifecycle.Config{Schedule: silent, NoManager: true}, func(v lifecycle.Verdict) bool { return v.Wrong == 6 }},
+		"a node that is cut off and not forwarded": {lifecycle.Config{Schedule: cut, NoForwarding: true}, func(v lifecycle.Verdict) bool {
+			return v.Wrong == 2 && v.Unjust == 1
+		}},
+		"a silent pool":          {lifecycle.Config{Schedule: silent}, func(v lifecycle.Verdict) bool { return v.Fine() && v.Evicted == 0 && v.Denied > 0 }},
+		"a node that is cut off": {lifecycle.Config{Schedule: cut}, func(v lifecycle.Verdict) bool { return v.Fine() && v.Unknown == 0 && v.Forwarded > 30 }},
+		"a dead node":            {lifecycle.Config{Schedule: dead}, func(v lifecycle.Verdict) bool { return v.Fine() && v.Evicted == 2 }},
+		"a dead node, and nobody evicts": {lifecycle.Config{Schedule: dead, Controllers: func(ctx context.Context, _ *rest.Config) error {
+			<-ctx.Done()
+			return nil
+		}}, func(v lifecycle.Verdict) bool { return v.Missed == 2 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := bubble(t, c.config)
+			if !c.want(v) {
+				t.Errorf("%v\n%s", v, strings.Join(v.Details, "\n"))
+			}
+		})
+	}
 }

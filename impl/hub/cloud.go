@@ -259,6 +259,12 @@ func (k *cloud) candidates() []*server {
 	return append(append(first, second...), third...)
 }
 
+// follow calls a function after each change of a judgement, beside those that do already. It is for the time before run.
+func (k *cloud) follow(f func()) {
+	before := k.changed
+	k.changed = func() { before(); f() }
+}
+
 // renew follows a change of credentials.
 func (k *cloud) renew() {
 	k.resume.forget()

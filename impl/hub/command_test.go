@@ -77,6 +77,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"pool-scope-resources", "widgets"}, []string{"--pool-scope-resources", "widgets"}},
 		{[]string{"pool-scope-resources", "endpoints.v1.", "pool-scope-resources", "endpoints.v1."}, []string{"--pool-scope-resources", "once"}},
 		{[]string{"ring-bytes", "1"}, []string{"--ring-bytes"}},
+		{[]string{"data-dir", "/data", "store-max-bytes", "1"}, []string{"--store-max-bytes", "at least 1048576"}},
+		{[]string{"data-dir", "/data", "store-forget", "1s"}, []string{"--store-forget", "at least 1h"}},
 		{[]string{"upstream-watch-timeout", "1s"}, []string{"--upstream-watch-timeout", "3s or more"}},
 		{[]string{"heartbeat-interval", "1s", "heartbeat-timeout", "2s"}, []string{"--heartbeat-timeout", "at most --heartbeat-interval"}},
 		{[]string{"heartbeat-failed-retry", "0"}, []string{"--heartbeat-failed-retry"}},
@@ -112,8 +114,12 @@ func TestCommand(t *testing.T) {
 	go func() { done <- Run(ctx, b.args("log-format", "json"), io.Discard, log) }()
 	var started struct{ Address, Health string }
 	eventually(t, "the hub to say where it listens", func() bool {
-		line, _, ok := strings.Cut(log.String(), "\n")
-		return ok && json.Unmarshal([]byte(line), &started) == nil && started.Health != ""
+		for line := range strings.Lines(log.String()) {
+			if json.Unmarshal([]byte(line), &started) == nil && started.Health != "" {
+				return true
+			}
+		}
+		return false
 	})
 	for path, want := range map[string]string{
 		"/healthz": "ok", "/livez": "ok", "/v1/healthz": "ok", contract.StatusPath: `"node":"edge-1"`, "/metrics": "weir_hub_cloud_bytes_total",

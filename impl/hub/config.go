@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/store"
 )
 
 // Config is what a hub is made of. Each field is the flag of the same name; see Flags for their meaning and defaults.
@@ -37,9 +39,13 @@ type Config struct {
 
 	DataDir string // "": nothing is kept
 
-	APIAudiences          []string
-	OfflineTokenAllowance time.Duration
-	OfflineAccess         time.Duration // 0: identity.DefaultTTL
+	APIAudiences                                  []string
+	OfflineTokenAllowance                         time.Duration
+	OfflineAccess                                 time.Duration // 0: identity.DefaultTTL
+	Offline                                       bool
+	StoreMaxBytes                                 int64
+	StoreEvery, StoreLazy, StoreIdle, StoreForget time.Duration
+	StoreKeyFile                                  string // "": nothing is encrypted
 
 	PoolScopeResources   []string
 	UpstreamWatchTimeout time.Duration
@@ -101,7 +107,7 @@ func (c Config) Validate() error {
 
 func (c Config) check() (*settings, error) {
 	s := &settings{Config: c, servers: map[class][]*url.URL{}}
-	for _, check := range []func() error{s.checkNames, s.checkCloud, s.checkListeners, s.checkResources, s.checkTimes, s.checkCoordinator} {
+	for _, check := range []func() error{s.checkNames, s.checkCloud, s.checkListeners, s.checkResources, s.checkStore, s.checkTimes, s.checkCoordinator} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -204,6 +210,24 @@ func (s *settings) checkResources() error {
 		return cli.Usage("--upstream-watch-timeout", t, "whole seconds, 3s or more: the cloud tells how fresh a watch is 2s before its end")
 	}
 	return nil
+}
+
+func (s *settings) checkStore() error {
+	if !s.Offline || s.DataDir == "" {
+		return nil
+	}
+	if err := s.storeConfig().Validate(); err != nil {
+		return cli.Usage("--store-max-bytes, --store-every, --store-lazy, --store-idle, --store-forget",
+			fmt.Sprint(s.StoreMaxBytes, ", ", s.StoreEvery, ", ", s.StoreLazy, ", ", s.StoreIdle, ", ", s.StoreForget), strings.TrimPrefix(err.Error(), "store: "))
+	}
+	return nil
+}
+
+func (s *settings) storeConfig() store.Config {
+	return store.Config{
+		Dir: filepath.Join(s.DataDir, "store"), MaxBytes: s.StoreMaxBytes, Every: s.StoreEvery, Lazy: s.StoreLazy, Idle: s.StoreIdle,
+		Forget: s.StoreForget, KeyFile: s.StoreKeyFile, Logger: s.Logger,
+	}
 }
 
 func (s *settings) checkTimes() error {

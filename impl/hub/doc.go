@@ -8,6 +8,7 @@
 //	TLS listener ─► front ─┬─► authorizer ─► relay ◄── feeder ◄── coordinator or cloud    (class pool)
 //	                       ├─► proxy ──────────────────────────► cloud                    (class node)
 //	                       └─► beats: the Lease of this node ──► cloud and coordinator    (class heartbeat)
+//	                          │   └ recorded ─► store ─► reads while the cloud is away
 //	                reviews, as the caller        ─────────────► cloud                    (class node)
 //	                probes, reviews of this node ──────────────► cloud                    (class control)
 //	pool ─► role.Machine ─► Leases in the coordinator; a leader also pushes its relays there (feed)
@@ -44,6 +45,11 @@
 //
 // With Config.DataDir the relays are kept on disk (package snapshot), and so are the cloud's decisions: a hub that restarts while the cloud is
 // away serves on. The header contract.AgeHeader of each read tells how old the state is, wherever this hub has it from.
+//
+// With Config.Offline what passes the proxy is kept as well, and answers reads while the cloud is away (packages store and offline). The
+// cloud is away when each of its servers was judged and none is healthy. A read that cannot connect is answered so too, and so is one that waits for an answer
+// when the cloud is judged to be away, or for a connection for 300 ms after a start. Watches without the cloud end when it is back. Only this node, by its
+// certificate, is served.
 //
 // A hub that lost its disk while the cloud is away reads what the pool has, at the coordinator, and knows its age. But it does not know
 // whom the cloud has allowed to read that: its callers get 503, with a reason, until the cloud can be asked. This goes for the node itself as

@@ -361,3 +361,22 @@ func (c *cut) set(down bool) {
 }
 
 func (c *cut) url() string { return "https://" + c.l.Addr().String() }
+
+// newHole returns the URL of a server that takes connections and says nothing.
+func newHole(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { _, _ = io.Copy(io.Discard, conn); _ = conn.Close() })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+	return "https://" + l.Addr().String()
+}

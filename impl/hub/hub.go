@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,10 +20,12 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/offline"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/store"
 )
 
 // Hub is the one door of a node to the Kubernetes API. See the package comment.
@@ -45,6 +48,7 @@ type Hub struct {
 
 	discovery *discovery
 	judge     *identity.Judge // of callers, while the cloud is away
+	shelter   *shelter        // nil: nothing is served without the cloud but by relays
 
 	secure, health, plain net.Listener
 }
@@ -85,7 +89,17 @@ func (h *Hub) keep() (err error) {
 		return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write, or nothing: "+err.Error())
 	}
 	h.metrics.registry.MustRegister(h.kept)
-	return h.buildJudge(filepath.Join(h.DataDir, "verdicts"))
+	if err := h.buildJudge(filepath.Join(h.DataDir, "verdicts")); err != nil {
+		h.kept.Close()
+		return err
+	}
+	if h.Offline {
+		if err := h.buildShelter(); err != nil {
+			h.kept.Close()
+			return err
+		}
+	}
+	return nil
 }
 
 // buildJudge makes who tells callers apart while the cloud is away.
@@ -96,6 +110,29 @@ func (h *Hub) buildJudge(file string) (err error) {
 	})
 	h.front.authorizer.judge = h.judge
 	return err
+}
+
+// buildShelter opens the store, and puts it beside the way to the cloud.
+func (h *Hub) buildShelter() error {
+	c := h.storeConfig()
+	c.Clock = h.clock
+	s, err := store.Open(c)
+	var inUse *disk.InUseError
+	switch {
+	case errors.As(err, &inUse):
+		return err
+	case err != nil:
+		return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write, or nothing: "+err.Error())
+	}
+	h.shelter = &shelter{
+		Offline: offline.New(offline.Config{Store: s, RetryAfter: retryLater, Clock: h.clock, Logger: h.Logger}),
+		store:   s, link: newLink(func() bool { return len(h.cloud.candidates()) > 0 }), cloud: h.cloud, asHub: h.discovery.asHub,
+		clock: h.clock, logger: h.Logger,
+	}
+	h.cloud.follow(h.shelter.link.look)
+	h.front.proxy.shelter = h.shelter
+	h.metrics.registry.MustRegister(s, h.shelter)
+	return nil
 }
 
 func (h *Hub) build() error {
@@ -165,6 +202,9 @@ func (h *Hub) buildRelays() error {
 
 // overrule tells all feeders which history the cloud is in. One may be able to prove what another cannot.
 func (h *Hub) overrule(number uint64) {
+	if h.shelter != nil {
+		h.shelter.history(number)
+	}
 	for _, f := range h.feeders {
 		f.Overrule(number)
 	}
@@ -343,6 +383,9 @@ func (h *Hub) Close() {
 	if h.kept != nil {
 		h.kept.Close()
 	}
+	if h.shelter != nil {
+		h.shelter.store.Close()
+	}
 }
 
 // Run serves until ctx ends. A leader gives back its Lease first.
@@ -351,14 +394,34 @@ func (h *Hub) Run(ctx context.Context) error {
 	// What serves goes on until the pool has been left.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	// The store is written after the last request that it may record.
+	storing, stored := context.WithCancel(context.WithoutCancel(ctx))
+	defer stored()
 	h.front.authorizer.start(serving)
-	g.Go(func() error { return serve(serving, h.secureListener(), h.front, h.Logger) })
+	var doors sync.WaitGroup
+	open := func(l net.Listener) {
+		doors.Add(1)
+		g.Go(func() error {
+			defer doors.Done()
+			return serve(serving, l, h.front, h.Logger)
+		})
+	}
+	open(h.secureListener())
 	g.Go(func() error { return serve(serving, h.health, h.admin(), h.Logger) })
 	if h.plain != nil {
-		g.Go(func() error { return serve(serving, h.plain, h.front, h.Logger) })
+		open(h.plain)
 	}
 	if h.kept != nil {
 		g.Go(func() error { return h.kept.Run(serving) })
+	}
+	if h.shelter != nil {
+		g.Go(func() error {
+			defer stored()
+			defer h.shelter.Wait()
+			defer doors.Wait()
+			return h.shelter.run(serving)
+		})
+		g.Go(func() error { return h.shelter.store.Run(storing) })
 	}
 	for i, r := range h.relays {
 		g.Go(func() error { return r.Run(serving) })

@@ -12,8 +12,10 @@ import (
 
 // proxy sends requests on to the cloud and streams the answers back. Bodies, encodings, trailers and upgrades pass through.
 type proxy struct {
-	asCaller, asHub *httputil.ReverseProxy
-	logger          *slog.Logger
+	asCaller, asHub   *httputil.ReverseProxy
+	viaCaller, viaHub http.RoundTripper // below them
+	shelter           *shelter          // nil: nothing is kept
+	logger            *slog.Logger
 }
 
 type proxyConfig struct {
@@ -26,7 +28,7 @@ type proxyConfig struct {
 type targetKey struct{}
 
 func newProxy(c proxyConfig) *proxy {
-	p := &proxy{logger: c.logger}
+	p := &proxy{logger: c.logger, viaCaller: c.asCaller, viaHub: c.asHub}
 	buffers := &bufferPool{}
 	build := func(rt http.RoundTripper) *httputil.ReverseProxy {
 		return &httputil.ReverseProxy{
@@ -35,10 +37,13 @@ func newProxy(c proxyConfig) *proxy {
 			FlushInterval: -1, // a watch event is worth a packet
 			BufferPool:    buffers,
 			ModifyResponse: func(resp *http.Response) error {
-				if t, _ := resp.Request.Context().Value(targetKey{}).(*target); t == nil || !t.write {
-					return nil
+				if t, _ := resp.Request.Context().Value(targetKey{}).(*target); t != nil && t.write {
+					return c.written(resp)
 				}
-				return c.written(resp)
+				if p.shelter != nil {
+					return p.shelter.observe(resp)
+				}
+				return nil
 			},
 			ErrorHandler: p.fail,
 			ErrorLog:     log.New(logWriter{c.logger}, "", 0),
@@ -60,14 +65,21 @@ func (p *proxy) serve(w http.ResponseWriter, req *http.Request, who caller, t *t
 	if t != nil {
 		req = req.WithContext(context.WithValue(req.Context(), targetKey{}, t))
 	}
+	next, via := p.asCaller, p.viaCaller
 	if who.kind == thisNode {
-		p.asHub.ServeHTTP(w, req)
+		next, via = p.asHub, p.viaHub
+	}
+	if p.shelter != nil && t == nil { // what relays hold is kept by them
+		p.shelter.serve(w, req, who, via, next)
 		return
 	}
-	p.asCaller.ServeHTTP(w, req)
+	next.ServeHTTP(w, req)
 }
 
 func (p *proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
+	if p.shelter != nil && p.shelter.rescue(w, req.Context(), err) {
+		return
+	}
 	var connect *connectError
 	switch {
 	case req.Context().Err() != nil: // the client is gone, or the hub ends

@@ -3,15 +3,7 @@ package relay
 import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
-
-// message is a compiled built-in type: what transcoding to JSON needs.
-type message interface {
-	runtime.Object
-	Marshal() ([]byte, error)
-	Unmarshal([]byte) error
-}
 
 // builtin is what a relay knows of a built-in resource beyond its name.
 type builtin struct {

@@ -180,8 +180,14 @@ func (e *encoder) bookmark(version uint64, annotations map[string]string) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	b := e.r.cfg.Resource.builtin
-	if b != nil {
+	switch b := e.r.cfg.Resource.builtin; {
+	case e.r.enc == wire.JSON:
+		metaJSON, err := json.Marshal(meta)
+		if err != nil {
+			return nil, err
+		}
+		raw = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s}`, e.r.kind.Kind, e.r.kind.APIVersion, metaJSON)
+	case b != nil && b.new != nil:
 		m := b.new()
 		if err := m.Unmarshal(raw); err != nil {
 			return nil, err
@@ -189,12 +195,6 @@ func (e *encoder) bookmark(version uint64, annotations map[string]string) ([]byt
 		if raw, err = m.Marshal(); err != nil {
 			return nil, err
 		}
-	} else {
-		metaJSON, err := json.Marshal(meta)
-		if err != nil {
-			return nil, err
-		}
-		raw = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s}`, e.r.kind.Kind, e.r.kind.APIVersion, metaJSON)
 	}
 	return e.encodeFrame(wire.Bookmark, &wire.Object{Raw: raw, Version: version})
 }

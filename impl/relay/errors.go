@@ -52,15 +52,15 @@ func statusOf(err error) metav1.Status {
 	return s
 }
 
-// writeError answers with a Status in the encoding that the client prefers.
-func writeError(w http.ResponseWriter, req *http.Request, err error) {
+// WriteError answers with a Status in the encoding that the client prefers.
+func WriteError(w http.ResponseWriter, req *http.Request, err error) {
 	s := statusOf(err)
 	if s.Details != nil && s.Details.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(s.Details.RetryAfterSeconds)))
 	}
 	media := mediaJSON
 	var body []byte
-	if a := parseAccept(strings.Join(req.Header.Values("Accept"), ",")); len(a) > 0 && a[0].media == mediaProtobuf && a[0].params["as"] == "" {
+	if a := ParseAccept(strings.Join(req.Header.Values("Accept"), ",")); len(a) > 0 && a[0].Media == mediaProtobuf && a[0].Params["as"] == "" {
 		media, body = mediaProtobuf, marshalStatus(s)
 	} else {
 		body, _ = json.Marshal(s)

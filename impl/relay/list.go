@@ -204,7 +204,7 @@ func (r *Relay) writeProtobufList(w http.ResponseWriter, req *http.Request, q *r
 	for i, o := range p.items {
 		b, err := e.object(o, true)
 		if err != nil {
-			writeError(w, req, err)
+			WriteError(w, req, err)
 			return
 		}
 		bodies[i] = b

@@ -37,21 +37,22 @@ type output struct {
 	include  metav1.IncludeObjectPolicy
 }
 
-// clause is one media range of an Accept header.
-type clause struct {
-	media  string
-	params map[string]string
+// Clause is one media range of an Accept header.
+type Clause struct {
+	Media  string
+	Params map[string]string
 	q      float64
 }
 
-func parseAccept(header string) []clause {
-	var out []clause
+// ParseAccept reads an Accept header, the most wanted first. What cannot be read is left out.
+func ParseAccept(header string) []Clause {
+	var out []Clause
 	for _, part := range strings.Split(header, ",") {
 		media, params, err := mime.ParseMediaType(part)
 		if err != nil {
 			continue
 		}
-		c := clause{media: media, params: params, q: 1}
+		c := Clause{Media: media, Params: params, q: 1}
 		if s, ok := params["q"]; ok {
 			if c.q, err = strconv.ParseFloat(s, 64); err != nil || c.q <= 0 {
 				continue
@@ -71,12 +72,12 @@ func (r *Relay) negotiate(req *http.Request, watch, get bool) (output, error) {
 	if strings.TrimSpace(accept) == "" {
 		return r.checkOutput(o)
 	}
-	for _, c := range parseAccept(accept) {
+	for _, c := range ParseAccept(accept) {
 		o := o
-		switch c.media {
+		switch c.Media {
 		case mediaProtobuf:
 			o.media = mediaProtobuf
-			if r.cfg.Resource.builtin == nil && c.params["as"] == "" {
+			if r.cfg.Resource.builtin == nil && c.Params["as"] == "" {
 				continue // custom resources exist in JSON only
 			}
 		case mediaJSON, "*/*", "application/*":
@@ -88,7 +89,7 @@ func (r *Relay) negotiate(req *http.Request, watch, get bool) (output, error) {
 		default:
 			continue
 		}
-		if !o.transform(c.params, watch || get) {
+		if !o.transform(c.Params, watch || get) {
 			continue
 		}
 		if o.shape == table {
@@ -99,7 +100,12 @@ func (r *Relay) negotiate(req *http.Request, watch, get bool) (output, error) {
 					`": must be 'Metadata', 'Object', 'None', or empty`)
 			}
 		}
-		return r.checkOutput(o)
+		if o, err := r.checkOutput(o); err != nil || !o.fallback || !r.cfg.Alone {
+			return o, err
+		}
+	}
+	if o.fallback = r.cfg.Alone && r.cfg.Fallback != nil; o.fallback {
+		return o, nil
 	}
 	return o, notAcceptable()
 }
@@ -136,7 +142,7 @@ func (r *Relay) checkOutput(o output) (output, error) {
 	}
 	if b != nil && o.media == mediaJSON && o.shape != metadataOnly {
 		r.mu.RLock()
-		o.fallback = o.fallback || r.newer != ""
+		o.fallback = o.fallback || r.newer != "" || b.new == nil
 		r.mu.RUnlock()
 	}
 	if o.fallback && r.cfg.Fallback == nil {

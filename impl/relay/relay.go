@@ -32,6 +32,9 @@ type Config struct {
 	// Fallback answers what this relay cannot answer truthfully: tables of kinds without columns here, YAML, and
 	// transcoding that would drop fields newer than the compiled types. nil: 406 Not Acceptable.
 	Fallback http.Handler
+	// Alone says that Fallback knows no better answer, only why there is none: of an Accept header, a clause that can be
+	// answered here is preferred to an earlier one that cannot.
+	Alone bool
 	// Clock is for tests. Default the real one.
 	Clock clock.WithTickerAndDelayedExecution
 	// Logger gets what an operator should know. Default slog.Default().
@@ -121,7 +124,7 @@ func New(c Config) (*Relay, error) {
 		stop: make(chan struct{}), notify: make(chan struct{}), tree: newTree(), gather: gather{wake: make(chan struct{})},
 		said: 1, streams: map[*stream]struct{}{}, counts: counts{closed: map[string]uint64{}},
 	}
-	if b := c.Resource.builtin; b != nil {
+	if b := c.Resource.builtin; b != nil && b.new != nil {
 		r.schema = wire.NewSchema(reflect.TypeOf(b.new()).Elem())
 	}
 	r.cfg.Logger = c.Logger.With("resource", c.Resource.String())

@@ -58,6 +58,20 @@ func ParseResource(s string) (Resource, error) {
 	return r, nil
 }
 
+// NewResource names a resource of whatever kind, of which objects are held in an encoding. Built-in types that are compiled in can be
+// answered in JSON when they are held as protobuf; all others only as they are held.
+func NewResource(group, version, resource string, kind wire.Kind, namespaced bool, enc wire.Encoding) Resource {
+	r := Resource{
+		Group: group, Version: version, Resource: resource, Kind: kind.Kind, Singular: strings.ToLower(kind.Kind), Namespaced: namespaced, encoding: enc,
+	}
+	if enc == wire.Protobuf {
+		if r.builtin = findBuiltin(group, version, resource); r.builtin == nil {
+			r.builtin = &builtin{group: group, version: version, resource: resource, kind: kind.Kind, clusterScoped: !namespaced, new: compiledTypes[kind]}
+		}
+	}
+	return r
+}
+
 // String is the form that ParseResource reads, without the kind.
 func (r Resource) String() string { return r.Resource + "." + r.Version + "." + r.Group }
 

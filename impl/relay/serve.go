@@ -37,7 +37,7 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	if err != nil {
-		writeError(w, req, err)
+		WriteError(w, req, err)
 	}
 }
 

@@ -9,13 +9,15 @@ type Watching struct {
 	s       *Store
 	c       *collection
 	kind    wire.Kind
-	from    uint64
 	initial map[Key]bool // of a streaming list that has not ended; else nil
 	closed  bool
 }
 
 // Watch begins to record a watch that a client resumes at a version; 0 if it names none. streaming: it begins with all objects, up
-// to a bookmark that says so.
+// to a bookmark that says so. A zero kind is that of the events.
+//
+// If the store does not cover the version, it misses what happened before the watch: it was killed before it wrote that, or never had
+// it. Then what it has of the collection is no complete list any more, until one is recorded.
 func (s *Store) Watch(shape Shape, kind wire.Kind, from uint64, streaming bool) (*Watching, error) {
 	if err := shape.validate(); err != nil {
 		return nil, err
@@ -24,29 +26,45 @@ func (s *Store) Watch(shape Shape, kind wire.Kind, from uint64, streaming bool) 
 	defer s.mu.Unlock()
 	c := s.collectionOf(shape)
 	s.ask(c)
-	if c.kind != kind {
-		c.kind = kind
-		s.dirty[c] = true
-	}
-	w := &Watching{s: s, c: c, kind: kind, from: from}
+	w := &Watching{s: s, c: c}
+	w.of(kind)
 	switch {
 	case streaming:
 		w.initial = map[Key]bool{}
 		s.listings++
-	case c.complete && from > c.version && c.epoch == s.epoch:
-		w.from = c.version
+	case c.complete && !s.covers(c, from):
+		c.complete = false
+		s.dirty[c] = true
 	}
 	c.watches++
 	return w, nil
 }
 
-// From is the version at which the cloud should be asked to go on. It is below the client's if the client has seen events
-// that this store has not: a hub that was killed loses what it had not written yet. Events up to the client's version are
-// for the store alone then. If the cloud has no events from there on any more, call Gap.
-func (w *Watching) From() uint64 { return w.from }
+// Covers tells whether a watch from a version on can be recorded without a gap: the collection is complete, and reaches it.
+func (s *Store) Covers(shape Shape, from uint64) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	c := s.collections[shape.encode()]
+	return c != nil && c.complete && s.covers(c, from)
+}
 
-// Gap says that the watch begins at the client's version after all: what the store has of the collection is no
-// complete list any more, until one is recorded.
+func (s *Store) covers(c *collection, from uint64) bool {
+	return from <= c.version && c.epoch == s.epoch
+}
+
+// of takes the kind of the events, if it is told.
+func (w *Watching) of(kind wire.Kind) {
+	if kind == (wire.Kind{}) {
+		kind = w.c.kind
+	}
+	w.kind = kind
+	if w.c.kind != kind {
+		w.c.kind = kind
+		w.s.dirty[w.c] = true
+	}
+}
+
+// Gap says that events were missed: what the store has of the collection is no complete list any more, until one is recorded.
 func (w *Watching) Gap() {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -62,6 +80,9 @@ func (w *Watching) Event(ev *wire.Event) {
 	defer s.bound()
 	if s.collections[c.key] != c { // it was dropped, to make room
 		s.index(c)
+	}
+	if ev.Kind != (wire.Kind{}) && ev.Kind != w.kind {
+		w.of(ev.Kind)
 	}
 	switch ev.Type {
 	case wire.Added, wire.Modified:

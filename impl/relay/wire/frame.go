@@ -146,6 +146,8 @@ func (k *Kind) parse(typeMeta []byte) error {
 // Event is one event of a watch stream.
 type Event struct {
 	Type string
+	// Kind is that of the object or bookmark.
+	Kind Kind
 	// Object is set for ADDED, MODIFIED, DELETED.
 	Object *Object
 	// Version is that of the object or bookmark.
@@ -164,19 +166,22 @@ type Event struct {
 
 // EventReader reads a watch stream. It is not safe for concurrent use.
 type EventReader struct {
-	kind Kind
+	kind Kind // zero: not known before the first event
 	enc  Encoding
-	buf  *bufio.Reader
+	buf  io.Reader
 	json *json.Decoder
 	cap  *cappedReader
 }
 
-// NewEventReader returns a reader of a watch stream whose objects must be of one kind.
+// NewEventReader returns a reader of a watch stream whose objects must be of one kind; the zero Kind is that of the first event.
+// A protobuf stream is read through a buffer, unless r is an io.ByteReader, and so has one.
 func NewEventReader(r io.Reader, enc Encoding, kind Kind) *EventReader {
 	e := &EventReader{kind: kind, enc: enc}
 	if enc == JSON {
 		e.cap = &cappedReader{r: r}
 		e.json = json.NewDecoder(e.cap)
+	} else if _, buffered := r.(io.ByteReader); buffered {
+		e.buf = r
 	} else {
 		e.buf = bufio.NewReaderSize(r, 16<<10)
 	}
@@ -273,9 +278,10 @@ func (e *EventReader) parse(frame []byte) (*Event, error) {
 		}
 		return ev, ev.Status.Unmarshal(raw)
 	}
-	if kind != e.kind {
-		return nil, fmt.Errorf("an object of %v in a watch of %v", kind, e.kind)
+	if err := e.is(kind); err != nil {
+		return nil, err
 	}
+	ev.Kind = kind
 	switch ev.Type {
 	case Added, Modified, Deleted:
 		if ev.Object, err = ParseObject(Protobuf, raw); err == nil {
@@ -290,6 +296,17 @@ func (e *EventReader) parse(frame []byte) (*Event, error) {
 		err = errors.New("an event without resourceVersion")
 	}
 	return ev, err
+}
+
+// is checks that an event is of the kind of the stream.
+func (e *EventReader) is(kind Kind) error {
+	if e.kind == (Kind{}) {
+		e.kind = kind
+	}
+	if kind != e.kind {
+		return fmt.Errorf("an object of %v in a watch of %v", kind, e.kind)
+	}
+	return nil
 }
 
 func (ev *Event) parseBookmark(raw []byte) error {
@@ -339,14 +356,14 @@ func (e *EventReader) nextJSON() (*Event, error) {
 		return nil, err
 	}
 	ev := &Event{Type: f.Type}
-	if err := ev.fromJSON(f.Object, e.kind); err != nil {
+	if err := e.fromJSON(ev, f.Object); err != nil {
 		return nil, malformed("watch frame", err)
 	}
 	ev.Frame = AppendJSONFrame(nil, f.Type, f.Object)
 	return ev, nil
 }
 
-func (ev *Event) fromJSON(object json.RawMessage, want Kind) error {
+func (e *EventReader) fromJSON(ev *Event, object json.RawMessage) error {
 	if ev.Type == Error {
 		ev.Status = &metav1.Status{}
 		return json.Unmarshal(object, ev.Status)
@@ -355,10 +372,11 @@ func (ev *Event) fromJSON(object json.RawMessage, want Kind) error {
 	if err := json.Unmarshal(object, &m); err != nil {
 		return err
 	}
-	if got := (Kind{m.APIVersion, m.Kind}); got != want {
-		return fmt.Errorf("an object of %v in a watch of %v", got, want)
+	ev.Kind = Kind{m.APIVersion, m.Kind}
+	err := e.is(ev.Kind)
+	if err != nil {
+		return err
 	}
-	var err error
 	switch ev.Type {
 	case Added, Modified, Deleted:
 		if ev.Object, err = ParseObject(JSON, object); err == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -21,12 +22,22 @@ type ListMeta struct {
 // early is io.ErrUnexpectedEOF, one that is not a list of kind a *MalformedError; items given before are then void.
 // The kind is that of the items, e.g. EndpointSlice; the body's must be its list.
 func ReadList(r io.Reader, enc Encoding, kind Kind, f func(*Object) error) (ListMeta, error) {
+	_, m, err := readList(r, enc, kind, func(_ Kind, o *Object) error { return f(o) })
+	return m, err
+}
+
+// ReadAnyList reads a list of whatever kind, as ReadList does, and tells the kind of its items.
+func ReadAnyList(r io.Reader, enc Encoding, f func(Kind, *Object) error) (Kind, ListMeta, error) {
+	return readList(r, enc, Kind{}, f)
+}
+
+func readList(r io.Reader, enc Encoding, kind Kind, f func(Kind, *Object) error) (Kind, ListMeta, error) {
 	var m ListMeta
 	var err error
 	if enc == JSON {
-		m, err = readJSONList(r, kind, f)
+		m, err = readJSONList(r, &kind, f)
 	} else {
-		m, err = readProtobufList(bufio.NewReaderSize(r, 64<<10), kind, f)
+		m, err = readProtobufList(bufio.NewReaderSize(r, 64<<10), &kind, f)
 	}
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -34,10 +45,23 @@ func ReadList(r io.Reader, enc Encoding, kind Kind, f func(*Object) error) (List
 	if err == nil && m.Version == 0 {
 		err = malformed("list", errors.New("it has no resourceVersion"))
 	}
-	return m, err
+	return kind, m, err
 }
 
-func listOf(k Kind) Kind { return Kind{k.APIVersion, k.Kind + "List"} }
+// ofList checks that a body declares a list of this kind. If it is not known yet, it is that of the list.
+func (k *Kind) ofList(got Kind) error {
+	item, isList := strings.CutSuffix(got.Kind, "List")
+	switch {
+	case *k == Kind{}:
+		if !isList || item == "" {
+			return malformed("list", fmt.Errorf("a %v where a list was asked for", got))
+		}
+		*k = Kind{got.APIVersion, item}
+	case !isList || got.APIVersion != k.APIVersion || item != k.Kind:
+		return malformed("list", fmt.Errorf("a %v where a list of %v was asked for", got, *k))
+	}
+	return nil
+}
 
 // messageReader reads the fields of one protobuf message from a stream.
 type messageReader struct {
@@ -133,7 +157,7 @@ func noEOF(err error) error {
 	return err
 }
 
-func readProtobufList(r *bufio.Reader, kind Kind, f func(*Object) error) (ListMeta, error) {
+func readProtobufList(r *bufio.Reader, kind *Kind, f func(Kind, *Object) error) (ListMeta, error) {
 	var m ListMeta
 	magic := make([]byte, len(protobufMagic))
 	if _, err := io.ReadFull(r, magic); err != nil {
@@ -153,10 +177,10 @@ func readProtobufList(r *bufio.Reader, kind Kind, f func(*Object) error) (ListMe
 			return m, err
 		}
 		if num == unknownRaw {
-			if got != listOf(kind) {
-				return m, malformed("list", fmt.Errorf("a %v where a list of %v was asked for", got, kind))
+			if err := kind.ofList(got); err != nil {
+				return m, err
 			}
-			if err := readItems(&messageReader{Reader: r, left: n}, &m, f); err != nil {
+			if err := readItems(&messageReader{Reader: r, left: n}, &m, *kind, f); err != nil {
 				return m, err
 			}
 			continue
@@ -171,7 +195,7 @@ func readProtobufList(r *bufio.Reader, kind Kind, f func(*Object) error) (ListMe
 	}
 }
 
-func readItems(r *messageReader, m *ListMeta, f func(*Object) error) error {
+func readItems(r *messageReader, m *ListMeta, kind Kind, f func(Kind, *Object) error) error {
 	for {
 		num, typ, n, err := r.next()
 		if errors.Is(err, io.EOF) {
@@ -193,7 +217,7 @@ func readItems(r *messageReader, m *ListMeta, f func(*Object) error) error {
 		case fieldItems:
 			var o *Object
 			if o, err = ParseObject(Protobuf, v); err == nil {
-				err = f(o)
+				err = f(kind, o)
 			}
 		}
 		if err != nil {
@@ -259,18 +283,22 @@ func AppendItemHead(dst []byte, n int) []byte {
 // follow, and then EnvelopeTail. kind is that of the items.
 func AppendListHead(dst []byte, kind Kind, m ListMeta, n int) []byte {
 	meta := AppendListMeta(nil, m)
-	dst = AppendEnvelope(dst, listOf(kind), 1+protowire.SizeBytes(len(meta))+n)
+	dst = AppendEnvelope(dst, Kind{kind.APIVersion, kind.Kind + "List"}, 1+protowire.SizeBytes(len(meta))+n)
 	dst = protowire.AppendTag(dst, fieldMetadata, protowire.BytesType)
 	return protowire.AppendBytes(dst, meta)
 }
 
-func readJSONList(r io.Reader, kind Kind, f func(*Object) error) (ListMeta, error) {
+// readJSONList reads a list in whatever order its fields come: typed lists declare their kind before the items, those of
+// custom resources after them, but there each item declares its own.
+func readJSONList(r io.Reader, kind *Kind, f func(Kind, *Object) error) (ListMeta, error) {
 	var m ListMeta
 	limit := &cappedReader{r: r}
 	d := json.NewDecoder(limit)
 	if err := expect(d, json.Delim('{')); err != nil {
 		return m, err
 	}
+	var list Kind
+	asked := *kind
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
@@ -290,11 +318,19 @@ func readJSONList(r io.Reader, kind Kind, f func(*Object) error) (ListMeta, erro
 				return m, malformed("list metadata", err)
 			}
 		case "kind":
-			var got string
-			if err := d.Decode(&got); err != nil || got != kind.Kind+"List" {
-				return m, malformed("list", fmt.Errorf("a %q where a list of %v was asked for", got, kind))
+			if err := d.Decode(&list.Kind); err != nil || asked.Kind != "" && list.Kind != asked.Kind+"List" {
+				return m, malformed("list", fmt.Errorf("a %q where a list of %v was asked for", list.Kind, asked))
+			}
+		case "apiVersion":
+			if err := d.Decode(&list.APIVersion); err != nil {
+				return m, jsonError(err)
 			}
 		case "items":
+			if list.Kind != "" && list.APIVersion != "" {
+				if err := kind.ofList(list); err != nil {
+					return m, err
+				}
+			}
 			if err := readJSONItems(d, limit, kind, f); err != nil {
 				return m, err
 			}
@@ -305,12 +341,24 @@ func readJSONList(r io.Reader, kind Kind, f func(*Object) error) (ListMeta, erro
 			}
 		}
 	}
+	if asked.Kind == "" {
+		if err := kind.ofList(list); err != nil {
+			return m, err
+		}
+	}
 	return m, expect(d, json.Delim('}'))
 }
 
-func readJSONItems(d *json.Decoder, limit *cappedReader, kind Kind, f func(*Object) error) error {
-	if err := expect(d, json.Delim('[')); err != nil {
-		return err
+func readJSONItems(d *json.Decoder, limit *cappedReader, kind *Kind, f func(Kind, *Object) error) error {
+	first, err := d.Token()
+	if err != nil {
+		return jsonError(err)
+	}
+	if first == nil { // null: kube-apiserver's empty lists of metadata
+		return nil
+	}
+	if first != json.Delim('[') {
+		return malformed("list", fmt.Errorf("%v where items were expected", first))
 	}
 	for d.More() {
 		limit.used = 0
@@ -322,14 +370,19 @@ func readJSONItems(d *json.Decoder, limit *cappedReader, kind Kind, f func(*Obje
 		if err := json.Unmarshal(raw, &m); err != nil {
 			return jsonError(err)
 		}
-		if m.Kind == "" {
+		switch got := (Kind{m.APIVersion, m.Kind}); {
+		case m.Kind == "" && kind.Kind == "":
+			return malformed("list", errors.New("neither the list nor its items tell their kind"))
+		case m.Kind == "":
 			raw = withKind(raw, kind.APIVersion, kind.Kind)
-		} else if got := (Kind{m.APIVersion, m.Kind}); got != kind {
-			return malformed("list", fmt.Errorf("an item of %v in a list of %v", got, kind))
+		case kind.Kind == "":
+			*kind = got
+		case got != *kind:
+			return malformed("list", fmt.Errorf("an item of %v in a list of %v", got, *kind))
 		}
 		o, err := ParseObject(JSON, raw)
 		if err == nil {
-			err = f(o)
+			err = f(*kind, o)
 		}
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -112,6 +113,24 @@ func ParseObject(enc Encoding, raw []byte) (*Object, error) {
 		o.Key = o.Namespace + "/" + o.Name
 	}
 	return o, nil
+}
+
+// ParseBody takes the body of an answer apart that is one object.
+func ParseBody(enc Encoding, body []byte) (Kind, *Object, error) {
+	raw := body
+	var kind Kind
+	var err error
+	if enc == JSON {
+		var m struct{ APIVersion, Kind string }
+		if err = json.Unmarshal(body, &m); err != nil {
+			return kind, nil, malformed("object", err)
+		}
+		kind = Kind(m)
+	} else if kind, raw, err = SplitEnvelope(body); err != nil {
+		return kind, nil, err
+	}
+	o, err := ParseObject(enc, raw)
+	return kind, o, err
 }
 
 func (o *Object) parseProtobuf() error {

@@ -1,0 +1,253 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/documents"
+	"github.com/weir-edge/weir/impl/offline"
+	"github.com/weir-edge/weir/impl/store"
+)
+
+const (
+	// connectPatience is how long a read waits for a connection to a cloud of which nothing is known yet, if the store can answer.
+	connectPatience = 300 * time.Millisecond
+	// doubtfulWatch is how long a watch from the store lasts while the cloud is not known to be away.
+	doubtfulWatch = 10 * time.Second
+	// freshEvery is how often the store is told when the cloud was last heard.
+	freshEvery = 5 * time.Second
+	// prefetchAfter is how long after a start the hub asks for documents that no client has asked for, and prefetchRetry how long after that again.
+	prefetchAfter, prefetchRetry = time.Minute, 10 * time.Minute
+	// historyDocument is what the store keeps the number of the cloud's history under.
+	historyDocument = "weir/history"
+)
+
+// errGivenUp is why a request to the cloud was left: the store answers it.
+var errGivenUp = errors.New("the cloud does not answer: the store does")
+
+// shelter serves this node's clients while the cloud is away, from what passed while it was there.
+type shelter struct {
+	*offline.Offline
+	store  *store.Store
+	link   *link
+	cloud  *cloud
+	asHub  http.RoundTripper // for documents
+	clock  clock.WithTicker
+	logger *slog.Logger
+}
+
+// attempt is one request on its way to the cloud.
+type attempt struct {
+	req       *http.Request
+	who       caller
+	component string
+	via       http.RoundTripper
+	settled   atomic.Bool // an answer has come, or the store answers
+	left      atomic.Bool // the latter
+}
+
+// attemptKey carries the *attempt of a request to its answer.
+type attemptKey struct{}
+
+func attemptOf(ctx context.Context) *attempt {
+	a, _ := ctx.Value(attemptKey{}).(*attempt)
+	return a
+}
+
+// read tells whether the store might answer.
+func (a *attempt) read() bool {
+	return a.req.Method == http.MethodGet && len(a.req.Header["Upgrade"]) == 0
+}
+
+// serve sends a request to the cloud by next, and answers it from the store if the cloud is away.
+func (s *shelter) serve(w http.ResponseWriter, req *http.Request, who caller, via http.RoundTripper, next http.Handler) {
+	a := &attempt{req: req, who: who, component: componentOf(req, who), via: via}
+	away, until := s.link.state()
+	if away && a.read() {
+		s.answer(until, w, a)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(req.Context(), attemptKey{}, a))
+	defer cancel()
+	leave := func() {
+		if a.settled.CompareAndSwap(false, true) {
+			a.left.Store(true)
+			cancel()
+		}
+	}
+	if a.read() {
+		stop := context.AfterFunc(until, func() {
+			if away, _ := s.link.state(); away {
+				leave()
+			}
+		})
+		defer stop()
+	}
+	if a.read() && !s.cloud.healthy() { // nothing is known of it
+		var connected atomic.Bool
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+		timer := s.clock.NewTimer(connectPatience)
+		defer timer.Stop()
+		go func() {
+			select {
+			case <-timer.C():
+				if !connected.Load() && s.mayRead(a) == nil && s.Knows(a.component, req) {
+					leave()
+				}
+			case <-ctx.Done():
+			}
+		}()
+	}
+	next.ServeHTTP(w, req.WithContext(ctx))
+}
+
+// observe sees each answer of the cloud before its client.
+func (s *shelter) observe(resp *http.Response) error {
+	a := attemptOf(resp.Request.Context())
+	if a == nil {
+		return nil
+	}
+	if !a.settled.CompareAndSwap(false, true) {
+		return errGivenUp
+	}
+	s.Observe(a.component, resp, a.via)
+	return nil
+}
+
+// rescue answers a request that did not reach the cloud; false if it has to be told so.
+func (s *shelter) rescue(w http.ResponseWriter, ctx context.Context, err error) bool {
+	a := attemptOf(ctx)
+	var connect *connectError
+	if a == nil || !a.read() || a.req.Context().Err() != nil || !a.left.Load() && !errors.Is(err, errNoServer) && !errors.As(err, &connect) {
+		return false
+	}
+	away, until := s.link.state()
+	if !away {
+		var cancel context.CancelFunc
+		until, cancel = context.WithTimeout(until, doubtfulWatch)
+		defer cancel()
+	}
+	s.answer(until, w, a)
+	return true
+}
+
+// answer answers a read from the store.
+func (s *shelter) answer(until context.Context, w http.ResponseWriter, a *attempt) {
+	if rec, ok := w.(*recorder); ok {
+		rec.route = "store"
+	}
+	if refusal := s.mayRead(a); refusal != nil {
+		writeStatus(w, refusal)
+		return
+	}
+	s.Serve(until, a.component, w, a.req)
+}
+
+// mayRead tells who may read what the store holds: this node. It never fails open.
+func (s *shelter) mayRead(a *attempt) *apierrors.StatusError {
+	switch {
+	case a.who.kind == thisNode && !impersonates(a.req.Header):
+		return nil
+	case a.who.kind == anonymous:
+		return unauthorized("the cloud is away, and only callers that it has named may read what this node keeps")
+	}
+	return unavailable("the cloud is away, and cannot be asked who this caller is and what it may read")
+}
+
+func impersonates(h http.Header) bool {
+	for name := range h {
+		if strings.HasPrefix(name, "Impersonate-") {
+			return true
+		}
+	}
+	return false
+}
+
+// componentOf names who asks in the store.
+func componentOf(req *http.Request, who caller) string {
+	user := ""
+	switch {
+	case impersonates(req.Header):
+		user = "as " + req.Header.Get("Impersonate-User")
+	case who.kind == anonymous:
+		user = "anonymous"
+	case who.kind == bearer:
+		if user = userOf(caller{}, req.Header); user == "" {
+			user = "token"
+		}
+	}
+	return store.ComponentOf(req.UserAgent(), user)
+}
+
+// run tells the store what is known of the cloud, until ctx ends.
+func (s *shelter) run(ctx context.Context) error {
+	fresh := s.clock.NewTicker(freshEvery)
+	defer fresh.Stop()
+	fetch := s.clock.NewTimer(prefetchAfter)
+	defer fetch.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-fresh.C():
+			if s.cloud.healthy() {
+				s.store.Fresh(s.cloud.lastHeard())
+			}
+		case <-fetch.C():
+			if err := s.prefetch(ctx); err != nil {
+				s.logger.Debug("cannot keep API discovery", "err", err)
+				fetch.Reset(prefetchRetry)
+			}
+		}
+	}
+}
+
+// prefetch asks for what every kubectl asks for first, unless a client has.
+func (s *shelter) prefetch(ctx context.Context) error {
+	for path, accept := range map[string]string{"/version": "application/json", "/api": documents.Accept, "/apis": documents.Accept} {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://cloud"+path, nil)
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Accept", accept)
+		req.Header.Set("User-Agent", userAgent)
+		if s.Knows(userAgent, req) {
+			continue
+		}
+		resp, err := s.asHub.RoundTrip(req)
+		if err != nil {
+			return err
+		}
+		resp.Request = req
+		s.Observe(userAgent, resp, s.asHub)
+		_, err = io.Copy(io.Discard, resp.Body)
+		if err := errors.Join(err, resp.Body.Close()); err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// history tells the store in which history the cloud is.
+func (s *shelter) history(number uint64) {
+	d, _ := s.store.Document(historyDocument)
+	if known, _ := strconv.ParseUint(string(d.Body), 10, 64); number <= known {
+		return
+	}
+	s.store.NewHistory()
+	if err := s.store.PutDocument(historyDocument, store.Document{Body: strconv.AppendUint(nil, number, 10), At: s.clock.Now()}); err != nil {
+		s.logger.Error("cannot keep the number of the cloud's history", "err", err)
+	}
+}

@@ -1,0 +1,48 @@
+package offline
+
+import (
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/store"
+)
+
+// Config is what an Offline is made of.
+type Config struct {
+	// Store keeps what passes. Its owner opens, runs and closes it.
+	Store *store.Store
+	// RetryAfter is what clients are told to wait, in seconds, when something is not known. Default 1.
+	RetryAfter int32
+	// Clock is for tests. Default the real one.
+	Clock clock.WithTickerAndDelayedExecution
+	// Logger gets what an operator should know. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Offline is both halves: what records, and what answers.
+type Offline struct {
+	*Recorder
+	*Server
+	prometheus.Collector
+}
+
+// New returns an Offline.
+func New(c Config) *Offline {
+	if c.RetryAfter == 0 {
+		c.RetryAfter = 1
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	count := newCounters()
+	return &Offline{
+		Recorder:  newRecorder(c.Store, c.Clock, c.Logger, count),
+		Server:    &Server{store: c.Store, clock: c.Clock, logger: c.Logger, count: count, retryAfter: c.RetryAfter},
+		Collector: count,
+	}
+}

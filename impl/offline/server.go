@@ -1,0 +1,176 @@
+package offline
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/store"
+)
+
+// Server answers reads from the store. Who may read what is not judged here.
+type Server struct {
+	store      *store.Store
+	clock      clock.WithTickerAndDelayedExecution
+	logger     *slog.Logger
+	count      *counters
+	retryAfter int32
+}
+
+// answer writes what was found.
+type answer func(http.ResponseWriter, *http.Request)
+
+// Knows tells whether the store can answer a read, if only by saying that something does not exist.
+func (s *Server) Knows(component string, req *http.Request) bool {
+	_, err := s.find(component, req)
+	return err == nil
+}
+
+// Serve answers a read. A watch stays open until ctx or the request ends.
+func (s *Server) Serve(ctx context.Context, component string, w http.ResponseWriter, req *http.Request) {
+	q, isObject := parse(req)
+	verb := q.verb
+	if !isObject {
+		verb = "document"
+	}
+	a, err := s.find(component, req)
+	if err != nil {
+		s.count.answers.WithLabelValues(verb, "unknown").Inc()
+		s.logger.Debug("the store does not know what is asked", "component", component, "path", req.URL.Path, "why", err.ErrStatus.Message)
+		relay.WriteError(w, req, err)
+		return
+	}
+	s.count.answers.WithLabelValues(verb, "known").Inc()
+	ctx, cancel := merge(ctx, req.Context())
+	defer cancel()
+	if verb == verbWatch {
+		s.count.watches.Inc()
+		defer s.count.watches.Dec()
+	}
+	a(w, req.WithContext(ctx))
+}
+
+// merge returns the context of a request that also ends with another one.
+func merge(ctx, request context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancel(request)
+	stop := context.AfterFunc(ctx, cancel)
+	return out, func() { stop(); cancel() }
+}
+
+// find looks for what a request asks for.
+func (s *Server) find(component string, req *http.Request) (answer, *apierrors.StatusError) {
+	q, ok := parse(req)
+	switch {
+	case !ok && req.Method == http.MethodGet && isDocument(req.URL.Path):
+		return s.document(req)
+	case !ok, q.verb == verbWrite, q.subresource != "":
+		return nil, unknown(fmt.Sprintf("the cloud is away: %s %s has to wait for it", req.Method, req.URL.Path), s.retryAfter)
+	case q.verb == verbGet:
+		return s.get(component, q, wanted(req.Header))
+	}
+	return s.collection(component, q, wanted(req.Header))
+}
+
+func (s *Server) get(component string, q request, f store.Form) (answer, *apierrors.StatusError) {
+	a := s.store.Get(component, q.resource, f, q.key())
+	var items []*wire.Object
+	version := uint64(1)
+	switch a.Knowledge {
+	case store.Unknown:
+		return nil, unknown(fmt.Sprintf("the cloud is away, and has not said anything about %s to a client of this node", &q), s.retryAfter)
+	case store.KnownAbsent:
+		return func(w http.ResponseWriter, req *http.Request) {
+			setAge(w.Header(), s.clock.Now(), a.AsOf)
+			relay.WriteError(w, req, apierrors.NewNotFound(schema.GroupResource{Group: q.resource.Group, Resource: q.resource.Name}, q.name))
+		}, nil
+	case store.Known:
+		items, version = append(items, s.written(q.resource, a.Form, a.Object)), max(a.Object.Version, 1)
+	}
+	return s.through(q, a.Kind, a.Form, version, a.AsOf, items), nil
+}
+
+// collection answers a list or watch.
+func (s *Server) collection(component string, q request, f store.Form) (answer, *apierrors.StatusError) {
+	c, ok := s.store.Read(q.shape(component, f))
+	if !ok {
+		return nil, unknown(fmt.Sprintf("the cloud is away, and no client of this node has a complete list of %s", &q), s.retryAfter)
+	}
+	return func(w http.ResponseWriter, req *http.Request) {
+		var items []*wire.Object
+		if query := req.URL.Query(); q.verb == verbList || isTrue(query, "sendInitialEvents") || query.Get("resourceVersion") == "" || query.Get("resourceVersion") == "0" {
+			for o := range c.Items {
+				items = append(items, s.written(q.resource, c.Form, o))
+			}
+			if len(items) != len(c.Keys) { // one was lost since it was looked at
+				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and the kept list of %s is damaged", &q), s.retryAfter))
+				return
+			}
+		}
+		s.through(q, c.Kind, c.Form, max(c.Version, 1), c.AsOf, items)(w, req)
+	}, nil
+}
+
+// through answers from a relay that holds these items: its rules of versions, encodings, pages and watches are those of kube-apiserver. The
+// store has already selected them, so the request's own selectors are left out.
+func (s *Server) through(q request, kind wire.Kind, f store.Form, version uint64, asOf time.Time, items []*wire.Object) answer {
+	return func(w http.ResponseWriter, req *http.Request) {
+		enc := wire.Encoding(f & 1)
+		r, err := relay.New(relay.Config{
+			Resource: relay.NewResource(q.resource.Group, q.resource.Version, q.resource.Name, kind, q.namespace != "", enc),
+			Clock:    s.clock, Logger: s.logger, Alone: true,
+			Fallback: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and %s is kept as %v only, of which nothing can be made that this client accepts", &q, f), s.retryAfter))
+			}),
+		})
+		if err == nil {
+			err = r.Replace(version, items)
+		}
+		if err != nil {
+			relay.WriteError(w, req, apierrors.NewInternalError(err))
+			return
+		}
+		items = nil // the relay has them
+		setAge(w.Header(), s.clock.Now(), asOf)
+		r.ServeHTTP(w, bare(q, req))
+	}
+}
+
+// bare is a request without what has been seen to.
+func bare(q request, req *http.Request) *http.Request {
+	out := req.WithContext(req.Context())
+	u := *req.URL
+	query := u.Query()
+	query.Del("labelSelector")
+	query.Del("fieldSelector")
+	if q.verb == verbGet {
+		query.Del("resourceVersion") // of an object there is one version
+	}
+	u.RawQuery = query.Encode()
+	out.URL = &u
+	return out
+}
+
+// setAge tells how old an answer is, if that is known.
+func setAge(h http.Header, now, asOf time.Time) {
+	if !asOf.IsZero() {
+		h.Set(contract.AgeHeader, strconv.FormatInt(int64(max(now.Sub(asOf), 0).Seconds()), 10))
+	}
+}
+
+// unknown says what is missing, and that it may be there later.
+func unknown(why string, retryAfter int32) *apierrors.StatusError {
+	err := apierrors.NewServiceUnavailable(why)
+	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfter}
+	return err
+}

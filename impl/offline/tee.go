@@ -1,0 +1,107 @@
+package offline
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+// maxHeld bounds what a tee holds for a parser that cannot begin yet.
+const maxHeld = 1 << 20
+
+// tee is the body of an answer on its way to a client. What the client has got, a parser gets next: not before, so that it delays nothing, and
+// in the client's own goroutine, so that it is never far behind.
+type tee struct {
+	body io.ReadCloser
+
+	mu      sync.Mutex
+	pump    *pump  // nil: it was given up
+	waiting bool   // the pump cannot begin yet
+	held    []byte // read by the client, not parsed
+	end     error  // how the body ended; nil: it has not
+	done    func() // called once at the end
+}
+
+// newTee returns a tee; if waiting is set, its parser begins with begin.
+func newTee(body io.ReadCloser, waiting bool, parse func(io.Reader), done func()) *tee {
+	return &tee{body: body, pump: newPump(parse), waiting: waiting, done: done}
+}
+
+// Read is only called when the client has taken what was read before.
+func (t *tee) Read(p []byte) (int, error) {
+	t.mu.Lock()
+	t.drain()
+	t.mu.Unlock()
+	n, err := t.body.Read(p)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.pump != nil {
+		t.held = append(t.held, p[:n]...)
+	}
+	if err != nil {
+		t.end = err
+	}
+	return n, err
+}
+
+// drain lets the parser have what is held; mu is held.
+func (t *tee) drain() {
+	switch {
+	case t.pump == nil || len(t.held) == 0:
+		return
+	case !t.waiting:
+		t.pump.feed(t.held)
+		t.held = t.held[:0]
+		if t.pump.over || cap(t.held) <= 4<<10 { // an idle watch holds nothing
+			t.held = nil
+		}
+	case len(t.held) > maxHeld:
+		t.giveUp()
+	}
+}
+
+// begin ends the waiting, if it is not too late.
+func (t *tee) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = false
+	t.drain()
+}
+
+// abandon ends the recording; the client notices nothing.
+func (t *tee) abandon() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.giveUp()
+}
+
+func (t *tee) giveUp() {
+	if t.pump != nil {
+		t.pump.stop()
+		t.pump, t.held = nil, nil
+		t.done()
+	}
+}
+
+// Close lets the parser see the end.
+func (t *tee) Close() error {
+	err := t.body.Close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.pump == nil {
+		return err
+	}
+	if t.waiting {
+		t.giveUp()
+		return err
+	}
+	t.drain()
+	end := t.end
+	if end == nil || !errors.Is(end, io.EOF) { // the client left, or the stream broke
+		end = io.ErrUnexpectedEOF
+	}
+	t.pump.finish(end)
+	t.pump, t.held = nil, nil
+	t.done()
+	return err
+}

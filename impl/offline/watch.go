@@ -1,0 +1,163 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/store"
+)
+
+// catchingUp is how many lists the hub asks for at once in the name of clients.
+const catchingUp = 2
+
+// watch records a watch. One that goes on from a version that the store does not cover waits for a list: the hub was killed before it
+// had written what the client saw, or never had it.
+func (r *Recorder) watch(component string, q request, enc wire.Encoding, resp *http.Response, via http.RoundTripper) {
+	req := resp.Request
+	query := req.URL.Query()
+	from, err := wire.ParseVersion(query.Get("resourceVersion"))
+	streaming := isTrue(query, "sendInitialEvents")
+	f, ok := streamForm(req.Header, enc)
+	if err != nil || !ok || from == 0 && !streaming { // the latter begins with a list of which nobody tells the end
+		r.count.recorded.WithLabelValues(verbWatch, "no form").Inc()
+		return
+	}
+	shape := q.shape(component, f)
+	w := &watching{store: r.store, shape: shape, from: from, streaming: streaming}
+	covered := streaming || r.store.Covers(shape, from)
+	t := newTee(resp.Body, !covered, r.parser(resp, verbWatch, func(body io.Reader) error { return w.read(enc, body) }), w.close)
+	resp.Body = t
+	if covered {
+		if err := w.open(); err != nil {
+			t.abandon()
+		}
+		return
+	}
+	r.running.Go(func() {
+		if err := r.catchUp(req, component, q, shape, from, via); err != nil {
+			r.logger.Debug("a watch is not recorded", "of", q.String(), "component", component, "from", from, "err", err)
+			r.count.recorded.WithLabelValues(verbWatch, "behind").Inc()
+			t.abandon()
+			return
+		}
+		if err := w.open(); err != nil {
+			t.abandon()
+			return
+		}
+		t.begin()
+	})
+}
+
+// catchUp makes the store cover a version by a list in the client's name.
+func (r *Recorder) catchUp(req *http.Request, component string, q request, shape store.Shape, from uint64, via http.RoundTripper) error {
+	ctx := req.Context()
+	bare := q.shape(component, 0)
+	if err := r.settled(ctx, bare); err != nil {
+		return err
+	}
+	if r.store.Covers(shape, from) {
+		return nil
+	}
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := r.fetch(ctx, req, component, q, from, via); err != nil {
+		return err
+	}
+	if !r.store.Covers(shape, from) {
+		return errors.New("the list that the hub asked for does not reach it")
+	}
+	return nil
+}
+
+// fetch asks for the list that a watch goes on from, or a later one, and records it.
+func (r *Recorder) fetch(ctx context.Context, watch *http.Request, component string, q request, from uint64, via http.RoundTripper) error {
+	req := watch.Clone(ctx)
+	req.Body, req.ContentLength = nil, 0
+	query := req.URL.Query()
+	for _, name := range []string{"watch", "allowWatchBookmarks", "timeoutSeconds", "sendInitialEvents"} {
+		query.Del(name)
+	}
+	query.Set("resourceVersion", wire.FormatVersion(from))
+	query.Set("resourceVersionMatch", "NotOlderThan")
+	req.URL.RawQuery = query.Encode()
+	req.Header.Set("Accept-Encoding", "gzip")
+	req.Header.Set("Accept", listAccept(req.Header))
+	resp, err := via.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	enc, ok := encodingOf(resp.Header)
+	if resp.StatusCode != http.StatusOK || !ok {
+		return fmt.Errorf("list: %s, %s", resp.Status, resp.Header.Get("Content-Type"))
+	}
+	body, err := plain(resp.Header, resp.Body)
+	if err != nil {
+		return err
+	}
+	r.count.caughtUp.Inc()
+	return r.list(component, q, enc, "", body)
+}
+
+// listAccept asks for lists of what a watch asks for.
+func listAccept(h http.Header) string {
+	f := wanted(h)
+	media := mediaProtobuf
+	if f == store.JSON || f == store.JSONMetadata {
+		media = mediaJSON
+	}
+	if f >= store.ProtobufMetadata {
+		media += ";as=" + partial.Kind + "List;g=meta.k8s.io;v=v1"
+	}
+	return media
+}
+
+// watching is one watch being recorded.
+type watching struct {
+	store     *store.Store
+	shape     store.Shape
+	from      uint64
+	streaming bool
+	w         *store.Watching
+}
+
+func (w *watching) open() (err error) {
+	w.w, err = w.store.Watch(w.shape, wire.Kind{}, w.from, w.streaming)
+	return err
+}
+
+func (w *watching) close() {
+	if w.w != nil {
+		w.w.Close()
+	}
+}
+
+// read records events to the end of the stream.
+func (w *watching) read(enc wire.Encoding, body io.Reader) error {
+	events := wire.NewEventReader(body, enc, wire.Kind{})
+	for {
+		ev, err := events.Next()
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, errLeft):
+			return nil // inside a frame: the client has not seen it either, and resumes
+		case err != nil:
+			w.w.Gap()
+			return err
+		case ev.Type == wire.Error:
+			return nil
+		}
+		if f, ok := formOf(enc, ev.Kind); !ok || f != w.shape.Form {
+			w.w.Gap()
+			return errUnkept
+		}
+		w.w.Event(ev)
+	}
+}

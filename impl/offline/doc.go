@@ -35,7 +35,7 @@
 // client goes on there at its version. Objects kept as protobuf are answered as JSON if their type is compiled in and knows all
 // their fields; a client that asks for a table gets the objects, of which kubectl prints name and age.
 //
-// The status of nodes and pods that waits in the queue of writes is shown in place of the cloud's, under the cloud's last version.
+// What the node wrote meanwhile is shown in place of what the cloud had, under the cloud's last version (Config.Overlay).
 //
 // # Goroutines
 //

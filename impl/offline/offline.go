@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -13,6 +14,8 @@ import (
 type Config struct {
 	// Store keeps what passes. Its owner opens, runs and closes it.
 	Store *store.Store
+	// Overlay gives an object as this node has written it since the cloud was away. Default: as the cloud gave it.
+	Overlay func(store.Resource, store.Form, *wire.Object) *wire.Object
 	// RetryAfter is what clients are told to wait, in seconds, when something is not known. Default 1.
 	RetryAfter int32
 	// Clock is for tests. Default the real one.
@@ -30,6 +33,9 @@ type Offline struct {
 
 // New returns an Offline.
 func New(c Config) *Offline {
+	if c.Overlay == nil {
+		c.Overlay = func(_ store.Resource, _ store.Form, o *wire.Object) *wire.Object { return o }
+	}
 	if c.RetryAfter == 0 {
 		c.RetryAfter = 1
 	}
@@ -42,7 +48,7 @@ func New(c Config) *Offline {
 	count := newCounters()
 	return &Offline{
 		Recorder:  newRecorder(c.Store, c.Clock, c.Logger, count),
-		Server:    &Server{store: c.Store, clock: c.Clock, logger: c.Logger, count: count, retryAfter: c.RetryAfter},
+		Server:    &Server{store: c.Store, overlay: c.Overlay, clock: c.Clock, logger: c.Logger, count: count, retryAfter: c.RetryAfter},
 		Collector: count,
 	}
 }

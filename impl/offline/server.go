@@ -22,6 +22,7 @@ import (
 // Server answers reads from the store. Who may read what is not judged here.
 type Server struct {
 	store      *store.Store
+	overlay    func(store.Resource, store.Form, *wire.Object) *wire.Object
 	clock      clock.WithTickerAndDelayedExecution
 	logger     *slog.Logger
 	count      *counters
@@ -95,7 +96,7 @@ func (s *Server) get(component string, q request, f store.Form) (answer, *apierr
 			relay.WriteError(w, req, apierrors.NewNotFound(schema.GroupResource{Group: q.resource.Group, Resource: q.resource.Name}, q.name))
 		}, nil
 	case store.Known:
-		items, version = append(items, s.written(q.resource, a.Form, a.Object)), max(a.Object.Version, 1)
+		items, version = append(items, s.overlay(q.resource, a.Form, a.Object)), max(a.Object.Version, 1)
 	}
 	return s.through(q, a.Kind, a.Form, version, a.AsOf, items), nil
 }
@@ -110,7 +111,7 @@ func (s *Server) collection(component string, q request, f store.Form) (answer, 
 		var items []*wire.Object
 		if query := req.URL.Query(); q.verb == verbList || isTrue(query, "sendInitialEvents") || query.Get("resourceVersion") == "" || query.Get("resourceVersion") == "0" {
 			for o := range c.Items {
-				items = append(items, s.written(q.resource, c.Form, o))
+				items = append(items, s.overlay(q.resource, c.Form, o))
 			}
 			if len(items) != len(c.Keys) { // one was lost since it was looked at
 				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and the kept list of %s is damaged", &q), s.retryAfter))

@@ -33,10 +33,11 @@ func (w *Writes) event(r *request, k kind, as queue.Kind) (*answer, *apierrors.S
 	}
 	metadata.set("namespace", r.namespace)
 	t := queue.Target{Kind: as, Namespace: r.namespace, Name: r.name}
-	if _, waits := w.queue.Lookup(t); waits {
+	e, waits := w.queue.Lookup(t)
+	if waits {
 		return nil, apierrors.NewAlreadyExists(groupResource(r.target), r.name)
 	}
-	if d, refused = w.putEvent(t, d, metadata); refused != nil {
+	if d, refused = w.putEvent(r, t, e, d, metadata); refused != nil {
 		return nil, refused
 	}
 	a, refused := found(k, d)
@@ -72,14 +73,14 @@ func (w *Writes) patchEvent(r *request, k kind, as queue.Kind) (*answer, *apierr
 	if refused := sameObject(r, before.in("metadata"), metadata); refused != nil {
 		return nil, refused
 	}
-	if d, refused = w.putEvent(t, d, metadata); refused != nil {
+	if d, refused = w.putEvent(r, t, e, d, metadata); refused != nil {
 		return nil, refused
 	}
 	return found(k, d)
 }
 
 // putEvent queues an Event, and gives it as the cloud would.
-func (w *Writes) putEvent(t queue.Target, d, metadata document) (document, *apierrors.StatusError) {
+func (w *Writes) putEvent(r *request, t queue.Target, seen *queue.Entry, d, metadata document) (document, *apierrors.StatusError) {
 	b, err := metadata.bytes()
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
@@ -89,7 +90,7 @@ func (w *Writes) putEvent(t queue.Target, d, metadata document) (document, *apie
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	if refused := w.put(queue.Write{Target: t, Ours: ours}); refused != nil {
+	if refused := w.put(r, queue.Write{Target: t, Ours: ours}, seen); refused != nil {
 		return nil, refused
 	}
 	created, _ := json.Marshal(metav1.NewTime(w.Clock.Now()))

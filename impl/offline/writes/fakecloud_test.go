@@ -281,7 +281,7 @@ func (c *fakeCloud) update(w http.ResponseWriter, req *http.Request, t target, k
 func (c *fakeCloud) store(w http.ResponseWriter, accept []string, path string, d document, code int) {
 	b := c.set(path, d)
 	c.writes = append(c.writes, path)
-	message := d.in("status").text("message")
+	message := d.in("status").text("message") + d.in("status").in("nodeInfo").text("bootID")
 	if strings.Contains(path, "/events/") {
 		message = string(d["count"]) + string(d.in("series")["count"])
 	}

@@ -23,15 +23,7 @@ const (
 
 // entries are what waits of an object of the cloud.
 func (w *Writes) entries(r store.Resource, k store.Key, uid string) (all []*queue.Entry) {
-	var kinds []queue.Kind
-	switch {
-	case w.queue.Len() == 0:
-	case r == pods():
-		kinds = []queue.Kind{queue.PodStatus}
-	case r == nodes():
-		kinds = []queue.Kind{queue.NodeStatus, queue.NodeMetadata}
-	}
-	for _, kind := range kinds {
+	for _, kind := range kindsOf(r) {
 		if e, ok := w.queue.Lookup(queue.Target{Kind: kind, Namespace: k.Namespace, Name: k.Name, UID: uid}); ok {
 			all = append(all, e)
 		}
@@ -39,9 +31,27 @@ func (w *Writes) entries(r store.Resource, k store.Key, uid string) (all []*queu
 	return all
 }
 
+// kindsOf are the kinds of entries that are about objects of a resource.
+func kindsOf(r store.Resource) []queue.Kind {
+	switch r {
+	case nodes():
+		return []queue.Kind{queue.NodeStatus, queue.NodeMetadata}
+	case pods():
+		return []queue.Kind{queue.PodStatus}
+	case events():
+		return []queue.Kind{queue.Event}
+	case groupEvents():
+		return []queue.Kind{queue.GroupEvent}
+	}
+	return nil
+}
+
 // Overlay gives an object of the store as the clients of this node are to see it: with what waits for the cloud, under the
 // version that the cloud gave it. It is cheap if nothing waits. Only what is replaced is decoded, so no field is lost.
 func (w *Writes) Overlay(r store.Resource, f store.Form, o *wire.Object) *wire.Object {
+	if w.queue.Len() == 0 {
+		return o
+	}
 	for _, e := range w.entries(r, store.Key{Namespace: o.Namespace, Name: o.Name}, o.UID) {
 		raw, err := overlaid(f, o.Raw, e)
 		if err == nil && raw != nil {

@@ -19,36 +19,48 @@ type known struct {
 	cloud document // as the cloud last showed it
 	mine  document // with what waits for the cloud
 	uid   string
+	waits map[queue.Kind]*queue.Entry
 }
 
 // known reads an object from the store.
 func (w *Writes) known(t target, k kind) (*known, *apierrors.StatusError) {
-	a := w.Store.Get(component, t.Resource, store.Protobuf, t.key())
-	switch a.Knowledge {
-	case store.KnownAbsent:
-		return nil, notFound(t)
-	case store.Unknown:
-		return nil, unavailable(fmt.Sprintf("%v is not known on this node", t))
+	for {
+		// The store is read after the queue: what is pushed is shown to the store before its entry goes.
+		uid := ""
+		if a := w.Store.Get(component, t.Resource, store.Protobuf, t.key()); a.Knowledge == store.Known {
+			uid = a.Object.UID
+		}
+		entries := w.entries(t.Resource, t.key(), uid)
+		a := w.Store.Get(component, t.Resource, store.Protobuf, t.key())
+		switch {
+		case a.Knowledge == store.KnownAbsent:
+			return nil, notFound(t)
+		case a.Knowledge == store.Unknown:
+			return nil, unavailable(fmt.Sprintf("%v is not known on this node", t))
+		case a.Object.UID != uid:
+			continue
+		}
+		o, err := read(k, a, entries)
+		if err != nil {
+			return nil, apierrors.NewInternalError(fmt.Errorf("read the stored %s: %w", k.Kind.Kind, err))
+		}
+		return o, nil
 	}
-	o, err := w.read(t, k, a)
-	if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("read the stored %s: %w", k.Kind.Kind, err))
-	}
-	return o, nil
 }
 
-func (w *Writes) read(t target, k kind, a store.Answer) (o *known, err error) {
+func read(k kind, a store.Answer, entries []*queue.Entry) (o *known, err error) {
 	b := a.Object.Raw
 	if a.Form == store.Protobuf {
 		if b, err = k.toJSON(b); err != nil {
 			return nil, err
 		}
 	}
-	o = &known{uid: a.Object.UID}
+	o = &known{uid: a.Object.UID, waits: map[queue.Kind]*queue.Entry{}}
 	if o.cloud, err = parse(b); err != nil {
 		return nil, err
 	}
-	for _, e := range w.entries(t.Resource, t.key(), o.uid) {
+	for _, e := range entries {
+		o.waits[e.Kind] = e
 		if b, err = e.With(b); err != nil {
 			return nil, err
 		}
@@ -90,14 +102,15 @@ func (w *Writes) node(r *request) (*answer, *apierrors.StatusError) {
 	}
 	out := o.mine
 	if r.sub == "status" {
-		if out, err = w.putStatus(queue.Target{Kind: queue.NodeStatus, Name: r.name, UID: o.uid}, o, now, out); err != nil {
+		if out, err = w.putStatus(r, queue.Target{Kind: queue.NodeStatus, Name: r.name, UID: o.uid}, o, now, out); err != nil {
 			return nil, err
 		}
 	} else if !same(o.mine["spec"], now["spec"]) {
 		return nil, refusal(r)
 	}
 	if mine, theirs := labelling(o.mine), labelling(now); !same(mine, theirs) {
-		if err := w.put(queue.Write{Target: queue.Target{Kind: queue.NodeMetadata, Name: r.name, UID: o.uid}, Base: labelling(o.cloud), Ours: theirs}); err != nil {
+		t := queue.Target{Kind: queue.NodeMetadata, Name: r.name, UID: o.uid}
+		if err := w.put(r, queue.Write{Target: t, Base: labelling(o.cloud), Ours: theirs}, o.waits[t.Kind]); err != nil {
 			return nil, err
 		}
 		metadata := now.in("metadata")
@@ -124,7 +137,7 @@ func (w *Writes) podStatus(r *request) (*answer, *apierrors.StatusError) {
 	if !same(labelling(o.mine), labelling(now)) {
 		return nil, refusal(r)
 	}
-	out, err := w.putStatus(queue.Target{Kind: queue.PodStatus, Namespace: r.namespace, Name: r.name, UID: o.uid}, o, now, o.mine)
+	out, err := w.putStatus(r, queue.Target{Kind: queue.PodStatus, Namespace: r.namespace, Name: r.name, UID: o.uid}, o, now, o.mine)
 	if err != nil {
 		return nil, err
 	}
@@ -132,11 +145,11 @@ func (w *Writes) podStatus(r *request) (*answer, *apierrors.StatusError) {
 }
 
 // putStatus queues the status of an object, and gives the object with it.
-func (w *Writes) putStatus(t queue.Target, o *known, now, out document) (document, *apierrors.StatusError) {
+func (w *Writes) putStatus(r *request, t queue.Target, o *known, now, out document) (document, *apierrors.StatusError) {
 	if same(o.mine["status"], now["status"]) {
 		return out, nil
 	}
-	if err := w.put(queue.Write{Target: t, Base: o.cloud.status(), Ours: now.status()}); err != nil {
+	if err := w.put(r, queue.Write{Target: t, Base: o.cloud.status(), Ours: now.status()}, o.waits[t.Kind]); err != nil {
 		return nil, err
 	}
 	return out.with("status", now.status()), nil

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -129,6 +130,7 @@ type request struct {
 	own         bool   // it is this node's own
 	contentType string // of body
 	body        []byte
+	again       bool // what it was decided from has changed
 }
 
 type requestKey struct{}
@@ -204,28 +206,10 @@ func (r *request) answerable() bool {
 // waits tells whether the cloud has yet to get something that was written to the same object. To send the cloud a
 // later write first would have the earlier one undo it.
 func (w *Writes) waits(r *request) bool {
-	if w.queue.Len() == 0 {
+	if r.verb == "create" {
 		return false
 	}
-	var kinds []queue.Kind
-	switch {
-	case r.verb == "create":
-		return false
-	case r.Resource == nodes():
-		kinds = []queue.Kind{queue.NodeStatus, queue.NodeMetadata}
-	case r.Resource == pods():
-		kinds = []queue.Kind{queue.PodStatus}
-	case r.Resource == events():
-		kinds = []queue.Kind{queue.Event}
-	default:
-		kinds = []queue.Kind{queue.GroupEvent}
-	}
-	for _, k := range kinds {
-		if w.queue.Waits(k, r.namespace, r.name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(kindsOf(r.Resource), func(k queue.Kind) bool { return w.queue.Waits(k, r.namespace, r.name) })
 }
 
 // answer decides on a request and answers it. Unless must is set, what could not be done here is left to the cloud.
@@ -246,9 +230,17 @@ func (w *Writes) answer(rw http.ResponseWriter, req *http.Request, r *request, m
 func (w *Writes) decide(ctx context.Context, r *request) (*answer, *apierrors.StatusError) {
 	w.deciding.Lock()
 	defer w.deciding.Unlock()
+	for ctx.Err() == nil {
+		r.again = false
+		if a, err := w.try(r); !r.again {
+			return a, err
+		}
+	}
+	return nil, unavailable("the request was cancelled") // the client is gone
+}
+
+func (w *Writes) try(r *request) (*answer, *apierrors.StatusError) {
 	switch {
-	case ctx.Err() != nil: // the client is gone
-		return nil, unavailable("the request was cancelled")
 	case r.token():
 		return w.tokens.serve(r)
 	case r.Resource == events():
@@ -270,9 +262,10 @@ func (w *Writes) refuse(rw http.ResponseWriter, req *http.Request, r *request, e
 	writeStatus(rw, req.Header.Values("Accept"), err)
 }
 
-// put queues a write, durably.
-func (w *Writes) put(q queue.Write) *apierrors.StatusError {
-	if err := w.queue.Put(q); err != nil {
+// put queues a write, durably. seen is the entry that it was made from.
+func (w *Writes) put(r *request, q queue.Write, seen *queue.Entry) *apierrors.StatusError {
+	if err := w.queue.PutAfter(q, seen); err != nil {
+		r.again = errors.Is(err, queue.ErrMoved)
 		return notQueued(err)
 	}
 	poke(w.written)

@@ -70,6 +70,8 @@ func (c Config) withDefaults() Config {
 var (
 	ErrFull    = errors.New("the queue of writes is full: it is pushed when the cloud can be reached")
 	ErrTooFast = errors.New("too many events: they are taken again in a minute")
+	// ErrMoved is for the caller alone, which looks again.
+	ErrMoved = errors.New("the entry is not what it was")
 )
 
 // Queue keeps writes until the cloud has them. See the package comment.
@@ -130,7 +132,16 @@ func (q *Queue) Close() {
 }
 
 // Put takes a write. When it returns nil, the write survives a power cut and may be answered.
-func (q *Queue) Put(w Write) error {
+func (q *Queue) Put(w Write) error { return q.put(w, nil) }
+
+// PutAfter is Put of a write that was made from an entry, nil if there was none: if that was pushed or written meanwhile, it does
+// nothing but return ErrMoved. Else Base and Ours might not belong together, and what is in the one and not in the other
+// would be taken for a change.
+func (q *Queue) PutAfter(w Write, seen *Entry) error {
+	return q.put(w, func(now *Entry) bool { return (now == nil) == (seen == nil) && (now == nil || now.Seq == seen.Seq) })
+}
+
+func (q *Queue) put(w Write, still func(now *Entry) bool) error {
 	if err := w.validate(); err != nil {
 		return err
 	}
@@ -140,6 +151,9 @@ func (q *Queue) Put(w Write) error {
 	q.writing.Lock()
 	defer q.writing.Unlock()
 	old := q.state.entries[w.Target] // no lock: only who holds writing changes it
+	if still != nil && !still(old) {
+		return ErrMoved
+	}
 	if old != nil && bytes.Equal(old.Ours, w.Ours) {
 		q.note(func(s *Stats) { s.Coalesced++ })
 		return nil

@@ -92,7 +92,8 @@ func (w *World) do(ctx context.Context, running *sync.WaitGroup, d deed) {
 			p = w.manager
 			w.judge.managed(d.end)
 		}
-		if p.stop(); d.end && !(w.config.NoManager && p == w.manager) {
+		p.stop()
+		if absent := w.config.NoManager && p == w.manager; d.end && !absent {
 			p.start()
 		}
 		w.locked(func() { w.judge.disturbed("controllers or manager end or begin") })

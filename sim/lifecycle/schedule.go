@@ -75,45 +75,36 @@ func Draw(seed uint64) Schedule {
 		}
 		return 6*time.Minute + upTo(3*time.Minute)
 	}
+	// What happens, as often as it stands here.
+	usual := []string{
+		cut, cut, cut, cut, lan, isolate, power, power, power, kubelet, hubDown, leader, leader, coordinator, coordinator,
+		poolCut, poolCut, poolCut, poolCut, away, clock, controllers, weirManager, weirManager, policy, policy,
+	}
+	one := func(of ...string) string { return of[rng.IntN(len(of))] }
 	for range 4 + rng.IntN(7) {
 		pool := rng.IntN(len(s.Pools))
-		node := fmt.Sprintf("%s-%d", PoolName(pool), 1+rng.IntN(s.Pools[pool]))
-		f := Fault{At: warmUp + upTo(stormy), Target: node, For: long()}
-		switch rng.IntN(20) {
-		case 0, 1, 2, 3:
-			f.What = cut
-		case 4:
-			f.What = lan
-		case 5:
-			f.What = isolate
-		case 6, 7:
-			f.What = power
+		f := Fault{At: warmUp + upTo(stormy), What: one(usual...), Target: fmt.Sprintf("%s-%d", PoolName(pool), 1+rng.IntN(s.Pools[pool])), For: long()}
+		switch f.What {
+		case power:
 			f.For *= time.Duration(rng.IntN(2))
-		case 8:
-			f.What = kubelet
-		case 9:
-			f.What, f.For = hubDown, time.Second+upTo(10*time.Second)
-		case 10, 11:
-			f.What, f.Target, f.For = leader, PoolName(pool), 3*time.Second
-		case 12:
-			f.What, f.Target, f.For = coordinator, PoolName(pool), time.Second+upTo(15*time.Second)
-			if rng.IntN(2) == 0 {
-				f.Value = empty
-			}
-		case 13, 14, 15:
-			f.What, f.Target = poolCut, PoolName(pool)
-		case 16:
-			f.What, f.Target, f.For = away, "", time.Second+upTo(40*time.Second)
-		case 17:
-			f.What, f.For, f.Value = clock, 0, []string{"1m", "-1m", "-5s"}[rng.IntN(3)]
-		case 18:
-			f.What, f.Target, f.For = controllers, "", time.Second+upTo(10*time.Second)
-			if rng.IntN(2) == 0 {
-				f.What = weirManager
-				f.For = time.Second + upTo(2*time.Minute)
-			}
-		case 19:
-			f.What, f.Target, f.For, f.Value = policy, PoolName(pool), 0, []string{"keep", "evict:1m", "evict:5m", "evict:0s"}[rng.IntN(4)]
+		case hubDown:
+			f.For = time.Second + upTo(10*time.Second)
+		case leader:
+			f.Target, f.For = PoolName(pool), 3*time.Second
+		case coordinator:
+			f.Target, f.For, f.Value = PoolName(pool), time.Second+upTo(15*time.Second), one("", empty)
+		case poolCut:
+			f.Target = PoolName(pool)
+		case away:
+			f.Target, f.For = "", time.Second+upTo(40*time.Second)
+		case clock:
+			f.For, f.Value = 0, one("1m", "-1m", "-5s")
+		case controllers:
+			f.Target, f.For = "", time.Second+upTo(10*time.Second)
+		case weirManager:
+			f.Target, f.For = "", time.Second+upTo(2*time.Minute)
+		case policy:
+			f.Target, f.For, f.Value = PoolName(pool), 0, one("keep", "evict:0s", "evict:1m", "evict:5m")
 		}
 		s.Faults = append(s.Faults, f)
 	}

@@ -177,11 +177,11 @@ func decode(raw []byte) (content map[string]any, err error) {
 	return content, err
 }
 
-func child(content map[string]any, name string) map[string]any {
-	m, _ := content[name].(map[string]any)
+func metadata(content map[string]any) map[string]any {
+	m, _ := content["metadata"].(map[string]any)
 	if m == nil {
 		m = map[string]any{}
-		content[name] = m
+		content["metadata"] = m
 	}
 	return m
 }

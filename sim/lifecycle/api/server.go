@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -147,7 +148,7 @@ func (d door) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	status := apierrors.NewInternalError(err).Status()
-	if known, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // nothing here wraps one
+	if known := apierrors.APIStatus(nil); errors.As(err, &known) {
 		status = known.Status()
 	}
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
@@ -170,7 +171,11 @@ func (s *Server) serve(r *request) (*http.Response, error) {
 	case r.Method == http.MethodPost && r.store.kind.forgets:
 		return answer(r.Request, http.StatusCreated, json.RawMessage(r.body)), nil
 	case r.Method == http.MethodPost:
-		return s.create(r)
+		o, err := s.create(r)
+		if err != nil {
+			return nil, err
+		}
+		return answer(r.Request, http.StatusCreated, json.RawMessage(o.raw)), nil
 	case r.Method == http.MethodPut, r.Method == http.MethodPatch:
 		return s.update(r)
 	case r.Method == http.MethodDelete && r.name != "":
@@ -192,12 +197,12 @@ func (s *Server) list(r *request) *http.Response {
 	})
 }
 
-func (s *Server) create(r *request) (*http.Response, error) {
+func (s *Server) create(r *request) (*Object, error) {
 	content, err := decode(r.body)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	meta := child(content, "metadata")
+	meta := metadata(content)
 	name, _ := meta["name"].(string)
 	s.serial++
 	if prefix, ok := meta["generateName"].(string); ok && name == "" {
@@ -210,11 +215,7 @@ func (s *Server) create(r *request) (*http.Response, error) {
 	if r.store.kind.namespaced {
 		meta["namespace"] = r.namespace
 	}
-	o, err := s.commit(r, nil, content)
-	if err != nil {
-		return nil, err
-	}
-	return answer(r.Request, http.StatusCreated, json.RawMessage(o.raw)), nil
+	return s.commit(r, nil, content)
 }
 
 func (s *Server) update(r *request) (*http.Response, error) {
@@ -226,7 +227,7 @@ func (s *Server) update(r *request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta := child(content, "metadata")
+	meta := metadata(content)
 	if v, _ := meta["resourceVersion"].(string); v != "" && v != format(old.version) {
 		return nil, apierrors.NewConflict(r.store.kind.GroupResource(), r.name, fmt.Errorf("it is at version %d, not at %s", old.version, v))
 	}
@@ -279,7 +280,7 @@ func (s *Server) commit(r *request, old *Object, content map[string]any) (*Objec
 	if old != nil && same(old, content) {
 		return old, nil
 	}
-	child(content, "metadata")["resourceVersion"] = format(next)
+	metadata(content)["resourceVersion"] = format(next)
 	content["apiVersion"], content["kind"] = r.store.kind.GroupVersion().String(), r.store.kind.kind
 	o, err := newObject(r.store.kind.Resource, next, content)
 	if err != nil || r.dryRun {

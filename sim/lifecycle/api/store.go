@@ -52,7 +52,7 @@ func same(o *Object, content map[string]any) bool {
 	if err != nil {
 		return false
 	}
-	child(content, "metadata")["resourceVersion"] = format(o.version)
+	metadata(content)["resourceVersion"] = format(o.version)
 	return reflect.DeepEqual(was, content)
 }
 

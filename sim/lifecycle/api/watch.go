@@ -87,7 +87,7 @@ func deleted(c change) []byte {
 	if err != nil {
 		panic(err) // it was marshalled here
 	}
-	child(content, "metadata")["resourceVersion"] = format(c.version)
+	metadata(content)["resourceVersion"] = format(c.version)
 	raw, err := json.Marshal(content)
 	if err != nil {
 		panic(err)

@@ -39,13 +39,13 @@ type Config struct {
 
 	DataDir string // "": nothing is kept
 
-	APIAudiences                                  []string
-	OfflineTokenAllowance                         time.Duration
-	OfflineAccess                                 time.Duration // 0: identity.DefaultTTL
 	Offline                                       bool
 	StoreMaxBytes                                 int64
 	StoreEvery, StoreLazy, StoreIdle, StoreForget time.Duration
 	StoreKeyFile                                  string // "": nothing is encrypted
+	APIAudiences                                  []string
+	OfflineTokenAllowance                         time.Duration
+	OfflineAccess                                 time.Duration // 0: identity.DefaultTTL
 
 	PoolScopeResources   []string
 	UpstreamWatchTimeout time.Duration

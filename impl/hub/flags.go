@@ -34,12 +34,6 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.DataDir, "data-dir", "/var/lib/weir-hub",
 		"directory, on a disk that survives restarts, of what the hub serves on with after a restart without the cloud; one process at a time; empty keeps nothing")
 
-	f.StringArrayVar(&c.APIAudiences, "api-audiences", nil,
-		"audience of the cloud's API, of which a service account's token must name one while the cloud is away; repeatable; without it, the cluster's issuer, as in kube-apiserver")
-	f.DurationVar(&c.OfflineTokenAllowance, "offline-token-allowance", identity.DefaultAllowance,
-		"how long after its end a token counts while the cloud is away, since nobody can renew it then")
-	f.DurationVar(&c.OfflineAccess, "offline-access", identity.DefaultTTL,
-		"how long after the cloud last allowed a caller a read it counts while the cloud is away; the node itself is not limited")
 	f.BoolVar(&c.Offline, "offline", true, "keep in --data-dir what clients of this node read, and answer them from there while the cloud is away")
 	f.Int64Var(&c.StoreMaxBytes, "store-max-bytes", 256<<20,
 		"bytes that this may take on the disk; when it is full, what the component read that asked least recently is dropped, but nothing of the kubelet's")
@@ -48,6 +42,12 @@ func (c *Config) bind(f *cli.Flags) {
 	f.DurationVar(&c.StoreIdle, "store-idle", 10*time.Minute, "the same of nothing but that the cloud was still there")
 	f.DurationVar(&c.StoreForget, "store-forget", 30*24*time.Hour, "how long nobody must have asked for something before it is dropped")
 	f.StringVar(&c.StoreKeyFile, "store-key-file", "", "file of 32 bytes that encrypt Secrets on the disk; it should lie elsewhere than --data-dir; without it they are not encrypted")
+	f.StringArrayVar(&c.APIAudiences, "api-audiences", nil,
+		"audience of the cloud's API, of which a service account's token must name one while the cloud is away; repeatable; without it, the cluster's issuer, as in kube-apiserver")
+	f.DurationVar(&c.OfflineTokenAllowance, "offline-token-allowance", identity.DefaultAllowance,
+		"how long after its end a token counts while the cloud is away, since nobody can renew it then")
+	f.DurationVar(&c.OfflineAccess, "offline-access", identity.DefaultTTL,
+		"how long after the cloud last allowed a caller a read it counts while the cloud is away; the node itself is not limited")
 
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
 		"resource.version.group that the pool keeps one copy of; repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")

@@ -47,8 +47,8 @@ type Hub struct {
 	pool    *pool // nil: no coordinator
 
 	discovery *discovery
-	judge     *identity.Judge // of callers, while the cloud is away
 	shelter   *shelter        // nil: nothing is served without the cloud but by relays
+	judge     *identity.Judge // of callers, while the cloud is away
 
 	secure, health, plain net.Listener
 }
@@ -89,26 +89,15 @@ func (h *Hub) keep() (err error) {
 		return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write, or nothing: "+err.Error())
 	}
 	h.metrics.registry.MustRegister(h.kept)
-	if err := h.buildJudge(filepath.Join(h.DataDir, "verdicts")); err != nil {
-		h.kept.Close()
-		return err
-	}
 	if h.Offline {
-		if err := h.buildShelter(); err != nil {
-			h.kept.Close()
-			return err
-		}
+		err = h.buildShelter()
 	}
-	return nil
-}
-
-// buildJudge makes who tells callers apart while the cloud is away.
-func (h *Hub) buildJudge(file string) (err error) {
-	h.judge, err = identity.New(identity.Config{
-		Node: h.NodeName, Cloud: h.door(classNode, asHub), File: file, Audiences: h.APIAudiences, Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
-		Clock: h.clock, Logger: h.Logger,
-	})
-	h.front.authorizer.judge = h.judge
+	if err == nil {
+		err = h.buildJudge(filepath.Join(h.DataDir, "verdicts"))
+	}
+	if err != nil {
+		h.kept.Close()
+	}
 	return err
 }
 
@@ -132,6 +121,25 @@ func (h *Hub) buildShelter() error {
 	h.cloud.follow(h.shelter.link.look)
 	h.front.proxy.shelter = h.shelter
 	h.metrics.registry.MustRegister(s, h.shelter)
+	return nil
+}
+
+// buildJudge makes who tells callers apart while the cloud is away.
+func (h *Hub) buildJudge(file string) (err error) {
+	c := identity.Config{
+		Node: h.NodeName, Cloud: h.door(classNode, asHub), File: file, Audiences: h.APIAudiences, Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
+		Clock: h.clock, Logger: h.Logger,
+	}
+	if h.shelter != nil {
+		c.Documents, c.Pods = h.shelter.store, identity.PodsOf(h.shelter.store)
+	}
+	if h.judge, err = identity.New(c); err != nil {
+		return err
+	}
+	h.front.authorizer.judge = h.judge
+	if h.shelter != nil {
+		h.shelter.judge = h.judge
+	}
 	return nil
 }
 

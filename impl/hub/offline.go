@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/documents"
+	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/offline"
 	"github.com/weir-edge/weir/impl/store"
 )
@@ -41,6 +42,7 @@ var errGivenUp = errors.New("the cloud does not answer: the store does")
 type shelter struct {
 	*offline.Offline
 	store  *store.Store
+	judge  *identity.Judge
 	link   *link
 	cloud  *cloud
 	asHub  http.RoundTripper // for documents
@@ -122,6 +124,9 @@ func (s *shelter) observe(resp *http.Response) error {
 	if !a.settled.CompareAndSwap(false, true) {
 		return errGivenUp
 	}
+	if attributes, ok := identity.AttributesOf(a.req); ok {
+		s.judge.Learn(a.req.Header, a.who.kind == thisNode, attributes, resp.StatusCode)
+	}
 	s.Observe(a.component, resp, a.via)
 	return nil
 }
@@ -155,15 +160,14 @@ func (s *shelter) answer(until context.Context, w http.ResponseWriter, a *attemp
 	s.Serve(until, a.component, w, a.req)
 }
 
-// mayRead tells who may read what the store holds: this node. It never fails open.
+// mayRead tells whether the caller may read what the store holds. It never fails open.
 func (s *shelter) mayRead(a *attempt) *apierrors.StatusError {
-	switch {
-	case a.who.kind == thisNode && !impersonates(a.req.Header):
-		return nil
-	case a.who.kind == anonymous:
-		return unauthorized("the cloud is away, and only callers that it has named may read what this node keeps")
+	attributes, ok := identity.AttributesOf(a.req)
+	if !ok {
+		return unavailable("the cloud is away, and only it can tell who may read this")
 	}
-	return unavailable("the cloud is away, and cannot be asked who this caller is and what it may read")
+	_, refusal := s.judge.Authorize(a.req.Header, a.who.kind == thisNode, attributes)
+	return refusal
 }
 
 func impersonates(h http.Header) bool {
@@ -231,6 +235,7 @@ func (s *shelter) prefetch(ctx context.Context) error {
 			return err
 		}
 		resp.Request = req
+		s.judge.Learn(req.Header, true, identity.Attributes{Verb: "get", Path: path}, resp.StatusCode)
 		s.Observe(userAgent, resp, s.asHub)
 		_, err = io.Copy(io.Discard, resp.Body)
 		if err := errors.Join(err, resp.Body.Close()); err != nil {

@@ -3,6 +3,7 @@ package identity
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -85,23 +86,35 @@ func (a Attributes) hash() digest {
 	return hashOf(a.Verb, a.Group, a.Version, a.Resource, a.Subresource, a.Namespace, a.Name, a.FieldSelector, a.LabelSelector, a.Path)
 }
 
-// wider are the reads that show at least as much: who may do one of them may do this.
+// wider are the reads that show at least as much: who may do one of them may do this. A watch begins with what a list shows.
 func (a Attributes) wider() (all []Attributes) {
 	if a.Resource == "" || a.Subresource != "" {
 		return nil
 	}
-	verbs := []string{a.Verb}
-	if a.Verb == "get" {
-		verbs = []string{"list", "watch"}
+	byName := "metadata.name=" + a.Name
+	for _, verb := range []string{"get", "list", "watch"} {
+		w := a
+		w.Verb = verb
+		switch {
+		case verb == a.Verb:
+			continue
+		case a.Verb == "get":
+			w.FieldSelector = byName
+		case verb == "get" && (a.Name == "" || a.FieldSelector != byName || a.LabelSelector != ""):
+			continue
+		case verb == "get":
+			w.FieldSelector = ""
+		}
+		all = append(all, w)
 	}
 	namespaces := []string{""}
 	if a.Namespace != "" {
 		namespaces = []string{a.Namespace, ""}
 	}
-	for _, verb := range verbs {
+	for _, verb := range []string{"list", "watch"} {
 		for _, ns := range namespaces {
 			w := Attributes{Verb: verb, Group: a.Group, Version: a.Version, Resource: a.Resource, Namespace: ns}
-			if w != a {
+			if w != a && !slices.Contains(all, w) {
 				all = append(all, w)
 			}
 		}

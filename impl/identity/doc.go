@@ -26,8 +26,9 @@
 //
 // What the cloud decided last for this caller about this very read: verb, resource, namespace, name and selectors. A
 // read that was answered was allowed (200, 304, 404, 410), 403 was not; the hub tells both of all reads that pass through it
-// (Learn), and what it asked itself for reads from relays. The later decision counts. Who may list or watch a whole collection may
-// also list, watch or get a part of it, for that shows less; unless just that was denied. An allowance counts Config.TTL
+// (Learn), and what it asked itself for reads from relays. The later decision counts. Who may do a read may do
+// one that shows no more, unless just that was denied: to list is to watch, to list or watch one object is to get it, a whole collection
+// has each part in it, and the pods that the kubelet watches each of them. An allowance counts Config.TTL
 // after the cloud said so last; for the node itself it does not age, since its pods must come back however long it is cut off.
 //
 // Decisions are kept on disk as hashes of identities and of what was asked, in a file readable by its owner alone, bounded in number for

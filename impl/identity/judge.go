@@ -272,7 +272,15 @@ func (j *Judge) decide(u User, a Attributes) decision {
 			return allowed
 		}
 	}
-	for _, w := range a.wider() {
+	wider := a.wider()
+	if u.Node && a.Group == "" && a.Resource == "pods" && a.Subresource == "" && a.Verb == "get" && j.Pods != nil {
+		if p, ok := j.Pods(a.Namespace, a.Name); ok && p.Node == j.Node { // one of those that the kubelet watches
+			for _, verb := range []string{"list", "watch"} {
+				wider = append(wider, Attributes{Verb: verb, Version: a.Version, Resource: a.Resource, FieldSelector: "spec.nodeName=" + j.Node})
+			}
+		}
+	}
+	for _, w := range wider {
 		if s, ok := j.verdicts.last(u.key, w.hash()); ok && !s.denied() && (u.Node || j.counts(s)) {
 			return allowed
 		}

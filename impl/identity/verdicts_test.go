@@ -93,7 +93,13 @@ func TestDecisions(t *testing.T) {
 		{"all of a selection", []said{{all + "?labelSelector=a", 200}}, all, undecided},
 		{"one of a selection", []said{{all + "?labelSelector=a", 200}}, "/api/v1/namespaces/a/configmaps/x", undecided},
 		{"all of one", []said{{"/api/v1/namespaces/a/configmaps/x", 200}}, all, undecided},
-		{"to watch who may list", []said{{all, 200}}, all + "?watch=1", undecided},
+		{"to watch who may list", []said{{all, 200}}, all + "?watch=1", allowed},
+		{"to list who may watch", []said{{all + "?watch=1&labelSelector=a", 200}}, all + "?labelSelector=a", allowed},
+		{"to get who may watch it", []said{{"/api/v1/namespaces/a/secrets?watch=1&fieldSelector=metadata.name%3Dx", 200}}, x, allowed},
+		{"to watch who may get it", []said{{x, 200}}, "/api/v1/namespaces/a/secrets?watch=1&fieldSelector=metadata.name%3Dx", allowed},
+		{"to watch another who may get one", []said{{x, 200}}, "/api/v1/namespaces/a/secrets?watch=1&fieldSelector=metadata.name%3Dy", undecided},
+		{"to select who may get it", []said{{x, 200}}, "/api/v1/namespaces/a/secrets?fieldSelector=metadata.name%3Dx,type%3Dy", undecided},
+		{"to list all who may get one", []said{{x, 200}}, "/api/v1/namespaces/a/secrets", undecided},
 		{"one of all that was denied", []said{{all, 200}, {"/api/v1/namespaces/a/configmaps/x", 403}}, "/api/v1/namespaces/a/configmaps/x", denied},
 		{"one of all that are denied", []said{{all, 403}}, "/api/v1/namespaces/a/configmaps/x", undecided},
 		{"another version", []said{{"/apis/apps/v1/deployments", 200}}, "/apis/apps/v1beta1/deployments", undecided},
@@ -195,6 +201,18 @@ func TestWhoLearns(t *testing.T) {
 		request("Authorization", "Bearer "+static, "Impersonate-User", "bob", "Impersonate-Group", "system:masters")} {
 		if u, refusal := b.authorizeRequest(who, secret); refusal == nil {
 			t.Errorf("%q may read it", u.Name)
+		}
+	}
+}
+
+// TestOwnPods: who may watch the pods of this node may get each of them, and no other.
+func TestOwnPods(t *testing.T) {
+	b := newBed(t, nil)
+	node := request("Test-Node", "yes")
+	b.Learn(node.Header, true, read("/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dedge-1"), 200)
+	for name, want := range map[string]bool{"web-0": true, "foreign": false, "unknown": false, "web-0/log": false} {
+		if _, refusal := b.authorizeRequest(node, read("/api/v1/namespaces/default/pods/"+name)); (refusal == nil) != want {
+			t.Errorf("%s: %v", name, refusal)
 		}
 	}
 }

@@ -272,7 +272,7 @@ func agree(p *corev1.Pod, x container, finished bool) bool {
 	}
 	s := p.Status.ContainerStatuses[0]
 	if finished {
-		return p.Status.Phase == corev1.PodSucceeded && s.State.Terminated != nil
+		return p.Status.Phase == corev1.PodSucceeded && s.State.Terminated != nil && x.State != runningState // it did not run again
 	}
 	return x.State == runningState && p.Status.Phase == corev1.PodRunning && s.State.Running != nil && s.RestartCount == x.Attempt
 }

@@ -100,12 +100,14 @@ func (s *Server) findDocument(req *http.Request) (store.Document, bool) {
 		accept = mediaJSON
 	}
 	for _, c := range strings.Split(accept, ",") {
-		name := typeName(c)
-		if strings.HasSuffix(name, "/*") {
-			name = mediaJSON
+		names := []string{typeName(c)}
+		if strings.HasSuffix(names[0], "/*") {
+			names = []string{mediaJSON, "text/plain"} // as kube-apiserver declares the JSON of /openapi/v3
 		}
-		if d, ok := s.store.Document(documentName(req.URL.Path, name)); ok {
-			return d, true
+		for _, name := range names {
+			if d, ok := s.store.Document(documentName(req.URL.Path, name)); ok {
+				return d, true
+			}
 		}
 	}
 	return store.Document{}, false

@@ -17,6 +17,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/offline/writes"
 )
 
 // class is a class of traffic to the cloud. Each has connections of its own, so that bulk never delays a heartbeat and
@@ -240,6 +242,17 @@ func (k *cloud) ask() { k.servers[k.current.Load()].kick() }
 // healthy tells whether any server is.
 func (k *cloud) healthy() bool {
 	return slices.ContainsFunc(k.servers, func(s *server) bool { return s.ok() })
+}
+
+// reach tells whether the cloud can be reached, as far as is known.
+func (k *cloud) reach() writes.Reach {
+	switch {
+	case k.healthy():
+		return writes.Here
+	case len(k.candidates()) == 0:
+		return writes.Away
+	}
+	return writes.Unknown
 }
 
 // candidates are the servers worth a try, best first: the one in use, other healthy ones, those not judged yet.

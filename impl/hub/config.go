@@ -46,6 +46,7 @@ type Config struct {
 	APIAudiences                                  []string
 	OfflineTokenAllowance                         time.Duration
 	OfflineAccess                                 time.Duration // 0: identity.DefaultTTL
+	ReturnSpread                                  time.Duration
 
 	PoolScopeResources   []string
 	UpstreamWatchTimeout time.Duration
@@ -215,6 +216,9 @@ func (s *settings) checkResources() error {
 func (s *settings) checkStore() error {
 	if !s.Offline || s.DataDir == "" {
 		return nil
+	}
+	if s.ReturnSpread < 0 {
+		return cli.Usage("--return-spread", s.ReturnSpread, "a time, e.g. 5s; 0 is 5s")
 	}
 	if err := s.storeConfig().Validate(); err != nil {
 		return cli.Usage("--store-max-bytes, --store-every, --store-lazy, --store-idle, --store-forget",

@@ -51,6 +51,10 @@
 // when the cloud is judged to be away, or for a connection for 300 ms after a start. Watches without the cloud end when it is back. Only this node, by its
 // certificate, is served.
 //
+// Statuses and Events that this node writes meanwhile are kept for the cloud, on disk; any other write is refused (package writes). When the
+// cloud is back, heartbeats pass at once, the rest over --return-spread: first what waits of statuses; then clients, who are served as
+// before until then.
+//
 // A hub that lost its disk while the cloud is away reads what the pool has, at the coordinator, and knows its age. But it does not know
 // whom the cloud has allowed to read that: its callers get 503, with a reason, until the cloud can be asked. This goes for the node itself as
 // well: that its certificate was once good for a read is not known either. A coordinator that lost its disk is given what hubs hold (see refill).

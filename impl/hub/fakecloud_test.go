@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -18,7 +19,9 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/relay"
@@ -41,6 +44,7 @@ type fakeCloud struct {
 	reviews []string                                                      // "user verb resource namespace name"
 	lists   map[string]int                                                // lists of pool-scope resources by user
 	seen    []seen
+	node    corev1.Node // the only one
 }
 
 // seen is one request that arrived.
@@ -242,7 +246,40 @@ func (c *fakeCloud) core(w http.ResponseWriter, req *http.Request) {
 		_ = json.NewEncoder(w).Encode(e)
 		return
 	}
+	if parts[2] == "nodes" {
+		c.nodes(w, req)
+		return
+	}
 	c.pool("endpoints")(w, req)
+}
+
+// nodes has one Node. It answers a get and a PUT of its status, and notes them in order.
+func (c *fakeCloud) nodes(w http.ResponseWriter, req *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if req.Method == http.MethodPut {
+		var n corev1.Node
+		switch err := json.NewDecoder(req.Body).Decode(&n); {
+		case err != nil:
+			c.t.Error(err)
+		case n.ResourceVersion != c.node.ResourceVersion:
+			writeStatus(w, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, n.Name, errors.New("another version")))
+			return
+		}
+		c.version++
+		c.node = n
+		c.node.ResourceVersion = strconv.FormatUint(c.version, 10)
+	}
+	raw, err := c.node.Marshal()
+	check(c.t, err)
+	if strings.HasPrefix(req.Header.Get("Accept"), mediaProtobuf) {
+		w.Header().Set("Content-Type", mediaProtobuf)
+		_, _ = w.Write(append(append(wire.AppendEnvelope(nil, wire.Kind{APIVersion: "v1", Kind: "Node"}, len(raw)), raw...), wire.EnvelopeTail()...))
+		return
+	}
+	c.node.APIVersion, c.node.Kind = "v1", "Node"
+	w.Header().Set("Content-Type", mediaJSON)
+	_ = json.NewEncoder(w).Encode(&c.node)
 }
 
 // put changes an Endpoints object and returns it.

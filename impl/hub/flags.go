@@ -49,6 +49,9 @@ func (c *Config) bind(f *cli.Flags) {
 	f.DurationVar(&c.OfflineAccess, "offline-access", identity.DefaultTTL,
 		"how long after the cloud last allowed a caller a read it counts while the cloud is away; the node itself is not limited")
 
+	f.DurationVar(&c.ReturnSpread, "return-spread", 5*time.Second,
+		"time over which nodes that were cut off together come back to the cloud, but for their heartbeats; no longer than they were cut off")
+
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
 		"resource.version.group that the pool keeps one copy of; repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
 	f.DurationVar(&c.UpstreamWatchTimeout, "upstream-watch-timeout", 10*time.Second, "how long one watch at the cloud lasts before it is resumed; shorter is fresher")

@@ -28,6 +28,7 @@ type front struct {
 	proxy      *proxy
 	metrics    *metrics
 	beats      *beats
+	shelter    *shelter // nil: writes are the cloud's
 }
 
 // callerKey carries the caller to a relay's fallback.
@@ -54,8 +55,11 @@ func (f *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case who.kind == thisNode && ownLease(req, f.beats.node):
 		f.beats.serve(rec, req)
 	default:
-		rec.route = "cloud"
-		f.proxy.serve(rec, req, who, t)
+		req, taken := f.shelter.take(rec, req, who)
+		if !taken {
+			rec.route = "cloud"
+			f.proxy.serve(rec, req, who, t)
+		}
 	}
 }
 

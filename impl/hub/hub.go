@@ -21,6 +21,7 @@ import (
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/offline"
+	"github.com/weir-edge/weir/impl/offline/writes"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/snapshot"
@@ -113,14 +114,22 @@ func (h *Hub) buildShelter() error {
 	case err != nil:
 		return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write, or nothing: "+err.Error())
 	}
+	held, err := h.buildWrites(s)
+	if err != nil {
+		s.Close()
+		return err
+	}
 	h.shelter = &shelter{
-		Offline: offline.New(offline.Config{Store: s, RetryAfter: retryLater, Clock: h.clock, Logger: h.Logger}),
-		store:   s, link: newLink(func() bool { return len(h.cloud.candidates()) > 0 }), cloud: h.cloud, asHub: h.discovery.asHub,
+		Offline: offline.New(offline.Config{Store: s, Overlay: held.Overlay, RetryAfter: retryLater, Clock: h.clock, Logger: h.Logger}),
+		store:   s, writes: held, link: newLink(func() bool { return h.cloud.reach() != writes.Away && !held.Holding() }), cloud: h.cloud, asHub: h.discovery.asHub,
 		clock: h.clock, logger: h.Logger,
 	}
-	h.cloud.follow(h.shelter.link.look)
-	h.front.proxy.shelter = h.shelter
-	h.metrics.registry.MustRegister(s, h.shelter)
+	h.cloud.follow(func() {
+		held.Changed()
+		h.shelter.link.look()
+	})
+	h.front.shelter, h.front.proxy.shelter = h.shelter, h.shelter
+	h.metrics.registry.MustRegister(s, h.shelter, held)
 	return nil
 }
 
@@ -141,6 +150,18 @@ func (h *Hub) buildJudge(file string) (err error) {
 		h.shelter.judge = h.judge
 	}
 	return nil
+}
+
+// buildWrites makes what keeps the writes of this node for the cloud.
+func (h *Hub) buildWrites(s *store.Store) (*writes.Writes, error) {
+	_, seed, err := newIdentity(h.NodeName)
+	if err != nil {
+		return nil, err
+	}
+	return writes.New(writes.Config{
+		Node: h.NodeName, Store: s, Cloud: h.front.proxy.viaHub, Reach: h.cloud.reach, Moved: func() { h.shelter.link.look() },
+		Spread: h.ReturnSpread, Seed: seed, Clock: h.clock, Logger: h.Logger,
+	})
 }
 
 func (h *Hub) build() error {

@@ -29,7 +29,7 @@ func newMetrics() *metrics {
 	}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		requests: counter("requests_total", "Requests answered, by route (relay, cloud, heartbeat, refused) and status code.", "route", "code"),
+		requests: counter("requests_total", "Requests answered, by route (relay, cloud, store, queue, heartbeat, refused) and status code.", "route", "code"),
 		reviews:  counter("authorizations_total", "Decisions about reads from relays, by outcome.", "outcome"),
 		feeds:    counter("feeds_total", "Feeds of the coordinator that ended, by outcome.", "resource", "outcome"),
 		offers:   counter("offers_total", "Offers of what a relay holds to a coordinator that nobody feeds, by outcome (taken, refused, failed).", "resource", "outcome"),

@@ -13,12 +13,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/offline"
+	"github.com/weir-edge/weir/impl/offline/writes"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -43,6 +45,7 @@ type shelter struct {
 	*offline.Offline
 	store  *store.Store
 	judge  *identity.Judge
+	writes *writes.Writes
 	link   *link
 	cloud  *cloud
 	asHub  http.RoundTripper // for documents
@@ -77,7 +80,7 @@ func (a *attempt) read() bool {
 func (s *shelter) serve(w http.ResponseWriter, req *http.Request, who caller, via http.RoundTripper, next http.Handler) {
 	a := &attempt{req: req, who: who, component: componentOf(req, who), via: via}
 	away, until := s.link.state()
-	if away && a.read() {
+	if away && a.read() && (!s.writes.Holding() || s.canAnswer(a)) {
 		s.answer(until, w, a)
 		return
 	}
@@ -105,7 +108,7 @@ func (s *shelter) serve(w http.ResponseWriter, req *http.Request, who caller, vi
 		go func() {
 			select {
 			case <-timer.C():
-				if !connected.Load() && s.mayRead(a) == nil && s.Knows(a.component, req) {
+				if !connected.Load() && s.canAnswer(a) {
 					leave()
 				}
 			case <-ctx.Done():
@@ -113,6 +116,23 @@ func (s *shelter) serve(w http.ResponseWriter, req *http.Request, who caller, vi
 		}()
 	}
 	next.ServeHTTP(w, req.WithContext(ctx))
+}
+
+// canAnswer tells whether the store has an answer for this caller.
+func (s *shelter) canAnswer(a *attempt) bool {
+	return s.mayRead(a) == nil && s.Knows(a.component, a.req)
+}
+
+// take answers a write that is not the cloud's to do, see package writes. Else the request that is returned goes to the cloud.
+func (s *shelter) take(w *recorder, req *http.Request, who caller) (*http.Request, bool) {
+	if s == nil {
+		return req, false
+	}
+	req, taken := s.writes.Take(w, req, who.kind == thisNode)
+	if taken {
+		w.route = "queue"
+	}
+	return req, taken
 }
 
 // observe sees each answer of the cloud before its client.
@@ -127,6 +147,7 @@ func (s *shelter) observe(resp *http.Response) error {
 	if attributes, ok := identity.AttributesOf(a.req); ok {
 		s.judge.Learn(a.req.Header, a.who.kind == thisNode, attributes, resp.StatusCode)
 	}
+	s.writes.Observe(resp)
 	s.Observe(a.component, resp, a.via)
 	return nil
 }
@@ -135,8 +156,11 @@ func (s *shelter) observe(resp *http.Response) error {
 func (s *shelter) rescue(w http.ResponseWriter, ctx context.Context, err error) bool {
 	a := attemptOf(ctx)
 	var connect *connectError
-	if a == nil || !a.read() || a.req.Context().Err() != nil || !a.left.Load() && !errors.Is(err, errNoServer) && !errors.As(err, &connect) {
+	if a == nil || a.req.Context().Err() != nil || !a.left.Load() && !errors.Is(err, errNoServer) && !errors.As(err, &connect) {
 		return false
+	}
+	if !a.read() {
+		return s.writes.Fallback(w, a.req)
 	}
 	away, until := s.link.state()
 	if !away {
@@ -195,8 +219,15 @@ func componentOf(req *http.Request, who caller) string {
 	return store.ComponentOf(req.UserAgent(), user)
 }
 
-// run tells the store what is known of the cloud, until ctx ends.
+// run tells the store what is known of the cloud, and the cloud what was written without it, until ctx ends.
 func (s *shelter) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.writes.Run(ctx) })
+	g.Go(func() error { return s.inform(ctx) })
+	return g.Wait()
+}
+
+func (s *shelter) inform(ctx context.Context) error {
 	fresh := s.clock.NewTicker(freshEvery)
 	defer fresh.Stop()
 	fetch := s.clock.NewTimer(prefetchAfter)

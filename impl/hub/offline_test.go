@@ -22,6 +22,7 @@ func offlineBed(t *testing.T) (*bed, *cut) {
 	link := newCut(t, strings.TrimPrefix(b.clouds[0].url(), "https://"))
 	b.config.CloudServers = []string{link.url()}
 	b.config.PoolScopeResources = []string{"endpointslices.v1.discovery.k8s.io"}
+	b.config.ReturnSpread = 50 * time.Millisecond
 	b.config.DataDir, b.config.Offline, b.config.StoreEvery = filepath.Join(b.dir, "data"), true, 10*time.Millisecond
 	return b, link
 }

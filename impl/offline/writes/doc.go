@@ -40,7 +40,7 @@
 //  2. This node's turn: a random part of Config.Spread after the cloud is back, so that nodes that were cut off together do not return
 //     together; at most as long as the cloud was away, so that a glitch costs nothing.
 //  3. What waits of statuses: the node's, then those of its pods, each in the order of their last writes.
-//  4. Clients: until then they are to be answered as if the cloud were away (Holding, Opened). Else a kubelet would be shown the cloud's old
+//  4. Clients: until then they are to be answered as if the cloud were away (Holding). Else a kubelet would be shown the cloud's old
 //     status in place of its own. Events are pushed beside that, ten a second.
 //
 // Clients wait for at most Spread + Patience, 15 s. Patience, 10 s, is what 30 pods and a node need over a link of 160 ms: a read and a

@@ -311,9 +311,10 @@ func recordOnce(hub *hubProcess, name string, e *written) {
 	}
 	body := fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"default"},"count":%d}`, name, count)
 	code, _ := hub.call("POST", "/api/v1/namespaces/default/events", mediaJSON, body)
-	if code == http.StatusCreated {
+	switch code {
+	case http.StatusCreated:
 		e.answered = count
-	} else if code == http.StatusConflict { // an answer was lost: a recorder takes that for success
+	case http.StatusConflict: // an answer was lost: a recorder takes that for success
 		e.answered = max(e.answered, 1)
 	}
 }

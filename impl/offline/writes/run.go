@@ -30,24 +30,6 @@ func (w *Writes) Holding() bool {
 	return w.Reach() == Here && p != Open
 }
 
-// Opened waits until clients may see the cloud's latest state: Config.Spread and Config.Patience at most after it is back. While it
-// is away, it does not wait.
-func (w *Writes) Opened(ctx context.Context) {
-	for w.Holding() {
-		w.mu.Lock()
-		moved := w.moved
-		w.mu.Unlock()
-		if !w.Holding() {
-			return
-		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // Run brings to the cloud what waits, until ctx ends.
 func (w *Writes) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
@@ -87,13 +69,10 @@ func (w *Writes) see() (wake time.Time, due bool) {
 	w.turn.see(w.Clock.Now(), reach, w.queue.Statuses())
 	now := w.turn.phase
 	wake, due = w.turn.wake()
-	if before != now {
-		close(w.moved)
-		w.moved = make(chan struct{})
-	}
 	w.mu.Unlock()
 	if before != now {
 		w.tell(before, now, wake)
+		w.Moved()
 		poke(w.written)
 	}
 	return wake, due

@@ -39,6 +39,8 @@ type Config struct {
 	Cloud http.RoundTripper
 	// Reach tells whether the cloud can be reached. It must not block. After a change the caller calls Changed. Required.
 	Reach func() Reach
+	// Moved is called after each change of the phase, by any goroutine. It must not block. Default: nobody is told.
+	Moved func()
 	// Spread is the time over which nodes that find the cloud again come back to it; at most as long as it was away. Default 5 s.
 	Spread time.Duration
 	// Patience is how long, after its turn has come, clients of this node go without the cloud's latest state while what
@@ -78,6 +80,9 @@ func (c Config) withDefaults() Config {
 	if c.Patience == 0 {
 		c.Patience = 10 * time.Second
 	}
+	if c.Moved == nil {
+		c.Moved = func() {}
+	}
 	if c.Review == nil {
 		c.Review = func(http.ResponseWriter, *http.Request) bool { return false }
 	}
@@ -102,9 +107,8 @@ type Writes struct {
 	changed chan struct{} // wakes Run
 	written chan struct{} // wakes who drains
 
-	mu    sync.Mutex
-	turn  turn
-	moved chan struct{} // closed and replaced when the phase changes
+	mu   sync.Mutex
+	turn turn
 }
 
 // New makes it; Run does what waits.
@@ -115,7 +119,7 @@ func New(c Config) (*Writes, error) {
 	c = c.withDefaults()
 	w := &Writes{
 		Config: c, queue: c.Store.Queue(), metrics: newMetrics(),
-		changed: make(chan struct{}, 1), written: make(chan struct{}, 1), moved: make(chan struct{}),
+		changed: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
 	w.turn = newTurn(c.Spread, c.Patience, rand.New(rand.NewPCG(c.Seed, 31)), c.Clock.Now(), w.queue.Len() > 0)
 	var err error

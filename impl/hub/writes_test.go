@@ -1,0 +1,78 @@
+package hub
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestWritesWithoutCloud: the status that a kubelet writes while the cloud is away is kept, shown, survives a restart, and is there before
+// clients see the cloud's state again. All else is refused.
+func TestWritesWithoutCloud(t *testing.T) {
+	b, link := offlineBed(t)
+	cloud := b.clouds[0]
+	cloud.node = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", UID: "uid", ResourceVersion: "100"}}
+	cert := b.ca.tls("system:node:edge-1", "system:nodes")
+	node, token := b.client(&cert), b.client(nil)
+	stop := b.start()
+	b.here()
+	path := "/api/v1/nodes/edge-1"
+	kernel := func(c *http.Client) string {
+		t.Helper()
+		resp, body := get(t, c, b.url()+path)
+		var n corev1.Node
+		if err := json.Unmarshal([]byte(body), &n); err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("GET %s: %s %s", path, resp.Status, body)
+		}
+		return n.Status.NodeInfo.KernelVersion
+	}
+	kernel(node)
+	b.kept(1)
+	link.set(true)
+	b.away()
+
+	patch := func(c *http.Client, header ...string) (*http.Response, string) {
+		t.Helper()
+		return do(t, c, http.MethodPatch, b.url()+path+"/status", []byte(`{"status":{"nodeInfo":{"kernelVersion":"6.1"}}}`),
+			append(header, "Content-Type", "application/strategic-merge-patch+json")...)
+	}
+	if resp, body := patch(node); resp.StatusCode != http.StatusOK || !strings.Contains(body, `"kernelVersion":"6.1"`) {
+		t.Fatalf("the node's status: %s %s", resp.Status, body)
+	}
+	for what, resp := range map[string]*http.Response{
+		"with a token":      first(patch(token, "Authorization", "Bearer system:node:edge-1")),
+		"without anything":  first(patch(token)),
+		"in another's name": first(patch(node, "Impersonate-User", "alice")),
+		"a deletion":        first(do(t, node, http.MethodDelete, b.url()+"/api/v1/namespaces/default/pods/web", nil)),
+		"another lease":     first(do(t, node, http.MethodPut, b.url()+"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/x", []byte("{}"))),
+	} {
+		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %s", what, resp.Status)
+		}
+	}
+	if got := kernel(node); got != "6.1" {
+		t.Errorf("the kubelet reads %q after its write", got)
+	}
+	stop()
+	b.start()
+	b.away()
+	if got := kernel(node); got != "6.1" {
+		t.Errorf("the kubelet reads %q after a restart", got)
+	}
+	link.set(false)
+	b.here()
+	if got := kernel(node); got != "6.1" {
+		t.Errorf("the kubelet reads %q when the cloud is back", got)
+	}
+	cloud.set(func() {
+		if cloud.node.Status.NodeInfo.KernelVersion != "6.1" || cloud.node.UID != "uid" {
+			t.Errorf("the cloud has %+v", cloud.node)
+		}
+	})
+}
+
+func first(resp *http.Response, _ string) *http.Response { return resp }

@@ -104,7 +104,7 @@ func testAgents(t *testing.T) {
 	for _, a := range before {
 		a.synced()
 	}
-	eventually(t, "the store to have all", func() bool { return b.metric("weir_store_complete_collections") == float64(2*(3+files)) })
+	eventually(t, "the store to have all", func() bool { return b.metric("weir_store_complete_collections") == float64(1+2*(3+files)) }) // with that of tokens
 	eventually(t, "all to be written", func() bool { return b.metric("weir_store_pending_bytes") == 0 })
 	b.cut()
 	b.restart()
@@ -176,7 +176,7 @@ func TestKubectl(t *testing.T) {
 			t.Fatalf("kubectl %v: %v: %s", args, err, out)
 		}
 	}
-	eventually(t, "the store to have all", func() bool { return b.metric("weir_store_complete_collections") == 7 })
+	eventually(t, "the store to have all", func() bool { return b.metric("weir_store_complete_collections") == 8 }) // with that of tokens
 	eventually(t, "all to be written", func() bool { return b.metric("weir_store_pending_bytes") == 0 })
 	b.cut()
 	b.restart()

@@ -190,7 +190,19 @@ func (s *shelter) mayRead(a *attempt) *apierrors.StatusError {
 	if !ok {
 		return unavailable("the cloud is away, and only it can tell who may read this")
 	}
-	_, refusal := s.judge.Authorize(a.req.Header, a.who.kind == thisNode, attributes)
+	user, refusal := s.judge.Authorize(a.req.Header, a.who.kind == thisNode, attributes)
+	if refusal == nil || refusal.ErrStatus.Code != http.StatusServiceUnavailable || attributes.Verb != "get" || attributes.Resource == "" || attributes.Subresource != "" {
+		return refusal
+	}
+	// Who may read a collection may read what is in it: so a node may get the pods that it watches.
+	r := store.Resource{Group: attributes.Group, Version: attributes.Version, Name: attributes.Resource}
+	for _, in := range s.store.Holders(r, store.Key{Namespace: attributes.Namespace, Name: attributes.Name}) {
+		attributes.Verb, attributes.Name, attributes.Namespace = "list", "", in.Namespace
+		attributes.FieldSelector, attributes.LabelSelector = in.Fields, in.Labels
+		if ok, _ := s.judge.Allowed(user, attributes); ok {
+			return nil
+		}
+	}
 	return refusal
 }
 

@@ -59,14 +59,14 @@ func (r *Recorder) catchUp(req *http.Request, component string, q request, shape
 	if err := r.settled(ctx, bare); err != nil {
 		return err
 	}
-	if r.store.Covers(shape, from) {
-		return nil
-	}
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	if r.store.Covers(shape, from) { // by that list, or by what another watch asked for
+		return nil
 	}
 	if err := r.fetch(ctx, req, component, q, from, via); err != nil {
 		return err

@@ -143,6 +143,18 @@ func (s *Store) holder(r Resource, k Key) (best *collection) {
 	return best
 }
 
+// Holders are the collections that have an object: who may read one of them may read it.
+func (s *Store) Holders(r Resource, k Key) (all []Shape) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, c := range s.byResource[r] {
+		if c.complete && (c.Namespace == "" || c.Namespace == k.Namespace) && s.isMember(c, k) {
+			all = append(all, c.Shape)
+		}
+	}
+	return all
+}
+
 // cover is the freshest complete collection that would have an object if it existed, nil if there is none.
 func (s *Store) cover(r Resource, k Key) (best *collection) {
 	for _, c := range s.byResource[r] {
@@ -188,11 +200,11 @@ func (s *Store) read(shape Shape) (*collection, *Collection) {
 			continue
 		}
 		form := shape.Form
-		if form.full() != c.Form.full() || c.Form.metadata() && !form.metadata() {
-			if c.Form.metadata() != form.metadata() {
-				continue
-			}
-			form = c.Form
+		switch {
+		case c.Form.metadata() && !form.metadata():
+			continue
+		case form.full() != c.Form.full():
+			form ^= 1
 		}
 		if keys, ok := s.gather(c, form, match); ok {
 			out := &Collection{Version: c.version, Kind: c.kind, Form: form, AsOf: s.asOf(c), Keys: keys}

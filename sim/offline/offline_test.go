@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/kubernetes"
@@ -74,12 +75,19 @@ func (a *agent) same(as *agent) string {
 		for _, key := range want.ListKeys() {
 			w, _, _ := want.GetByKey(key)
 			g, ok, _ := got.GetByKey(key)
-			if !ok || !equality.Semantic.DeepEqual(w, g) {
+			if !ok || !equality.Semantic.DeepEqual(untyped(w), untyped(g)) {
 				return fmt.Sprintf("%s: %s differs: %v, want %v", name, key, g, w)
 			}
 		}
 	}
 	return ""
+}
+
+// untyped is an object without its kind: events of a JSON watch tell it, items of a list do not.
+func untyped(o any) runtime.Object {
+	c := o.(runtime.Object).DeepCopyObject()
+	c.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return c
 }
 
 // TestAgents: a kubelet's informers that start anew at a hub that was killed while the cloud is away see what those of before saw; and both go on
@@ -129,7 +137,7 @@ func testAgents(t *testing.T) {
 	_, err = b.admin.CoreV1().Pods("default").Update(t.Context(), pod, metav1.UpdateOptions{})
 	check(t, err)
 	check(t, b.admin.CoreV1().ConfigMaps("default").Delete(t.Context(), "file-001", metav1.DeleteOptions{}))
-	listed := b.lists()
+	listed, caughtUp := b.lists(), b.metric(catchUps)
 	b.heal()
 	for _, group := range []map[string]*agent{before, after} {
 		for name, a := range group {
@@ -139,14 +147,18 @@ func testAgents(t *testing.T) {
 			})
 		}
 	}
-	if more := b.lists() - listed; more != 0 {
-		t.Errorf("the cloud was asked for %v lists", more)
+	// The hub itself asks once where a client had seen a bookmark that the killed hub had not written.
+	own := int(b.metric(catchUps) - caughtUp)
+	if more := b.lists() - listed - own; more > 0 || own > 2*(3+files) {
+		t.Errorf("the cloud was asked for %d lists by clients, and %d by the hub", more, own)
 	}
 	eventually(t, "the store to have it", func() bool {
 		out, err := b.run("get", "--raw", "/api/v1/namespaces/default/pods/pod-00")
 		return err == nil && strings.Contains(out, "while-away")
 	})
 }
+
+const catchUps = "weir_offline_catch_up_lists_total"
 
 // lists counts the lists of clients of the node that the cloud answered, also streaming ones.
 func (b *bed) lists() (n int) {
@@ -189,15 +201,15 @@ func TestKubectl(t *testing.T) {
 		{args: []string{"api-resources"}, want: []string{"pods", "deployments"}},
 		{args: []string{"explain", "pods"}, want: []string{"DESCRIPTION"}},
 		{args: []string{"get", "pods", "-A", "--field-selector=spec.nodeName=" + edge}, want: []string{"pod-00", "pod-01", "pod-02"}},
-		{args: []string{"get", "pods", "-A", "-l", "parity=0", "--field-selector=spec.nodeName=" + edge}, fail: true, want: []string{"no client of this node has a complete list"}},
+		{args: []string{"get", "pods", "-A", "-l", "parity=0", "--field-selector=spec.nodeName=" + edge}, fail: true, want: []string{"the cloud is away"}},
 		{args: []string{"get", "pod", "-n", "default", "pod-01", "-o", "yaml"}, want: []string{"nodeName: edge-1", "name: file-001"}},
 		{args: []string{"get", "node", edge, "-o", "jsonpath={.metadata.labels}"}, want: []string{"pool-a"}},
 		{args: []string{"get", "secret", "-n", "default", "file-000", "-o", "jsonpath={.data.key}"}, want: []string{"MDEyMzQ1Njc4OWFiY2RlZ"}},
 		{args: []string{"get", "services", "-A", "-l", "component=apiserver"}, want: []string{"kubernetes"}},
 		{args: []string{"get", "services", "-A", "-l", "component=none"}, want: []string{"No resources found"}},
 		{args: []string{"get", "service", "-n", "default", "none"}, fail: true, want: []string{`services "none" not found`}},
-		{args: []string{"get", "deployments", "-A"}, fail: true, want: []string{"the cloud is away", "complete list of deployments.apps"}},
-		{args: []string{"get", "configmap", "-n", "default", "unseen"}, fail: true, want: []string{"has not said anything about configmaps unseen in default"}},
+		{args: []string{"get", "deployments", "-A"}, fail: true, want: []string{"the cloud is away"}},
+		{args: []string{"get", "configmap", "-n", "default", "unseen"}, fail: true, want: []string{"the cloud is away"}},
 		{args: []string{"logs", "-n", "default", "pod-00"}, fail: true, want: []string{"the cloud is away"}},
 	} {
 		out, err := b.run(test.args...)

@@ -40,6 +40,7 @@ func TestCloud(t *testing.T) {
 	t.Run("clients have the grants of their component", func(t *testing.T) { testClients(t, c) })
 	t.Run("hubs are nodes that may read the pool-scope resources", func(t *testing.T) { testHub(t, c) })
 	t.Run("who may read without it", func(t *testing.T) { testJudge(t, c) })
+	t.Run("what nodes wrote without it", func(t *testing.T) { testWrites(t, c) })
 	t.Run("restart", func(t *testing.T) { testRestart(t, c) })
 	t.Run("restore from a backup", func(t *testing.T) { testRestore(t, c) })
 	t.Run("a second cloud beside it", func(t *testing.T) {

@@ -130,3 +130,17 @@ const (
 	BoundNodes       = "weir-bound-nodes"
 	PoolPolicies     = "weir-pool-policies"
 )
+
+// Of Services, for response filters.
+const (
+	// TopologyKeys is an annotation of a Service whose endpoints are to be used from near only: by HostnameTopology on the same node, by
+	// PoolTopology or ZoneTopology in the same pool.
+	TopologyKeys     = "openyurt.io/topologyKeys"
+	HostnameTopology = "kubernetes.io/hostname"
+	PoolTopology     = "openyurt.io/nodepool"
+	ZoneTopology     = "kubernetes.io/zone"
+	// TopologyLabel says the same as a label ("node" or "pool"), which the cloud copies to the Service's slices, so that nothing has to be looked up.
+	TopologyLabel = "weir/topology"
+	// DiscardService ("true") is an annotation of a Service of type LoadBalancer that is of no use at the edge.
+	DiscardService = "svc.openyurt.io/discard"
+)

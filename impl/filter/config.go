@@ -1,0 +1,158 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/store"
+)
+
+// Names of the filters.
+const (
+	MasterService   = "masterservice"
+	DiscardService  = "discardcloudservice"
+	ServiceTopology = "servicetopology"
+)
+
+// Config says which filters are on.
+type Config struct {
+	// Enabled are names of filters, or name=component,component. Default none.
+	Enabled []string
+	// MasterService is host:port of the hub as pods see it; masterservice needs it.
+	MasterService string
+	// Node and Pool are this node's.
+	Node, Pool string
+	// Cloud sends requests as the hub.
+	Cloud http.RoundTripper
+	// Slices gives the EndpointSlices of a relay and its version; nil if they are not relayed.
+	Slices func() (version uint64, all iter.Seq[*wire.Object])
+	// Documents keeps what is known of topology, nil for no longer than the process lives.
+	Documents Documents
+	// Clock is for tests. Default the real one.
+	Clock clock.Clock
+	// Random spreads requests, from 0 to 1. Default math/rand.
+	Random func() float64
+	// Logger gets what an operator should know. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Documents keeps small things. *store.Store is one.
+type Documents interface {
+	Document(name string) (store.Document, bool)
+	PutDocument(name string, d store.Document) error
+}
+
+// resource is one of an API group's version.
+type resource struct{ group, version, name string }
+
+var (
+	services = resource{"", "v1", "services"}
+	slicesOf = resource{"discovery.k8s.io", "v1", "endpointslices"}
+)
+
+func (r resource) kind() wire.Kind {
+	if r == services {
+		return wire.Kind{APIVersion: "v1", Kind: "Service"}
+	}
+	return wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}
+}
+
+// Default components of the filters, as in OpenYurt.
+func defaults() map[string][]string {
+	return map[string][]string{
+		MasterService:   {"kubelet"},
+		DiscardService:  {"kube-proxy"},
+		ServiceTopology: {"kube-proxy", "coredns", "nginx-ingress-controller"},
+	}
+}
+
+// Validate tells which flag cannot be meant.
+func (c Config) Validate() error {
+	_, err := c.rules()
+	return err
+}
+
+// use is what a component reads that is filtered.
+type use struct {
+	component string
+	resource  resource
+}
+
+func (c Config) rules() (map[use][]rule, error) {
+	all := map[use][]rule{}
+	var seen []string
+	for _, e := range c.Enabled {
+		name, list, given := strings.Cut(e, "=")
+		components, ok := defaults()[name]
+		if given {
+			components = strings.Split(list, ",")
+		}
+		if !ok || slices.Contains(components, "") {
+			return nil, fmt.Errorf("filter %q: want name or name=component,component, where name is one of %s, %s, %s", e, MasterService, DiscardService, ServiceTopology)
+		}
+		if slices.Contains(seen, name) {
+			return nil, fmt.Errorf("filter %q: each name once", e)
+		}
+		seen = append(seen, name)
+		for _, component := range components {
+			switch name {
+			case MasterService:
+				r, err := newMaster(c.MasterService)
+				if err != nil {
+					return nil, err
+				}
+				all[use{component, services}] = append(all[use{component, services}], r)
+			case DiscardService:
+				all[use{component, services}] = append(all[use{component, services}], discard{})
+			case ServiceTopology:
+				all[use{component, services}] = append(all[use{component, services}], learn{})
+				all[use{component, slicesOf}] = append(all[use{component, slicesOf}], near{})
+			}
+		}
+	}
+	return all, nil
+}
+
+func newMaster(address string) (rule, error) {
+	host, port, err := net.SplitHostPort(address)
+	n, portErr := strconv.ParseUint(port, 10, 16)
+	if err != nil || portErr != nil || n == 0 || net.ParseIP(host) == nil {
+		return nil, fmt.Errorf("filter %s: it needs the hub's address as pods see it, an IP address and a port: %q", MasterService, address)
+	}
+	return master{host, int(n)}, nil
+}
+
+// New brings back what is known of topology.
+func New(c Config) (*Filters, error) {
+	rules, err := c.rules()
+	if err != nil {
+		return nil, err
+	}
+	if c.Cloud == nil || c.Node == "" || c.Pool == "" {
+		return nil, errors.New("filter: it needs Cloud, Node and Pool")
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Random == nil {
+		c.Random = rand.Float64
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	f := &Filters{Config: c, rules: rules, streams: map[*stream]struct{}{}, clients: map[string]has{}}
+	f.view = &view{node: c.Node}
+	f.restore()
+	return f, nil
+}

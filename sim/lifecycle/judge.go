@@ -31,6 +31,7 @@ type judge struct {
 	nodes map[*node]*truth
 	pools map[*pool]*poolTruth
 
+	looked      time.Duration // when what is open was noted last
 	disturbance time.Duration
 	managerUp   bool
 	managerAt   []time.Duration          // when it went or came
@@ -149,9 +150,9 @@ func (j *judge) wrong(n *node) string {
 		return fmt.Sprintf("its node can be heard, for %s", now-t.since)
 	case now-t.grew < stock && !j.unmanaged(t.grew-slack, t.grew+slack):
 		return fmt.Sprintf("its node was heard %s ago", now-t.grew)
-	case n.lives() && !p.voice && j.alone(n) < slack && !p.mayEvict(now):
-		if !j.unmanaged(now-slack, now) || !j.unmanaged(p.since-slack, p.since+settled) {
-			return fmt.Sprintf("its node lives, and the whole pool is silent, for %s", now-p.since)
+	case n.lives() && j.alone(n) < slack && !t.givenUp && !p.mayEvict(now):
+		if !j.unmanaged(now-slack, now) || !j.unmanaged(t.since-slack, t.since+settled) {
+			return fmt.Sprintf("its node lives, and the whole pool was silent with it, of %s for all but %s", now-t.since, j.alone(n))
 		}
 	}
 	return ""
@@ -212,7 +213,7 @@ func (j *judge) marked(n *node, pod string) {
 	switch {
 	case t.open && now-t.since >= settled && !j.unmanaged(now-settled, now):
 		j.fault(&j.v.WrongMarks, "pod %s is marked, its node can be heard for %s", pod, now-t.since)
-	case n.lives() && !p.voice && j.alone(n) < time.Second && !p.mayEvict(now) && !j.unmanaged(t.since-slack, now):
+	case n.lives() && j.alone(n) < time.Second && !t.givenUp && !p.mayEvict(now) && !j.unmanaged(t.since-slack, now):
 		j.fault(&j.v.WrongMarks, "pod %s is marked, its pool is silent for %s", pod, now-p.since)
 	}
 }

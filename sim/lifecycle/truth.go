@@ -11,6 +11,9 @@ type truth struct {
 	since time.Duration // as it is
 	mute  time.Duration // how long it was not open before that
 	grew  time.Duration // when its Lease in the cloud grew last
+
+	alone   time.Duration // for how long it was not open while another node of its pool was, up to the last look
+	givenUp bool          // its pool was silent meanwhile, for longer than its policy says
 }
 
 // opens tells whether the way of a node is open.
@@ -26,12 +29,16 @@ func (j *judge) look() {
 	now := j.w.now()
 	for _, n := range j.w.nodes {
 		t := j.of(n)
+		if n.pool != nil && !t.open {
+			t.alone = j.alone(n)
+			t.givenUp = t.givenUp || j.pools[n.pool].mayEvict(now)
+		}
 		if open := n.opens(); open != t.open {
 			t.mute = 0
 			if open {
 				t.mute = now - t.since
 			}
-			t.open, t.since = open, now
+			t.open, t.since, t.alone, t.givenUp = open, now, 0, false
 			j.w.trace("%s open %t", n.name, open)
 		}
 	}
@@ -41,23 +48,18 @@ func (j *judge) look() {
 			s.voice, s.since = voice, now
 		}
 	}
+	j.looked = now
 }
 
 func (j *judge) of(n *node) *truth { return j.nodes[n] }
 
-// alone is for how long a node was mute while peers were not: longer than the grace period means that it is dead.
+// alone is for how long a node has been mute while peers were not: longer than the grace period means that it is dead.
 func (j *judge) alone(n *node) time.Duration {
-	t, last := j.of(n), time.Duration(0)
-	for _, o := range n.pool.nodes {
-		switch x := j.of(o); {
-		case o == n:
-		case x.open:
-			last = j.w.now()
-		default:
-			last = max(last, x.since)
-		}
+	t := j.of(n)
+	if !j.pools[n.pool].voice {
+		return t.alone
 	}
-	return max(0, last-t.since)
+	return t.alone + j.w.now() - j.looked
 }
 
 // poolTruth is of a pool.
@@ -77,6 +79,9 @@ type policyAt struct {
 
 // mayEvict tells whether a policy that was in force within the last slack allowed to evict a silent pool.
 func (p *poolTruth) mayEvict(now time.Duration) bool {
+	if p.voice {
+		return false
+	}
 	for i, x := range p.policy {
 		over := i+1 < len(p.policy) && p.policy[i+1].at < now-slack
 		if !over && x.evict && now-p.since >= x.after-slack {

@@ -67,7 +67,7 @@ bin/golangci-lint: .ci/lint/go.mod
 .PHONY: simulate
 simulate: ## SCHEDULES (default 50000) random fault schedules in virtual time, 1000 (EVICTIONS) with real node controllers, a hundred real hubs in fake time
 	go test ./sim/virtual -count 1 -timeout 0 -run TestSchedules -from 0 -schedules $${SCHEDULES:-50000}
-	@set -o pipefail; cd sim/lifecycle/stock; go test . -count 1 -timeout 0 -v -run TestSchedules -from 0 -schedules $${EVICTIONS:-1000} | grep -v '^ *\(===\|--- PASS\)' # a line for each is too much
+	@set -o pipefail; cd sim/lifecycle/stock; go test . -count 1 -timeout 4h -v -run TestSchedules -from 0 -schedules $${EVICTIONS:-1000} | grep -v '^ *\(===\|--- PASS\)' # a line for each is too much
 	go test ./sim/bubble -count 1 -hubs 100 -v
 
 .PHONY: fuzz

@@ -19,7 +19,8 @@
 // Each schedule has one or two pools, each a zone of its own (or none has a zone), beside a healthy zone. A Schedule is a list of faults at
 // times, drawn from a seed: a node is cut off from the cloud, from its pool, from both; loses power; its kubelet dies and its hub lives; its hub restarts; a leader is killed;
 // a coordinator restarts, with or without its Leases; a whole pool is cut off; the cloud's apiserver is away; a clock is set a minute ahead or
-// back; the controllers restart; the manager is away; a pool's policy changes. At the end some nodes stay dead, then all is healed.
+// back; the controllers restart;
+// one replica of the manager ends, or all are away; a pool's policy changes. At the end some nodes stay dead, then all is healed.
 //
 // # What must hold
 //

@@ -26,6 +26,7 @@ const (
 	weirManager = "manager"
 	policy      = "policy"
 	empty       = "empty" // the coordinator's disk is lost
+	first       = "first" // of the replicas of weir-manager; else all
 )
 
 // controllersPatience is how long controllers stay without the cloud: then their leader election ends them.
@@ -77,7 +78,7 @@ func (w *World) do(ctx context.Context, running *sync.WaitGroup, d deed) {
 		w.locked(func() {
 			w.outage += by
 			gone = w.outage > 0
-			w.judge.disturbed("the cloud is away or back")
+			w.judge.disturbed()
 			w.judge.look()
 		})
 		w.cloud.Away(gone)
@@ -86,17 +87,18 @@ func (w *World) do(ctx context.Context, running *sync.WaitGroup, d deed) {
 			w.controllers.start()
 		}
 		return
-	case controllers, weirManager:
-		p := w.controllers
-		if f.What == weirManager {
-			p = w.manager
+	case controllers:
+		w.turn(d.end, w.controllers)
+		return
+	case weirManager:
+		some := w.managers
+		if f.Value == first {
+			some = some[:1]
+		}
+		if len(some) == len(w.managers) {
 			w.judge.managed(d.end)
 		}
-		p.stop()
-		if absent := w.config.NoManager && p == w.manager; d.end && !absent {
-			p.start()
-		}
-		w.locked(func() { w.judge.disturbed("controllers or manager end or begin") })
+		w.turn(d.end, some...)
 		return
 	case policy:
 		running.Go(func() { w.setPolicy(ctx, f.Target, f.Value) })
@@ -106,6 +108,16 @@ func (w *World) do(ctx context.Context, running *sync.WaitGroup, d deed) {
 		w.hold(f, by)
 		w.judge.look()
 	})
+}
+
+// turn starts or ends processes.
+func (w *World) turn(on bool, processes ...*process) {
+	for _, p := range processes {
+		if p.stop(); on {
+			p.start()
+		}
+	}
+	w.locked(w.judge.disturbed)
 }
 
 // hold lets a fault of a node or a pool begin or end. The lock is held.

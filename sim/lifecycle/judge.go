@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,8 +34,7 @@ type judge struct {
 
 	looked      time.Duration // when what is open was noted last
 	disturbance time.Duration
-	managerUp   bool
-	managerAt   []time.Duration          // when it went or came
+	managers    []managedAt
 	crowded     map[string]time.Duration // when most of a zone was lost, but not all
 	overdue     map[string]bool          // pods
 
@@ -43,9 +43,15 @@ type judge struct {
 	v       Verdict
 }
 
+// managedAt is when the last manager went, or one came.
+type managedAt struct {
+	at time.Duration
+	up bool
+}
+
 func newJudge(w *World) *judge {
 	return &judge{
-		w: w, nodes: map[*node]*truth{}, pools: map[*pool]*poolTruth{}, managerUp: true, crowded: map[string]time.Duration{}, overdue: map[string]bool{},
+		w: w, nodes: map[*node]*truth{}, pools: map[*pool]*poolTruth{}, crowded: map[string]time.Duration{}, overdue: map[string]bool{},
 	}
 }
 
@@ -72,25 +78,27 @@ func (j *judge) fault(count *int, format string, args ...any) {
 }
 
 // disturbed tells that stock Kubernetes may begin to count anew. The lock is held.
-func (j *judge) disturbed(string) { j.disturbance = j.w.now() }
+func (j *judge) disturbed() { j.disturbance = j.w.now() }
 
 // lost tells that a pool has lost its leader. The lock is held.
 func (j *judge) lost(p *pool) { j.pools[p].lost = append(j.pools[p].lost, j.w.now()) }
 
 func (j *judge) managed(up bool) {
-	j.w.locked(func() { j.managerUp, j.managerAt = up, append(j.managerAt, j.w.now()) })
+	j.w.locked(func() { j.managers = append(j.managers, managedAt{j.w.now(), up}) })
 }
 
-// unmanaged tells whether the manager was away at some time. The lock is held.
+// unmanaged tells whether no manager was there at some time. The lock is held.
 func (j *judge) unmanaged(from, to time.Duration) bool {
-	up, since := true, time.Duration(0)
-	for _, at := range j.managerAt {
-		if !up && since <= to && at >= from {
+	for i, x := range j.managers {
+		until := to
+		if i+1 < len(j.managers) {
+			until = j.managers[i+1].at
+		}
+		if !x.up && x.at <= to && until >= from {
 			return true
 		}
-		up, since = !up, at
 	}
-	return !up && since <= to
+	return false
 }
 
 // policy tells what a pool's policy is from now on. The lock is held.
@@ -300,33 +308,28 @@ func (j *judge) due(n *node) (since time.Duration, due bool) {
 // healed looks whether all is well in the end.
 func (j *judge) healed(ctx context.Context) {
 	nodes, err := j.w.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
+	pods, also := j.w.admin.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+	kept, too := j.w.admin.CoreV1().ConfigMaps(contract.ManagerNamespace).Get(ctx, contract.KeptNodes, metav1.GetOptions{})
+	j.w.mu.Lock()
+	defer j.w.mu.Unlock()
+	if err := errors.Join(err, also, too); err != nil {
+		j.fault(&j.v.Left, "all is healed, but: %v", err)
 		return
 	}
-	pods, err := j.w.admin.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return
-	}
-	kept, err := j.w.admin.CoreV1().ConfigMaps(contract.ManagerNamespace).Get(ctx, contract.KeptNodes, metav1.GetOptions{})
-	if err != nil {
-		return
-	}
-	j.w.locked(func() {
-		have := map[string]int{}
-		for i := range pods.Items {
-			if api.Ready(&pods.Items[i]) {
-				have[pods.Items[i].Spec.NodeName]++
-			}
+	have := map[string]int{}
+	for i := range pods.Items {
+		if api.Ready(&pods.Items[i]) {
+			have[pods.Items[i].Spec.NodeName]++
 		}
-		for _, n := range nodes.Items {
-			cutOff := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-				return c.Type == contract.CutOffCondition && c.Status != corev1.ConditionFalse
-			})
-			_, listed := kept.Data[n.Name]
-			if ready := readyOf(&n).Status; ready != corev1.ConditionTrue || len(n.Spec.Taints) > 0 || cutOff || listed || have[n.Name] != podsPerNode {
-				j.fault(&j.v.Left, "all is healed, and %s has Ready=%s, taints %v, cut off %t, kept %t, %d pods ready",
-					n.Name, ready, n.Spec.Taints, cutOff, listed, have[n.Name])
-			}
+	}
+	for _, n := range nodes.Items {
+		cutOff := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == contract.CutOffCondition && c.Status != corev1.ConditionFalse
+		})
+		_, listed := kept.Data[n.Name]
+		if ready := readyOf(&n).Status; ready != corev1.ConditionTrue || len(n.Spec.Taints) > 0 || cutOff || listed || have[n.Name] != podsPerNode {
+			j.fault(&j.v.Left, "all is healed, and %s has Ready=%s, taints %v, cut off %t, kept %t, %d pods ready",
+				n.Name, ready, n.Spec.Taints, cutOff, listed, have[n.Name])
 		}
-	})
+	}
 }

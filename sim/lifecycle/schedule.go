@@ -21,6 +21,7 @@ type Schedule struct {
 	Seed      uint64
 	Pools     []int // how many nodes each has
 	Beside    int   // nodes without a pool, which are always well
+	Managers  int   // replicas of weir-manager; more than one elect a leader
 	Zoneless  bool
 	OneUser   bool          // all controllers act as one user
 	PolicyLag time.Duration // until admission policies see what weir-manager wrote
@@ -47,8 +48,8 @@ func (f Fault) String() string {
 
 // String is a schedule in lines.
 func (s Schedule) String() string {
-	lines := []string{fmt.Sprintf("seed %d: pools of %v nodes, %d beside, zoneless %t, one user %t, policies lag %s",
-		s.Seed, s.Pools, s.Beside, s.Zoneless, s.OneUser, s.PolicyLag)}
+	lines := []string{fmt.Sprintf("seed %d: pools of %v nodes, %d beside, %d managers, zoneless %t, one user %t, policies lag %s",
+		s.Seed, s.Pools, s.Beside, s.Managers, s.Zoneless, s.OneUser, s.PolicyLag)}
 	for _, f := range s.Faults {
 		lines = append(lines, f.String())
 	}
@@ -60,6 +61,7 @@ func Draw(seed uint64) Schedule {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d) + 1)) }
 	s := Schedule{Seed: seed, Beside: 3 + rng.IntN(2), OneUser: rng.IntN(2) == 0, Zoneless: rng.IntN(8) == 0, PolicyLag: upTo(2 * time.Second)}
+	s.Managers = 1 + rng.IntN(2)
 	for range 1 + rng.IntN(2) {
 		s.Pools = append(s.Pools, 3+rng.IntN(2))
 	}
@@ -102,7 +104,7 @@ func Draw(seed uint64) Schedule {
 		case controllers:
 			f.Target, f.For = "", time.Second+upTo(10*time.Second)
 		case weirManager:
-			f.Target, f.For = "", time.Second+upTo(2*time.Minute)
+			f.Target, f.For, f.Value = "", time.Second+upTo(2*time.Minute), one("", first)
 		case policy:
 			f.Target, f.For, f.Value = PoolName(pool), 0, one("keep", "evict:0s", "evict:1m", "evict:5m")
 		}

@@ -45,7 +45,8 @@ type World struct {
 	outage int              // how many faults keep the cloud away
 	killed map[*Fault]*node // the leader that a fault killed
 
-	manager, controllers *process
+	managers    []*process // replicas of weir-manager
+	controllers *process
 }
 
 // Run runs a schedule and returns what was judged.
@@ -73,7 +74,12 @@ func Run(ctx context.Context, c Config) (Verdict, error) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	w.manager, w.controllers = newProcess(ctx, &running, w.manage), newProcess(ctx, &running, w.control)
+	w.controllers = newProcess(ctx, &running, w.control)
+	if !c.NoManager {
+		for range max(1, c.Schedule.Managers) {
+			w.managers = append(w.managers, newProcess(ctx, &running, w.manage))
+		}
+	}
 	for _, n := range w.nodes {
 		w.locked(func() { n.start(ctx, &running) })
 	}
@@ -81,25 +87,31 @@ func Run(ctx context.Context, c Config) (Verdict, error) {
 		running.Go(func() { p.elect(ctx) })
 	}
 	running.Go(func() { w.judge.watch(ctx) })
-	if !c.NoManager {
-		w.manager.start()
+	for _, p := range append(w.managers, w.controllers) {
+		p.start()
 	}
-	w.controllers.start()
 	w.play(ctx, &running)
 	return w.judge.verdict(), ctx.Err()
 }
 
-// manage runs weir-manager.
+// manage runs a replica of weir-manager, again and again if it ends by itself, as one does that loses its Lease.
 func (w *World) manage(ctx context.Context) {
-	m, err := manager.New(manager.Config{
-		REST: w.cloud.As("system:serviceaccount:kube-system:weir-manager"), MetricsBindAddress: "0", HealthProbeBindAddress: "0",
-		NodeMonitorGracePeriod: heartbeat.Grace, WhenSilent: "keep", Logger: w.config.Log,
-	})
-	if err == nil {
-		err = m.Run(ctx)
-	}
-	if err != nil && ctx.Err() == nil {
+	for {
+		m, err := manager.New(manager.Config{
+			REST: w.cloud.As("system:serviceaccount:kube-system:weir-manager"), MetricsBindAddress: "0", HealthProbeBindAddress: "0",
+			LeaderElect: w.config.Schedule.Managers > 1, LeaderElectLeaseDuration: 15 * time.Second, LeaderElectRenewDeadline: 10 * time.Second,
+			LeaderElectRetryPeriod: 2 * time.Second, NodeMonitorGracePeriod: heartbeat.Grace, WhenSilent: "keep", Logger: w.config.Log,
+		})
+		if err == nil {
+			err = m.Run(ctx)
+		}
+		if ctx.Err() != nil {
+			return
+		}
 		w.trace("weir-manager ends: %v", err)
+		if !sleep(ctx, w.draw(time.Second, 10*time.Second)) {
+			return
+		}
 	}
 }
 

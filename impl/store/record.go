@@ -139,11 +139,22 @@ func (s *Store) NotFound(component string, r Resource, f Form, k Key) error {
 	return nil
 }
 
-// Written records the answer to a write. It is kept if the object is, in that form: somebody reads it.
+// Written records the answer to a write. It is kept if the object is, in that form: somebody reads it. Or if somebody was told that it
+// does not exist, which is so no more: who got 404 and then created it must not be told 404 again.
 func (s *Store) Written(r Resource, f Form, kind wire.Kind, o *wire.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.fact(r, Key{o.Namespace, o.Name}, f) != nil {
+	k := Key{o.Namespace, o.Name}
+	keep := s.fact(r, k, f) != nil || s.cover(r, k) != nil
+	for _, c := range s.byResource[r] {
+		if _, name, ok := c.scope(); !ok || !c.complete || c.Shape != One(c.Component, r, f, k) || name != k.Name || s.isMember(c, k) || o.Version < c.version {
+			continue
+		}
+		s.show(r, f, kind, o) // first: a member must have an object
+		s.setMember(c, k, true)
+		c.version, c.kind = o.Version, kind
+	}
+	if keep {
 		s.show(r, f, kind, o)
 	}
 }

@@ -271,3 +271,25 @@ func TestDocuments(t *testing.T) {
 		t.Error("a document from nowhere")
 	}
 }
+
+// TestWrittenAfter404: who was told that an object does not exist, and creates it, is not told so again; also after a restart and a sweep.
+func TestWrittenAfter404(t *testing.T) {
+	s := open(t, Config{Dir: t.TempDir()})
+	r, k := Resource{"storage.k8s.io", "v1", "csinodes"}, Key{Name: "edge-1"}
+	check(t, s.NotFound("kubelet", r, Protobuf, k))
+	expect(t, "after 404", get(s, r, Protobuf, "/edge-1"), "absent")
+	s.Written(r, Protobuf, wire.Kind{APIVersion: "storage.k8s.io/v1", Kind: "CSINode"}, pod(t, "/edge-1", 7))
+	s.Written(r, Protobuf, wire.Kind{APIVersion: "storage.k8s.io/v1", Kind: "CSINode"}, pod(t, "/edge-2", 8))
+	known := get(s, r, Protobuf, "/edge-1")
+	if !strings.Contains(known, "7") {
+		t.Errorf("after its creation: %s", known)
+	}
+	expect(t, "what nobody asked for", get(s, r, Protobuf, "/edge-2"), "unknown")
+	s = again(t, s)
+	s.mu.Lock()
+	s.sweepObjects()
+	s.mu.Unlock()
+	expect(t, "after a restart and a sweep", get(s, r, Protobuf, "/edge-1"), known)
+	check(t, s.NotFound("kubelet", r, Protobuf, k))
+	expect(t, "deleted", get(s, r, Protobuf, "/edge-1"), "absent")
+}

@@ -274,7 +274,9 @@ func agree(p *corev1.Pod, x container, finished bool) bool {
 	if finished {
 		return p.Status.Phase == corev1.PodSucceeded && s.State.Terminated != nil && x.State != runningState // it did not run again
 	}
-	return x.State == runningState && p.Status.Phase == corev1.PodRunning && s.State.Running != nil && s.RestartCount == x.Attempt
+	// A machine that lost its power counts attempts anew; its kubelet never counts restarts back (kubelet_pods.go, convertToAPIContainerStatuses).
+	return x.State == runningState && p.Status.Phase == corev1.PodRunning && s.State.Running != nil &&
+		s.RestartCount >= x.Attempt && strings.HasSuffix(s.ContainerID, fmt.Sprintf("_%d", x.Attempt))
 }
 
 // settle waits until cloud and nodes agree, and counts what does not.

@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/store"
 )
 
 // Names of the filters.
@@ -37,20 +36,14 @@ type Config struct {
 	Cloud http.RoundTripper
 	// Slices gives the EndpointSlices of a relay and its version; nil if they are not relayed.
 	Slices func() (version uint64, all iter.Seq[*wire.Object])
-	// Documents keeps what is known of topology, nil for no longer than the process lives.
-	Documents Documents
+	// File keeps what is known of topology, "" for no longer than the process lives.
+	File string
 	// Clock is for tests. Default the real one.
 	Clock clock.Clock
 	// Random spreads requests, from 0 to 1. Default math/rand.
 	Random func() float64
 	// Logger gets what an operator should know. Default slog.Default().
 	Logger *slog.Logger
-}
-
-// Documents keeps small things. *store.Store is one.
-type Documents interface {
-	Document(name string) (store.Document, bool)
-	PutDocument(name string, d store.Document) error
 }
 
 // resource is one of an API group's version.

@@ -18,14 +18,16 @@
 // that changes and is not in the view is DELETED once, though the client may never have had it, and one that enters may be called MODIFIED.
 //
 // Objects that are not altered pass as the bytes that came. Those that are, are patched: fields that this build does not know stay.
-// Protobuf and JSON are understood; tables, metadata alone and compressed watches pass as they are. A list is in memory as a whole, twice, while it is altered; a streaming list is not.
+// Protobuf and JSON are understood; tables and metadata alone pass as they are. What the cloud has compressed is
+// not so any more: only loopback is behind a filter. A list is in memory as a whole, twice, while it is altered; a streaming list is not.
 //
 // # Topology
 //
 // A Service says by annotation openyurt.io/topologyKeys that its endpoints are for the same node (kubernetes.io/hostname) or the same pool (openyurt.io/nodepool,
 // kubernetes.io/zone), or by label weir/topology ("node", "pool"), which the cloud copies to the slices. The annotation is learnt from lists and watches of
 // Services that pass through the filter, of any of its components: all of them read Services. Members of the pool are the Nodes with its label, listed as metadata
-// each 5 minutes (1 kB for 20 nodes). Both are kept, as they must be known after a restart without the cloud. As long as the members are not known, the
+// each 5 minutes (1 kB for 20 nodes). Both are kept in a file, which is written before a client sees what was learnt, as
+// clients go on behind that after a restart. As long as the members are not known, the
 // pool's endpoints are not filtered. There is no fallback: if no endpoint is near, there is none.
 //
 // If that changes, what clients have is wrong, without any change of a slice. Informers take no notice of a list in which an object has the version that it had
@@ -35,5 +37,5 @@
 //
 // # Goroutines
 //
-// New starts none. Run lists the members, and ends with its context. Changes are told to watches by who finds out.
+// New starts none. Run lists the members, and ends with its context. A compressed watch has one of its own, which ends with it. Changes are told to watches by who finds out.
 package filter

@@ -1,11 +1,14 @@
 package filter
 
 import (
+	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -155,17 +158,21 @@ func TestUntouched(t *testing.T) {
 	b.put(wire.Added, slice("web", nil, "edge-1", "edge-2"))
 	encodings(t, func(t *testing.T, enc wire.Encoding) {
 		for _, component := range []string{"kube-proxy", "kubelet", "coredns", "kubectl", ""} {
+			var all sync.WaitGroup
 			for _, path := range []string{
 				servicesPath, slicesPath, "/api/v1/namespaces/default/services/web", "/api/v1/namespaces/default/services/none",
 				servicesPath + "?limit=1", servicesPath + "?watch=1&resourceVersion=0&timeoutSeconds=1", servicesPath + "?labelSelector=%21%21",
 				servicesPath + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1",
 			} {
-				wantCode, want := b.body(b.plain, component, path, enc)
-				code, got := b.body(b.server, component, path, enc)
-				if code != wantCode || got != want {
-					t.Errorf("%s GET %s: %d %q\nwant %d %q", component, path, code, got, wantCode, want)
-				}
+				all.Go(func() {
+					wantCode, want := b.body(b.plain, component, path, enc)
+					code, got := b.body(b.server, component, path, enc)
+					if code != wantCode || got != want {
+						t.Errorf("%s GET %s: %d %q\nwant %d %q", component, path, code, got, wantCode, want)
+					}
+				})
 			}
+			all.Wait()
 		}
 	})
 }
@@ -240,3 +247,53 @@ func TestConfig(t *testing.T) {
 		t.Error("without filters nothing is answered")
 	}
 }
+
+// TestCompressed: a list and a watch that come compressed are filtered as well, and events are not held back.
+func TestCompressed(t *testing.T) {
+	b := newBed(t, everything)
+	b.put(wire.Added, service("web", nil))
+	b.put(wire.Added, service("cloud", func(s *corev1.Service) { s.Annotations = map[string]string{contract.DiscardService: "true"} }))
+	squeeze := func(w http.ResponseWriter, req *http.Request) {
+		z := gzip.NewWriter(w)
+		w.Header().Set("Content-Encoding", "gzip")
+		b.services.ServeHTTP(zipped{w, z}, req)
+		check(t, z.Close())
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { b.Serve(w, req, squeeze) }))
+	defer server.Close()
+	encodings(t, func(t *testing.T, enc wire.Encoding) {
+		_, list := b.body(server, "kube-proxy", servicesPath, enc)
+		if !strings.Contains(list, "web") || strings.Contains(list, "cloud") {
+			t.Errorf("a list is %q", list)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		resp, err := b.get(ctx, server, "kube-proxy", servicesPath+"?watch=1&resourceVersion=100", enc)
+		check(t, err)
+		defer resp.Body.Close()
+		events := wire.NewEventReader(resp.Body, enc, services.kind())
+		for _, name := range []string{"web", "late-" + enc.String()} {
+			ev, err := events.Next()
+			check(t, err)
+			if ev.Type == wire.Deleted || ev.Object.Name != name && !strings.HasPrefix(ev.Object.Name, "late") {
+				t.Errorf("%s of %s, want %s", ev.Type, ev.Object.Name, name)
+			}
+			b.put(wire.Added, service("late-"+enc.String(), nil))
+		}
+	})
+}
+
+// zipped compresses what is written.
+type zipped struct {
+	http.ResponseWriter
+	z *gzip.Writer
+}
+
+func (z zipped) Write(p []byte) (int, error) { return z.z.Write(p) }
+
+func (z zipped) Flush() {
+	_ = z.z.Flush()
+	_ = http.NewResponseController(z.ResponseWriter).Flush()
+}
+
+func (z zipped) Unwrap() http.ResponseWriter { return z.ResponseWriter }

@@ -89,8 +89,8 @@ func (s *stream) flush() {
 // write takes what comes from who answers.
 func (s *stream) write(p []byte) (int, error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.ended {
-		s.mu.Unlock()
 		return 0, errEnded
 	}
 	s.buf = append(s.buf, p...)
@@ -110,6 +110,10 @@ func (s *stream) write(p []byte) (int, error) {
 		rest = rest[n:]
 	}
 	s.buf = append(s.buf[:0], rest...)
+	if len(s.taught) > 0 { // first of all: see Filters.keep
+		s.f.learn(s.taught)
+		clear(s.taught)
+	}
 	var err error
 	if len(s.out) > 0 {
 		_, err = s.w.Write(s.out)
@@ -119,14 +123,6 @@ func (s *stream) write(p []byte) (int, error) {
 		now := s.view
 		s.view = old
 		s.catchUpTo(now)
-	}
-	taught := s.taught
-	if len(taught) > 0 {
-		s.taught = map[string]scope{}
-	}
-	s.mu.Unlock()
-	if len(taught) > 0 {
-		s.f.learn(taught)
 	}
 	return len(p), err
 }
@@ -175,6 +171,9 @@ func frameLength(enc wire.Encoding, b []byte) int {
 func (s *stream) event(frame []byte) {
 	kind := s.q.use.resource.kind()
 	ev, err := wire.NewEventReader(bytes.NewReader(frame), s.enc, kind).Next()
+	if err != nil {
+		s.f.Logger.Debug("an event passes unfiltered", "component", s.q.use.component, "resource", s.q.use.resource.name, "err", err)
+	}
 	if err != nil || ev.Type == wire.Error {
 		s.out = append(s.out, frame...)
 		return

@@ -2,13 +2,15 @@ package filter
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
-	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/store"
 )
 
 // scope is how near endpoints have to be.
@@ -59,25 +61,27 @@ func (v *view) equal(o *view) bool {
 	return (v.members == nil) == (o.members == nil) && maps.Equal(v.members, o.members) && maps.Equal(v.services, o.services)
 }
 
-// document is what of a view is kept.
-const document = "weir/topology"
-
+// kept is what of a view is in the file.
 type kept struct {
 	Members  []string         `json:"members,omitempty"`
 	Services map[string]scope `json:"services,omitempty"`
 }
 
 func (f *Filters) restore() {
-	if f.Documents == nil {
+	if f.File == "" {
 		return
 	}
-	d, ok := f.Documents.Document(document)
-	if !ok {
+	b, err := os.ReadFile(f.File)
+	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	var k kept
-	if err := json.Unmarshal(d.Body, &k); err != nil {
-		f.Logger.Error("what was kept of the pool's members and of Services' topology cannot be used; until it is known again endpoints are not filtered", "err", err)
+	if err == nil {
+		err = json.Unmarshal(b, &k)
+	}
+	if err != nil {
+		f.Logger.Error("what was kept of the pool's members and of Services' topology cannot be used: endpoints are not filtered until clients list Services again",
+			"file", f.File, "err", err)
 		return
 	}
 	f.view.services = k.Services
@@ -95,16 +99,17 @@ func membersOf(names []string, node string) map[string]bool {
 	return m
 }
 
+// keep writes a view to the file, durably, before anybody sees what it was learnt from: who goes on behind that is not shown it again.
 func (f *Filters) keep(v *view) {
-	if f.Documents == nil {
+	if f.File == "" {
 		return
 	}
 	b, err := json.Marshal(kept{Members: slices.Sorted(maps.Keys(v.members)), Services: v.services})
 	if err == nil {
-		err = f.Documents.PutDocument(document, store.Document{ContentType: "application/json", Body: b, At: f.Clock.Now().Round(time.Second)})
+		err = disk.WriteFile(f.File, b)
 	}
 	if err != nil {
-		f.Logger.Warn("cannot keep the pool's members and Services' topology", "err", err)
+		f.Logger.Warn("cannot keep the pool's members and Services' topology", "file", f.File, "err", err)
 	}
 }
 

@@ -34,6 +34,7 @@ type writer struct {
 	enc    wire.Encoding
 	body   *bytes.Buffer // of a list or get; nil: none is held
 	stream *stream       // of a watch
+	zipped *inflater     // of a compressed watch
 }
 
 // WriteHeader looks what kind of answer it is.
@@ -46,11 +47,18 @@ func (w *writer) WriteHeader(code int) {
 	if code == http.StatusOK && w.understood() {
 		if w.q.watch {
 			w.stream = newStream(w.f, w.ResponseWriter, w.q, w.enc, w.cancel)
+			if w.Header().Get("Content-Encoding") == "gzip" { // kube-apiserver does that with streaming lists
+				w.Header().Del("Content-Encoding")
+				w.zipped = newInflater(w.stream)
+			}
 		} else {
 			w.body = &bytes.Buffer{}
 			w.Header().Del("Content-Length")
 			return // with the body
 		}
+	} else if code == http.StatusOK {
+		w.f.Logger.Debug("an answer passes unfiltered", "component", w.q.use.component, "resource", w.q.use.resource.name,
+			"type", w.Header().Get("Content-Type"), "coding", w.Header().Get("Content-Encoding"))
 	}
 	w.ResponseWriter.WriteHeader(code)
 	if w.stream != nil {
@@ -71,7 +79,7 @@ func (w *writer) understood() bool {
 		return false
 	}
 	coding := h.Get("Content-Encoding")
-	return !strings.Contains(params, "as=") && (coding == "" || coding == "gzip" && !w.q.watch)
+	return !strings.Contains(params, "as=") && (coding == "" || coding == "gzip")
 }
 
 // Write implements http.ResponseWriter.
@@ -80,6 +88,8 @@ func (w *writer) Write(p []byte) (int, error) {
 		w.WriteHeader(http.StatusOK)
 	}
 	switch {
+	case w.zipped != nil:
+		return w.zipped.Write(p)
 	case w.stream != nil:
 		return w.stream.write(p)
 	case w.body != nil:
@@ -109,6 +119,9 @@ func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // leave ends what others know of the answer.
 func (w *writer) leave() {
+	if w.zipped != nil {
+		w.zipped.close()
+	}
 	if w.stream != nil {
 		w.stream.end()
 	}
@@ -139,11 +152,11 @@ func (w *writer) finish() {
 	if err != nil { // no such list
 		out = body
 	}
-	_, _ = w.ResponseWriter.Write(out)
-	w.f.listed(w.q.client, v)
 	if w.q.learns() {
-		w.f.learn(taught)
+		w.f.learn(taught) // first of all: see Filters.keep
 	}
+	w.f.listed(w.q.client, v)
+	_, _ = w.ResponseWriter.Write(out)
 }
 
 func (w *writer) get(v *view, body []byte) {

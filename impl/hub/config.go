@@ -48,6 +48,9 @@ type Config struct {
 	OfflineAccess                                 time.Duration // 0: identity.DefaultTTL
 	ReturnSpread                                  time.Duration
 
+	Filters              []string // none: all see what the cloud shows
+	MasterServiceAddress string
+
 	PoolScopeResources   []string
 	UpstreamWatchTimeout time.Duration
 	RingBytes            int64
@@ -108,7 +111,7 @@ func (c Config) Validate() error {
 
 func (c Config) check() (*settings, error) {
 	s := &settings{Config: c, servers: map[class][]*url.URL{}}
-	for _, check := range []func() error{s.checkNames, s.checkCloud, s.checkListeners, s.checkResources, s.checkStore, s.checkTimes, s.checkCoordinator} {
+	for _, check := range []func() error{s.checkNames, s.checkCloud, s.checkListeners, s.checkResources, s.checkStore, s.checkFilters, s.checkTimes, s.checkCoordinator} {
 		if err := check(); err != nil {
 			return nil, err
 		}

@@ -48,8 +48,8 @@
 //
 // With Config.Offline what passes the proxy is kept as well, and answers reads while the cloud is away (packages store and offline). The
 // cloud is away when each of its servers was judged and none is healthy. A read that cannot connect is answered so too, and so is one that waits for an answer
-// when the cloud is judged to be away, or for a connection for 300 ms after a start. Watches without the cloud end when it is back. Only this node, by its
-// certificate, is served.
+// when the cloud is judged to be away, or for a connection for 300 ms after a start. Watches without the cloud end when it is back. Who may read
+// is judged as for relays: by what the cloud was seen to answer.
 //
 // Statuses and Events that this node writes meanwhile are kept for the cloud, on disk; any other write is refused (package writes). When the
 // cloud is back, heartbeats pass at once, the rest over --return-spread: first what waits of statuses; then clients, who are served as
@@ -58,6 +58,11 @@
 // A hub that lost its disk while the cloud is away reads what the pool has, at the coordinator, and knows its age. But it does not know
 // whom the cloud has allowed to read that: its callers get 503, with a reason, until the cloud can be asked. This goes for the node itself as
 // well: that its certificate was once good for a read is not known either. A coordinator that lost its disk is given what hubs hold (see refill).
+//
+// # What a component sees
+//
+// With --filters some components of the node see another address of the hub, fewer Services or only near endpoints (package filter). Answers are altered on
+// the way out to one client, whoever gave them; nothing that is kept or relayed is.
 //
 // # A restored cloud
 //

@@ -52,6 +52,11 @@ func (c *Config) bind(f *cli.Flags) {
 	f.DurationVar(&c.ReturnSpread, "return-spread", 5*time.Second,
 		"time over which nodes that were cut off together come back to the cloud, but for their heartbeats; no longer than they were cut off")
 
+	f.StringArrayVar(&c.Filters, "filters", nil,
+		"filter of what a component of this node sees: masterservice (kubelet), discardcloudservice (kube-proxy), servicetopology (kube-proxy, coredns, nginx-ingress-controller); "+
+			"repeatable; name=component,component is for other components; none are on without it")
+	f.StringVar(&c.MasterServiceAddress, "master-service-address", "", "IP address and port of the hub as pods see it, which masterservice gives the Service default/kubernetes")
+
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
 		"resource.version.group that the pool keeps one copy of; repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
 	f.DurationVar(&c.UpstreamWatchTimeout, "upstream-watch-timeout", 10*time.Second, "how long one watch at the cloud lasts before it is resumed; shorter is fresher")

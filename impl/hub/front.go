@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -29,6 +30,7 @@ type front struct {
 	metrics    *metrics
 	beats      *beats
 	shelter    *shelter // nil: writes are the cloud's
+	filters    *filter.Filters
 }
 
 // callerKey carries the caller to a relay's fallback.
@@ -40,6 +42,11 @@ type called struct {
 }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	f.filters.Serve(w, req, f.answer)
+}
+
+// answer answers a request as it does for everybody.
+func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 	clean(req.Header)
 	who := f.identifier.identify(req)
 	t := f.router.route(req)

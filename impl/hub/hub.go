@@ -19,6 +19,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/offline"
 	"github.com/weir-edge/weir/impl/offline/writes"
@@ -50,6 +51,7 @@ type Hub struct {
 	discovery *discovery
 	shelter   *shelter        // nil: nothing is served without the cloud but by relays
 	judge     *identity.Judge // of callers, while the cloud is away
+	filters   *filter.Filters // nil: all see what the cloud shows
 
 	secure, health, plain net.Listener
 }
@@ -67,6 +69,10 @@ func New(c Config) (*Hub, error) {
 		return nil, err
 	}
 	if err := h.keep(); err != nil {
+		return nil, err
+	}
+	if err := h.buildFilters(); err != nil {
+		h.Close()
 		return nil, err
 	}
 	if err := h.listen(); err != nil {
@@ -457,6 +463,9 @@ func (h *Hub) Run(ctx context.Context) error {
 		g.Go(func() error { return h.feeders[i].Run(serving) })
 	}
 	g.Go(func() error { return h.judge.Run(serving) })
+	if h.filters != nil {
+		g.Go(func() error { return h.filters.Run(serving) })
+	}
 	g.Go(func() error { return h.cloud.run(serving) })
 	g.Go(func() error { return h.reload.run(serving) })
 	g.Go(func() error {

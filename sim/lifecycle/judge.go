@@ -171,11 +171,12 @@ func (j *judge) updated(user string, before, after *api.Object) {
 	switch after.Resource {
 	case "leases":
 		var was, is coordinationv1.Lease
-		if before.Decode(&was) != nil || after.Decode(&is) != nil || was.Spec.RenewTime == nil || !is.Spec.RenewTime.After(was.Spec.RenewTime.Time) {
+		if after.Namespace != contract.NodeLeaseNamespace || before.Decode(&was) != nil || after.Decode(&is) != nil ||
+			was.Spec.RenewTime == nil || !is.Spec.RenewTime.After(was.Spec.RenewTime.Time) {
 			return
 		}
 		j.w.locked(func() {
-			if n := j.w.named(after.Name); n != nil && after.Namespace == contract.NodeLeaseNamespace {
+			if n := j.w.named(after.Name); n != nil {
 				j.of(n).grew = j.w.now()
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -127,26 +128,22 @@ func (r *request) merged(old *Object) (map[string]any, error) {
 
 // keep undoes what a request may not change: status with the rest, the rest with status.
 func (r *request) keep(old *Object, content map[string]any) {
-	was, err := decode(old.raw)
-	if err != nil || !r.store.kind.status {
-		return
-	}
-	if r.subresource == "status" {
-		for k := range content {
-			if k != "status" {
-				delete(content, k)
-			}
+	was := old.content
+	switch {
+	case !r.store.kind.status:
+	case r.subresource == "status":
+		status, ok := content["status"]
+		clear(content)
+		maps.Copy(content, was)
+		content["metadata"] = maps.Clone(metadata(was))
+		if delete(content, "status"); ok {
+			content["status"] = status
 		}
-		for k, v := range was {
-			if k != "status" {
-				content[k] = v
-			}
+	default:
+		delete(content, "status")
+		if status, ok := was["status"]; ok {
+			content["status"] = status
 		}
-		return
-	}
-	delete(content, "status")
-	if status, ok := was["status"]; ok {
-		content["status"] = status
 	}
 }
 

@@ -19,7 +19,8 @@ type Object struct {
 	version uint64
 	uid     string
 	labels  map[string]string
-	raw     []byte // JSON
+	raw     []byte         // JSON
+	content map[string]any // the same, not to be changed
 }
 
 // Decode reads all of it.
@@ -42,18 +43,14 @@ func newObject(resource string, version uint64, content map[string]any) (*Object
 	}
 	return &Object{
 		Resource: resource, Namespace: some.Namespace, Name: some.Name, Node: some.Spec.NodeName,
-		version: version, uid: string(some.UID), labels: some.Labels, raw: raw,
+		version: version, uid: string(some.UID), labels: some.Labels, raw: raw, content: content,
 	}, nil
 }
 
 // same tells whether content is that of an object, its version aside.
 func same(o *Object, content map[string]any) bool {
-	was, err := decode(o.raw)
-	if err != nil {
-		return false
-	}
 	metadata(content)["resourceVersion"] = format(o.version)
-	return reflect.DeepEqual(was, content)
+	return reflect.DeepEqual(o.content, content)
 }
 
 func key(namespace, name string) string { return namespace + "/" + name }

@@ -30,7 +30,7 @@ var _ = Describe("kubectl at a hub", Label("kubectl"), func() {
 			logs, err := kubectl(ctx, through, "logs", pod.Name)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(logs).To(ContainSubstring("serving as " + pod.Name))
-			said, err := kubectl(ctx, through, "exec", pod.Name, "--", "/web", "say", "hello")
+			said, err := kubectl(ctx, through, "exec", pod.Name, "--", "/app", "say", "hello")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(said).To(ContainSubstring("hello"))
 			Expect(forwarded(ctx, through, pod.Name)).To(Equal(pod.Name))

@@ -35,7 +35,7 @@ var _ = Describe("a pool", func() {
 		for _, p := range podsOf(ctx, "web") {
 			on[p.Spec.NodeName] = true
 			Eventually(ctx, func() error {
-				_, err := kubectl(ctx, nodesOf(weir)[0], "exec", p.Name, "--", "/web", "get", "http://web.default.svc.cluster.local")
+				_, err := kubectl(ctx, nodesOf(weir)[0], "exec", p.Name, "--", "/app", "get", "http://web.default.svc.cluster.local")
 				return err
 			}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), p.Name)
 		}

@@ -32,7 +32,7 @@ type site interface {
 	runtime.Evidence
 	WaitReady(ctx context.Context) error
 	CheckWalls(ctx context.Context) error
-	LoadImage(ctx context.Context, archive string) error
+	LoadApp(ctx context.Context) error
 	Exec(ctx context.Context, node string, command ...string) (string, error)
 }
 
@@ -68,7 +68,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(runtime.Start(ctx, pools, pools.Parts()...)).To(Succeed())
 	Expect(pools.WaitReady(ctx)).To(Succeed())
 	AddReportEntry("seconds from nothing until all nodes are Ready", fmt.Sprintf("%.0f", time.Since(began).Seconds()))
-	Expect(pools.LoadImage(ctx, buildWeb(ctx))).To(Succeed())
+	Expect(pools.LoadApp(ctx)).To(Succeed())
 }, NodeTimeout(2*long))
 
 var _ = AfterEach(func() { failed = failed || CurrentSpecReport().Failed() })

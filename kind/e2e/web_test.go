@@ -2,9 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,33 +13,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/sim/docker"
+	"github.com/weir-edge/weir/sim/runtime"
 )
 
-const (
-	webImage  = "localhost/weir-e2e-web:dev"
-	namespace = metav1.NamespaceDefault
-)
-
-// buildWeb builds the image of the pods and returns an archive of it.
-func buildWeb(ctx context.Context) string {
-	GinkgoHelper()
-	dir := GinkgoT().TempDir()
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", filepath.Join(dir, "web"), "./web")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(out))
-	out, err = exec.CommandContext(ctx, "tar", "-cf", filepath.Join(dir, "web.tar"), "-C", dir, "web").CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(out))
-	_, err = docker.Run(ctx, "import", "-c", `ENTRYPOINT ["/web"]`, filepath.Join(dir, "web.tar"), webImage)
-	Expect(err).NotTo(HaveOccurred())
-	archive := filepath.Join(dir, "image.tar")
-	_, err = docker.Run(ctx, "save", "-o", archive, webImage)
-	Expect(err).NotTo(HaveOccurred())
-	_, err = docker.Run(ctx, "rmi", webImage)
-	Expect(err).NotTo(HaveOccurred())
-	return archive
-}
+const namespace = metav1.NamespaceDefault
 
 // deployWeb makes a Deployment, spread over the nodes of all pools, and a Service of the same name. Both go when the spec ends.
 func deployWeb(ctx context.Context, name string, replicas int32) string {
@@ -65,7 +39,7 @@ func deployWeb(ctx context.Context, name string, replicas int32) string {
 					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
 						MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
 					}},
-					Containers: []corev1.Container{{Name: "web", Image: webImage, ImagePullPolicy: corev1.PullNever}},
+					Containers: []corev1.Container{{Name: "web", Image: runtime.AppImage, ImagePullPolicy: corev1.PullNever}},
 				},
 			},
 		},
@@ -74,7 +48,7 @@ func deployWeb(ctx context.Context, name string, replicas int32) string {
 	Expect(err).NotTo(HaveOccurred())
 	service, err := client.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}},
+		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(runtime.PodPort)}}},
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {

@@ -43,7 +43,7 @@ func (c *Cloud) ControllerManager(t Timers) (Command, error) {
 		"--root-ca-file="+filepath.Join(dir, "ca.crt"),
 		"--service-account-private-key-file="+filepath.Join(dir, "service-accounts.key"),
 	)
-	cmd.Args = append(cmd.Args, t.controllerManagerFlags()...)
+	cmd.Args = append(cmd.Args, t.ControllerManagerFlags()...)
 	return cmd, nil
 }
 

@@ -48,8 +48,8 @@ func (t Timers) APIServerFlags() []string {
 	return []string{"--default-not-ready-toleration-seconds=" + seconds, "--default-unreachable-toleration-seconds=" + seconds}
 }
 
-// controllerManagerFlags are those of the node lifecycle; none for stock timers.
-func (t Timers) controllerManagerFlags() []string {
+// ControllerManagerFlags are those of the node lifecycle; none for stock timers.
+func (t Timers) ControllerManagerFlags() []string {
 	if t == StockTimers() {
 		return nil
 	}

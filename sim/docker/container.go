@@ -1,10 +1,15 @@
 package docker
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"os/exec"
 	"strings"
+	"time"
 )
+
+const followGrace = 5 * time.Second // for a command that is to end
 
 // Container is a container by its name.
 type Container string
@@ -18,6 +23,24 @@ func (c Container) Exec(ctx context.Context, command ...string) (string, error) 
 func (c Container) Feed(ctx context.Context, stdin io.Reader, command ...string) error {
 	_, err := feed(ctx, stdin, append([]string{"exec", "-i", string(c)}, command...)...)
 	return err
+}
+
+// Follow runs a command in it and passes on what that writes, until it ends. When ctx ends, the command's standard input does, by which
+// it has to see that it is to end.
+func (c Container) Follow(ctx context.Context, stdout io.Writer, command ...string) error {
+	args := append([]string{"exec", "-i", string(c)}, command...)
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, "docker", args...)
+	cmd.Stdout, cmd.Stderr = stdout, &stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	cmd.Cancel, cmd.WaitDelay = stdin.Close, followGrace
+	if err := cmd.Run(); err != nil {
+		return &Error{Args: args, Err: err, Output: stderr.String()}
+	}
+	return nil
 }
 
 // Write writes a file in it.

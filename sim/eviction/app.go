@@ -46,7 +46,7 @@ func deploy(ctx context.Context, admin kubernetes.Interface, pool string, replic
 						LabelSelector: &metav1.LabelSelector{MatchLabels: selector},
 					}},
 					Containers: []corev1.Container{{
-						Name: appName, Image: "weir-testbed/app", ImagePullPolicy: corev1.PullIfNotPresent,
+						Name: appName, Image: runtime.AppImage, ImagePullPolicy: corev1.PullIfNotPresent,
 						Ports: []corev1.ContainerPort{{ContainerPort: runtime.PodPort}},
 					}},
 				},

@@ -40,8 +40,28 @@ type caller struct {
 	client  http.Client
 	failure func(node string, err error) // told of each call that failed
 
+	tally
+}
+
+// tally counts calls.
+type tally struct {
 	mu            sync.Mutex
 	calls, failed int
+}
+
+func (t *tally) add(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.calls++
+	if err != nil {
+		t.failed++
+	}
+}
+
+func (t *tally) count() (calls, failed int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.calls, t.failed
 }
 
 // newCaller follows the slices of the Service through the node's door to the API until ctx ends; wait returns when that has ended.
@@ -79,22 +99,11 @@ func (c *caller) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		c.mu.Lock()
-		c.calls++
-		if err != nil {
-			c.failed++
-		}
-		c.mu.Unlock()
+		c.add(err)
 		if err != nil {
 			c.failure(c.node, err)
 		}
 	}
-}
-
-func (c *caller) count() (calls, failed int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.calls, c.failed
 }
 
 func (c *caller) call(ctx context.Context) error {

@@ -47,7 +47,7 @@ type column struct {
 	began    time.Time // of the column
 	quiet    Span      // before the first fault
 	writing  sync.Mutex
-	callers  []*caller
+	callers  []*tally
 	recorder *recorder
 	work     *workload.Workload // nil: there is none
 	stop     []func()           // wait for what ended with the context, last first
@@ -70,7 +70,11 @@ func (c *column) run(ctx context.Context) (err error) {
 	if c.site, err = c.Runtime.Up(ctx, c.s.ColumnTopology(c.mode), c.Progress); err != nil {
 		return err
 	}
+	asked := ctx // ends only when somebody asks for it
 	defer func() {
+		if e, ok := c.site.(runtime.Evidence); ok && err != nil && asked.Err() == nil {
+			err = errors.Join(err, e.SaveEvidence(context.WithoutCancel(ctx)))
+		}
 		c.Progress(c.way + " column: stopping everything")
 		err = errors.Join(err, c.site.Down(context.WithoutCancel(ctx)))
 	}()
@@ -231,6 +235,9 @@ func (c *column) startCallers(ctx context.Context) error {
 	if !c.s.Eviction.Calls {
 		return nil
 	}
+	if real, ok := c.site.(runtime.Callers); ok {
+		return c.startRealCallers(ctx, real)
+	}
 	for _, node := range c.history.Nodes {
 		e, err := c.site.Endpoint(node, runtime.ClassPool)
 		if err != nil {
@@ -247,12 +254,51 @@ func (c *column) startCallers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c.callers = append(c.callers, x)
+		c.callers = append(c.callers, &x.tally)
 		var running sync.WaitGroup
 		running.Go(func() { x.run(ctx) })
 		c.stop = append(c.stop, running.Wait)
 	}
 	return nil
+}
+
+// startRealCallers has the nodes themselves call the Service. A node's calls count from the first that goes well: before, its kube-proxy
+// does not know the Service.
+func (c *column) startRealCallers(ctx context.Context, site runtime.Callers) error {
+	service, err := c.admin.CoreV1().Services(corev1.NamespaceDefault).Get(ctx, appName, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, node := range c.history.Nodes {
+		x := &tally{}
+		c.callers = append(c.callers, x)
+		told := func(err error) {
+			if calls, _ := x.count(); calls == 0 && err != nil {
+				return
+			}
+			x.add(err)
+			if err != nil {
+				c.callFailed(node, err)
+			}
+		}
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := site.Call(ctx, node, "http://"+service.Spec.ClusterIP, callEvery, callPatience, told); err != nil {
+				told(err)
+				c.note(fmt.Sprintf("nobody calls from %s any more: %v", node, err))
+			}
+		})
+		c.stop = append(c.stop, running.Wait)
+	}
+	return c.until(ctx, readyPatience, func() (bool, string) {
+		n := 0
+		for _, x := range c.callers {
+			if calls, _ := x.count(); calls > 0 {
+				n++
+			}
+		}
+		return n == len(c.callers), fmt.Sprintf("waiting for calls: %d of %d nodes reach the Service", n, len(c.callers))
+	})
 }
 
 func (c *column) callFailed(node string, err error) {

@@ -42,6 +42,9 @@ func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (res repor
 			res.Passed = res.Passed && x.Passed
 		}
 	}()
+	if err := runner.Suits(s, o.Runtime); err != nil {
+		return res, err
+	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return res, err
 	}

@@ -108,7 +108,7 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 		return res, err
 	}
 	defer func() { err = errors.Join(err, r.time.Close()) }()
-	if err := r.suits(); err != nil {
+	if err := Suits(s, o.Runtime); err != nil {
 		return res, err
 	}
 	if r.site, err = o.Runtime.Up(ctx, r.topology(), o.Progress); err != nil {
@@ -137,19 +137,22 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 	return res, nil
 }
 
-// suits tells whether the runtime can do what the scenario asks for.
-func (r *run) suits() error {
-	limited, ok := r.Runtime.(runtime.Limited)
+// Suits tells whether a runtime can do what a scenario asks for.
+func Suits(s *scenario.Scenario, r runtime.Runtime) error {
+	limited, ok := r.(runtime.Limited)
 	if !ok {
 		return nil
 	}
-	for _, f := range r.s.Faults {
+	for _, f := range s.Faults {
 		if f.Target != scenario.APIServer {
 			continue
 		}
 		if why := limited.Lacks(runtime.APIServer.Kind()); why != "" {
-			return fmt.Errorf("scenario %s does not run on %s: fault %s: %s", r.s.Name, r.Runtime.Name(), f, why)
+			return fmt.Errorf("scenario %s does not run on %s: fault %s: %s", s.Name, r.Name(), f, why)
 		}
+	}
+	if why := limited.Lacks(runtime.HollowNodes); s.Autonomy != nil && why != "" {
+		return fmt.Errorf("scenario %s, about autonomy, does not run on %s: %s; nodes that restart without the cloud are in make test-kind LABELS=offline", s.Name, r.Name(), why)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"net"
 	"net/http"
 
@@ -18,6 +19,8 @@ type ground interface {
 	// hub and coordinator prepare a part for what is said as if it were a process of this machine.
 	hub(l node.Launch, c node.HubConfig) (Part, error)
 	coordinator(l node.Launch, c node.CoordinatorConfig, viewer http.RoundTripper) (Part, error)
+	// machine prepares the kubelet and the containers of node i of a pool, from 0.
+	machine(ctx context.Context, x *localPool, i int, name, address string) error
 }
 
 // addresses of a pool: those of its nodes from 1, those of its coordinators from coordinatorAddress.
@@ -36,4 +39,8 @@ func (here) hub(l node.Launch, c node.HubConfig) (Part, error) { return node.New
 
 func (here) coordinator(l node.Launch, c node.CoordinatorConfig, viewer http.RoundTripper) (Part, error) {
 	return node.NewCoordinator(l, c, viewer)
+}
+
+func (here) machine(ctx context.Context, x *localPool, i int, name, address string) error {
+	return x.addMachine(ctx, i, name, address)
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -54,8 +55,11 @@ func (*Kind) Name() string { return "kind" }
 
 // Lacks implements Limited.
 func (*Kind) Lacks(kind string) string {
-	if kind == APIServer.Kind() {
+	switch kind {
+	case APIServer.Kind():
 		return "its kube-apiserver is a pod of the kind cluster, which cannot be stopped, frozen or restored from outside"
+	case HollowNodes:
+		return "its containers are real, and steered by nobody but their kubelet"
 	}
 	return ""
 }
@@ -101,6 +105,11 @@ func (k *Kind) Up(ctx context.Context, t Topology, progress Progress) (_ Site, e
 	if err := s.attach(ctx); err != nil {
 		return nil, err
 	}
+	if t.Manager {
+		if err := s.addKindManager(ctx); err != nil {
+			return nil, err
+		}
+	}
 	for i, p := range t.Pools {
 		if err := s.addPool(ctx, p, kindAddresses{s, p, i}); err != nil {
 			return nil, fmt.Errorf("set up pool %s: %w", p.Name, err)
@@ -113,19 +122,25 @@ func (k *Kind) Up(ctx context.Context, t Topology, progress Progress) (_ Site, e
 		return nil, err
 	}
 	for _, p := range t.Pools {
-		progress(fmt.Sprintf("pool %s: %d nodes, mode %s, no way to the cloud but the link", p.Name, p.Nodes, p.Mode))
+		way := "no way to the cloud but the link"
+		if p.Unlinked {
+			way = "no link"
+		}
+		progress(fmt.Sprintf("pool %s: %d nodes, mode %s, %s", p.Name, p.Nodes, p.Mode, way))
+	}
+	if slices.ContainsFunc(t.Pools, func(p Pool) bool { return p.Kubelets }) {
+		if err := s.LoadApp(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }
 
 // suits tells what of a topology cannot be had.
 func (*Kind) suits(t Topology) error {
-	if t.Controllers || t.Manager {
-		return errors.New("controllers and kubelets are not parts that a scenario can do things to: take the runtime local")
-	}
 	for _, p := range t.Pools {
-		if p.Unlinked {
-			return fmt.Errorf("pool %s has no link: every worker has one", p.Name)
+		if p.Unlinked && p.Mode != Stock {
+			return fmt.Errorf("pool %s of mode %s has no link: only one of mode %s can be without", p.Name, p.Mode, Stock)
 		}
 	}
 	return nil

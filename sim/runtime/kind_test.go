@@ -4,7 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/weir-edge/weir/sim/cloud"
 )
 
 func TestWhoIsConnected(t *testing.T) {
@@ -50,5 +55,41 @@ func TestALockLivesAsLongAsItsOwner(t *testing.T) {
 		if got, err := locked(path); err != nil || got != x.want {
 			t.Errorf("%s: locked %v, %v; want %v", x.when, got, err, x.want)
 		}
+	}
+}
+
+// Flags are added one by one to what kind gives; with stock timers there are none.
+func TestTimersOfAKindCluster(t *testing.T) {
+	stock := cloud.StockTimers()
+	if flags, lines := kubeadmFlags(stock), kubeletTimers(stock); flags != nil || lines != "" {
+		t.Errorf("stock timers: %v and %q", flags, lines)
+	}
+	fast := stock.Faster(2.5)
+	flags := kubeadmFlags(fast)
+	if len(flags) != 1 {
+		t.Fatalf("got %v", flags)
+	}
+	var ops []struct {
+		Op, Path string
+		Value    struct{ Name, Value string }
+	}
+	if err := yaml.Unmarshal([]byte(flags[0].Patch), &ops); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, o := range ops {
+		got[o.Path+o.Value.Name] = o.Value.Value
+	}
+	for name, want := range map[string]string{
+		"/apiServer/extraArgs/-default-unreachable-toleration-seconds": "120",
+		"/controllerManager/extraArgs/-node-monitor-grace-period":      "20s",
+		"/controllerManager/extraArgs/-node-eviction-rate":             "0.25",
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	if want := "nodeLeaseDurationSeconds: 16\n"; !strings.HasPrefix(kubeletTimers(fast), want) {
+		t.Errorf("got %q, want it to begin with %q", kubeletTimers(fast), want)
 	}
 }

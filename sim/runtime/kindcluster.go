@@ -113,7 +113,9 @@ func (s *kindSite) create(ctx context.Context) error {
 		TypeMeta:             v1alpha4.TypeMeta{Kind: "Cluster", APIVersion: "kind.x-k8s.io/v1alpha4"},
 		Networking:           v1alpha4.Networking{IPFamily: v1alpha4.IPv4Family, PodSubnet: podSubnet, DisableDefaultCNI: true},
 		KubeadmConfigPatches: s.kubeadmPatches(),
-		Nodes:                []v1alpha4.Node{{Role: v1alpha4.ControlPlaneRole, Image: s.image}},
+		// Lists of flags are added to: a merge would replace those that kind gives.
+		KubeadmConfigPatchesJSON6902: kubeadmFlags(s.topology.timers()),
+		Nodes:                        []v1alpha4.Node{{Role: v1alpha4.ControlPlaneRole, Image: s.image}},
 	}
 	for _, p := range s.topology.Pools {
 		if p.Bare {
@@ -137,7 +139,7 @@ func (s *kindSite) create(ctx context.Context) error {
 func (s *kindSite) kubeadmPatches() []string {
 	return []string{
 		"kind: ClusterConfiguration\napiServer:\n  certSANs: [localhost, 127.0.0.1, " + s.network.Gateway + "]\n",
-		"kind: KubeletConfiguration\nfailCgroupV1: false\n",
+		"kind: KubeletConfiguration\nfailCgroupV1: false\n" + kubeletTimers(s.topology.timers()),
 	}
 }
 
@@ -154,12 +156,15 @@ func (s *kindSite) worker(p Pool, name string) (v1alpha4.Node, error) {
 	}
 	n := v1alpha4.Node{
 		Role: v1alpha4.WorkerRole, Image: s.image,
-		Labels:               map[string]string{contract.NodePoolLabel: p.Name, corev1.LabelTopologyZone: p.Name},
+		Labels:               map[string]string{contract.NodePoolLabel: p.Name},
 		KubeadmConfigPatches: []string{"kind: JoinConfiguration\nnodeRegistration:\n  name: " + name + "\n"},
 		ExtraMounts: []v1alpha4.Mount{
 			{HostPath: dir, ContainerPath: dir, Readonly: true},
 			{HostPath: s.logDir, ContainerPath: s.logDir},
 		},
+	}
+	if !p.Zoneless {
+		n.Labels[corev1.LabelTopologyZone] = p.Name
 	}
 	if hub := s.commands[node.HubCommand]; hub != "" {
 		n.ExtraMounts = append(n.ExtraMounts, v1alpha4.Mount{HostPath: hub, ContainerPath: hub, Readonly: true})
@@ -214,7 +219,7 @@ func (s *kindSite) hub(l node.Launch, c node.HubConfig) (Part, error) {
 		return nil, err
 	}
 	m.hub = hubUnit{command: l.Path, config: config, log: l.LogFile}
-	return &kindPart{Probe: probe, life: hubLife{m, s.image}, machine: m, name: l.Name, command: node.HubCommand, log: l.LogFile}, nil
+	return &kindPart{prober: probe, life: hubLife{m, s.image}, machine: m, name: l.Name, command: node.HubCommand, log: l.LogFile}, nil
 }
 
 // coordinator implements ground.
@@ -226,13 +231,18 @@ func (s *kindSite) coordinator(l node.Launch, c node.CoordinatorConfig, viewer h
 	name := s.id + "-" + strings.ReplaceAll(strings.TrimPrefix(l.LogFile, s.logDir+string(filepath.Separator)), ".log", "")
 	m := &machine{Container: docker.Container(name), node: name, network: s.network, address: c.BindAddress, fixed: true}
 	box := coordinatorLife{machine: m, image: s.image, labels: s.labels(), command: l.Path, config: config, dir: l.Dir, log: l.LogFile, data: c.DataDir}
-	return &kindPart{Probe: node.CoordinatorProbe(l.Name, c, viewer), life: box, machine: m, name: l.Name, command: node.CoordinatorCommand, log: l.LogFile}, nil
+	return &kindPart{prober: node.CoordinatorProbe(l.Name, c, viewer), life: box, machine: m, name: l.Name, command: node.CoordinatorCommand, log: l.LogFile}, nil
 }
 
 // Down implements Site.
 func (s *kindSite) Down(ctx context.Context) error {
 	var all []error
 	s.down.Do(func() {
+		for _, id := range s.partIDs {
+			if p, ok := s.parts[id].(*kindPart); ok && p.goesWithCluster() {
+				p.forget()
+			}
+		}
 		all = append(all, s.stopParts(ctx))
 		for _, id := range s.partIDs {
 			if p, ok := s.parts[id].(*kindPart); ok {
@@ -248,6 +258,9 @@ func (s *kindSite) Down(ctx context.Context) error {
 		}
 		if s.lock != nil {
 			all = append(all, s.lock.Close())
+		}
+		for _, b := range s.blocks {
+			b.Release()
 		}
 	})
 	return errors.Join(all...)

@@ -52,6 +52,10 @@ func (m *machine) locate(ctx context.Context) error {
 
 // crash is a power cut. The machine keeps its address through it, as real ones do.
 func (m *machine) crash(ctx context.Context) error {
+	on, err := m.Running(ctx)
+	if err != nil || !on {
+		return err
+	}
 	if err := m.Kill(ctx); err != nil {
 		return err
 	}
@@ -86,11 +90,19 @@ type life interface {
 	begin(ctx context.Context) error // of the process, and of the machine if that is off; it need not be healthy then
 	end(ctx context.Context) error   // the process is asked to end, and has ended
 	wipe(ctx context.Context) error  // takes what the part keeps; it does not run
+	crash(ctx context.Context) error // the process ends without a warning; it may have ended already
 }
 
-// kindPart is a hub or a coordinator.
+// prober asks a part how it is.
+type prober interface {
+	Healthy(ctx context.Context) error
+	Status(ctx context.Context, v any) error
+	Metrics(ctx context.Context) (node.Metrics, error)
+}
+
+// kindPart is a hub, a coordinator, a kubelet or a machine.
 type kindPart struct {
-	*node.Probe
+	prober
 	life    life
 	machine *machine
 	name    string
@@ -152,7 +164,7 @@ func (p *kindPart) Stop(ctx context.Context) error {
 
 func (p *kindPart) Kill() error {
 	return p.do(context.Background(), "kill", func(ctx context.Context, x *proc.Stranger) error {
-		if err := p.machine.crash(ctx); err != nil {
+		if err := p.life.crash(ctx); err != nil {
 			return err
 		}
 		return await(ctx, x)
@@ -207,10 +219,13 @@ func (p *kindPart) stranger() *proc.Stranger {
 	return p.process
 }
 
-// forget ends the watch over its process.
+// forget ends the watch over its process, which nobody asks for any more.
 func (p *kindPart) forget() {
-	if x := p.stranger(); x != nil {
-		x.Forget()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.process != nil {
+		p.process.Forget()
+		p.process = nil
 	}
 }
 

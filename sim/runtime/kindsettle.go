@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 
@@ -23,9 +22,20 @@ const (
 
 var serverLine = regexp.MustCompile(`server: https://\S+`)
 
-// corednsOnEdge keeps CoreDNS on nodes of pools, where it reads through hubs and links.
-const corednsOnEdge = `{"spec":{"template":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":
-{"nodeSelectorTerms":[{"matchExpressions":[{"key":"` + contract.NodePoolLabel + `","operator":"Exists"}]}]}}}}}}}`
+// onPools keeps CoreDNS on nodes of pools.
+const onPools = `{"spec":{"template":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":
+{"nodeSelectorTerms":[{"matchExpressions":[{"key":"` + contract.NodePoolLabel + `",%s}]}]}}}}}}}`
+
+// corednsPlace is where CoreDNS runs: in pools, where it reads through hubs and links; but in those without a link if there are any,
+// since then the others get lost, and a scenario has pods of its own there.
+func (s *kindSite) corednsPlace() string {
+	for _, p := range s.topology.Pools {
+		if p.Unlinked {
+			return fmt.Sprintf(onPools, `"operator":"In","values":["`+p.Name+`"]`)
+		}
+	}
+	return fmt.Sprintf(onPools, `"operator":"Exists"`)
+}
 
 // settle sends everything that kind and kubeadm set up through the doors of the nodes, and gives them a pod network. Nodes with
 // a hub are Ready when that has been started.
@@ -40,8 +50,8 @@ func (s *kindSite) settle(ctx context.Context) error {
 		return fmt.Errorf("install the pod network: %w", err)
 	}
 	apps := s.cloud.Client().AppsV1()
-	if _, err := apps.Deployments(systemNamespace).Patch(ctx, "coredns", types.StrategicMergePatchType, []byte(corednsOnEdge), metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("keep CoreDNS on the edge: %w", err)
+	if _, err := apps.Deployments(systemNamespace).Patch(ctx, "coredns", types.StrategicMergePatchType, []byte(s.corednsPlace()), metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("place CoreDNS: %w", err)
 	}
 	// It serves volumes, which no scenario has, and its election would cross the link of whichever node it is on.
 	err := apps.Deployments("local-path-storage").Delete(ctx, "local-path-provisioner", metav1.DeleteOptions{})
@@ -102,19 +112,4 @@ func (s *kindSite) Exec(ctx context.Context, node string, command ...string) (st
 		return "", fmt.Errorf("there is no node %q", node)
 	}
 	return m.Exec(ctx, command...)
-}
-
-// LoadImage gives the images of an archive, as docker save writes it, to all nodes of pools.
-func (s *kindSite) LoadImage(ctx context.Context, archive string) error {
-	return s.each(ctx, func(ctx context.Context, m *machine) error {
-		if m == s.control {
-			return nil
-		}
-		f, err := os.Open(archive)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		return m.Feed(ctx, f, "ctr", "--namespace=k8s.io", "images", "import", "--label=io.cri-containerd.image=managed", "-")
-	})
 }

@@ -57,7 +57,7 @@ func (s *localSite) addManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	address, err := s.blocks[0].Addr(1)
+	address, err := s.blocks[0].Addr(1) // on this machine, whatever the cloud runs on
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -22,8 +23,10 @@ import (
 const (
 	kubeletHealthPort = 10248
 	runtimePort       = 10240 // of what steers a hollow node's containers
-	// PodPort is what every pod of a hollow node listens on.
+	// PodPort is what every pod of AppImage listens on.
 	PodPort = 8080
+	// AppImage is what a scenario's own pods run: on hollow nodes nothing that could be looked up, on others kind/app.
+	AppImage = "localhost/weir-app:dev"
 	// maxSocketPath is what the kernel takes for the path of a unix socket.
 	maxSocketPath = 107
 )
@@ -38,7 +41,13 @@ func DialAddress(podIP string) string {
 }
 
 // addMachine prepares the hollow node of a node: its container runtime, whose containers outlive a kubelet, and its kubelet.
-func (x *localPool) addMachine(i int, name, address string) error {
+func (x *localPool) addMachine(ctx context.Context, i int, name, address string) (err error) {
+	if x.pods == nil {
+		if x.pods, err = loopback.Reserve(ctx); err != nil {
+			return err
+		}
+		x.site.blocks = append(x.site.blocks, x.pods)
+	}
 	dir, err := x.site.spawner.Scratch(x.Name, name, "machine")
 	if err != nil {
 		return err

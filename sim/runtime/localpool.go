@@ -71,12 +71,6 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 			return err
 		}
 	}
-	if p.Kubelets {
-		if x.pods, err = loopback.Reserve(ctx); err != nil {
-			return err
-		}
-		s.blocks = append(s.blocks, x.pods)
-	}
 	nodes := make([]cloud.Node, 0, p.Nodes)
 	for i, name := range p.NodeNames() {
 		address, err := block.Addr(i + 1)
@@ -91,7 +85,7 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 		switch {
 		case p.Bare:
 		case p.Kubelets:
-			err = x.addMachine(i, name, address)
+			err = s.ground.machine(ctx, x, i, name, address)
 		default:
 			nodes = append(nodes, cloud.Node{Name: name, Pool: p.Name, Address: address})
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
@@ -30,7 +31,7 @@ type Runtime interface {
 
 // Limited is a Runtime that cannot do all that scenarios ask for.
 type Limited interface {
-	// Lacks tells why nothing can be done to parts of a kind, as PartID.Kind has it; "": everything can.
+	// Lacks tells why nothing can be done to parts of a kind, as PartID.Kind has it, or to HollowNodes; "": everything can.
 	Lacks(kind string) string
 	// Unjudged are metrics of a run that say nothing of Weir there, and why. They are reported and not judged.
 	Unjudged() map[string]string
@@ -108,10 +109,19 @@ type Restorable interface {
 	Restore(ctx context.Context) (revision uint64, err error)
 }
 
+// HollowNodes is what a Limited runtime lacks whose nodes are not hollow.
+const HollowNodes = "hollow-nodes"
+
 // Machines is a Site whose nodes can be hollow: the containers of their pods are entries in a table.
 type Machines interface {
 	// Machine is what the testbed knows of a hollow node.
 	Machine(node string) (Machine, error)
+}
+
+// Callers is a Site whose nodes reach Services as those of an installation do, through kube-proxy.
+type Callers interface {
+	// Call calls a URL from a node, again and again, until ctx ends, and tells how each call went. It returns when the last was told.
+	Call(ctx context.Context, node, url string, every, patience time.Duration, told func(error)) error
 }
 
 // Machine is a hollow node.

@@ -1,0 +1,110 @@
+// Command app is what the pods of the runtime kind run, in an image of its own, so that nothing has to be pulled: it serves its
+// host's name. It can also be executed, in a pod or on a node, to say something, to fetch a URL, or to call one again and again.
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+const patience = 3 * time.Second
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "app:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	switch {
+	case len(args) == 2 && args[0] == "say":
+		_, err := fmt.Println(args[1])
+		return err
+	case len(args) == 2 && args[0] == "get":
+		return get(context.Background(), http.DefaultClient, patience, args[1], os.Stdout)
+	case len(args) == 4 && args[0] == "call":
+		every, err := time.ParseDuration(args[1])
+		if err != nil {
+			return err
+		}
+		each, err := time.ParseDuration(args[2])
+		if err != nil {
+			return err
+		}
+		return call(every, each, args[3])
+	case len(args) == 0:
+		return serve()
+	}
+	return fmt.Errorf("arguments %q: want none, or: say TEXT, or: get URL, or: call EVERY PATIENCE URL", args)
+}
+
+func serve() error {
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	fmt.Println("app: serving as", host)
+	server := &http.Server{Addr: ":8080", ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintln(w, host)
+	})}
+	return server.ListenAndServe()
+}
+
+func get(ctx context.Context, client *http.Client, patience time.Duration, url string, to io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, resp.Status)
+	}
+	_, err = io.Copy(to, resp.Body)
+	return err
+}
+
+// call calls until its standard input ends, each time by a new connection, and writes a line for each call: "ok", or why it failed.
+func call(every, patience time.Duration, url string) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	}()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	out := bufio.NewWriter(os.Stdout)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		said := "ok"
+		if err := get(ctx, client, patience, url, io.Discard); err != nil {
+			said = strings.ReplaceAll(err.Error(), "\n", " ")
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if _, err := fmt.Fprintln(out, said); err != nil {
+			return err
+		}
+		if err := out.Flush(); err != nil {
+			return err
+		}
+	}
+}

@@ -37,7 +37,7 @@ func (f *Filters) Run(ctx context.Context) error {
 		names, err := f.listMembers(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // it ends as it should
 		case err != nil:
 			wait = memberRetry
 			if err.Error() != told {

@@ -162,9 +162,12 @@ func nearJSON(raw []byte, takes func(string) bool) ([]byte, error) {
 	if err := json.Unmarshal(raw, &slice); err != nil {
 		return raw, err
 	}
+	if len(slice["endpoints"]) == 0 {
+		return raw, nil
+	}
 	var endpoints, left []json.RawMessage
 	if err := json.Unmarshal(slice["endpoints"], &endpoints); err != nil {
-		return raw, nil // null: there are none
+		return raw, err
 	}
 	left = []json.RawMessage{}
 	for _, e := range endpoints {

@@ -153,7 +153,7 @@ func (s *shelter) observe(resp *http.Response) error {
 }
 
 // rescue answers a request that did not reach the cloud; false if it has to be told so.
-func (s *shelter) rescue(w http.ResponseWriter, ctx context.Context, err error) bool {
+func (s *shelter) rescue(ctx context.Context, w http.ResponseWriter, err error) bool {
 	a := attemptOf(ctx)
 	var connect *connectError
 	if a == nil || a.req.Context().Err() != nil || !a.left.Load() && !errors.Is(err, errNoServer) && !errors.As(err, &connect) {

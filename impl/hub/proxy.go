@@ -77,7 +77,7 @@ func (p *proxy) serve(w http.ResponseWriter, req *http.Request, who caller, t *t
 }
 
 func (p *proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
-	if p.shelter != nil && p.shelter.rescue(w, req.Context(), err) {
+	if p.shelter != nil && p.shelter.rescue(req.Context(), w, err) {
 		return
 	}
 	var connect *connectError

@@ -11,7 +11,7 @@ RUNTIME ?= local
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
 QUICK   := leader-kill coordinator-restart glitch
-RACE    := ./impl/relay/... ./impl/source/... ./impl/role/... ./impl/heartbeat/... ./impl/hub/... ./impl/snapshot/... ./impl/store/... \
+RACE    := ./impl/relay/... ./impl/source/... ./impl/role/... ./impl/heartbeat/... ./impl/hub/... ./impl/snapshot/... ./impl/store/... ./impl/offline/... \
 	   ./impl/coordinator/fence
 
 .PHONY: help

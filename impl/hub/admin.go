@@ -52,6 +52,7 @@ type Status struct {
 	Coordinator *CoordinatorStatus    `json:"coordinator,omitempty"`
 	Heartbeat   HeartbeatStatus       `json:"heartbeat"`
 	Delegation  *DelegationStatus     `json:"delegation,omitempty"` // of other nodes of the pool
+	Offline     *OfflineStatus        `json:"offline,omitempty"`    // nil: nothing is kept
 	Resources   []ResourceStatus      `json:"resources"`
 	Bytes       map[class]BytesStatus `json:"bytes"` // to and from the cloud, by class
 }
@@ -85,6 +86,30 @@ type CoordinatorStatus struct {
 	Ready     bool            `json:"ready"`
 	Elections ElectionsStatus `json:"elections"`
 	Bytes     BytesStatus     `json:"bytes"` // to and from all replicas
+}
+
+// OfflineStatus is what is kept for the time without the cloud.
+type OfflineStatus struct {
+	Away        bool      `json:"away"`        // reads are answered from the store
+	Watches     int       `json:"watches"`     // open at the cloud, and recorded
+	Collections int       `json:"collections"` // that clients asked for
+	Complete    int       `json:"complete"`    // of them, those that can be served
+	Bytes       int64     `json:"bytes"`
+	FreshAt     time.Time `json:"freshAt,omitzero"` // when the cloud was last reached
+	Queued      int       `json:"queued"`           // writes that wait for the cloud
+	LastError   string    `json:"lastError,omitempty"`
+}
+
+func (s *shelter) status() *OfflineStatus {
+	if s == nil {
+		return nil
+	}
+	away, _ := s.link.state()
+	st := s.store.Stats()
+	return &OfflineStatus{
+		Away: away, Watches: st.Watched, Collections: st.Collections, Complete: st.Complete, Bytes: st.FileBytes, FreshAt: st.FreshAt,
+		Queued: s.store.Queue().Len(), LastError: st.LastError,
+	}
 }
 
 // ResourceStatus is one relay and what feeds it.
@@ -131,7 +156,7 @@ func (h *Hub) Status() Status {
 	for i, srv := range h.cloud.servers {
 		s.Cloud = append(s.Cloud, ServerStatus{srv.name, int(h.cloud.current.Load()) == i, srv.judgement()})
 	}
-	s.Heartbeat = h.front.beats.status()
+	s.Heartbeat, s.Offline = h.front.beats.status(), h.shelter.status()
 	for c, m := range h.cloud.meters {
 		s.Bytes[c] = m.status()
 	}

@@ -48,8 +48,8 @@
 //
 // With Config.Offline what passes the proxy is kept as well, and answers reads while the cloud is away (packages store and offline). The
 // cloud is away when each of its servers was judged and none is healthy. A read that cannot connect is answered so too, and so is one that waits for an answer
-// when the cloud is judged to be away, or for a connection for 300 ms after a start. Watches without the cloud end when it is back. Who may read
-// is judged as for relays: by what the cloud was seen to answer.
+// when the cloud is judged to be away, or for a connection for 200 ms after a start. Watches without the cloud end when it is back.
+// Who may read is told by package identity; who may read a collection may also get what is in it.
 //
 // Statuses and Events that this node writes meanwhile are kept for the cloud, on disk; any other write is refused (package writes). When the
 // cloud is back, heartbeats pass at once, the rest over --return-spread: first what waits of statuses; then clients, who are served as

@@ -26,7 +26,7 @@ import (
 
 const (
 	// connectPatience is how long a read waits for a connection to a cloud of which nothing is known yet, if the store can answer.
-	connectPatience = 300 * time.Millisecond
+	connectPatience = 200 * time.Millisecond
 	// doubtfulWatch is how long a watch from the store lasts while the cloud is not known to be away.
 	doubtfulWatch = 10 * time.Second
 	// freshEvery is how often the store is told when the cloud was last heard.

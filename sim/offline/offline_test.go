@@ -112,8 +112,7 @@ func testAgents(t *testing.T) {
 	for _, a := range before {
 		a.synced()
 	}
-	eventually(t, "the store to have all", func() bool { return b.metric("weir_store_complete_collections") == float64(1+2*(3+files)) }) // with that of tokens
-	eventually(t, "all to be written", func() bool { return b.metric("weir_store_pending_bytes") == 0 })
+	b.kept(2 * (3 + files))
 	b.cut()
 	b.restart()
 
@@ -188,8 +187,7 @@ func TestKubectl(t *testing.T) {
 			t.Fatalf("kubectl %v: %v: %s", args, err, out)
 		}
 	}
-	eventually(t, "the store to have all", func() bool { return b.metric("weir_store_complete_collections") == 8 }) // with that of tokens
-	eventually(t, "all to be written", func() bool { return b.metric("weir_store_pending_bytes") == 0 })
+	b.kept(3 + 4)
 	b.cut()
 	b.restart()
 	for _, test := range []struct {

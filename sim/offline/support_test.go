@@ -85,7 +85,7 @@ func (b *bed) newHub(flags node.Flags) {
 		NodeName: edge, NodePool: "pool-a", CloudServers: []string{"https://" + door.Addr()}, DataDir: filepath.Join(b.dir, "data"),
 		BindAddress: address, SecurePort: contract.HubSecurePort, HealthBindAddress: address, HealthPort: contract.HubHealthPort,
 		LogLevel: "debug",
-		Flags:    node.Flags{"heartbeat-interval": "1s", "heartbeat-timeout": "500ms", "heartbeat-failed-retry": 2, "heartbeat-healthy-threshold": 1},
+		Flags:    node.Flags{"heartbeat-interval": "1s", "heartbeat-timeout": "1s", "heartbeat-failed-retry": 3, "heartbeat-healthy-threshold": 1},
 	}
 	for name, value := range flags {
 		c.Flags[name] = value
@@ -113,7 +113,7 @@ func (b *bed) newHub(flags node.Flags) {
 		if t.Failed() {
 			data, _ := os.ReadFile(log)
 			lines := strings.Split(string(data), "\n")
-			t.Logf("the hub said:\n%s", strings.Join(lines[max(0, len(lines)-300):], "\n"))
+			t.Logf("the hub said:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
 		}
 	})
 	check(t, b.hub.Start(t.Context()))
@@ -155,6 +155,12 @@ func (b *bed) metric(name string, labels ...string) float64 {
 		return -1
 	}
 	return m.Sum(name, labels...)
+}
+
+// kept waits until as many collections of clients are on the disk; the hub has one of its own, of tokens.
+func (b *bed) kept(n int) {
+	eventually(b.t, "the store to have all", func() bool { return b.metric("weir_store_complete_collections") >= float64(n+1) })
+	eventually(b.t, "all to be written", func() bool { return b.metric("weir_store_pending_bytes") == 0 })
 }
 
 // cut cuts the link, and waits until the hub knows.

@@ -28,7 +28,9 @@ func TestFullSet(t *testing.T) {
 	b.fillSlices(slices, endpoints)
 	before := b.startAgent("kubelet", runtime.ContentTypeProtobuf, files)
 	before.synced()
-	eventually(t, "the relay to have all", func() bool { return b.metric("weir_relay_objects", "resource", "endpointslices.v1.discovery.k8s.io") >= slices })
+	eventually(t, "the relay to have all", func() bool {
+		return b.metric("weir_relay_objects", "resource", "endpointslices.v1.discovery.k8s.io") >= slices
+	})
 	b.kept(3 + files)
 	b.measure("with the cloud")
 	b.cut()

@@ -11,8 +11,8 @@ RUNTIME ?= local
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
 QUICK   := leader-kill coordinator-restart glitch
-RACE    := ./impl/relay/... ./impl/source/... ./impl/role/... ./impl/heartbeat/... ./impl/hub/... ./impl/snapshot/... ./impl/store/... ./impl/offline/... \
-	   ./impl/coordinator/fence
+RACE    := ./impl/relay/... ./impl/source/... ./impl/role/... ./impl/heartbeat/... ./impl/hub/... ./impl/snapshot/... ./impl/store/... ./impl/offline/... ./impl/identity/... \
+	   ./impl/filter/... ./impl/coordinator/fence
 
 .PHONY: help
 help: ## list the targets

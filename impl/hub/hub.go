@@ -126,7 +126,7 @@ func (h *Hub) buildShelter() error {
 		return err
 	}
 	h.shelter = &shelter{
-		Offline: offline.New(offline.Config{Store: s, Overlay: held.Overlay, RetryAfter: retryLater, Clock: h.clock, Logger: h.Logger}),
+		Offline: offline.New(offline.Config{Store: s, Overlay: held.Overlay, Clock: h.clock, Logger: h.Logger}),
 		store:   s, writes: held, link: newLink(func() bool { return h.cloud.reach() != writes.Away && !held.Holding() }), cloud: h.cloud, asHub: h.discovery.asHub,
 		clock: h.clock, logger: h.Logger,
 	}

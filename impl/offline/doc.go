@@ -22,7 +22,7 @@
 //	what is asked                                          answer
 //	get: the cloud has shown it                            200
 //	get: the cloud said 404, or gave a list without it     404
-//	get: anything else                                     503, Retry-After, a reason
+//	get: anything else                                     503, a reason
 //	list, watch: as some client asked for it, or a part
 //	  by labels, namespace or name of a list of all        200
 //	list, watch: anything else                             503

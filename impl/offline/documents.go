@@ -74,7 +74,7 @@ func (r *Recorder) document(resp *http.Response) {
 func (s *Server) document(req *http.Request) (answer, *apierrors.StatusError) {
 	d, ok := s.findDocument(req)
 	if !ok {
-		return nil, unknown("the cloud is away, and no client on this node has asked for "+req.URL.Path+" in this form while it was there", s.retryAfter)
+		return nil, unknown("the cloud is away, and no client on this node has asked for " + req.URL.Path + " in this form while it was there")
 	}
 	return func(w http.ResponseWriter, req *http.Request) {
 		h := w.Header()

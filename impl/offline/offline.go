@@ -16,8 +16,6 @@ type Config struct {
 	Store *store.Store
 	// Overlay gives an object as this node has written it since the cloud was away. Default: as the cloud gave it.
 	Overlay func(store.Resource, store.Form, *wire.Object) *wire.Object
-	// RetryAfter is what clients are told to wait, in seconds, when something is not known. Default 1.
-	RetryAfter int32
 	// Clock is for tests. Default the real one.
 	Clock clock.WithTickerAndDelayedExecution
 	// Logger gets what an operator should know. Default slog.Default().
@@ -36,9 +34,6 @@ func New(c Config) *Offline {
 	if c.Overlay == nil {
 		c.Overlay = func(_ store.Resource, _ store.Form, o *wire.Object) *wire.Object { return o }
 	}
-	if c.RetryAfter == 0 {
-		c.RetryAfter = 1
-	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
@@ -48,7 +43,7 @@ func New(c Config) *Offline {
 	count := newCounters()
 	return &Offline{
 		Recorder:  newRecorder(c.Store, c.Clock, c.Logger, count),
-		Server:    &Server{store: c.Store, overlay: c.Overlay, clock: c.Clock, logger: c.Logger, count: count, retryAfter: c.RetryAfter},
+		Server:    &Server{store: c.Store, overlay: c.Overlay, clock: c.Clock, logger: c.Logger, count: count},
 		Collector: count,
 	}
 }

@@ -240,8 +240,8 @@ func TestRecordedForms(t *testing.T) {
 			if test.code == http.StatusOK && w.Header().Get(contract.AgeHeader) == "" {
 				t.Error("it does not tell its age")
 			}
-			if test.code == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
-				t.Error("it does not say when to ask again")
+			if test.code == http.StatusServiceUnavailable && w.Header().Get("Retry-After") != "" {
+				t.Error("it names a time to ask again, which clients wait for ten times")
 			}
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
@@ -21,12 +20,11 @@ import (
 
 // Server answers reads from the store. Who may read what is not judged here.
 type Server struct {
-	store      *store.Store
-	overlay    func(store.Resource, store.Form, *wire.Object) *wire.Object
-	clock      clock.WithTickerAndDelayedExecution
-	logger     *slog.Logger
-	count      *counters
-	retryAfter int32
+	store   *store.Store
+	overlay func(store.Resource, store.Form, *wire.Object) *wire.Object
+	clock   clock.WithTickerAndDelayedExecution
+	logger  *slog.Logger
+	count   *counters
 }
 
 // answer writes what was found.
@@ -76,7 +74,7 @@ func (s *Server) find(component string, req *http.Request) (answer, *apierrors.S
 	case !ok && req.Method == http.MethodGet && isDocument(req.URL.Path):
 		return s.document(req)
 	case !ok, q.verb == verbWrite, q.subresource != "":
-		return nil, unknown(fmt.Sprintf("the cloud is away: %s %s has to wait for it", req.Method, req.URL.Path), s.retryAfter)
+		return nil, unknown(fmt.Sprintf("the cloud is away: %s %s has to wait for it", req.Method, req.URL.Path))
 	case q.verb == verbGet:
 		return s.get(component, q, wanted(req.Header))
 	}
@@ -89,7 +87,7 @@ func (s *Server) get(component string, q request, f store.Form) (answer, *apierr
 	version := uint64(1)
 	switch a.Knowledge {
 	case store.Unknown:
-		return nil, unknown(fmt.Sprintf("the cloud is away, and has not said anything about %s to a client of this node", &q), s.retryAfter)
+		return nil, unknown(fmt.Sprintf("the cloud is away, and has not said anything about %s to a client of this node", &q))
 	case store.KnownAbsent:
 		return func(w http.ResponseWriter, req *http.Request) {
 			setAge(w.Header(), s.clock.Now(), a.AsOf)
@@ -105,7 +103,7 @@ func (s *Server) get(component string, q request, f store.Form) (answer, *apierr
 func (s *Server) collection(component string, q request, f store.Form) (answer, *apierrors.StatusError) {
 	c, ok := s.store.Read(q.shape(component, f))
 	if !ok {
-		return nil, unknown(fmt.Sprintf("the cloud is away, and no client of this node has a complete list of %s", &q), s.retryAfter)
+		return nil, unknown(fmt.Sprintf("the cloud is away, and no client of this node has a complete list of %s", &q))
 	}
 	return func(w http.ResponseWriter, req *http.Request) {
 		var items []*wire.Object
@@ -114,7 +112,7 @@ func (s *Server) collection(component string, q request, f store.Form) (answer, 
 				items = append(items, s.overlay(q.resource, c.Form, o))
 			}
 			if len(items) != len(c.Keys) { // one was lost since it was looked at
-				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and the kept list of %s is damaged", &q), s.retryAfter))
+				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and the kept list of %s is damaged", &q)))
 				return
 			}
 		}
@@ -131,7 +129,7 @@ func (s *Server) through(q request, kind wire.Kind, f store.Form, version uint64
 			Resource: relay.NewResource(q.resource.Group, q.resource.Version, q.resource.Name, kind, q.namespace != "", enc),
 			Clock:    s.clock, Logger: s.logger, Alone: true,
 			Fallback: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and %s is kept as %v only, of which nothing can be made that this client accepts", &q, f), s.retryAfter))
+				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and %s is kept as %v only, of which nothing can be made that this client accepts", &q, f)))
 			}),
 		})
 		if err == nil {
@@ -169,9 +167,6 @@ func setAge(h http.Header, now, asOf time.Time) {
 	}
 }
 
-// unknown says what is missing, and that it may be there later.
-func unknown(why string, retryAfter int32) *apierrors.StatusError {
-	err := apierrors.NewServiceUnavailable(why)
-	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfter}
-	return err
-}
+// unknown says what is missing. It names no time to wait: client-go would ask ten times, a second each, before it told anybody; informers
+// ask again by themselves.
+func unknown(why string) *apierrors.StatusError { return apierrors.NewServiceUnavailable(why) }

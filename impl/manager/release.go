@@ -92,7 +92,8 @@ func (r *releaser) pay(ctx context.Context, name string, v verdict.Verdict) {
 }
 
 // release makes up for what stock controllers tried while the node was kept and do not try again: its pods are marked as not ready, and the
-// taint by which they are evicted is set anew, so that taint eviction begins again for each pod, with the time that the pod tolerates it.
+// taint by which they are evicted is taken away and set anew, so that taint eviction begins again for each pod, with the time that the pod tolerates it.
+// A new time in the taint would not do: what taint eviction has begun to count and not tried yet it counts on from the old one, though the node was heard since.
 // If the cloud holds the node for alive there is nothing to make up for.
 func (r *releaser) release(ctx context.Context, name string) error {
 	var n corev1.Node
@@ -105,16 +106,36 @@ func (r *releaser) release(ctx context.Context, name string) error {
 	if err := r.markPods(ctx, name); err != nil {
 		return err
 	}
-	i := slices.IndexFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key == corev1.TaintNodeUnreachable && t.Effect == corev1.TaintEffectNoExecute
-	})
-	if i < 0 {
+	taint := taintOf(&n, corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute)
+	if taint == nil {
 		return nil // it will come, and evict then
 	}
+	anew := *taint
+	without := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.MatchTaint(taint) })
+	if err := patchTaints(ctx, r.client, &n, without); err != nil {
+		return fmt.Errorf("take away taint %s of node %s: %w", taint.Key, name, err)
+	}
+	select {
+	case <-r.clock.After(r.settle / 5): // taint eviction sees it
+	case <-ctx.Done():
+		return ctx.Err() // the node lifecycle controller sets it again
+	}
+	return r.taint(ctx, name, anew)
+}
+
+// taint sets a taint anew, unless the node lifecycle controller has, or the cloud holds the node for alive by now.
+func (r *releaser) taint(ctx context.Context, name string, taint corev1.Taint) error {
+	var n corev1.Node
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !unreachable(&n) || taintOf(&n, taint.Key, taint.Effect) != nil {
+		return nil
+	}
 	now := metav1.NewTime(r.clock.Now())
-	n.Spec.Taints[i].TimeAdded = &now
-	if err := patchTaints(ctx, r.client, &n, n.Spec.Taints); err != nil {
-		return fmt.Errorf("set taint %s of node %s anew: %w", corev1.TaintNodeUnreachable, name, err)
+	taint.TimeAdded = &now
+	if err := patchTaints(ctx, r.client, &n, append(slices.Clone(n.Spec.Taints), taint)); err != nil {
+		return fmt.Errorf("set taint %s of node %s anew: %w", taint.Key, name, err)
 	}
 	return nil
 }

@@ -275,7 +275,8 @@ func testSilent(t *testing.T, w *world) {
 	w.policy(t, "quiet", "evict:1s")
 	w.eventually(t, "a pool that is given up is not kept", func() bool { return !w.kept(t, "q-1") && !w.kept(t, "q-2") })
 	w.eventually(t, "its pods are not ready, and taint eviction begins again", func() bool {
-		return !ready(w.getPod(t, "on-q-1")) && added.Before(taint(w.node(t, "q-1"), corev1.TaintNodeUnreachable).TimeAdded)
+		k := taint(w.node(t, "q-1"), corev1.TaintNodeUnreachable) // it is away for a moment
+		return !ready(w.getPod(t, "on-q-1")) && k != nil && added.Before(k.TimeAdded)
 	})
 	w.eventually(t, "nothing is owed any more", func() bool { return !strings.Contains(w.memory(t), "owed") })
 	if err := remove(t, stock, "on-q-1", true); err != nil {

@@ -94,6 +94,17 @@ func bubble(t *testing.T, c lifecycle.Config) (v lifecycle.Verdict) {
 	return v
 }
 
+// TestFound runs schedules again that found something: taint eviction went on to count from before a node was heard again, by a timer that had not
+// ended when the node was released.
+func TestFound(t *testing.T) {
+	for _, s := range []uint64{3566012234106480152, 13381280029882409368, 3913506220859706386} {
+		t.Run(strconv.FormatUint(s, 10), func(t *testing.T) {
+			t.Parallel()
+			run(t, lifecycle.Config{Schedule: lifecycle.Draw(s)})
+		})
+	}
+}
+
 // TestJudge: without Weir, or without half of it, the judge sees what Weir is for.
 func TestJudge(t *testing.T) {
 	pool := lifecycle.PoolName(0)

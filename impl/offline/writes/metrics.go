@@ -13,16 +13,20 @@ func newMetrics() *metrics {
 	}, []string{"verb", "resource", "outcome"})}
 }
 
-// answered counts a write. Resources that nobody knows share a name, so that clients cannot make up series.
+// answered counts a write.
 func (m *metrics) answered(r *request, outcome string) {
-	resource := "other"
+	m.decided.WithLabelValues(r.verb, r.label(), outcome).Inc()
+}
+
+// label is the resource of a write. Those that nobody knows share a name, so that clients cannot make up series.
+func (r *request) label() string {
 	switch {
-	case r.answerable(), r.is(pods(), ""), r.Resource.Name == "leases":
-		if resource = r.Resource.Name; r.sub != "" {
-			resource += "/" + r.sub
-		}
+	case !r.answerable() && !r.is(pods(), "") && r.Resource.Name != "leases":
+		return "other"
+	case r.sub != "":
+		return r.Resource.Name + "/" + r.sub
 	}
-	m.decided.WithLabelValues(r.verb, resource, outcome).Inc()
+	return r.Resource.Name
 }
 
 var _ prometheus.Collector = (*Writes)(nil)

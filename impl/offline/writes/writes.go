@@ -109,7 +109,11 @@ type Writes struct {
 
 	mu   sync.Mutex
 	turn turn
+	told map[string]time.Time // when refusals of a kind were last logged
 }
+
+// tellAgain is how long refusals of one kind are one line in the log.
+const tellAgain = 10 * time.Minute
 
 // New makes it; Run does what waits.
 func New(c Config) (*Writes, error) {
@@ -119,7 +123,7 @@ func New(c Config) (*Writes, error) {
 	c = c.withDefaults()
 	w := &Writes{
 		Config: c, queue: c.Store.Queue(), metrics: newMetrics(),
-		changed: make(chan struct{}, 1), written: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), written: make(chan struct{}, 1), told: map[string]time.Time{},
 	}
 	w.turn = newTurn(c.Spread, c.Patience, rand.New(rand.NewPCG(c.Seed, 31)), c.Clock.Now(), w.queue.Len() > 0)
 	var err error
@@ -261,9 +265,26 @@ func (w *Writes) try(r *request) (*answer, *apierrors.StatusError) {
 
 func (w *Writes) refuse(rw http.ResponseWriter, req *http.Request, r *request, err *apierrors.StatusError) {
 	w.metrics.answered(r, "refused")
-	w.Logger.Info("a write is refused while the cloud is away", "verb", r.verb, "what", r.target.String(), "by", req.UserAgent(), "code", err.ErrStatus.Code,
+	level := slog.LevelDebug
+	if w.news(r, err.ErrStatus.Code) {
+		level = slog.LevelInfo
+	}
+	w.Logger.Log(req.Context(), level, "a write is refused while the cloud is away", "verb", r.verb, "what", r.target.String(), "by", req.UserAgent(), "code", err.ErrStatus.Code,
 		"why", err.ErrStatus.Message)
 	writeStatus(rw, req.Header.Values("Accept"), err)
+}
+
+// news tells whether a refusal is worth a line: clients try again every second.
+func (w *Writes) news(r *request, code int32) bool {
+	key := fmt.Sprint(r.verb, " ", r.label(), " ", code)
+	now := w.Clock.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last, ok := w.told[key]; ok && now.Sub(last) < tellAgain {
+		return false
+	}
+	w.told[key] = now
+	return true
 }
 
 // put queues a write, durably. seen is the entry that it was made from.

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -129,6 +130,18 @@ func (b *bed) kubelet(agent, contentType string) *rest.Config {
 		ContentConfig:   rest.ContentConfig{ContentType: contentType, AcceptContentTypes: contentType + ",application/json"},
 		TLSClientConfig: rest.TLSClientConfig{CAData: b.ca, CertFile: cert, KeyFile: key},
 	}
+}
+
+// httpClient is a bare client with the kubelet's certificate.
+func (b *bed) httpClient() *http.Client {
+	cert, err := b.cert.TLS()
+	check(b.t, err)
+	config, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: b.ca}})
+	check(b.t, err)
+	config.Certificates = []tls.Certificate{cert}
+	tr := &http.Transport{TLSClientConfig: config}
+	b.t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr, Timeout: 30 * time.Second}
 }
 
 // run runs kubectl as the node.

@@ -58,7 +58,7 @@ func (m *metrics) answered(r *recorder) {
 type state struct {
 	h *Hub
 
-	role, term, ready, fresh, coordinator, cloud, bytes, connections, elections, verdicts, switches, lists, resyncs, watches *prometheus.Desc
+	role, term, ready, fresh, coordinator, cloud, bytes, connections, elections, verdicts, unsaved, switches, lists, resyncs, watches *prometheus.Desc
 
 	cutOff, delegated, expired, forwardAge *prometheus.Desc
 }
@@ -79,6 +79,7 @@ func newState(h *Hub) *state {
 		connections: desc("cloud_connections_total", "Connections opened to the cloud, by class of traffic.", "class"),
 		elections:   desc("elections_total", "Elections that this hub tried to win, and those it won.", "outcome"),
 		verdicts:    desc("authorization_cache_size", "Verdicts remembered."),
+		unsaved:     desc("authorization_unsaved", "Changes of who may read without the cloud that are not on the disk yet."),
 		switches:    desc("relay_source_switches_total", "Changes of a relay's source.", "resource"),
 		lists:       desc("relay_source_lists_total", "Full lists opened to feed a relay, by cause: first, expired (410), history (another one), cheaper.", "resource", "cause"),
 		resyncs:     desc("relay_source_resyncs_total", "Times a relay was compared with its source by metadata, after 410.", "resource"),
@@ -111,6 +112,9 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 		counter(s.connections, float64(m.connections.Load()), string(c))
 	}
 	gauge(s.verdicts, float64(s.h.front.authorizer.size()))
+	if j := s.h.judge; j != nil { // it is made later than this is registered
+		gauge(s.unsaved, float64(j.Unsaved()))
+	}
 	for _, f := range s.h.feeders {
 		st := f.Status()
 		name := f.resource

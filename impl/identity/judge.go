@@ -108,6 +108,13 @@ func (j *Judge) Run(ctx context.Context) error {
 // Now is the time by which validity is judged.
 func (j *Judge) Now() time.Time { return j.time.Now() }
 
+// Unsaved is how many changes of what is remembered would be lost if this process were killed now.
+func (j *Judge) Unsaved() int {
+	j.verdicts.mu.Lock()
+	defer j.verdicts.mu.Unlock()
+	return j.verdicts.unsaved
+}
+
 // Size is the number of decisions that are remembered.
 func (j *Judge) Size() int { return j.verdicts.size() }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 )
@@ -33,13 +32,8 @@ func (r *RefusalError) Status() *apierrors.StatusError {
 	return apierrors.NewUnauthorized("Unauthorized")
 }
 
-const retryLater = 10 // seconds
-
-func unavailable(why string) *apierrors.StatusError {
-	err := apierrors.NewServiceUnavailable(why)
-	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryLater}
-	return err
-}
+// unavailable names no time to wait: client-go would ask ten times before it told anybody.
+func unavailable(why string) *apierrors.StatusError { return apierrors.NewServiceUnavailable(why) }
 
 // Authorize is Verify and then Allowed: it tells who may do this read, or else what to answer.
 func (j *Judge) Authorize(header http.Header, certified bool, a Attributes) (User, *apierrors.StatusError) {

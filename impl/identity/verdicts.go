@@ -51,6 +51,7 @@ type verdicts struct {
 
 	mu      sync.Mutex
 	callers map[digest]map[digest]stamp
+	unsaved int // changes that are not on the disk
 }
 
 func newVerdicts(own digest, path string, logger *slog.Logger) *verdicts {
@@ -95,6 +96,7 @@ func (v *verdicts) learn(caller, read digest, denied bool, now time.Time) {
 			return newest
 		}, v.own))
 	}
+	v.unsaved++
 	select {
 	case v.changed <- struct{}{}:
 	default:
@@ -170,11 +172,15 @@ func (v *verdicts) save() {
 		return
 	}
 	v.mu.Lock()
-	b := encodeVerdicts(v.callers)
+	b, n := encodeVerdicts(v.callers), v.unsaved
 	v.mu.Unlock()
 	if err := disk.WriteFile(v.path, b); err != nil {
 		v.logger.Warn("cannot remember on disk who may read", "file", v.path, "err", err)
+		return
 	}
+	v.mu.Lock()
+	v.unsaved -= n
+	v.mu.Unlock()
 }
 
 func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }

@@ -35,7 +35,6 @@ type seen struct {
 func (b *bed) proxy(component string) *seen {
 	b.t.Helper()
 	config := b.kubelet(component+"/v1.37", runtime.ContentTypeProtobuf)
-	config.CertFile, config.KeyFile, config.CertData, config.KeyData = "", "", b.cert.CertPEM, b.cert.KeyPEM // client-go follows files for ever
 	client, err := kubernetes.NewForConfig(config)
 	check(b.t, err)
 	s := &seen{names: map[string]string{}}

@@ -123,12 +123,10 @@ func (b *bed) newHub(flags node.Flags) {
 // kubelet is the way of the node's own clients to the hub.
 func (b *bed) kubelet(agent, contentType string) *rest.Config {
 	b.t.Helper()
-	cert, key, err := b.cert.Write(b.dir, "kubelet")
-	check(b.t, err)
 	return &rest.Config{
 		Host: b.url, UserAgent: agent, QPS: -1,
 		ContentConfig:   rest.ContentConfig{ContentType: contentType, AcceptContentTypes: contentType + ",application/json"},
-		TLSClientConfig: rest.TLSClientConfig{CAData: b.ca, CertFile: cert, KeyFile: key},
+		TLSClientConfig: rest.TLSClientConfig{CAData: b.ca, CertData: b.cert.CertPEM, KeyData: b.cert.KeyPEM}, // files, client-go would follow for ever
 	}
 }
 
@@ -147,14 +145,15 @@ func (b *bed) httpClient() *http.Client {
 // run runs kubectl as the node.
 func (b *bed) run(args ...string) (string, error) {
 	b.t.Helper()
-	c := b.kubelet("kubectl", "application/json")
+	cert, key, err := b.cert.Write(b.dir, "kubelet")
+	check(b.t, err)
 	ca, err := pki.WriteFile(b.dir, "hub-ca.crt", b.ca)
 	check(b.t, err)
 	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.kubectl, append([]string{
 		"--kubeconfig=/dev/null", "--cache-dir=" + filepath.Join(b.dir, "kube-cache"), "--server=" + b.url, "--certificate-authority=" + ca,
-		"--client-certificate=" + c.CertFile, "--client-key=" + c.KeyFile,
+		"--client-certificate=" + cert, "--client-key=" + key,
 	}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()

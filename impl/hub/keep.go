@@ -1,0 +1,102 @@
+package hub
+
+import (
+	"errors"
+	"path/filepath"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/offline"
+	"github.com/weir-edge/weir/impl/offline/writes"
+	"github.com/weir-edge/weir/impl/snapshot"
+	"github.com/weir-edge/weir/impl/store"
+)
+
+// keep brings back what the relays held before, and keeps what they hold from now on.
+func (h *Hub) keep() (err error) {
+	if h.DataDir == "" {
+		return h.buildJudge("")
+	}
+	h.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(h.DataDir, "relays"), Relays: h.relays, Clock: h.clock, Logger: h.Logger})
+	var inUse *disk.InUseError
+	switch {
+	case errors.As(err, &inUse):
+		return err
+	case err != nil:
+		return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write, or nothing: "+err.Error())
+	}
+	h.metrics.registry.MustRegister(h.kept)
+	if h.Offline {
+		err = h.buildShelter()
+	}
+	if err == nil {
+		err = h.buildJudge(filepath.Join(h.DataDir, "verdicts"))
+	}
+	if err != nil {
+		h.kept.Close()
+	}
+	return err
+}
+
+// buildShelter opens the store, and puts it beside the way to the cloud.
+func (h *Hub) buildShelter() error {
+	c := h.storeConfig()
+	c.Clock = h.clock
+	s, err := store.Open(c)
+	var inUse *disk.InUseError
+	switch {
+	case errors.As(err, &inUse):
+		return err
+	case err != nil:
+		return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write, or nothing: "+err.Error())
+	}
+	held, err := h.buildWrites(s)
+	if err != nil {
+		s.Close()
+		return err
+	}
+	h.shelter = &shelter{
+		Offline: offline.New(offline.Config{Store: s, Overlay: held.Overlay, Clock: h.clock, Logger: h.Logger}),
+		store:   s, writes: held, link: newLink(func() bool { return h.cloud.reach() != writes.Away && !held.Holding() }), cloud: h.cloud, asHub: h.discovery.asHub,
+		clock: h.clock, logger: h.Logger,
+	}
+	h.cloud.follow(func() {
+		held.Changed()
+		h.shelter.link.look()
+	})
+	h.front.shelter, h.front.proxy.shelter = h.shelter, h.shelter
+	h.metrics.registry.MustRegister(s, h.shelter, held)
+	return nil
+}
+
+// buildJudge makes who tells callers apart while the cloud is away.
+func (h *Hub) buildJudge(file string) (err error) {
+	c := identity.Config{
+		Node: h.NodeName, Cloud: h.door(classNode, asHub), File: file, Audiences: h.APIAudiences, Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
+		Clock: h.clock, Logger: h.Logger,
+	}
+	if h.shelter != nil {
+		c.Documents, c.Pods = h.shelter.store, identity.PodsOf(h.shelter.store)
+	}
+	if h.judge, err = identity.New(c); err != nil {
+		return err
+	}
+	h.front.authorizer.judge = h.judge
+	if h.shelter != nil {
+		h.shelter.judge = h.judge
+	}
+	return nil
+}
+
+// buildWrites makes what keeps the writes of this node for the cloud.
+func (h *Hub) buildWrites(s *store.Store) (*writes.Writes, error) {
+	_, seed, err := newIdentity(h.NodeName)
+	if err != nil {
+		return nil, err
+	}
+	return writes.New(writes.Config{
+		Node: h.NodeName, Store: s, Cloud: h.front.proxy.viaHub, Reach: h.cloud.reach, Moved: func() { h.shelter.link.look() },
+		Spread: h.ReturnSpread, Seed: seed, Clock: h.clock, Logger: h.Logger,
+	})
+}

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+
+	"github.com/weir-edge/weir/sim/runner"
 )
 
 const (
@@ -91,7 +93,7 @@ func (a *attempts) make(ctx context.Context, c *column, node string) error {
 		}
 		c.mu.Unlock()
 		if wrong {
-			c.note(fmt.Sprintf("wrong answer to %s: %d (%v)", x.who, code, err))
+			c.Note(fmt.Sprintf("wrong answer to %s: %d (%v)", x.who, code, err))
 		}
 	}
 	return nil
@@ -153,8 +155,8 @@ func (c *column) awaitAnswer(ctx context.Context, node string) (wait func()) {
 				c.mu.Unlock()
 				return
 			}
-			if !slept(ctx, answerEvery) {
-				c.note("the hub of " + node + " does not list the pods of its node")
+			if !runner.Slept(ctx, answerEvery) {
+				c.Note("the hub of " + node + " does not list the pods of its node")
 				return
 			}
 		}

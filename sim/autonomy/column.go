@@ -33,30 +33,22 @@ const (
 
 // column is one of the two runs of a scenario.
 type column struct {
-	runner.Options
+	runner.Column
 
 	s     *scenario.Scenario
-	way   string // report.WayStock or WayWeir
 	mode  runtime.Mode
 	weir  bool
-	pool  string
 	nodes []string
-	time  *timeline.Writer
 
-	site     runtime.Site
 	machines map[string]runtime.Machine
 	admin    kubernetes.Interface
-	began    time.Time // of the column
-	faulting time.Time // when faults began
 	recorder *recorder
 	disk     *diskMeter
 
-	mu          sync.Mutex // guards what follows
-	marks       []report.Mark
+	mu          sync.Mutex      // guards what follows
 	cut         map[string]int  // by node: cuts that last
 	deleted     map[string]bool // pods that the cloud deleted
 	finished    map[string]bool // jobs that were let finish
-	down        map[string]int  // by node: parts that are dead
 	healed      time.Time       // the last cut
 	restarts    int
 	back        time.Duration
@@ -67,34 +59,31 @@ type column struct {
 	storeBytes  int64
 	attempts    attempts
 
-	bytes      report.ByteTable
-	series     []report.Series
 	downSeries []link.Sample
 }
 
 func newColumn(s *scenario.Scenario, o runner.Options, w *timeline.Writer, mode runtime.Mode) *column {
 	c := &column{
-		Options: o, s: s, way: report.WayWeir, mode: mode, weir: mode != runtime.Stock, pool: s.Topology.Pool.Name, time: w,
+		Column: runner.Column{Options: o, Way: report.WayWeir, Pool: s.Topology.Pool.Name, Time: w, Every: lookEvery},
+		s:      s, mode: mode, weir: mode != runtime.Stock,
 		nodes: s.Topology.Pool.RuntimePool(mode).NodeNames(), machines: map[string]runtime.Machine{}, cut: map[string]int{},
-		deleted: map[string]bool{}, finished: map[string]bool{}, down: map[string]int{},
+		deleted: map[string]bool{}, finished: map[string]bool{},
 	}
 	if !c.weir {
-		c.way = report.WayStock
+		c.Way = report.WayStock
 	}
 	return c
 }
 
 // run brings up the column's site and runs it to its end.
 func (c *column) run(ctx context.Context) (err error) {
-	c.began = time.Now()
-	if c.site, err = c.Runtime.Up(ctx, c.s.AutonomyTopology(c.mode), c.Progress); err != nil {
+	if err = c.Up(ctx, c.s.AutonomyTopology(c.mode)); err != nil {
 		return err
 	}
 	defer func() {
-		c.Progress(c.way + " column: stopping everything")
-		err = errors.Join(err, c.site.Down(context.WithoutCancel(ctx)))
+		err = errors.Join(err, c.Down(ctx))
 	}()
-	hollow, ok := c.site.(runtime.Machines)
+	hollow, ok := c.Site.(runtime.Machines)
 	if !ok {
 		return fmt.Errorf("runtime %s has no hollow nodes: use --runtime local", c.Runtime.Name())
 	}
@@ -103,7 +92,7 @@ func (c *column) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if c.admin, err = workload.NewClient(c.site.Admin()); err != nil {
+	if c.admin, err = workload.NewClient(c.Site.Admin()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -124,13 +113,13 @@ func (c *column) run(ctx context.Context) (err error) {
 		phase string
 		do    func(context.Context) error
 	}{{"start", c.start}, {"fill", c.fill}, {"faults", c.faults}, {"settle", c.settle}} {
-		c.phase(step.phase)
+		c.Phase(step.phase)
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.phase, err)
 		}
 	}
-	c.bytes, c.series = runner.Bytes(c.way, c.site.Link(c.pool)), runner.Series(c.way, c.site.Link(c.pool), c.began)
-	for _, x := range c.site.Link(c.pool).Series(time.Second) {
+	c.Measure()
+	for _, x := range c.Site.Link(c.Pool).Series(time.Second) {
 		if x.Dir == link.Down {
 			c.downSeries = append(c.downSeries, x)
 		}
@@ -138,48 +127,27 @@ func (c *column) run(ctx context.Context) (err error) {
 	return nil
 }
 
-func (c *column) phase(name string) {
-	c.site.Link(c.pool).SetPhase(name)
-	c.time.Emit(timeline.Event{Lane: timeline.Phase, Way: c.way, Name: name})
-	c.mark(name, false)
-}
-
-func (c *column) mark(label string, fault bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.marks = append(c.marks, report.Mark{Way: c.way, Seconds: time.Since(c.began).Seconds(), Label: label, Fault: fault})
-}
-
 // start starts everything. With firstBoot Weir's pool starts while the link is cut, and stays cut until a fault heals that.
 func (c *column) start(ctx context.Context) error {
 	if err := prepare(ctx, c.admin); err != nil {
 		return err
 	}
-	var first, kubelets []runtime.PartID
-	for _, id := range c.site.Parts() {
-		switch id.Kind() {
-		case "apiserver": // runs
-		case "kubelet":
-			kubelets = append(kubelets, id)
-		default:
-			first = append(first, id)
-		}
-	}
+	first, kubelets := c.Parts()
 	offline := c.weir && c.s.Autonomy.FirstBoot
 	if offline {
 		c.cutLink(link.Both, "")
 	}
-	if err := runtime.Start(ctx, c.site, first...); err != nil {
+	if err := runtime.Start(ctx, c.Site, first...); err != nil {
 		return err
 	}
-	if err := runtime.Start(ctx, c.site, kubelets...); err != nil || offline {
+	if err := runtime.Start(ctx, c.Site, kubelets...); err != nil || offline {
 		return err
 	}
 	return c.waitNodes(ctx)
 }
 
 func (c *column) waitNodes(ctx context.Context) error {
-	return c.until(ctx, readyPatience, func() (bool, string) {
+	return c.Until(ctx, readyPatience, func() (bool, string) {
 		n := c.readyNodes(ctx)
 		return n == len(c.nodes), fmt.Sprintf("waiting for nodes to be Ready: %d of %d are", n, len(c.nodes))
 	})
@@ -212,7 +180,7 @@ func (c *column) fill(ctx context.Context) error {
 	if c.weir && c.s.Autonomy.FirstBoot {
 		return nil // they cannot know of them yet
 	}
-	if err := c.until(ctx, readyPatience, func() (bool, string) {
+	if err := c.Until(ctx, readyPatience, func() (bool, string) {
 		n, all := c.agreeing(ctx)
 		return n == all, fmt.Sprintf("waiting for pods to run: %d of %d do", n, all)
 	}); err != nil {
@@ -223,7 +191,7 @@ func (c *column) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	slept(ctx, quietTime)
+	runner.Slept(ctx, quietTime)
 	return ctx.Err()
 }
 
@@ -283,11 +251,11 @@ func agree(p *corev1.Pod, x container, finished bool) bool {
 func (c *column) settle(ctx context.Context) error {
 	if c.weir && c.s.Autonomy.FirstBoot {
 		if err := c.waitNodes(ctx); err != nil {
-			c.note(err.Error())
+			c.Note(err.Error())
 		}
 	}
 	began, all := time.Now(), 0
-	err := c.until(ctx, c.s.Autonomy.Settle, func() (bool, string) {
+	err := c.Until(ctx, c.s.Autonomy.Settle, func() (bool, string) {
 		var n int
 		n, all = c.agreeing(ctx)
 		c.mu.Lock()
@@ -299,9 +267,9 @@ func (c *column) settle(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if err != nil { // the metrics say so
-		c.note(err.Error())
+		c.Note(err.Error())
 		for _, line := range c.disagreements(ctx) {
-			c.note(line)
+			c.Note(line)
 		}
 	}
 	c.mu.Lock()
@@ -351,28 +319,4 @@ func folderSize(dir string) (sum int64) {
 		return nil
 	})
 	return sum
-}
-
-// until waits for a condition, with progress.
-func (c *column) until(ctx context.Context, patience time.Duration, ok func() (bool, string)) error {
-	return runner.Until(ctx, lookEvery, patience, func(what string) { c.Progress(c.way + " column: " + what) }, ok)
-}
-
-// note writes what happened to the timeline, the plots and the person who waits.
-func (c *column) note(what string) {
-	c.Progress(fmt.Sprintf("%s column: %s", c.way, what))
-	c.time.Emit(timeline.Event{Lane: timeline.Fault, Way: c.way, Name: what})
-	c.mark(what, true)
-}
-
-// slept waits; false: ctx ended before.
-func slept(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(max(d, 0))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

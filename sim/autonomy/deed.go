@@ -14,19 +14,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/sim/link"
+	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
 )
 
 // faults lets the faults happen, each at its time, and waits until all are healed.
 func (c *column) faults(ctx context.Context) error {
-	c.faulting = time.Now()
+	began := time.Now()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, f := range c.s.Faults {
 		g.Go(func() error {
-			pause := time.Until(c.faulting.Add(f.At))
+			pause := time.Until(began.Add(f.At))
 			for range f.Repeat {
-				if !slept(ctx, pause) {
+				if !runner.Slept(ctx, pause) {
 					return ctx.Err()
 				}
 				if err := c.inject(ctx, f); err != nil && ctx.Err() == nil {
@@ -64,10 +65,10 @@ func (c *column) inject(ctx context.Context, f scenario.Fault) error {
 		if !c.weir {
 			return nil
 		}
-		c.note(f.String())
+		c.Note(f.String())
 		return c.attempts.make(ctx, c, c.targets(f)[0])
 	}
-	c.note(f.String())
+	c.Note(f.String())
 	for _, node := range c.targets(f) {
 		for i, name := range podNames(node, c.s.Autonomy.PodsPerNode) {
 			if err := c.do(ctx, f.Action, node, name, i == 0); err != nil {
@@ -102,7 +103,7 @@ func (c *column) injectCut(ctx context.Context, f scenario.Fault) error {
 	if !c.weir {
 		return nil
 	}
-	c.note(f.String())
+	c.Note(f.String())
 	keys := c.targets(f)
 	if f.Target == scenario.WholePool {
 		keys = []string{""}
@@ -110,24 +111,24 @@ func (c *column) injectCut(ctx context.Context, f scenario.Fault) error {
 	for _, k := range keys {
 		c.cutLink(f.Direction, k)
 	}
-	slept(ctx, f.For)
+	runner.Slept(ctx, f.For)
 	for _, k := range keys {
 		c.healLink(f.Direction, k)
 	}
-	c.note("healed: " + f.String())
+	c.Note("healed: " + f.String())
 	return nil
 }
 
 // cutLink cuts the link of a node, or with "" of all.
 func (c *column) cutLink(dir link.Direction, node string) {
-	c.site.Link(c.pool).Cut(dir, node)
+	c.Site.Link(c.Pool).Cut(dir, node)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cut[node]++
 }
 
 func (c *column) healLink(dir link.Direction, node string) {
-	c.site.Link(c.pool).Heal(dir, node)
+	c.Site.Link(c.Pool).Heal(dir, node)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cut[node] = max(c.cut[node]-1, 0)
@@ -146,7 +147,7 @@ func (c *column) injectDeath(ctx context.Context, f scenario.Fault) error {
 	if _, hub := f.Target.Hub(); !c.weir && (f.Target == scenario.Coordinator || hub && f.Action == scenario.Kill) {
 		return nil
 	}
-	c.note(f.String())
+	c.Note(f.String())
 	if f.Target == scenario.Coordinator {
 		return c.bounce(ctx, f, c.s.WeirPool().CoordinatorIDs()[:1])
 	}
@@ -175,7 +176,7 @@ func (c *column) bounceNode(ctx context.Context, f scenario.Fault, node string) 
 	if err := c.bounce(ctx, f, ids); err != nil {
 		return err
 	}
-	c.note("started again: " + f.String())
+	c.Note("started again: " + f.String())
 	return nil
 }
 
@@ -184,7 +185,7 @@ func (c *column) bounceNode(ctx context.Context, f scenario.Fault, node string) 
 func (c *column) bounce(ctx context.Context, f scenario.Fault, ids []runtime.PartID) error {
 	parts := make([]runtime.Part, len(ids))
 	for i, id := range ids {
-		p, err := c.site.Part(id)
+		p, err := c.Site.Part(id)
 		if err != nil {
 			return err
 		}
@@ -199,7 +200,7 @@ func (c *column) bounce(ctx context.Context, f scenario.Fault, ids []runtime.Par
 			return err
 		}
 	}
-	if !slept(ctx, f.For) {
+	if !runner.Slept(ctx, f.For) {
 		return ctx.Err()
 	}
 	began := time.Now()
@@ -226,7 +227,7 @@ func (c *column) bounce(ctx context.Context, f scenario.Fault, ids []runtime.Par
 	if last == "coordinator" || f.Disk == scenario.LoseDisk && c.offline(node) {
 		return nil // nobody can know what should run
 	}
-	if err := c.until(ctx, backPatience, func() (bool, string) { return c.runsAgain(ctx, node) }); err != nil {
+	if err := c.Until(ctx, backPatience, func() (bool, string) { return c.runsAgain(ctx, node) }); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -311,7 +312,7 @@ func (c *column) injectFullDisk(ctx context.Context, f scenario.Fault) error {
 	if !c.weir {
 		return nil
 	}
-	p, err := c.site.Part(runtime.HubOf(c.targets(f)[0]))
+	p, err := c.Site.Part(runtime.HubOf(c.targets(f)[0]))
 	if err != nil {
 		return err
 	}
@@ -319,11 +320,11 @@ func (c *column) injectFullDisk(ctx context.Context, f scenario.Fault) error {
 	if !ok {
 		return errors.New("its disk cannot be filled on this runtime")
 	}
-	c.note(f.String())
+	c.Note(f.String())
 	if err := full.FillDisk(); err != nil {
 		return err
 	}
-	slept(ctx, f.For)
-	c.note("healed: " + f.String())
+	runner.Slept(ctx, f.For)
+	c.Note("healed: " + f.String())
 	return full.FreeDisk()
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -24,7 +25,7 @@ func (d *diskMeter) run(ctx context.Context) {
 	if !d.column.weir {
 		return
 	}
-	for slept(ctx, time.Second) {
+	for runner.Slept(ctx, time.Second) {
 		for _, n := range d.column.nodes {
 			d.look(ctx, n)
 		}
@@ -32,7 +33,7 @@ func (d *diskMeter) run(ctx context.Context) {
 }
 
 func (d *diskMeter) look(ctx context.Context, node string) {
-	p, err := d.column.site.Part(runtime.HubOf(node))
+	p, err := d.column.Site.Part(runtime.HubOf(node))
 	if err != nil || !p.Running() {
 		return
 	}

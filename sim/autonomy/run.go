@@ -2,16 +2,9 @@ package autonomy
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	goruntime "runtime"
 	"time"
 
-	"k8s.io/utils/clock"
-
-	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -21,43 +14,18 @@ import (
 
 // Run runs a scenario with autonomy: the stock column, then Weir's. The result is worth reporting even with an error: it then tells how
 // far the run came.
-func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (res report.Result, err error) {
+func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (report.Result, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	started, metrics := time.Now(), report.Values{}
-	res = report.Result{
-		Description: s.Description, Repeat: o.Repeat, Runtime: o.Runtime.Name(), Started: started, Revision: o.Revision,
-		Outcome:  report.Outcome{Scenario: s.Name, Seed: s.Seed, Metrics: metrics},
-		Versions: map[string]string{"kube-apiserver": cloud.Version, "Go": goruntime.Version()}, Machine: runner.Machine(),
-		Topology: []report.Fact{
-			{Name: "nodes", Value: float64(s.Topology.Pool.Nodes)}, {Name: "pods per node", Value: float64(s.Autonomy.PodsPerNode)},
-			{Name: "round trip", Value: s.Topology.Pool.Uplink.RTT.Seconds(), Unit: report.UnitSeconds},
-		},
-		UplinkBitsPerSecond: float64(s.Topology.Pool.Uplink.Down),
-	}
-	defer func() {
-		if err != nil {
-			res.Error = err.Error()
-		}
-		res.Seconds, res.Passed = time.Since(started).Seconds(), err == nil
-		for _, e := range s.Expectations {
-			x := e.Report(metrics)
-			res.Expectations = append(res.Expectations, x)
-			res.Passed = res.Passed && x.Passed
-		}
-	}()
-	if err := runner.Suits(s, o.Runtime); err != nil {
-		return res, err
-	}
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
-		return res, err
-	}
-	w, err := timeline.Create(filepath.Join(o.Dir, "timeline.jsonl"), clock.RealClock{})
-	if err != nil {
-		return res, err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
+	return runner.InColumns(s, o, []report.Fact{
+		{Name: "nodes", Value: float64(s.Topology.Pool.Nodes)}, {Name: "pods per node", Value: float64(s.Autonomy.PodsPerNode)},
+		{Name: "round trip", Value: s.Topology.Pool.Uplink.RTT.Seconds(), Unit: report.UnitSeconds},
+	}, func(res *report.Result, w *timeline.Writer) error { return columns(ctx, s, o, res, w) })
+}
+
+// columns runs both, or only Weir's if the stock one has nothing to compare with.
+func columns(ctx context.Context, s *scenario.Scenario, o runner.Options, res *report.Result, w *timeline.Writer) error {
 	modes := []runtime.Mode{runtime.Stock, s.Topology.Pool.Mode()}
 	if !s.Restarts() { // there is nothing to compare with
 		modes = modes[1:]
@@ -65,16 +33,16 @@ func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (res repor
 	for _, mode := range modes {
 		c := newColumn(s, o, w, mode)
 		err := c.run(ctx)
-		res.Bytes, res.Series, res.Marks = append(res.Bytes, c.bytes...), append(res.Series, c.series...), append(res.Marks, c.marks...)
+		c.Into(res)
 		if err != nil {
-			return res, fmt.Errorf("%s column: %w", c.way, err)
+			return fmt.Errorf("%s column: %w", c.Way, err)
 		}
-		c.measure(metrics)
+		c.measure(res.Metrics)
 	}
-	if stock, ok := metrics["pods_back_stock_seconds"]; ok {
-		metrics["pods_back_later_seconds"] = max(metrics["pods_back_seconds"]-stock, 0)
+	if stock, ok := res.Metrics["pods_back_stock_seconds"]; ok {
+		res.Metrics["pods_back_later_seconds"] = max(res.Metrics["pods_back_seconds"]-stock, 0)
 	}
-	return res, nil
+	return nil
 }
 
 // measure makes metrics of what came of a column.

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -34,18 +33,13 @@ const heartbeatClass = runtime.ClassHeartbeat
 
 // column is one of the two runs of a scenario.
 type column struct {
-	runner.Options
+	runner.Column
 
 	s     *scenario.Scenario
-	way   string // report.WayStock or WayWeir
 	mode  runtime.Mode
-	pool  string
-	time  *timeline.Writer
-	site  runtime.Site
 	admin kubernetes.Interface
 
-	began    time.Time // of the column
-	quiet    Span      // before the first fault
+	quiet    Span // before the first fault
 	writing  sync.Mutex
 	callers  []*tally
 	recorder *recorder
@@ -54,31 +48,26 @@ type column struct {
 
 	mu       sync.Mutex // guards what follows
 	history  History
-	marks    []report.Mark
 	failures int
 
-	bytes  report.ByteTable
-	series []report.Series
 	// Bytes per second of class heartbeat: before anything is cut, and while heartbeats are delegated.
 	direct, delegated float64
 }
 
 // run brings up the column's site and runs it to its end.
 func (c *column) run(ctx context.Context) (err error) {
-	c.began = time.Now()
-	c.Progress(fmt.Sprintf("%s column: %d nodes, and %d beside", c.way, c.s.Topology.Pool.Nodes, c.s.Topology.Beside.Nodes))
-	if c.site, err = c.Runtime.Up(ctx, c.s.ColumnTopology(c.mode), c.Progress); err != nil {
+	c.Progress(fmt.Sprintf("%s column: %d nodes, and %d beside", c.Way, c.s.Topology.Pool.Nodes, c.s.Topology.Beside.Nodes))
+	if err = c.Up(ctx, c.s.ColumnTopology(c.mode)); err != nil {
 		return err
 	}
 	asked := ctx // ends only when somebody asks for it
 	defer func() {
-		if e, ok := c.site.(runtime.Evidence); ok && err != nil && asked.Err() == nil {
+		if e, ok := c.Site.(runtime.Evidence); ok && err != nil && asked.Err() == nil {
 			err = errors.Join(err, e.SaveEvidence(context.WithoutCancel(ctx)))
 		}
-		c.Progress(c.way + " column: stopping everything")
-		err = errors.Join(err, c.site.Down(context.WithoutCancel(ctx)))
+		err = errors.Join(err, c.Down(ctx))
 	}()
-	if c.admin, err = workload.NewClient(c.site.Admin()); err != nil {
+	if c.admin, err = workload.NewClient(c.Site.Admin()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -95,54 +84,33 @@ func (c *column) run(ctx context.Context) (err error) {
 		phase string
 		do    func(context.Context) error
 	}{{"start", c.start}, {"fill", c.fill}, {"quiet", c.beQuiet}, {"faults", c.faults}} {
-		c.phase(step.phase)
+		c.Phase(step.phase)
 		if err := step.do(ctx); err != nil {
 			if cause := context.Cause(ctx); cause != nil {
 				err = cause
 			}
-			return fmt.Errorf("%s column, %s: %w", c.way, step.phase, err)
+			return fmt.Errorf("%s column, %s: %w", c.Way, step.phase, err)
 		}
 	}
 	return nil
 }
 
-func (c *column) phase(name string) {
-	c.site.Link(c.pool).SetPhase(name)
-	c.time.Emit(timeline.Event{Lane: timeline.Phase, Way: c.way, Name: name})
-	c.mark(name, false)
-}
-
-func (c *column) mark(label string, fault bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.marks = append(c.marks, report.Mark{Way: c.way, Seconds: time.Since(c.began).Seconds(), Label: label, Fault: fault})
-}
-
 // start starts everything and waits until all nodes are Ready.
 func (c *column) start(ctx context.Context) error {
-	var first, kubelets []runtime.PartID
-	for _, id := range c.site.Parts() {
-		switch id.Kind() {
-		case "apiserver": // runs
-		case "kubelet":
-			kubelets = append(kubelets, id)
-		default:
-			first = append(first, id)
-		}
-	}
+	first, kubelets := c.Parts()
 	if c.mode == runtime.Weir {
 		if err := c.setPolicy(ctx, c.s.Eviction.Policy); err != nil {
 			return err
 		}
 	}
-	if err := runtime.Start(ctx, c.site, first...); err != nil {
+	if err := runtime.Start(ctx, c.Site, first...); err != nil {
 		return err
 	}
-	if err := runtime.Start(ctx, c.site, kubelets...); err != nil {
+	if err := runtime.Start(ctx, c.Site, kubelets...); err != nil {
 		return err
 	}
 	nodes := c.s.Topology.Pool.Nodes + c.s.Topology.Beside.Nodes
-	err := c.until(ctx, readyPatience, func() (bool, string) {
+	err := c.Until(ctx, readyPatience, func() (bool, string) {
 		n := c.readyNodes(ctx)
 		return n == nodes, fmt.Sprintf("waiting for nodes to be Ready: %d of %d are", n, nodes)
 	})
@@ -177,26 +145,26 @@ func (c *column) fill(ctx context.Context) error {
 		c.work = work
 	}
 	perNode := c.s.Eviction.PodsPerNode
-	if err := deploy(ctx, c.admin, c.pool, perNode*len(c.history.Nodes)); err != nil {
+	if err := deploy(ctx, c.admin, c.Pool, perNode*len(c.history.Nodes)); err != nil {
 		return err
 	}
-	if err := c.until(ctx, readyPatience, func() (bool, string) {
+	if err := c.Until(ctx, readyPatience, func() (bool, string) {
 		on, err := running(ctx, c.admin)
 		bare := slices.DeleteFunc(slices.Clone(c.history.Nodes), func(n string) bool { return on[n] == perNode })
 		return err == nil && len(bare) == 0, fmt.Sprintf("waiting for %d pods to be Ready on each of %s", perNode, strings.Join(bare, ", "))
 	}); err != nil {
 		return err
 	}
-	return c.until(ctx, fillPatience, func() (bool, string) { return c.synced(ctx) })
+	return c.Until(ctx, fillPatience, func() (bool, string) { return c.synced(ctx) })
 }
 
 // synced tells whether all caches of Weir are there.
 func (c *column) synced(ctx context.Context) (bool, string) {
-	for _, id := range c.site.Parts() {
+	for _, id := range c.Site.Parts() {
 		if id.Kind() != "hub" && id.Kind() != "coordinator" {
 			continue
 		}
-		p, err := c.site.Part(id)
+		p, err := c.Site.Part(id)
 		if err != nil {
 			return false, err.Error()
 		}
@@ -226,7 +194,7 @@ func (c *column) beQuiet(ctx context.Context) error {
 		return err
 	}
 	c.quiet.From = time.Now()
-	slept(ctx, c.history.Timers.Lease*3/2)
+	runner.Slept(ctx, c.history.Timers.Lease*3/2)
 	c.quiet.To = time.Now()
 	return ctx.Err()
 }
@@ -235,15 +203,15 @@ func (c *column) startCallers(ctx context.Context) error {
 	if !c.s.Eviction.Calls {
 		return nil
 	}
-	if real, ok := c.site.(runtime.Callers); ok {
+	if real, ok := c.Site.(runtime.Callers); ok {
 		return c.startRealCallers(ctx, real)
 	}
 	for _, node := range c.history.Nodes {
-		e, err := c.site.Endpoint(node, runtime.ClassPool)
+		e, err := c.Site.Endpoint(node, runtime.ClassPool)
 		if err != nil {
 			return err
 		}
-		token, err := c.site.Token(ctx, "kube-proxy")
+		token, err := c.Site.Token(ctx, "kube-proxy")
 		if err != nil {
 			return err
 		}
@@ -285,12 +253,12 @@ func (c *column) startRealCallers(ctx context.Context, site runtime.Callers) err
 		running.Go(func() {
 			if err := site.Call(ctx, node, "http://"+service.Spec.ClusterIP, callEvery, callPatience, told); err != nil {
 				told(err)
-				c.note(fmt.Sprintf("nobody calls from %s any more: %v", node, err))
+				c.Note(fmt.Sprintf("nobody calls from %s any more: %v", node, err))
 			}
 		})
 		c.stop = append(c.stop, running.Wait)
 	}
-	return c.until(ctx, readyPatience, func() (bool, string) {
+	return c.Until(ctx, readyPatience, func() (bool, string) {
 		n := 0
 		for _, x := range c.callers {
 			if calls, _ := x.count(); calls > 0 {
@@ -307,7 +275,7 @@ func (c *column) callFailed(node string, err error) {
 	n := c.failures
 	c.mu.Unlock()
 	if n <= maxFailures {
-		c.time.Emit(timeline.Event{Lane: timeline.Client, Way: c.way, Node: node, Name: "call failed", Strings: map[string]string{"err": err.Error()}})
+		c.Time.Emit(timeline.Event{Lane: timeline.Client, Way: c.Way, Node: node, Name: "call failed", Strings: map[string]string{"err": err.Error()}})
 	}
 }
 
@@ -322,7 +290,7 @@ func (c *column) faults(ctx context.Context) error {
 	defer changes.Wait()
 	ended := make(chan error, 1)
 	go func() { ended <- c.injectAll(watch) }()
-	if err := c.until(ctx, first+c.s.Eviction.Watch+readyPatience, func() (bool, string) {
+	if err := c.Until(ctx, first+c.s.Eviction.Watch+readyPatience, func() (bool, string) {
 		left := time.Until(c.history.Began.Add(first + c.s.Eviction.Watch))
 		return watch.Err() != nil, fmt.Sprintf("watching for another %v: %s", left.Round(time.Second), c.glance())
 	}); err != nil {
@@ -336,8 +304,7 @@ func (c *column) faults(ctx context.Context) error {
 	defer c.mu.Unlock()
 	c.history.Ended = time.Now()
 	c.recorder.into(&c.history)
-	c.bytes = runner.Bytes(c.way, c.site.Link(c.pool))
-	c.series = runner.Series(c.way, c.site.Link(c.pool), c.began)
+	c.Measure()
 	c.direct, c.delegated = c.heartbeatBytes(c.quiet), c.heartbeatBytes(c.history.delegation())
 	return nil
 }
@@ -364,14 +331,14 @@ func (c *column) glance() string {
 func (c *column) change(ctx context.Context) {
 	w := c.s.Workload
 	for i := range w.Changes {
-		if !slept(ctx, time.Until(c.history.Began.Add(time.Duration(float64(i)/w.ChangesPerSecond*float64(time.Second))))) {
+		if !runner.Slept(ctx, time.Until(c.history.Began.Add(time.Duration(float64(i)/w.ChangesPerSecond*float64(time.Second))))) {
 			return
 		}
 		c.writing.Lock()
 		err := c.work.Churn(ctx, c.admin, 1, w.ChangesPerSecond, nil, nil)
 		c.writing.Unlock()
 		if err != nil && ctx.Err() == nil {
-			c.note("a change failed: " + err.Error())
+			c.Note("a change failed: " + err.Error())
 			return
 		}
 	}
@@ -380,15 +347,10 @@ func (c *column) change(ctx context.Context) {
 // heartbeatBytes is what crossed the link as heartbeats in a span, per second; 0 if nothing is counted so.
 func (c *column) heartbeatBytes(s Span) float64 {
 	var sum int64
-	for _, x := range c.site.Link(c.pool).Series(time.Second) {
+	for _, x := range c.Site.Link(c.Pool).Series(time.Second) {
 		if x.Class == heartbeatClass && !x.At.Before(s.From) && x.At.Before(s.To) {
 			sum += x.Bytes
 		}
 	}
 	return float64(sum) / max(s.To.Sub(s.From).Seconds(), 1)
-}
-
-// until waits for a condition, with progress.
-func (c *column) until(ctx context.Context, patience time.Duration, ok func() (bool, string)) error {
-	return runner.Until(ctx, lookEvery, patience, func(what string) { c.Progress(c.way + " column: " + what) }, ok)
 }

@@ -28,7 +28,7 @@ func (c *column) leader(ctx context.Context) (node string, err error) {
 	if c.mode != runtime.Weir {
 		return c.history.Nodes[0], nil
 	}
-	err = c.until(ctx, readyPatience, func() (bool, string) {
+	err = c.Until(ctx, readyPatience, func() (bool, string) {
 		for _, id := range c.coordinators() {
 			if s, err := c.status(ctx, id); err == nil && s.Leader != "" {
 				node = s.Leader
@@ -41,7 +41,7 @@ func (c *column) leader(ctx context.Context) (node string, err error) {
 }
 
 func (c *column) status(ctx context.Context, id runtime.PartID) (s partStatus, err error) {
-	p, err := c.site.Part(id)
+	p, err := c.Site.Part(id)
 	if err != nil {
 		return s, err
 	}
@@ -62,7 +62,7 @@ func (c *column) keepControllers(ctx context.Context) {
 		case <-t.C:
 		}
 		for _, id := range []runtime.PartID{runtime.ControllerManager, runtime.Scheduler, runtime.Manager} {
-			p, err := c.site.Part(id)
+			p, err := c.Site.Part(id)
 			if err != nil {
 				continue
 			}
@@ -73,10 +73,10 @@ func (c *column) keepControllers(ctx context.Context) {
 			if !started[id] {
 				continue // it was not started yet
 			}
-			c.note(fmt.Sprintf("%s ended (%v) and is started again", id, p.Err()))
+			c.Note(fmt.Sprintf("%s ended (%v) and is started again", id, p.Err()))
 			if err := p.Start(ctx); err != nil && ctx.Err() == nil {
 				// It has to reach the apiserver to be healthy; that may be away.
-				c.note(fmt.Sprintf("%s did not start: %v", id, err))
+				c.Note(fmt.Sprintf("%s did not start: %v", id, err))
 			}
 		}
 	}

@@ -19,7 +19,7 @@ func (c *column) setPolicy(ctx context.Context, p scenario.Policy) error {
 		word = "evict:" + p.After.String()
 	}
 	maps := c.admin.CoreV1().ConfigMaps(contract.ManagerNamespace)
-	all := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: contract.PoolPolicies}, Data: map[string]string{c.pool: word}}
+	all := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: contract.PoolPolicies}, Data: map[string]string{c.Pool: word}}
 	_, err := maps.Update(ctx, all, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = maps.Create(ctx, all, metav1.CreateOptions{})

@@ -2,15 +2,7 @@ package eviction
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
-	goruntime "runtime"
-	"time"
 
-	"k8s.io/utils/clock"
-
-	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -20,63 +12,39 @@ import (
 
 // Run runs a scenario with eviction: the stock column, then Weir's. The result is worth reporting even with an error: it then tells how
 // far the run came.
-func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (res report.Result, err error) {
+func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (report.Result, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	started, metrics := time.Now(), report.Values{}
-	res = report.Result{
-		Description: s.Description, Repeat: o.Repeat, Runtime: o.Runtime.Name(), Started: started, Revision: o.Revision,
-		Outcome:  report.Outcome{Scenario: s.Name, Seed: s.Seed, Metrics: metrics},
-		Versions: map[string]string{"kube-apiserver": cloud.Version, "Go": goruntime.Version()}, Machine: runner.Machine(),
-		Topology: facts(s), UplinkBitsPerSecond: float64(s.Topology.Pool.Uplink.Down),
-	}
-	defer func() {
-		if err != nil {
-			res.Error = err.Error()
-		}
-		res.Seconds, res.Passed = time.Since(started).Seconds(), err == nil
-		for _, e := range s.Expectations {
-			x := e.Report(metrics)
-			res.Expectations = append(res.Expectations, x)
-			res.Passed = res.Passed && x.Passed
-		}
-	}()
-	if err := runner.Suits(s, o.Runtime); err != nil {
-		return res, err
-	}
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
-		return res, err
-	}
-	w, err := timeline.Create(filepath.Join(o.Dir, "timeline.jsonl"), clock.RealClock{})
-	if err != nil {
-		return res, err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
+	return runner.InColumns(s, o, facts(s), func(res *report.Result, w *timeline.Writer) error { return columns(ctx, s, o, res, w) })
+}
+
+// columns runs both and judges them.
+func columns(ctx context.Context, s *scenario.Scenario, o runner.Options, res *report.Result, w *timeline.Writer) error {
 	var verdicts [2]Verdict
 	for i, c := range []*column{newColumn(s, o, w, report.WayStock, runtime.Stock), newColumn(s, o, w, report.WayWeir, runtime.Weir)} {
 		err := c.run(ctx)
-		res.Bytes, res.Series, res.Marks = append(res.Bytes, c.bytes...), append(res.Series, c.series...), append(res.Marks, c.marks...)
+		c.Into(res)
 		if err != nil {
-			return res, err
+			return err
 		}
 		verdicts[i] = Judge(&c.history)
-		c.measure(metrics, verdicts[i])
+		c.measure(res.Metrics, verdicts[i])
 		for _, d := range verdicts[i].Details {
 			if c.mode == runtime.Weir { // that stock Kubernetes does wrong is what the scenario is about
 				o.Progress("wrong: " + d)
 			}
-			w.Emit(timeline.Event{Lane: timeline.Workload, Way: c.way, Name: "judged", Strings: map[string]string{"detail": d}})
+			w.Emit(timeline.Event{Lane: timeline.Workload, Way: c.Way, Name: "judged", Strings: map[string]string{"detail": d}})
 		}
 	}
 	if stock, weir := verdicts[0].DeadMoved, verdicts[1].DeadMoved; stock > 0 && weir > 0 {
-		metrics["eviction_later_seconds_max"] = max(weir-stock, 0).Seconds()
+		res.Metrics["eviction_later_seconds_max"] = max(weir-stock, 0).Seconds()
 	}
-	return res, nil
+	return nil
 }
 
 func newColumn(s *scenario.Scenario, o runner.Options, w *timeline.Writer, way string, mode runtime.Mode) *column {
-	c := &column{Options: o, s: s, way: way, mode: mode, pool: s.Topology.Pool.Name, time: w}
+	c := &column{Column: runner.Column{Options: o, Way: way, Pool: s.Topology.Pool.Name, Time: w, Every: lookEvery}, s: s, mode: mode}
 	c.history = History{
 		Timers: s.Eviction.Timers.Timers(), Nodes: s.Topology.Pool.RuntimePool(mode).NodeNames(),
 		Dead: map[string][]Span{}, CutOff: map[string][]Span{}, Policy: []PolicyChange{{Policy: s.Eviction.Policy}},

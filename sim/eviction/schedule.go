@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-edge/weir/sim/link"
+	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
-	"github.com/weir-edge/weir/sim/timeline"
 )
 
 // injectAll lets the faults happen until ctx ends. What is not healed then stays: the column is over.
@@ -21,7 +21,7 @@ func (c *column) injectAll(ctx context.Context) error {
 		g.Go(func() error {
 			pause := time.Until(c.history.Began.Add(f.At))
 			for range f.Repeat {
-				if !slept(ctx, pause) {
+				if !runner.Slept(ctx, pause) {
 					break
 				}
 				if err := c.inject(ctx, f); err != nil && ctx.Err() == nil {
@@ -41,7 +41,7 @@ func (c *column) inject(ctx context.Context, f scenario.Fault) error {
 	if err != nil || d == nil {
 		return err
 	}
-	c.note(f.String())
+	c.Note(f.String())
 	if d.cloud {
 		c.writing.Lock()
 		defer c.writing.Unlock()
@@ -50,14 +50,14 @@ func (c *column) inject(ctx context.Context, f scenario.Fault) error {
 	if err := d.begin(ctx); err != nil {
 		return err
 	}
-	if d.heal == nil || !slept(ctx, f.For) {
+	if d.heal == nil || !runner.Slept(ctx, f.For) {
 		return nil
 	}
 	if err := d.heal(ctx); err != nil {
 		return err
 	}
 	end()
-	c.note("healed: " + f.String())
+	c.Note("healed: " + f.String())
 	return nil
 }
 
@@ -143,7 +143,7 @@ func (c *column) findCut(ctx context.Context, f scenario.Fault) (*deed, error) {
 		}
 		silent = nodes
 	}
-	uplink := c.site.Link(c.pool)
+	uplink := c.Site.Link(c.Pool)
 	return &deed{
 		cutOff: silent,
 		begin:  func(context.Context) error { each(nodes, func(n string) { uplink.Cut(dir, n) }); return nil },
@@ -158,7 +158,7 @@ func each(names []string, do func(string)) {
 }
 
 func (c *column) findSlow(f scenario.Fault) *deed {
-	l, was := c.site.Link(c.pool), c.s.Topology.Pool.Uplink
+	l, was := c.Site.Link(c.Pool), c.s.Topology.Pool.Uplink
 	return &deed{
 		begin: func(context.Context) error {
 			if f.Rate != nil {
@@ -180,8 +180,8 @@ func (c *column) findSlow(f scenario.Fault) *deed {
 
 // vanish takes the power of a machine: nobody is told that its connections are gone.
 func (c *column) vanish(node string) *deed {
-	links := []*link.Pool{c.site.Link(c.pool)}
-	if lan := c.site.LAN(c.pool); lan != nil {
+	links := []*link.Pool{c.Site.Link(c.Pool)}
+	if lan := c.Site.LAN(c.Pool); lan != nil {
 		links = append(links, lan)
 	}
 	ids := []runtime.PartID{runtime.ContainersOf(node)}
@@ -206,7 +206,7 @@ func (c *column) vanish(node string) *deed {
 				l.Heal(link.Both, node)
 			}
 			for _, id := range ids {
-				if err := runtime.Start(ctx, c.site, id); err != nil {
+				if err := runtime.Start(ctx, c.Site, id); err != nil {
 					return err
 				}
 			}
@@ -241,34 +241,15 @@ func (c *column) findKill(ctx context.Context, f scenario.Fault) (*deed, error) 
 		id = c.coordinators()[0]
 	}
 	d.begin = func(context.Context) error { return c.kill(id) }
-	d.heal = func(ctx context.Context) error { return runtime.Start(ctx, c.site, id) }
+	d.heal = func(ctx context.Context) error { return runtime.Start(ctx, c.Site, id) }
 	return d, nil
 }
 
 // kill ends a part unless it has ended already.
 func (c *column) kill(id runtime.PartID) error {
-	p, err := c.site.Part(id)
+	p, err := c.Site.Part(id)
 	if err != nil || !p.Running() {
 		return err
 	}
 	return p.Kill()
-}
-
-// note writes what happened to the timeline, the plots and the person who waits.
-func (c *column) note(what string) {
-	c.Progress(fmt.Sprintf("%s column: %s", c.way, what))
-	c.time.Emit(timeline.Event{Lane: timeline.Fault, Way: c.way, Name: what})
-	c.mark(what, true)
-}
-
-// slept waits; false: ctx ended before.
-func slept(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(max(d, 0))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -52,7 +52,7 @@ func (a *asked) count() int {
 func judged(t *testing.T, a *asked, c clock.Clock) *authorizer {
 	z := newAuthorizer(a.review, c, func(string) {})
 	var err error
-	z.judge, err = identity.New(identity.Config{Node: "edge-1", Cloud: http.DefaultTransport, Clock: c})
+	z.judge, err = identity.New(identity.Config{Node: "edge-1", Cloud: http.DefaultTransport, Callers: http.DefaultTransport, Clock: c})
 	check(t, err)
 	return z
 }

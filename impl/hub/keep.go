@@ -73,7 +73,7 @@ func (h *Hub) buildShelter() error {
 // buildJudge makes who tells callers apart while the cloud is away.
 func (h *Hub) buildJudge(file string) (err error) {
 	c := identity.Config{
-		Node: h.NodeName, Cloud: h.door(classNode, asHub), File: file, Audiences: h.APIAudiences, Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
+		Node: h.NodeName, Cloud: h.door(classControl, asHub), Callers: h.door(classNode, asCaller), File: file, Audiences: h.APIAudiences, Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
 		Clock: h.clock, Logger: h.Logger,
 	}
 	if h.shelter != nil {

@@ -55,7 +55,7 @@ func newBed(t testing.TB, change func(*Config)) *bed {
 func (b *bed) start(change func(*Config)) {
 	b.t.Helper()
 	c := Config{
-		Node: "edge-1", Cloud: b.cloud, Documents: b.docs, File: filepath.Join(b.dir, "verdicts"), Allowance: time.Hour, TTL: DefaultTTL, Clock: b.clock,
+		Node: "edge-1", Cloud: asHub{b.cloud}, Callers: b.cloud, Documents: b.docs, File: filepath.Join(b.dir, "verdicts"), Allowance: time.Hour, TTL: DefaultTTL, Clock: b.clock,
 		Random: func() float64 { return 0.5 }, Logger: slog.New(slog.NewTextHandler(b.log, nil)),
 		Pods: func(ns, name string) (Pod, bool) { p, ok := b.pods[ns+"/"+name]; return p, ok },
 	}
@@ -69,7 +69,7 @@ func (b *bed) start(change func(*Config)) {
 
 func (b *bed) fetch() {
 	b.t.Helper()
-	check(b.t, b.keys.fetch(b.t.Context()))
+	check(b.t, b.keys.fetch(b.t.Context(), nil))
 }
 
 func (b *bed) verifyRequest(req *http.Request) (User, error) {
@@ -259,13 +259,13 @@ func TestRotation(t *testing.T) {
 	b.cloud.set(next)
 	b.Learn(fresh.Header, false, a, 401) // anybody can send that
 	select {
-	case <-b.keys.unknown:
+	case <-b.keys.offers:
 		t.Fatal("a token that the cloud refused costs a request")
 	default:
 	}
 	b.Learn(fresh.Header, false, a, 200)
 	select {
-	case <-b.keys.unknown:
+	case <-b.keys.offers:
 	default:
 		t.Fatal("a new key is not asked for")
 	}
@@ -284,7 +284,7 @@ func TestRotation(t *testing.T) {
 func TestWithoutGrant(t *testing.T) {
 	b := newBed(t, nil)
 	b.cloud.answer(http.StatusForbidden)
-	b.keys.report(b.keys.fetch(t.Context()))
+	b.keys.report(b.keys.fetch(t.Context(), nil))
 	if !strings.Contains(b.log.String(), "weir-hub.yaml") {
 		t.Errorf("the log says %q", b.log)
 	}

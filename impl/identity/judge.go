@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,8 +27,8 @@ const (
 type Config struct {
 	// Node is the name of this node.
 	Node string
-	// Cloud sends requests as the hub; Run asks it for keys.
-	Cloud http.RoundTripper
+	// Cloud sends requests as the hub, Callers with the token that they carry; Run asks them for keys.
+	Cloud, Callers http.RoundTripper
 	// Documents keeps the keys, nil for no longer than the process lives. A *store.Store is one.
 	Documents Documents
 	// Pods knows the pods of this node, see PodsOf. If it is nil, nothing is kept of them, and a token must name this node itself.
@@ -51,8 +52,8 @@ type Config struct {
 // Validate checks a configuration.
 func (c Config) Validate() error {
 	switch {
-	case c.Node == "" || c.Cloud == nil:
-		return errors.New("identity: it needs Node and Cloud")
+	case c.Node == "" || c.Cloud == nil || c.Callers == nil:
+		return errors.New("identity: it needs Node, Cloud and Callers")
 	case c.Allowance < 0:
 		return fmt.Errorf("identity: an allowance of %v: 0 or more", c.Allowance)
 	case c.TTL < 0:
@@ -76,21 +77,13 @@ func New(c Config) (*Judge, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if c.TTL == 0 {
-		c.TTL = DefaultTTL
-	}
-	if c.Clock == nil {
-		c.Clock = clock.RealClock{}
-	}
+	c.TTL, c.Clock, c.Logger = cmp.Or(c.TTL, DefaultTTL), cmp.Or[clock.Clock](c.Clock, clock.RealClock{}), cmp.Or(c.Logger, slog.Default())
 	if c.Random == nil {
 		c.Random = rand.Float64
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
 	j := &Judge{Config: c, node: nodeUser(c.Node), time: &cloudTime{clock: c.Clock}, log: &quiet{clock: c.Clock, logger: c.Logger}}
 	j.keys = &keys{
-		cloud: c.Cloud, docs: c.Documents, time: j.time, clock: c.Clock, random: c.Random, logger: c.Logger, unknown: make(chan struct{}, 1),
+		asHub: c.Cloud, callers: c.Callers, docs: c.Documents, time: j.time, clock: c.Clock, random: c.Random, logger: c.Logger, offers: make(chan *offer, 1),
 	}
 	j.keys.restore()
 	j.verdicts = newVerdicts(j.node.key, c.File, c.Logger)
@@ -172,7 +165,7 @@ func (j *Judge) ofToken(raw string) (User, error) {
 			return User{}, err
 		}
 		if ours {
-			return serviceAccount(&t.claims), nil
+			return serviceAccount(&t.claims).with(itself), nil
 		}
 	} else if ours {
 		return User{}, refuse("the cluster signed it, but for no service account")
@@ -271,7 +264,7 @@ func (d decision) String() string {
 }
 
 func (j *Judge) decide(u User, a Attributes) decision {
-	if s, ok := j.verdicts.last(u.key, a.hash()); ok {
+	if s, ok := j.last(u, a); ok {
 		if s.denied() {
 			return denied
 		}
@@ -288,11 +281,21 @@ func (j *Judge) decide(u User, a Attributes) decision {
 		}
 	}
 	for _, w := range wider {
-		if s, ok := j.verdicts.last(u.key, w.hash()); ok && !s.denied() && (u.Node || j.counts(s)) {
+		if s, ok := j.last(u, w); ok && !s.denied() && (u.Node || j.counts(s)) {
 			return allowed
 		}
 	}
 	return undecided
+}
+
+// last is what the cloud decided last about a read of a user.
+func (j *Judge) last(u User, a Attributes) (s stamp, known bool) {
+	read := a.hash()
+	s, known = j.verdicts.last(u.key, read)
+	if early, ok := j.verdicts.last(u.early, read); ok && (!known || early.at().After(s.at())) {
+		return early, true
+	}
+	return s, known
 }
 
 // Learn takes the cloud's answer to a read with these headers. certified says that it went there with the hub's certificate, as the node's.
@@ -321,15 +324,16 @@ func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int
 			}
 			return
 		case err != nil: // the cloud took it: there is a new key
-			j.keys.miss()
+			j.keys.offer(t, true)
 			return
 		case t.claims.ofServiceAccount() && j.keys.get() == nil: // they are wanted here
-			j.keys.miss()
+			j.keys.offer(t, true)
 			j.verdicts.learn(user.key, authenticated(), false, now)
 		case !ours || known || k.Pod == nil && k.Node == nil:
 			j.verdicts.learn(user.key, authenticated(), false, now)
 		}
 		if ours && t.claims.ofServiceAccount() {
+			j.keys.offer(t, false)
 			user = serviceAccount(&t.claims)
 		}
 	}

@@ -25,10 +25,12 @@ const (
 	maxAnswer     = 1 << 20
 
 	refreshPeriod = time.Hour
-	// firstRefresh is when keys are fetched that no token has called for.
+	// firstRefresh is when keys are fetched that no token has called for: after the start, and after a failure.
 	firstRefresh = time.Minute
 	// refreshPause is the least time between two refreshes because of an unknown key.
-	refreshPause         = 10 * time.Minute
+	refreshPause = 10 * time.Minute
+	// tokenPatience is how long a refresh waits for a token to go with. Without one it takes a connection of its own.
+	tokenPatience        = 10 * time.Minute
 	retryFirst, retryMax = 15 * time.Second, 5 * time.Minute
 )
 
@@ -53,24 +55,37 @@ type kept struct {
 
 // keys holds the cluster's keys and fetches them again.
 type keys struct {
-	cloud   http.RoundTripper
-	docs    Documents // nil: they are in memory only
+	asHub   http.RoundTripper
+	callers http.RoundTripper // sends a request with the token it carries
+	docs    Documents         // nil: they are in memory only
 	time    *cloudTime
 	clock   clock.Clock
 	random  func() float64
 	logger  *slog.Logger
 	current atomic.Pointer[keySet] // nil: none are known
-	unknown chan struct{}
-	since   time.Time // when those that were kept came
-	told    string    // what was logged last
+	offers  chan *offer
+	welcome atomic.Bool // a token of a key that is known will do, too
+	since   time.Time   // when those that were kept came
+	told    string      // what was logged last
+}
+
+// offer is a token of a service account that the cloud has just taken. Whoever has one may read the keys, unless a cluster
+// forbids that (ClusterRole system:service-account-issuer-discovery), over a connection that is open for it anyway.
+type offer struct {
+	*token
+	unknown bool // it names a key that is not here
+	at      time.Time
 }
 
 func (k *keys) get() *keySet { return k.current.Load() }
 
-// miss asks for a refresh, since a token names a key that is not here.
-func (k *keys) miss() {
+// offer tells of a token that the cloud has just taken. It is cheap, and never blocks.
+func (k *keys) offer(t *token, unknown bool) {
+	if !unknown && !k.welcome.Load() {
+		return
+	}
 	select {
-	case k.unknown <- struct{}{}:
+	case k.offers <- &offer{t, unknown, k.clock.Now()}:
 	default:
 	}
 }
@@ -102,45 +117,61 @@ func (k *keys) restore() {
 }
 
 func (k *keys) run(ctx context.Context) error {
-	first, least := firstRefresh, time.Duration(0)
+	next := turn{due: k.jitter(firstRefresh)}
 	if age := k.time.Now().Sub(k.since); k.get() != nil && age >= 0 { // a restart costs the cloud nothing
-		first, least = max(refreshPeriod-age, firstRefresh), refreshPause
-	}
-	if !k.pause(ctx, k.jitter(first), least) {
-		return nil
+		next = k.routine(max(refreshPeriod-age, firstRefresh))
 	}
 	failures := 0
 	for {
-		err := k.fetch(ctx)
-		k.report(err)
-		var answered *answerError
-		wait := k.jitter(refreshPeriod)
-		if err == nil || errors.As(err, &answered) && answered.code == http.StatusForbidden {
-			failures = 0
-		} else {
-			wait = k.jitter(min(retryFirst<<min(failures, 8), retryMax))
-			failures++
-		}
-		if !k.pause(ctx, wait, refreshPause) {
+		with, ok := k.pause(ctx, next)
+		if !ok {
 			return nil
 		}
+		err := k.fetch(ctx, with)
+		k.report(err)
+		var answered *answerError
+		if err == nil || errors.As(err, &answered) && answered.code == http.StatusForbidden {
+			failures = 0
+			next = k.routine(refreshPeriod)
+			continue
+		}
+		d := k.jitter(min(retryFirst<<min(failures, 8), retryMax))
+		next = turn{unknown: refreshPause, token: d, due: d + firstRefresh}
+		failures++
 	}
 }
 
-// pause waits until it is time to ask again, or a token names an unknown key and least has passed.
-func (k *keys) pause(ctx context.Context, d, least time.Duration) bool {
+// turn says when keys are fetched: with a token of an unknown key, with any token, and at last without one.
+type turn struct{ unknown, token, due time.Duration }
+
+func (k *keys) routine(d time.Duration) turn {
+	d = k.jitter(d)
+	return turn{unknown: refreshPause, token: d, due: d + tokenPatience}
+}
+
+// pause waits until keys are to be fetched, and returns the token to go with; nil: there is none.
+func (k *keys) pause(ctx context.Context, w turn) (with *token, ok bool) {
 	began := k.clock.Now()
-	due := k.clock.NewTimer(d)
+	k.welcome.Store(w.token == 0)
+	token := k.clock.NewTimer(w.token)
+	due := k.clock.NewTimer(w.due - k.clock.Since(began))
+	defer token.Stop()
 	defer due.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return false
+			return nil, false
+		case <-token.C():
+			k.welcome.Store(true)
 		case <-due.C():
-			return true
-		case <-k.unknown:
-			if k.clock.Since(began) >= least {
-				return true
+			return nil, true
+		case o := <-k.offers:
+			least := w.token
+			if o.unknown {
+				least = min(least, w.unknown)
+			}
+			if o.at.Sub(began) >= least {
+				return o.token, true
 			}
 		}
 	}
@@ -182,11 +213,19 @@ func (e *answerError) Error() string {
 	return fmt.Sprintf("GET %s: %d %s", e.path, e.code, http.StatusText(e.code))
 }
 
-// fetch asks the cloud for its keys.
-func (k *keys) fetch(ctx context.Context) error {
+// fetch asks the cloud for its keys, with a token if there is one that can.
+func (k *keys) fetch(ctx context.Context, with *token) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	set, raw, err := k.ask(ctx)
+	var set *keySet
+	var raw json.RawMessage
+	var err error
+	if with != nil {
+		set, raw, err = k.askWith(ctx, with)
+	}
+	if with == nil || unfit(err) {
+		set, raw, err = k.ask(ctx)
+	}
 	said := k.time.Now()
 	if err == nil {
 		k.current.Store(set)
@@ -212,8 +251,40 @@ func (k *keys) fetch(ctx context.Context) error {
 	return errors.Join(err, k.docs.PutDocument(document, store.Document{ContentType: "application/json", Body: b, At: body.Time}))
 }
 
+// askWith asks as the holder of a token that the cloud has taken. Its issuer is that of the cluster if one of the keys has signed it; a cluster
+// with several says itself which one it uses.
+func (k *keys) askWith(ctx context.Context, t *token) (*keySet, json.RawMessage, error) {
+	if old := k.get(); old != nil && old.Issuer != t.claims.Issuer {
+		return nil, nil, errIssuer
+	}
+	raw, err := k.read(ctx, k.callers, keysPath, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := parseKeys(t.claims.Issuer, raw)
+	if err == nil {
+		own := *t // whoever offered it may still read its claims
+		err = own.verify(&set.Keys)
+	}
+	return set, raw, err
+}
+
+// errIssuer says that a token is not of the issuer that the cluster names.
+var errIssuer = errors.New("the token is of another issuer")
+
+// unfit tells whether the keys may be had, but not with this token.
+func unfit(err error) bool {
+	var answered *answerError
+	var key *unknownKeyError
+	if errors.As(err, &answered) {
+		return answered.code >= 400 && answered.code < 500 && answered.code != http.StatusTooManyRequests
+	}
+	return errors.Is(err, errIssuer) || errors.Is(err, errSignature) || errors.As(err, &key)
+}
+
+// ask asks as the hub.
 func (k *keys) ask(ctx context.Context) (*keySet, json.RawMessage, error) {
-	about, err := k.read(ctx, discoveryPath)
+	about, err := k.read(ctx, k.asHub, discoveryPath, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -223,7 +294,7 @@ func (k *keys) ask(ctx context.Context) (*keySet, json.RawMessage, error) {
 	if err := json.Unmarshal(about, &discovery); err != nil || discovery.Issuer == "" {
 		return nil, nil, fmt.Errorf("GET %s: it names no issuer", discoveryPath)
 	}
-	raw, err := k.read(ctx, keysPath)
+	raw, err := k.read(ctx, k.asHub, keysPath, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -231,13 +302,16 @@ func (k *keys) ask(ctx context.Context) (*keySet, json.RawMessage, error) {
 	return set, raw, err
 }
 
-func (k *keys) read(ctx context.Context, path string) ([]byte, error) {
+func (k *keys) read(ctx context.Context, cloud http.RoundTripper, path string, with *token) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://cloud"+path, nil)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("User-Agent", "weir-hub")
-	resp, err := k.cloud.RoundTrip(req)
+	if with != nil {
+		req.Header.Set("Authorization", "Bearer "+with.raw)
+	}
+	resp, err := cloud.RoundTrip(req)
 	if err != nil {
 		return nil, fmt.Errorf("GET %s: %w", path, err)
 	}

@@ -3,67 +3,104 @@ package identity
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// TestRun: keys are fetched when they are needed first, then each hour; after failures with longer and longer pauses; for an unknown key, but
-// not often.
+const (
+	byToken  = "token " + keysPath
+	byHub    = "hub " + keysPath
+	aboutHub = "hub " + discoveryPath
+)
+
+// running runs the keys of a bed until the test ends.
+func (b *bed) running() {
+	ctx, cancel := context.WithCancel(b.t.Context())
+	done := make(chan error)
+	go func() { done <- b.keys.run(ctx) }()
+	b.t.Cleanup(func() {
+		cancel()
+		check(b.t, <-done)
+	})
+}
+
+// asks waits until the cloud has been asked just this since the last time, and the keys wait for their next turn.
+func (b *bed) asks(want ...string) {
+	b.t.Helper()
+	b.idle(b.t.Context(), len(want))
+	if got := b.cloud.asked(); !slices.Equal(got, want) {
+		b.t.Fatalf("asked %q, want %q", got, want)
+	}
+}
+
+// passes is a token of a service account that the cloud takes.
+func (b *bed) passes() {
+	b.t.Helper()
+	b.Learn(withToken(b.key.sign(b.t, podClaims(day, nil))).Header, false, read("/version"), 200)
+}
+
+// TestRun: keys are fetched when they are needed first, then with the first token after each hour; after failures with longer and longer
+// pauses; for an unknown key, but not often.
 func TestRun(t *testing.T) {
 	b := newBed(t, nil)
 	b.cloud.answer(http.StatusInternalServerError)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- b.keys.run(ctx) }()
-	defer func() {
-		cancel()
-		check(t, <-done)
-	}()
-	b.idle(ctx, 0)
+	b.running()
+	b.asks()
 	b.Learn(withToken("static").Header, false, read("/version"), 200)
-	b.idle(ctx, 0)
-	b.Learn(withToken(b.key.sign(t, podClaims(day, nil))).Header, false, read("/version"), 200)
-	asked := 1
-	b.idle(ctx, asked)
+	b.asks()
+	b.passes()
+	b.asks(byToken)
 	for _, pause := range []time.Duration{
 		15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, retryMax, retryMax,
 	} {
 		b.clock.Step(pause - time.Millisecond)
-		b.idle(ctx, asked)
+		b.passes()
+		b.asks()
 		b.clock.Step(time.Millisecond)
-		asked++
-		b.idle(ctx, asked)
+		b.passes()
+		b.asks(byToken)
 	}
+	b.clock.Step(retryMax + firstRefresh)
+	b.asks(aboutHub)
 	b.cloud.answer(0)
 	b.clock.Step(retryMax)
-	asked += 2
-	b.idle(ctx, asked)
-	if b.keys.get() == nil {
-		t.Fatal("no keys")
+	b.passes()
+	b.asks(byToken)
+	if set := b.keys.get(); set == nil || set.Issuer != issuer {
+		t.Fatalf("keys: %+v", set)
 	}
-	for range 5 { // bad tokens
-		b.keys.miss()
-		b.idle(ctx, asked)
+	next := signer{"two", jose.ES256, newEC(t)}
+	other := withToken(next.sign(t, podClaims(day, nil)))
+	for range 5 { // a key that is new, and then not there
+		b.Learn(other.Header, false, read("/version"), 200)
+		b.asks()
 	}
 	b.clock.Step(refreshPause)
-	b.keys.miss()
-	asked += 2
-	b.idle(ctx, asked)
-	b.clock.Step(refreshPeriod)
-	asked += 2
-	b.idle(ctx, asked)
+	b.Learn(other.Header, false, read("/version"), 200)
+	b.asks(byToken, aboutHub, byHub)
+	b.clock.Step(refreshPeriod - time.Millisecond)
+	b.passes()
+	b.asks()
+	b.clock.Step(time.Millisecond)
+	b.awaitWelcome()
+	b.passes()
+	b.asks(byToken)
+	b.clock.Step(refreshPeriod + tokenPatience)
+	b.asks(aboutHub, byHub)
 
 	b.cloud.answer(http.StatusForbidden)
+	b.clock.Step(refreshPeriod + tokenPatience)
+	b.asks(aboutHub)
 	b.clock.Step(refreshPeriod)
-	asked++
-	b.idle(ctx, asked)
-	b.clock.Step(refreshPeriod)
-	asked++
-	b.idle(ctx, asked)
-	check(t, wait.PollUntilContextTimeout(ctx, time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	b.awaitWelcome()
+	b.passes()
+	b.asks(byToken, aboutHub)
+	check(t, wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return strings.Contains(b.log.String(), "weir-hub.yaml"), nil
 	}))
 	if n := strings.Count(b.log.String(), "weir-hub.yaml"); n != 1 {
@@ -74,31 +111,114 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// awaitWelcome waits until any token will do.
+func (b *bed) awaitWelcome() {
+	b.t.Helper()
+	check(b.t, wait.PollUntilContextTimeout(b.t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return b.keys.welcome.Load(), nil
+	}))
+}
+
+// TestTokenUnfit: what a token cannot tell, the hub asks itself: where service accounts may not read the keys, where the token is of another
+// issuer than the cluster's, and where the cluster has not signed it.
+func TestTokenUnfit(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*bed) string // gives the token
+		want   []string
+	}{
+		"fits": {func(b *bed) string { return b.key.sign(t, podClaims(day, nil)) }, []string{byToken}},
+		"forbidden": {func(b *bed) string {
+			b.cloud.forbid = true
+			return b.key.sign(t, podClaims(day, nil))
+		}, []string{byToken, aboutHub, byHub}},
+		"another issuer": {func(b *bed) string {
+			b.fetch()
+			return b.key.sign(t, podClaims(day, func(c, _ object) { c["iss"] = "https://before" }))
+		}, []string{aboutHub, byHub}},
+		"another key": {func(*bed) string {
+			return signer{"one", jose.RS256, otherKey()}.sign(t, podClaims(day, func(c, _ object) { c["iss"] = "https://evil" }))
+		}, []string{byToken, aboutHub, byHub}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, nil)
+			raw := test.change(b)
+			b.cloud.asked()
+			check(t, b.keys.fetch(t.Context(), readToken(raw)))
+			if got := b.cloud.asked(); !slices.Equal(got, test.want) {
+				t.Errorf("asked %q, want %q", got, test.want)
+			}
+			if b.keys.get().Issuer != issuer {
+				t.Errorf("issuer %q", b.keys.get().Issuer)
+			}
+		})
+	}
+}
+
+// TestNoToken: a hub through which no token passes asks itself.
+func TestNoToken(t *testing.T) {
+	b := newBed(t, nil)
+	b.running()
+	b.asks()
+	b.clock.Step(firstRefresh)
+	b.asks(aboutHub, byHub)
+}
+
 // TestRestart: a restart costs no request, unless there is a new key.
 func TestRestart(t *testing.T) {
 	b := newBed(t, nil)
 	b.fetch()
+	b.cloud.asked()
 	b.start(nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- b.keys.run(ctx) }()
-	defer func() {
-		cancel()
-		check(t, <-done)
-	}()
-	b.idle(ctx, 2)
+	b.running()
+	b.passes()
+	b.asks()
 	b.clock.Step(refreshPause)
-	b.keys.miss()
-	b.idle(ctx, 4)
+	next := signer{"two", jose.ES256, newEC(t)}
+	b.cloud.set(b.key, next)
+	b.Learn(withToken(next.sign(t, podClaims(day, nil))).Header, false, read("/version"), 200)
+	b.asks(byToken)
 	b.clock.Step(refreshPeriod)
-	b.idle(ctx, 6)
+	b.awaitWelcome()
+	b.passes()
+	b.asks(byToken)
+}
+
+// TestEarly: what was learnt of a caller before the keys were known is not lost when they are. What was decided later counts.
+func TestEarly(t *testing.T) {
+	b := newBed(t, nil)
+	raw := b.key.sign(t, podClaims(day, nil))
+	pod, other := withToken(raw), withToken(b.key.sign(t, podClaims(day.Add(time.Second), nil)))
+	acting := withToken(raw)
+	acting.Header.Set("Impersonate-User", "jane")
+	services, secrets := read("/api/v1/services"), read("/api/v1/secrets")
+	for _, req := range []*http.Request{pod, acting} {
+		b.Learn(req.Header, false, services, 200)
+		b.Learn(req.Header, false, secrets, 403)
+	}
+	b.fetch()
+	for _, req := range []*http.Request{pod, acting} {
+		if _, refusal := b.authorizeRequest(req, services); refusal != nil {
+			t.Error(refusal)
+		}
+		if _, refusal := b.authorizeRequest(req, secrets); refusal == nil || refusal.ErrStatus.Code != http.StatusForbidden {
+			t.Errorf("a denial is forgotten: %v", refusal)
+		}
+	}
+	if _, refusal := b.authorizeRequest(other, services); refusal == nil {
+		t.Error("what was learnt of one token counts for another")
+	}
+	b.clock.Step(time.Minute)
+	b.Learn(pod.Header, false, services, 403)
+	if _, refusal := b.authorizeRequest(pod, services); refusal == nil {
+		t.Error("a later denial does not count")
+	}
 }
 
 // idle waits until the cloud has been asked so often, and the judge waits.
 func (b *bed) idle(ctx context.Context, asked int) {
 	b.t.Helper()
 	err := wait.PollUntilContextTimeout(ctx, time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return b.cloud.count() == asked && b.clock.HasWaiters(), nil
+		return b.cloud.count() == asked && len(b.keys.offers) == 0 && b.clock.HasWaiters(), nil
 	})
 	if err != nil {
 		b.t.Fatalf("asked %d times, want %d", b.cloud.count(), asked)
@@ -110,7 +230,7 @@ func TestBadAnswers(t *testing.T) {
 	b := newBed(t, nil)
 	b.fetch()
 	b.cloud.set()
-	if err := b.keys.fetch(t.Context()); err == nil {
+	if err := b.keys.fetch(t.Context(), nil); err == nil {
 		t.Error("no key is as good as some")
 	}
 	if _, err := b.verifyRequest(withToken(b.key.sign(t, podClaims(day, nil)))); err != nil {

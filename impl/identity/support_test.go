@@ -94,9 +94,10 @@ func podClaims(at time.Time, change func(c, k object)) object {
 type cloud struct {
 	mu     sync.Mutex
 	keys   []jose.JSONWebKey
-	code   int // 0 is 200
+	code   int      // 0 is 200
+	forbid bool     // service accounts may not read the keys
+	paths  []string // that were asked for, with who asked
 	now    func() time.Time
-	asked  int
 	server *httptest.Server
 }
 
@@ -126,16 +127,36 @@ func (c *cloud) answer(code int) {
 func (c *cloud) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.asked
+	return len(c.paths)
+}
+
+// asked are the paths that were asked for since it was called last, "hub" or "token" before them.
+func (c *cloud) asked() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.paths
+	c.paths = nil
+	return all
 }
 
 func (c *cloud) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked++
+	who := "nobody"
+	switch {
+	case req.Header.Get("Test-Hub") != "":
+		who = "hub"
+	case req.Header.Get("Authorization") != "":
+		who = "token"
+	}
+	c.paths = append(c.paths, who+" "+req.URL.Path)
 	w.Header().Set("Date", c.now().UTC().Format(http.TimeFormat))
 	if c.code != 0 {
 		w.WriteHeader(c.code)
+		return
+	}
+	if who == "nobody" || who == "token" && c.forbid {
+		w.WriteHeader(http.StatusForbidden)
 		return
 	}
 	switch req.URL.Path {
@@ -153,6 +174,15 @@ func (c *cloud) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.URL.Scheme, req.URL.Host = "http", c.server.Listener.Addr().String()
 	return c.server.Client().Transport.RoundTrip(req)
+}
+
+// asHub sends requests with the hub's certificate.
+type asHub struct{ *cloud }
+
+func (h asHub) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Set("Test-Hub", "yes")
+	return h.cloud.RoundTrip(req)
 }
 
 // documents is a store of documents in memory.

@@ -140,7 +140,7 @@ func TestSteps(t *testing.T) {
 func TestTimeWithoutGrant(t *testing.T) {
 	b := newBed(t, nil)
 	b.cloud.answer(http.StatusForbidden)
-	if err := b.keys.fetch(t.Context()); err == nil {
+	if err := b.keys.fetch(t.Context(), nil); err == nil {
 		t.Fatal("no error")
 	}
 	m := newMachine(time.Unix(0, 0))

@@ -21,6 +21,14 @@ type User struct {
 	Node bool
 	// key is what decisions are filed under: the identity, and whose it takes on.
 	key digest
+	// early is what decisions were filed under before the keys were known, if it is another.
+	early digest
+}
+
+// with is the user with what was learnt of its token as such.
+func (u User) with(token User) User {
+	u.early = token.key
+	return u
 }
 
 // Key tells users apart, also those of the same name; it is no secret.
@@ -81,13 +89,16 @@ func (u User) acting(h http.Header) User {
 		return u
 	}
 	slices.Sort(names)
-	parts := []string{"impersonation", string(u.key[:])}
-	for _, name := range names {
-		parts = append(append(append(parts, name), h[name]...), "")
+	under := func(k digest) digest {
+		parts := []string{"impersonation", string(k[:])}
+		for _, name := range names {
+			parts = append(append(append(parts, name), h[name]...), "")
+		}
+		return hashOf(parts...)
 	}
 	u.Name += " as " + h.Get("Impersonate-User")
 	u.Node = false
 	u.UID, u.Groups = "", nil
-	u.key = hashOf(parts...)
+	u.key, u.early = under(u.key), under(u.early)
 	return u
 }

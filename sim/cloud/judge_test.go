@@ -46,7 +46,7 @@ func newNode(t *testing.T, c *Cloud) *node {
 		t.Fatal(err)
 	}
 	n.Judge, err = identity.New(identity.Config{
-		Node: "edge-1", Cloud: toHost{n.hub, c.Addr()}, File: filepath.Join(t.TempDir(), "verdicts"),
+		Node: "edge-1", Cloud: toHost{n.hub, c.Addr()}, Callers: toHost{n.caller, c.Addr()}, File: filepath.Join(t.TempDir(), "verdicts"),
 		Pods: func(namespace, name string) (identity.Pod, bool) {
 			n.mu.Lock()
 			defer n.mu.Unlock()

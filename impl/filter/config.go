@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -135,14 +136,9 @@ func New(c Config) (*Filters, error) {
 	if c.Cloud == nil || c.Node == "" || c.Pool == "" {
 		return nil, errors.New("filter: it needs Cloud, Node and Pool")
 	}
-	if c.Clock == nil {
-		c.Clock = clock.RealClock{}
-	}
+	c.Clock, c.Logger = cmp.Or[clock.Clock](c.Clock, clock.RealClock{}), cmp.Or(c.Logger, slog.Default())
 	if c.Random == nil {
 		c.Random = rand.Float64
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
 	}
 	f := &Filters{Config: c, rules: rules, streams: map[*stream]struct{}{}, clients: map[string]has{}}
 	f.view = &view{node: c.Node}

@@ -19,12 +19,8 @@ func (h *Hub) keep() (err error) {
 		return h.buildJudge("")
 	}
 	h.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(h.DataDir, "relays"), Relays: h.relays, Clock: h.clock, Logger: h.Logger})
-	var inUse *disk.InUseError
-	switch {
-	case errors.As(err, &inUse):
-		return err
-	case err != nil:
-		return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write, or nothing: "+err.Error())
+	if err != nil {
+		return h.cannotKeep(err)
 	}
 	h.metrics.registry.MustRegister(h.kept)
 	if h.Offline {
@@ -39,17 +35,21 @@ func (h *Hub) keep() (err error) {
 	return err
 }
 
+// cannotKeep says what is wrong with the folder for data.
+func (h *Hub) cannotKeep(err error) error {
+	if inUse := (*disk.InUseError)(nil); errors.As(err, &inUse) {
+		return err
+	}
+	return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write, or nothing: "+err.Error())
+}
+
 // buildShelter opens the store, and puts it beside the way to the cloud.
 func (h *Hub) buildShelter() error {
 	c := h.storeConfig()
 	c.Clock = h.clock
 	s, err := store.Open(c)
-	var inUse *disk.InUseError
-	switch {
-	case errors.As(err, &inUse):
-		return err
-	case err != nil:
-		return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write, or nothing: "+err.Error())
+	if err != nil {
+		return h.cannotKeep(err)
 	}
 	held, err := h.buildWrites(s)
 	if err != nil {

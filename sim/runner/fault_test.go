@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,4 +134,24 @@ func TestEach(t *testing.T) {
 			t.Errorf("of %d coordinators: %v, want %v", n, got, want)
 		}
 	}
+}
+
+// What is done to a part waits until what was done to it before is over; other parts are not waited for.
+func TestFaultsOfAPartFollowEachOther(t *testing.T) {
+	r := &run{outages: outages{parts: map[runtime.PartID]*sync.Mutex{}}}
+	over := r.alone("coordinator/harbour")
+	second := make(chan struct{})
+	go func() {
+		defer r.alone("coordinator/harbour")()
+		close(second)
+	}()
+	r.alone("hub/harbour-1")()
+	r.alone("")()
+	select {
+	case <-second:
+		t.Error("a fault began before the one of the same part was over")
+	default:
+	}
+	over()
+	<-second
 }

@@ -19,7 +19,8 @@ import (
 const (
 	roleLeader     = "Leader"
 	leaderPatience = 30 * time.Second
-	markedFaults   = 12 // more would hide the plots
+	markedFaults   = 12               // more would hide the plots
+	healSlack      = 10 * time.Second // a fault that takes longer to heal is told: what came of it is of a longer fault
 )
 
 // episode is one fault from its beginning until it was healed, and what it cost.
@@ -117,6 +118,7 @@ func (r *run) inject(ctx context.Context, f scenario.Fault) error {
 
 // once lets one fault happen, from its beginning until all is as before.
 func (r *run) once(ctx context.Context, d *deed) error {
+	defer r.alone(d.part)()
 	if d.part == runtime.APIServer { // nothing can be written then
 		r.writing.Lock()
 		unlock := sync.OnceFunc(r.writing.Unlock)
@@ -127,6 +129,22 @@ func (r *run) once(ctx context.Context, d *deed) error {
 		return r.episode(ctx, d, unlock)
 	}
 	return r.episode(ctx, d, func() {})
+}
+
+// alone waits until nothing else is done to a part: on a busy machine it may take longer than it should until the fault before is healed.
+func (r *run) alone(id runtime.PartID) (over func()) {
+	if id == "" {
+		return func() {}
+	}
+	r.outages.mu.Lock()
+	m := r.outages.parts[id]
+	if m == nil {
+		m = &sync.Mutex{}
+		r.outages.parts[id] = m
+	}
+	r.outages.mu.Unlock()
+	m.Lock()
+	return m.Unlock
 }
 
 func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error) {
@@ -170,6 +188,9 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 		return err
 	}
 	e.healed = time.Now()
+	if lasted := e.healed.Sub(e.began); d.fault.For > 0 && lasted > d.fault.For+healSlack {
+		r.Progress(fmt.Sprintf("%s lasted %.0f s instead of %v: so long it took to heal", d.fault, lasted.Seconds(), d.fault.For))
+	}
 	r.silence(d.hubs, -1)
 	r.note(e, "healed")
 	if d.part == runtime.APIServer && d.ends() && d.fault.Action != scenario.Restore {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/timeline"
 )
 
@@ -19,8 +20,9 @@ const (
 // outages are the nodes whose clients cannot be served now, or could not be until lately.
 type outages struct {
 	mu    sync.Mutex
-	dead  map[string]time.Time // node → when its hub last began or ended to be away: connections of before are gone
-	quiet map[string]int       // node → number of faults that keep it from being served
+	dead  map[string]time.Time           // node → when its hub last began or ended to be away: connections of before are gone
+	quiet map[string]int                 // node → number of faults that keep it from being served
+	parts map[runtime.PartID]*sync.Mutex // held while something is done to the part
 }
 
 // down notes that clients of nodes have lost their connections.

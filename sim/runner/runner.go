@@ -96,7 +96,7 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 	}
 	r := &run{Options: o, s: s, metrics: report.Values{}, peaks: peaks{peak: map[runtime.PartID]report.Memory{}}}
 	r.configs.all = map[[2]string]*rest.Config{}
-	r.outages = outages{dead: map[string]time.Time{}, quiet: map[string]int{}}
+	r.outages = outages{dead: map[string]time.Time{}, quiet: map[string]int{}, parts: map[runtime.PartID]*sync.Mutex{}}
 	started := time.Now()
 	defer func() {
 		res = r.report(started, err)

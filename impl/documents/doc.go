@@ -8,7 +8,11 @@
 // What crosses is protobuf, which is half as long. The JSON made of it has to have the digest that the ETag is; if it has
 // not, because the cloud is newer than the types here, JSON is asked for instead.
 //
-// A leader could put a wrong copy there: it can lie to its pool in any case, see the threat model. The package starts no goroutine.
+// Beside them a pool shares /version and the keys of service accounts, which no Transport looks at: hubs need them for the time when
+// the cloud is away (see Shared).
+//
+// A leader could put a wrong copy there: it can lie to its pool in any case, see the threat model; but keys are taken by a hub only when a
+// token proves them, see package identity. The package starts no goroutine.
 package documents
 
 import (
@@ -33,6 +37,15 @@ const (
 // Paths are what is kept: the two roots of aggregated discovery (KEP-3352).
 var Paths = []string{"/api", "/apis"}
 
+// What a pool shares beside Paths, with any Accept.
+const (
+	Version = "/version"
+	Keys    = "/openid/v1/jwks"
+)
+
+// Shared is all that a pool has one copy of.
+var Shared = append(slices.Clone(Paths), Version, Keys)
+
 // Accept is what kubectl and client-go 1.33 and later ask for; a leader keeps that.
 const Accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
@@ -45,8 +58,8 @@ func (k Key) Query() string { return url.Values{"path": {k.Path}, "accept": {k.A
 // ParseKey reads the form written by Query.
 func ParseKey(q url.Values) (Key, error) {
 	k := Key{q.Get("path"), q.Get("accept")}
-	if !slices.Contains(Paths, k.Path) {
-		return Key{}, fmt.Errorf("path %q: want one of %s", k.Path, strings.Join(Paths, ", "))
+	if !slices.Contains(Shared, k.Path) {
+		return Key{}, fmt.Errorf("path %q: want one of %s", k.Path, strings.Join(Shared, ", "))
 	}
 	return k, nil
 }

@@ -3,11 +3,13 @@ package hub
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -18,17 +20,41 @@ import (
 
 const (
 	discoveryAgain   = 5 * time.Minute // a leader looks whether its copy is still the cloud's
+	versionAgain     = 12              // times that
 	discoveryRetry   = 5 * time.Second
 	discoveryTimeout = 2 * time.Second // of a question to the coordinator; without an answer the cloud sends all
 )
 
-// discovery shares one copy of the cloud's API discovery in the pool.
+// errNoDocument says that the coordinator has no copy yet.
+var errNoDocument = errors.New("the pool has no copy yet")
+
+// discovery shares one copy of the cloud's API discovery in the pool, and of the keys of service accounts.
 type discovery struct {
 	store       documents.Store
 	coordinator *coordinator      // nil: alone
 	asHub       http.RoundTripper // to the cloud, through the store: for the pool, hence with what else the pool has one copy of
+	keys        func() []byte     // those that this hub has from the cloud; nil: none
+	more        chan struct{}     // there are keys
+	leads       atomic.Bool       // this hub keeps the copies
 	clock       clock.Clock
 	logger      *slog.Logger
+}
+
+// found says that there are keys.
+func (d *discovery) found() {
+	select {
+	case d.more <- struct{}{}:
+	default:
+	}
+}
+
+// sharedKeys are those that the coordinator has. wait says that it may have them soon: the leader asks for them.
+func (d *discovery) sharedKeys(ctx context.Context) (raw []byte, wait bool) {
+	doc, err := d.fetch(ctx, documents.Key{Path: documents.Keys})
+	if doc != nil {
+		raw = doc.Body
+	}
+	return raw, errors.Is(err, errNoDocument) && !d.leads.Load()
 }
 
 // through lets requests for discovery documents go through the store.
@@ -48,6 +74,9 @@ func (d *discovery) fetch(ctx context.Context, k documents.Key) (*documents.Docu
 		return nil, err
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotFound {
+		return nil, errNoDocument
+	}
 	body, err := readOK(resp)
 	if err != nil {
 		return nil, fmt.Errorf("fetch %s from the coordinator: %w", k.Path, err)
@@ -83,40 +112,97 @@ func readOK(resp *http.Response) ([]byte, error) {
 
 // keep is a leader's duty: the coordinator has a current copy. It ends with ctx.
 func (d *discovery) keep(ctx context.Context, t contract.Term) {
-	for ctx.Err() == nil {
+	d.leads.Store(true)
+	defer d.leads.Store(false)
+	var version *documents.Document
+	for round := 0; ctx.Err() == nil; round++ {
 		wait := discoveryAgain
-		for _, path := range documents.Paths {
-			if err := d.put(ctx, documents.Key{Path: path, Accept: documents.Accept}, t); err != nil && ctx.Err() == nil {
-				d.logger.Debug("cannot keep the pool's copy of API discovery", "path", path, "err", err)
+		try := func(path string, err error) {
+			if err != nil && ctx.Err() == nil {
+				d.logger.Debug("cannot keep the pool's copy", "path", path, "err", err)
 				wait = discoveryRetry
 			}
 		}
+		for _, path := range documents.Paths {
+			k := documents.Key{Path: path, Accept: documents.Accept}
+			doc, err := d.read(ctx, k)
+			if err == nil {
+				err = d.put(ctx, k, doc, t)
+			}
+			try(path, err)
+		}
+		k := documents.Key{Path: documents.Version, Accept: jsonMedia}
+		var err error
+		if version == nil || round%versionAgain == 0 {
+			version, err = d.read(ctx, k)
+		}
+		if err == nil {
+			err = d.put(ctx, k, version, t)
+		}
+		try(k.Path, err)
+		try(documents.Keys, d.putKeys(ctx, t))
 		_, using, cancel := d.coordinator.with(ctx) // another replica may not have it
-		sleep(using, d.clock, wait)
+		d.wait(using, wait, t)
 		cancel()
 	}
 }
 
-func (d *discovery) put(ctx context.Context, k documents.Key, t contract.Term) error {
+// wait gives the coordinator keys that come meanwhile.
+func (d *discovery) wait(ctx context.Context, until time.Duration, t contract.Term) {
+	timer := d.clock.NewTimer(until)
+	defer func() { timer.Stop() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C():
+			return
+		case <-d.more:
+			if err := d.putKeys(ctx, t); err != nil && ctx.Err() == nil {
+				d.logger.Debug("cannot keep the pool's copy", "path", documents.Keys, "err", err)
+				timer.Stop()
+				timer = d.clock.NewTimer(discoveryRetry)
+			}
+		}
+	}
+}
+
+func (d *discovery) putKeys(ctx context.Context, t contract.Term) error {
+	raw := d.keys()
+	if raw == nil {
+		return nil
+	}
+	return d.put(ctx, documents.Key{Path: documents.Keys}, &documents.Document{ContentType: jsonMedia, Body: raw}, t)
+}
+
+// read asks the cloud.
+func (d *discovery) read(ctx context.Context, k documents.Key) (*documents.Document, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://cloud"+k.Path, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header.Set("Accept", k.Accept)
 	req.Header.Set("User-Agent", userAgent)
 	resp, err := d.asHub.RoundTrip(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	body, err := readOK(resp)
 	if err != nil {
-		return fmt.Errorf("read %s from the cloud: %w", k.Path, err)
+		return nil, fmt.Errorf("read %s from the cloud: %w", k.Path, err)
 	}
-	header := http.Header{
-		"Etag": {resp.Header.Get("Etag")}, "Content-Type": {resp.Header.Get("Content-Type")}, contract.TermHeader: {t.String()},
+	return &documents.Document{ETag: resp.Header.Get("Etag"), ContentType: resp.Header.Get("Content-Type"), Body: body}, nil
+}
+
+// put gives the coordinator a copy.
+func (d *discovery) put(ctx context.Context, k documents.Key, doc *documents.Document, t contract.Term) error {
+	etag := doc.ETag
+	if etag == "" {
+		etag = fmt.Sprintf(`"%x"`, sha256.Sum256(doc.Body))
 	}
-	put, err := d.ask(ctx, http.MethodPut, k, header, bytes.NewReader(body))
+	header := http.Header{"Etag": {etag}, "Content-Type": {doc.ContentType}, contract.TermHeader: {t.String()}}
+	put, err := d.ask(ctx, http.MethodPut, k, header, bytes.NewReader(doc.Body))
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -44,7 +46,8 @@ type fakeCloud struct {
 	reviews []string                                                      // "user verb resource namespace name"
 	lists   map[string]int                                                // lists of pool-scope resources by user
 	seen    []seen
-	node    corev1.Node // the only one
+	node    corev1.Node       // the only one
+	docs    map[string]string // what documents.Shared are, by path
 }
 
 // seen is one request that arrived.
@@ -90,6 +93,9 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 	mux.HandleFunc("/echo/", c.echo)
 	mux.HandleFunc("GET /slow/", c.slow)
 	mux.HandleFunc("/upgrade", c.upgrade)
+	for _, path := range documents.Shared {
+		mux.HandleFunc("GET "+path, c.document)
+	}
 	mux.HandleFunc("/api/v1/", c.core)
 	mux.HandleFunc("/apis/discovery.k8s.io/v1/", c.pool("endpointslices"))
 	c.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -131,6 +137,26 @@ func (c *fakeCloud) echo(w http.ResponseWriter, req *http.Request) {
 		User: c.user(req), Proto: req.Proto, Method: req.Method, URI: req.RequestURI, Body: string(body),
 		Cert: len(req.TLS.PeerCertificates) > 0, Header: req.Header,
 	})
+}
+
+// document answers as kube-apiserver does who was asked for JSON.
+func (c *fakeCloud) document(w http.ResponseWriter, req *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	body, ok := c.docs[req.URL.Path]
+	if !ok {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", jsonMedia)
+	if slices.Contains(documents.Paths, req.URL.Path) {
+		w.Header().Set("Etag", `"1"`)
+		if req.Header.Get("If-None-Match") == `"1"` {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	_, _ = io.WriteString(w, body)
 }
 
 // slow sends the last part of its path, and then nothing more until the client leaves.

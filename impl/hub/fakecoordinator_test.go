@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/source"
 )
@@ -35,7 +36,8 @@ type fakeCoordinator struct {
 	relays []*relay.Relay
 	serve  sync.WaitGroup
 
-	beats *fakeLeases
+	beats     *fakeLeases
+	documents documents.Store
 
 	mu          sync.Mutex
 	incarnation int
@@ -65,6 +67,7 @@ func newFakeCoordinator(t testing.TB, ca *authority) *fakeCoordinator {
 	c.beats = newFakeLeases(t, func(req *http.Request) string { return req.TLS.PeerCertificates[0].Subject.CommonName })
 	mux.Handle(nodeLeasesPath+"/", c.beats)
 	mux.Handle(nodeLeasesPath, c.beats)
+	mux.Handle(contract.DocumentsPath, &c.documents)
 	for i, name := range defaultResources() {
 		res, err := relay.ParseResource(name)
 		check(t, err)

@@ -157,7 +157,7 @@ func (h *Hub) door(c class, as credential) http.RoundTripper {
 
 func (h *Hub) buildFront() {
 	door := h.door
-	h.discovery = &discovery{clock: h.clock, logger: h.Logger}
+	h.discovery = &discovery{keys: func() []byte { return h.judge.Keys() }, more: make(chan struct{}, 1), clock: h.clock, logger: h.Logger}
 	h.discovery.asHub = h.discovery.through(door(classPool, asHub))
 	wr := &written{clock: h.clock, newest: make([]writtenVersion, len(h.relays))}
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.

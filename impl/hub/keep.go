@@ -58,7 +58,8 @@ func (h *Hub) buildShelter() error {
 	}
 	h.shelter = &shelter{
 		Offline: offline.New(offline.Config{Store: s, Overlay: held.Overlay, Clock: h.clock, Logger: h.Logger}),
-		store:   s, writes: held, link: newLink(func() bool { return h.cloud.reach() != writes.Away && !held.Holding() }), cloud: h.cloud, asHub: h.discovery.asHub,
+		store:   s, writes: held, link: newLink(func() bool { return h.cloud.reach() != writes.Away && !held.Holding() }), cloud: h.cloud,
+		shared: h.discovery.fetch, asHub: h.discovery.through(h.door(classControl, asHub)),
 		clock: h.clock, logger: h.Logger,
 	}
 	h.cloud.follow(func() {
@@ -74,7 +75,10 @@ func (h *Hub) buildShelter() error {
 func (h *Hub) buildJudge(file string) (err error) {
 	c := identity.Config{
 		Node: h.NodeName, Cloud: h.door(classControl, asHub), Callers: h.door(classNode, asCaller), File: file, Audiences: h.APIAudiences, Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
-		Clock: h.clock, Logger: h.Logger,
+		Found: h.discovery.found, Clock: h.clock, Logger: h.Logger,
+	}
+	if h.EnableCoordinator {
+		c.Shared = h.discovery.sharedKeys
 	}
 	if h.shelter != nil {
 		c.Documents, c.Pods = h.shelter.store, identity.PodsOf(h.shelter.store)

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,8 @@ type shelter struct {
 	writes *writes.Writes
 	link   *link
 	cloud  *cloud
-	asHub  http.RoundTripper // for documents
+	shared func(context.Context, documents.Key) (*documents.Document, error) // the pool's copy; nil: it has none
+	asHub  http.RoundTripper                                                 // for documents that the pool has no copy of
 	clock  clock.WithTicker
 	logger *slog.Logger
 }
@@ -261,9 +263,9 @@ func (s *shelter) inform(ctx context.Context) error {
 	}
 }
 
-// prefetch asks for what every kubectl asks for first, unless a client has.
+// prefetch keeps what every kubectl asks for first, unless a client has asked.
 func (s *shelter) prefetch(ctx context.Context) error {
-	for path, accept := range map[string]string{"/version": "application/json", "/api": documents.Accept, "/apis": documents.Accept} {
+	for path, accept := range map[string]string{documents.Version: jsonMedia, "/api": documents.Accept, "/apis": documents.Accept} {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://cloud"+path, nil)
 		if err != nil {
 			return err
@@ -273,12 +275,10 @@ func (s *shelter) prefetch(ctx context.Context) error {
 		if s.Knows(userAgent, req) {
 			continue
 		}
-		resp, err := s.asHub.RoundTrip(req)
+		resp, err := s.document(req, documents.Key{Path: path, Accept: accept})
 		if err != nil {
 			return err
 		}
-		resp.Request = req
-		s.judge.Learn(req.Header, true, identity.Attributes{Verb: "get", Path: path}, resp.StatusCode)
 		s.Observe(userAgent, resp, s.asHub)
 		_, err = io.Copy(io.Discard, resp.Body)
 		if err := errors.Join(err, resp.Body.Close()); err != nil {
@@ -286,6 +286,23 @@ func (s *shelter) prefetch(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// document asks the pool, then the cloud.
+func (s *shelter) document(req *http.Request, k documents.Key) (*http.Response, error) {
+	if d, err := s.shared(req.Context(), k); err == nil && d != nil {
+		return &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {d.ContentType}, "Etag": {d.ETag}}, Request: req,
+			Body: io.NopCloser(bytes.NewReader(d.Body)), ContentLength: int64(len(d.Body)),
+		}, nil
+	}
+	resp, err := s.asHub.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Request = req
+	s.judge.Learn(req.Header, true, identity.Attributes{Verb: "get", Path: k.Path}, resp.StatusCode)
+	return resp, nil
 }
 
 // history tells the store in which history the cloud is.

@@ -45,7 +45,9 @@
 //
 // # Keys
 //
-// Run fetches /openid/v1/jwks when the first token of a service account passes, then once an hour, also across restarts. It goes with that token,
+// Run fetches /openid/v1/jwks when the first token of a service account passes, then once an hour, also across restarts. In a pool the first
+// time costs the cloud nothing but for one hub: the others take the key that signed the token from the coordinator, proven by that token (see
+// fromPool), and wait for it up to 30 s. Who asks the cloud goes with a token that it has just taken,
 // over the connection that is open for it: 1 kB, where a connection of the hub's own costs 5. The token's issuer is the
 // cluster's if one of the keys signed it. Where that cannot be (a cluster may forbid it, have several issuers, or no token passes: a
 // minute after the start, 10 minutes after the hour), it asks as the hub, also for /.well-known/openid-configuration, which names the issuer;

@@ -29,6 +29,10 @@ type Config struct {
 	Node string
 	// Cloud sends requests as the hub, Callers with the token that they carry; Run asks them for keys.
 	Cloud, Callers http.RoundTripper
+	// Shared asks the pool for the keys that another hub has, nil: there are none, but if wait is true there may be soon. May be nil: there is no pool.
+	Shared func(context.Context) (raw []byte, wait bool)
+	// Found is called when keys came from the cloud. May be nil.
+	Found func()
 	// Documents keeps the keys, nil for no longer than the process lives. A *store.Store is one.
 	Documents Documents
 	// Pods knows the pods of this node, see PodsOf. If it is nil, nothing is kept of them, and a token must name this node itself.
@@ -78,12 +82,15 @@ func New(c Config) (*Judge, error) {
 		return nil, err
 	}
 	c.TTL, c.Clock, c.Logger = cmp.Or(c.TTL, DefaultTTL), cmp.Or[clock.Clock](c.Clock, clock.RealClock{}), cmp.Or(c.Logger, slog.Default())
+	if c.Found == nil {
+		c.Found = func() {}
+	}
 	if c.Random == nil {
 		c.Random = rand.Float64
 	}
 	j := &Judge{Config: c, node: nodeUser(c.Node), time: &cloudTime{clock: c.Clock}, log: &quiet{clock: c.Clock, logger: c.Logger}}
 	j.keys = &keys{
-		asHub: c.Cloud, callers: c.Callers, docs: c.Documents, time: j.time, clock: c.Clock, random: c.Random, logger: c.Logger, offers: make(chan *offer, 1),
+		asHub: c.Cloud, callers: c.Callers, shared: c.Shared, found: c.Found, docs: c.Documents, time: j.time, clock: c.Clock, random: c.Random, logger: c.Logger, offers: make(chan *offer, 1),
 	}
 	j.keys.restore()
 	j.verdicts = newVerdicts(j.node.key, c.File, c.Logger)
@@ -106,6 +113,14 @@ func (j *Judge) Unsaved() int {
 	j.verdicts.mu.Lock()
 	defer j.verdicts.mu.Unlock()
 	return j.verdicts.unsaved
+}
+
+// Keys are those that this process has from the cloud, for the rest of its pool; nil: none.
+func (j *Judge) Keys() []byte {
+	if raw := j.keys.raw.Load(); raw != nil {
+		return *raw
+	}
+	return nil
 }
 
 // Size is the number of decisions that are remembered.

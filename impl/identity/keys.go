@@ -56,13 +56,16 @@ type kept struct {
 // keys holds the cluster's keys and fetches them again.
 type keys struct {
 	asHub   http.RoundTripper
-	callers http.RoundTripper // sends a request with the token it carries
-	docs    Documents         // nil: they are in memory only
+	callers http.RoundTripper                             // sends a request with the token it carries
+	shared  func(context.Context) (raw []byte, wait bool) // see Config.Shared
+	found   func()
+	docs    Documents // nil: they are in memory only
 	time    *cloudTime
 	clock   clock.Clock
 	random  func() float64
 	logger  *slog.Logger
 	current atomic.Pointer[keySet] // nil: none are known
+	raw     atomic.Pointer[[]byte] // as they came from the cloud
 	offers  chan *offer
 	welcome atomic.Bool // a token of a key that is known will do, too
 	since   time.Time   // when those that were kept came
@@ -117,15 +120,19 @@ func (k *keys) restore() {
 }
 
 func (k *keys) run(ctx context.Context) error {
-	next := turn{due: k.jitter(firstRefresh)}
+	next, failures := turn{due: k.jitter(firstRefresh)}, 0
 	if age := k.time.Now().Sub(k.since); k.get() != nil && age >= 0 { // a restart costs the cloud nothing
 		next = k.routine(max(refreshPeriod-age, firstRefresh))
 	}
-	failures := 0
 	for {
 		with, ok := k.pause(ctx, next)
 		if !ok {
 			return nil
+		}
+		if k.get() == nil && with != nil && k.fromPool(ctx, with) {
+			next = k.routine(refreshPeriod)
+			next.unknown = 0 // the pool showed more than this token could prove
+			continue
 		}
 		err := k.fetch(ctx, with)
 		k.report(err)
@@ -226,29 +233,42 @@ func (k *keys) fetch(ctx context.Context, with *token) error {
 	if with == nil || unfit(err) {
 		set, raw, err = k.ask(ctx)
 	}
-	said := k.time.Now()
 	if err == nil {
-		k.current.Store(set)
+		return k.use(set, raw)
 	}
+	return errors.Join(err, k.keepTime())
+}
+
+// use takes a set of keys, as it came from the cloud or the pool.
+func (k *keys) use(set *keySet, raw json.RawMessage) error {
+	k.current.Store(set)
+	k.raw.Store((*[]byte)(&raw))
+	k.found()
+	return k.keep(kept{Issuer: set.Issuer, Keys: raw})
+}
+
+// keepTime has the store keep what the cloud's clock is, beside the keys that it has.
+func (k *keys) keepTime() error {
+	if k.docs == nil || !k.time.heardCloud() {
+		return nil
+	}
+	var old kept
+	if d, ok := k.docs.Document(document); ok && json.Unmarshal(d.Body, &old) != nil {
+		old = kept{}
+	}
+	return k.keep(old)
+}
+
+func (k *keys) keep(body kept) error {
 	if k.docs == nil {
+		return nil
+	}
+	body.Time = k.time.Now().UTC().Truncate(time.Second)
+	b, err := json.Marshal(body)
+	if err != nil {
 		return err
 	}
-	body := kept{Time: said.UTC().Truncate(time.Second)}
-	switch old := (kept{}); {
-	case err == nil:
-		body.Issuer, body.Keys = set.Issuer, raw
-	case !k.time.heardCloud(): // there is nothing new
-		return err
-	default:
-		if d, ok := k.docs.Document(document); ok && json.Unmarshal(d.Body, &old) == nil {
-			body.Issuer, body.Keys = old.Issuer, old.Keys
-		}
-	}
-	b, marshalErr := json.Marshal(body)
-	if marshalErr != nil {
-		return errors.Join(err, marshalErr)
-	}
-	return errors.Join(err, k.docs.PutDocument(document, store.Document{ContentType: "application/json", Body: b, At: body.Time}))
+	return k.docs.PutDocument(document, store.Document{ContentType: "application/json", Body: b, At: body.Time})
 }
 
 // askWith asks as the holder of a token that the cloud has taken. Its issuer is that of the cluster if one of the keys has signed it; a cluster

@@ -2,9 +2,11 @@ package identity
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,6 +163,90 @@ func TestNoToken(t *testing.T) {
 	b.asks()
 	b.clock.Step(firstRefresh)
 	b.asks(aboutHub, byHub)
+}
+
+// named gives a key the name that kube-apiserver gives it.
+func (s signer) named() signer {
+	s.kid = nameOf(s.key.Public())
+	return s
+}
+
+// TestPool: a hub takes the key from its pool that a token proves, which costs the cloud nothing, and no other; it waits for it a little.
+func TestPool(t *testing.T) {
+	good, next := signer{"", jose.RS256, rsaKey()}.named(), signer{"", jose.ES256, newEC(t)}.named()
+	evil := signer{good.kid, jose.RS256, otherKey()} // under the name of the good one
+	set := func(all ...signer) []byte {
+		var s jose.JSONWebKeySet
+		for _, x := range all {
+			s.Keys = append(s.Keys, x.public())
+		}
+		raw, err := json.Marshal(s)
+		check(t, err)
+		return raw
+	}
+	for name, test := range map[string]struct {
+		shown  []byte
+		kid    string // of the token; "" is the good one's
+		asked  []string
+		before int  // times that the pool has none yet
+		alone  bool // and nobody else asks for them
+		proven []string
+	}{
+		"proven":                    {shown: set(good), proven: []string{good.kid}},
+		"one of two":                {shown: set(next, good), proven: []string{good.kid}},
+		"later":                     {shown: set(good), before: 2, proven: []string{good.kid}},
+		"never":                     {asked: []string{byToken}, before: 100, proven: []string{good.kid, next.kid}},
+		"leader":                    {shown: set(good), before: 1, alone: true, asked: []string{byToken}, proven: []string{good.kid, next.kid}},
+		"another's":                 {shown: set(evil), asked: []string{byToken}, proven: []string{good.kid, next.kid}},
+		"not its":                   {shown: set(next), asked: []string{byToken}, proven: []string{good.kid, next.kid}},
+		"garbage":                   {shown: []byte("{"), asked: []string{byToken}, proven: []string{good.kid, next.kid}},
+		"a name that proves it not": {shown: set(signer{"one", jose.RS256, rsaKey()}), kid: "one", asked: []string{byToken, aboutHub, byHub}, proven: []string{good.kid, next.kid}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var looks atomic.Int32
+			found := make(chan struct{}, 10)
+			b := newBed(t, func(c *Config) {
+				c.Shared = func(context.Context) ([]byte, bool) {
+					if int(looks.Add(1)) <= test.before {
+						return nil, !test.alone
+					}
+					return test.shown, false
+				}
+				c.Found = func() { found <- struct{}{} }
+			})
+			b.cloud.set(good, next)
+			b.running()
+			b.asks()
+			signs := good
+			if test.kid != "" {
+				signs.kid = test.kid
+			}
+			b.Learn(withToken(signs.sign(t, podClaims(day, nil))).Header, false, read("/version"), 200)
+			check(t, wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+				if looks.Load() > 0 && b.keys.get() == nil {
+					b.clock.Step(poolLook / 10)
+				}
+				return b.keys.get() != nil, nil
+			}))
+			<-found
+			if got := b.cloud.asked(); !slices.Equal(got, test.asked) {
+				t.Errorf("asked %q, want %q", got, test.asked)
+			}
+			var names []string
+			for _, k := range b.keys.get().Keys.Keys {
+				names = append(names, k.KeyID)
+			}
+			if !slices.Equal(names, test.proven) {
+				t.Errorf("keys %q, want %q", names, test.proven)
+			}
+			if _, err := b.verifyRequest(withToken(evil.sign(t, podClaims(day, nil)))); err == nil {
+				t.Error("a key that the pool made up counts")
+			}
+			if _, err := parseKeys(issuer, b.Judge.Keys()); err != nil {
+				t.Errorf("for the pool: %v", err)
+			}
+		})
+	}
 }
 
 // TestRestart: a restart costs no request, unless there is a new key.

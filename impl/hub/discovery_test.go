@@ -1,0 +1,98 @@
+package hub
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/weir-edge/weir/impl/documents"
+)
+
+// TestDocumentsShared: a pool asks the cloud once for what all its hubs need: API discovery, the version, and the keys of service accounts.
+func TestDocumentsShared(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	check(t, err)
+	sum := sha256.Sum256(der)
+	kid := base64.RawURLEncoding.EncodeToString(sum[:])
+	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: kid, Algorithm: "ES256", Use: "sig"}}})
+	check(t, err)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", kid))
+	check(t, err)
+	token := func(node string) []string {
+		now := time.Now()
+		raw, err := jwt.Signed(signer).Claims(map[string]any{
+			"iss": "https://kubernetes", "aud": []string{"https://kubernetes"}, "sub": "system:serviceaccount:default:web",
+			"iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(time.Hour).Unix(),
+			"kubernetes.io": map[string]any{"namespace": "default", "serviceaccount": map[string]string{"name": "web", "uid": "u"}, "node": map[string]string{"name": node, "uid": "n"}},
+		}).Serialize()
+		check(t, err)
+		return []string{"Authorization", "Bearer " + raw}
+	}
+
+	nodes := []string{"edge-1", "edge-2", "edge-3"}
+	p := newPoolBed(t, nodes...)
+	cloud := p.clouds[0]
+	cloud.set(func() {
+		cloud.docs = map[string]string{"/api": `{"items":[]}`, "/apis": `{"items":[1]}`, documents.Version: `{"major":"1"}`, documents.Keys: string(keys)}
+	})
+	for _, n := range nodes {
+		p.hubs[n].config.DataDir, p.hubs[n].config.Offline = filepath.Join(p.hubs[n].dir, "data"), true
+	}
+	p.start(nodes...)
+	eventually(t, "one hub to lead and the others to follow", func() bool { return p.settled(nodes...) != "" })
+	leader := p.settled(nodes...)
+	uses := func(n string) {
+		eventually(t, n+" to know the keys", func() bool {
+			resp, _ := get(t, p.hubs[n].client(nil), p.hubs[n].url()+"/echo/", token(n)...)
+			return resp.StatusCode == http.StatusOK && p.hubs[n].hub.judge.Keys() != nil
+		})
+	}
+	uses(leader)
+	for _, k := range []documents.Key{{Path: "/api", Accept: documents.Accept}, {Path: "/apis", Accept: documents.Accept}, {Path: documents.Version, Accept: jsonMedia}, {Path: documents.Keys}} {
+		eventually(t, "the coordinator to have "+k.Path, func() bool { return p.coordinator.documents.Get(k) != nil })
+	}
+	for _, n := range nodes {
+		uses(n)
+		check(t, p.hubs[n].hub.shelter.prefetch(t.Context()))
+		for path, accept := range map[string]string{"/api": documents.Accept, "/apis": documents.Accept, documents.Version: jsonMedia} {
+			req, err := http.NewRequest(http.MethodGet, "https://cloud"+path, nil)
+			check(t, err)
+			req.Header.Set("Accept", accept)
+			if !p.hubs[n].hub.shelter.Knows(userAgent, req) {
+				t.Errorf("%s does not keep %s", n, path)
+			}
+		}
+	}
+	asked := map[string]int{}
+	cloud.set(func() {
+		for _, s := range cloud.seen {
+			if slices.Contains(documents.Shared, s.path) {
+				asked[s.path]++
+			}
+		}
+	})
+	for _, path := range []string{documents.Version, documents.Keys} {
+		if asked[path] != 1 {
+			t.Errorf("%s was asked for %d times by a pool", path, asked[path])
+		}
+	}
+	for _, path := range documents.Paths { // as protobuf, which this cloud has not, and as JSON
+		if asked[path] > 2 {
+			t.Errorf("%s was asked for %d times by a pool", path, asked[path])
+		}
+	}
+}

@@ -33,6 +33,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator"
@@ -66,15 +67,7 @@ func check(t testing.TB, err error) {
 // eventually waits for a condition.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline, tick := time.After(patience), time.NewTicker(10*time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited %v for %s", patience, what)
-		}
-	}
+	await.Until(t, patience, what, ok)
 }
 
 // authority signs the certificates of one pool.

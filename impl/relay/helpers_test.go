@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -208,14 +209,5 @@ func get(t *testing.T, srv *httptest.Server, path, accept string) (*http.Respons
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("timeout waiting for %s", what)
-		}
-	}
+	await.Until(t, 30*time.Second, what, ok)
 }

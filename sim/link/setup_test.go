@@ -10,6 +10,8 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/weir-edge/weir/impl/await"
 )
 
 const patience = 20 * time.Second
@@ -17,15 +19,7 @@ const patience = 20 * time.Second
 // eventually waits for a condition of the kernel or of toxiproxy, where there is nothing to wait on.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline, tick := time.After(patience), time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("still waiting after %s: %s", patience, what)
-		}
-	}
+	await.Until(t, patience, what, ok)
 }
 
 // cloud is the far end: it hands every connection to the test.

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/weir-edge/weir/impl/await"
 )
 
 // helperEnv turns the test binary into one of the helper processes below.
@@ -92,15 +94,7 @@ func start(t *testing.T, s *Spawner, spec Spec) *Process {
 // eventually waits for a condition of the outside world, where there is nothing to wait on but itself.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline, tick := time.After(20*time.Second), time.NewTicker(5*time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("still waiting after 20s: %s", what)
-		}
-	}
+	await.Until(t, 20*time.Second, what, ok)
 }
 
 // gone reports whether a process is dead: no entry, or a zombie that waits for its new parent.

@@ -1,0 +1,25 @@
+// Package await is for tests: they wait on conditions, never for a time. It starts no goroutine.
+package await
+
+import (
+	"testing"
+	"time"
+)
+
+const look = 5 * time.Millisecond
+
+// Until waits for a condition of the outside world, where there is nothing to wait on but itself. The test fails if it does not hold
+// within patience, which should be many times what is usual: these machines are shared.
+func Until(t testing.TB, patience time.Duration, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	limit := time.After(patience)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("waited %v in vain: %s", patience, what)
+		}
+	}
+}

@@ -85,6 +85,9 @@
 // does: not ready after the grace period, evicted some five minutes later unless weir-manager is back. Pools whose time to be given up comes are kept. Two
 // replicas listen, so that a new leader knows who lives and is there within --leader-elect-lease-duration.
 //
+// A cloud that was away shows, when it is back, heartbeats of before as new, and a pool counts as heard when they are seen. So lists and watches are tried again
+// each second (prompt); client-go's own pauses of up to a minute would be too long.
+//
 // A process that starts has seen no heartbeat and believes none: taints and conditions stay as they are until it has seen a change itself, and every
 // pool counts as silent, and is listed, until one of its nodes is heard, some seconds later. What cannot be seen again (which nodes
 // are dead, since when a pool is silent, what is owed) is in the ConfigMap beside the list. Times there are those of the leader's wall clock: one

@@ -94,6 +94,7 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 		Logger: logr.FromSlogHandler(cli.Quieter(s.Logger.Handler())),
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true, // a forgotten informer would be one of everything
+			NewInformer:                 informer(s.Clock),
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Node{}:          {Transform: trimNode},
 				&coordinationv1.Lease{}: {Namespaces: leases, Transform: trimLease},

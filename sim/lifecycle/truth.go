@@ -14,6 +14,7 @@ type truth struct {
 
 	alone   time.Duration // for how long it was not open while another node of its pool was, up to the last look
 	givenUp bool          // its pool was silent meanwhile, for longer than its policy says
+	before  *truth        // while it is open: what was before
 }
 
 // opens tells whether the way of a node is open.
@@ -34,11 +35,18 @@ func (j *judge) look() {
 			t.givenUp = t.givenUp || j.pools[n.pool].mayEvict(now)
 		}
 		if open := n.opens(); open != t.open {
-			t.mute = 0
-			if open {
-				t.mute = now - t.since
+			before := *t
+			switch {
+			case open:
+				before.before = nil
+				*t = truth{open: true, since: now, mute: now - t.since, grew: t.grew, before: &before}
+			case t.before != nil && t.grew < t.since: // not for long enough that the cloud could have heard it
+				grew := t.grew
+				*t = *t.before
+				t.grew = grew
+			default:
+				*t = truth{since: now, grew: t.grew}
 			}
-			t.open, t.since, t.alone, t.givenUp = open, now, 0, false
 			j.w.trace("%s open %t", n.name, open)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,7 +32,12 @@ type front struct {
 	beats      *beats
 	shelter    *shelter // nil: writes are the cloud's
 	filters    *filter.Filters
+	closing    atomic.Bool
 }
+
+// close refuses new requests from now on. It is called before streams end: a client that opens its watch again at a hub that is about to end, on
+// the connection it has, would see it end at once with nothing in it, and list.
+func (f *front) close() { f.closing.Store(true) }
 
 // callerKey carries the caller to a relay's fallback.
 type callerKey struct{}
@@ -42,6 +48,11 @@ type called struct {
 }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if f.closing.Load() { // as kube-apiserver with --shutdown-send-retry-after: clients try again, elsewhere if they can, and do not list
+		w.Header().Set("Connection", "close")
+		writeStatus(w, apierrors.NewTooManyRequests("the hub is about to end", 1))
+		return
+	}
 	f.filters.Serve(w, req, f.answer)
 }
 

@@ -375,6 +375,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	g.Go(func() error { return h.reload.run(serving) })
 	g.Go(func() error {
 		defer stop()
+		defer h.front.close()
 		if h.pool == nil {
 			h.sources.use(role.Cloud)
 			<-ctx.Done()

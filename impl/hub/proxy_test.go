@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -220,5 +221,46 @@ func TestOneHandshake(t *testing.T) {
 		if n := b.hub.cloud.meters[c].connections.Load(); n > 1 {
 			t.Errorf("%d connections of class %s", n, c)
 		}
+	}
+}
+
+// TestStopRefuses: a client whose watch ends because the hub does, and that opens it again at once, is told to try later: a watch that
+// ends within a second and shows nothing makes client-go list.
+func TestStopRefuses(t *testing.T) {
+	b := newBed(t, 1)
+	uri := "/apis/discovery.k8s.io/v1/endpointslices?watch=1&allowWatchBookmarks=true"
+	watch := func(c *http.Client) (*http.Response, error) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url()+uri, nil)
+		check(t, err)
+		req.Header.Set(alice[0], alice[1])
+		return c.Do(req)
+	}
+	for range 2 {
+		stop := b.start()
+		eventually(t, "the hub to serve", func() bool {
+			resp, _ := get(t, b.client(nil), b.url()+"/apis/discovery.k8s.io/v1/endpointslices", alice...)
+			return resp.StatusCode == http.StatusOK
+		})
+		var open sync.WaitGroup
+		clients := make([]*http.Client, 20)
+		for i := range clients {
+			clients[i] = b.client(nil)
+			resp, err := watch(clients[i])
+			check(t, err)
+			open.Go(func() {
+				_, _ = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				resp, err := watch(clients[i])
+				if err != nil {
+					return // nobody listens any more
+				}
+				defer resp.Body.Close()
+				if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
+					t.Errorf("a hub that ends answers %s", resp.Status)
+				}
+			})
+		}
+		stop()
+		open.Wait()
 	}
 }

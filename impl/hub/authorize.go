@@ -74,7 +74,7 @@ func (z *authorizer) authorize(ctx context.Context, who caller, header http.Head
 		if v, ok := z.lookup(key); ok { // decided between the look above and now
 			return v, nil
 		}
-		ctx, cancel := context.WithTimeout(z.ctx, reviewTimeout)
+		ctx, cancel := context.WithTimeout(lapsedAs(z.ctx, ctx), reviewTimeout)
 		defer cancel()
 		return z.ask(ctx, key, who, credentials, a)
 	})

@@ -325,6 +325,9 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // at sends a request to one server.
 func (d *door) at(s *server, req *http.Request) (*http.Response, error) {
+	if isLapsed(req.Context()) {
+		return nil, &connectError{s.name, errLapsed}
+	}
 	out := req.WithContext(req.Context())
 	u := *req.URL
 	u.Scheme, u.Host = "https", s.address[d.class].Host

@@ -28,6 +28,11 @@
 // The hub's certificate has one group more than the kubelet's, openyurt:yurthub, whose grants are to read the pool-scope
 // resources; whoever holds the node's certificate has them through the hub.
 //
+// A certificate of this node that has expired counts on for --offline-token-allowance (24 h) while the cloud is away, since nobody can renew it then; it is
+// refused as soon as the cloud is back, and nothing of such a request is ever sent there (see shelter.admit). A kubelet with rotateCertificates does not show its certificate any
+// more when that has expired, except on connections that it has: so a hub or a kubelet that restarts then finds no credentials. Only a longer life helps. The certificate
+// for the hub may be by an authority of the node's own (--client-ca-file), as the cloud never sees it.
+//
 // Connections with and without the hub's certificate are never mixed, nor are their TLS sessions (a session resumes
 // the identity it began with). Headers of front proxies (X-Remote-*) are dropped; impersonation is the cloud's to judge. The
 // plain HTTP port knows no certificates.
@@ -53,7 +58,7 @@
 //
 // Statuses and Events that this node writes meanwhile are kept for the cloud, on disk; any other write is refused (package writes). When the
 // cloud is back, heartbeats pass at once, the rest over --return-spread: first what waits of statuses; then clients, who are served as
-// before until then.
+// before until then. If the hub's own certificate has expired meanwhile, nothing of it is lost: it waits until the files are replaced.
 //
 // A hub that lost its disk while the cloud is away reads what the pool has, at the coordinator, and knows its age. But it does not know
 // whom the cloud has allowed to read that: its callers get 503, with a reason, until the cloud can be asked. This goes for the node itself as

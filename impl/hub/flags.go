@@ -45,7 +45,7 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringArrayVar(&c.APIAudiences, "api-audiences", nil,
 		"audience of the cloud's API, of which a service account's token must name one while the cloud is away; repeatable; without it, the cluster's issuer, as in kube-apiserver")
 	f.DurationVar(&c.OfflineTokenAllowance, "offline-token-allowance", identity.DefaultAllowance,
-		"how long after its end a token counts while the cloud is away, since nobody can renew it then")
+		"how long after its end a token, or this node's own certificate, counts while the cloud is away, since nobody can renew it then")
 	f.DurationVar(&c.OfflineAccess, "offline-access", identity.DefaultTTL,
 		"how long after the cloud last allowed a caller a read it counts while the cloud is away; the node itself is not limited")
 

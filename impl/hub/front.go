@@ -59,14 +59,15 @@ func (f *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // answer answers a request as it does for everybody.
 func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 	clean(req.Header)
-	who := f.identifier.identify(req)
+	req, who, done := f.shelter.admit(req, f.identifier.identify(req))
+	defer done()
 	t := f.router.route(req)
 	rec := &recorder{ResponseWriter: w}
 	defer f.metrics.answered(rec) // also when a broken stream panics its way out
 	switch {
 	case who.kind == stranger:
 		rec.route = "refused"
-		writeStatus(rec, unauthorized(who.why))
+		writeStatus(rec, who.refusal)
 	case t != nil && !t.write:
 		rec.route = "relay"
 		f.read(rec, req, who, t)

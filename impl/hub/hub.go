@@ -116,6 +116,9 @@ func (h *Hub) build() error {
 		for _, f := range renew {
 			f()
 		}
+		if h.shelter != nil {
+			h.shelter.writes.Renewed()
+		}
 	}
 	h.metrics.registry.MustRegister(newState(h), relay.NewCollector(h.relays...))
 	return nil
@@ -166,7 +169,9 @@ func (h *Hub) buildFront() {
 		asCaller: h.discovery.through(door(classNode, asCaller)), asHub: h.discovery.through(door(classNode, asHub)), written: wr.observe, logger: h.Logger,
 	})
 	h.front = &front{
-		identifier: &identifier{user: contract.NodeUserPrefix + h.NodeName, roots: h.clientCA, now: func() time.Time { return h.judge.Now() }},
+		identifier: &identifier{
+			user: contract.NodeUserPrefix + h.NodeName, roots: h.clientCA, allowance: h.OfflineTokenAllowance, now: func() time.Time { return h.judge.Now() },
+		},
 		router:     router{h.resources},
 		authorizer: newAuthorizer(review.review, h.clock, func(outcome string) { h.metrics.reviews.WithLabelValues(outcome).Inc() }),
 		relays:     h.relays,

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/weir-edge/weir/impl/contract"
 )
 
@@ -21,7 +23,7 @@ const (
 	anonymous callerKind = iota // as it came, without credentials
 	bearer                      // with the token it came with
 	thisNode                    // proved by certificate to be this node: with the hub's certificate for the same user
-	stranger                    // showed a certificate that cannot be passed on: refused
+	stranger                    // showed a certificate that does not count: refused
 )
 
 func (k callerKind) String() string {
@@ -30,10 +32,13 @@ func (k callerKind) String() string {
 
 // caller is who sends a request.
 type caller struct {
-	kind callerKind
-	user string // if it is known here
-	why  string // stranger: why it is refused
+	kind    callerKind
+	user    string // if it is known here
+	refusal *apierrors.StatusError
+	lapsed  time.Time // a stranger who has shown this node's own certificate, in which nothing is wrong but its end: until when shelter.admit may take it
 }
+
+func strange(why string) caller { return caller{kind: stranger, refusal: unauthorized(why)} }
 
 // identifier tells who calls. Rules, in this order:
 //
@@ -41,12 +46,14 @@ type caller struct {
 //     is not looked at: kube-apiserver would let the certificate win, but then whoever forwards tokens of others over a
 //     connection that has the node's certificate would lend them the node's identity.
 //  2. A certificate of this node's user, signed by --client-ca-file, is sent on with the hub's certificate for that user.
-//  3. Any other certificate is refused: its key is not here, so it cannot be passed on.
+//  3. Any other certificate is refused: its key is not here, so it cannot be passed on. One of this node that has expired may
+//     still count, while the cloud is away (shelter.admit).
 //  4. A request without credentials goes on without any.
 type identifier struct {
-	user  string // system:node:<this node>
-	roots *bundle
-	now   func() time.Time
+	user      string // system:node:<this node>
+	roots     *bundle
+	allowance time.Duration // for which a certificate may still count when it has expired
+	now       func() time.Time
 }
 
 // conn remembers the verification of a connection's certificate, which costs more than all else a request costs.
@@ -88,27 +95,36 @@ func (i *identifier) identify(req *http.Request) caller {
 	return c.who
 }
 
-func (i *identifier) verify(state *tls.ConnectionState) (caller, time.Time) {
+func (i *identifier) verify(state *tls.ConnectionState) (who caller, until time.Time) {
+	now, end := i.now(), state.PeerCertificates[0].NotAfter
+	until = now.Add(verifyAgain)
+	switch who = i.judge(state, now); {
+	case who.kind == thisNode && end.Before(until):
+		until = end
+	case who.kind == stranger && now.After(end) && i.judge(state, end).kind == thisNode:
+		who.user, who.lapsed = i.user, end.Add(i.allowance)
+	}
+	return who, until
+}
+
+// judge tells whose certificate it was at a time.
+func (i *identifier) judge(state *tls.ConnectionState, at time.Time) caller {
 	leaf := state.PeerCertificates[0]
 	opts := x509.VerifyOptions{
-		Roots: i.roots.get(), Intermediates: x509.NewCertPool(), CurrentTime: i.now(),
+		Roots: i.roots.get(), Intermediates: x509.NewCertPool(), CurrentTime: at,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	for _, c := range state.PeerCertificates[1:] {
 		opts.Intermediates.AddCert(c)
 	}
-	until := i.now().Add(verifyAgain)
-	if leaf.NotAfter.Before(until) {
-		until = leaf.NotAfter
-	}
 	switch _, err := leaf.Verify(opts); {
 	case err != nil:
-		return caller{kind: stranger, why: "the client certificate cannot be verified: " + err.Error()}, until
+		return strange("the client certificate cannot be verified: " + err.Error())
 	case leaf.Subject.CommonName != i.user || !slices.Contains(leaf.Subject.Organization, contract.NodesGroup):
-		return caller{kind: stranger, why: "a client certificate of " + leaf.Subject.CommonName +
-			" cannot be passed on by the hub of " + strings.TrimPrefix(i.user, contract.NodeUserPrefix) + ": use a token"}, until
+		return strange("a client certificate of " + leaf.Subject.CommonName +
+			" cannot be passed on by the hub of " + strings.TrimPrefix(i.user, contract.NodeUserPrefix) + ": use a token")
 	}
-	return caller{kind: thisNode, user: i.user}, until
+	return caller{kind: thisNode, user: i.user}
 }
 
 // webSocketToken begins the protocol by which browsers send a token (kube-apiserver's authentication/request/websocket).

@@ -60,10 +60,11 @@ func (h *Hub) buildShelter() error {
 		Offline: offline.New(offline.Config{Store: s, Overlay: held.Overlay, Clock: h.clock, Logger: h.Logger}),
 		store:   s, writes: held, link: newLink(func() bool { return h.cloud.reach() != writes.Away && !held.Holding() }), cloud: h.cloud,
 		shared: h.discovery.fetch, asHub: h.discovery.through(h.door(classControl, asHub)),
-		clock: h.clock, logger: h.Logger,
+		gone: newLink(func() bool { return h.cloud.reach() != writes.Away }), clock: h.clock, logger: h.Logger,
 	}
 	h.cloud.follow(func() {
 		held.Changed()
+		h.shelter.gone.look()
 		h.shelter.link.look()
 	})
 	h.front.shelter, h.front.proxy.shelter = h.shelter, h.shelter

@@ -47,12 +47,15 @@ type shelter struct {
 	store  *store.Store
 	judge  *identity.Judge
 	writes *writes.Writes
-	link   *link
+	link   *link // clients are served from here
+	gone   *link // the cloud itself is away
 	cloud  *cloud
 	shared func(context.Context, documents.Key) (*documents.Document, error) // the pool's copy; nil: it has none
 	asHub  http.RoundTripper                                                 // for documents that the pool has no copy of
 	clock  clock.WithTicker
 	logger *slog.Logger
+
+	toldLapsed atomic.Int64 // when an expired certificate was last told of
 }
 
 // attempt is one request on its way to the cloud.

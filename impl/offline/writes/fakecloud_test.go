@@ -37,6 +37,7 @@ type fakeCloud struct {
 	fault   func(method, path string, before bool) (cut bool) // called before and after a request is carried out
 	refuse  map[string]*apierrors.StatusError                 // writes of a path
 	issued  int                                               // tokens
+	expired bool                                              // the certificate of the node: all is answered 401
 	ends    time.Time                                         // of tokens
 }
 
@@ -192,6 +193,10 @@ func (c *fakeCloud) serve(w http.ResponseWriter, req *http.Request, body []byte)
 	event := t.Resource == events() || t.Resource == groupEvents()
 	fail := func(e *apierrors.StatusError) { writeStatus(w, accept, e) }
 	old, there := c.objects[path]
+	if c.expired {
+		fail(apierrors.NewUnauthorized("Unauthorized"))
+		return
+	}
 	if e := c.refuse[path]; e != nil && req.Method != http.MethodGet {
 		fail(e)
 		return

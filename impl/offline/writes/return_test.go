@@ -209,3 +209,48 @@ func TestForbidden(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestExpired: a certificate that has expired meanwhile costs no write. What waits is pushed when there is another one, and not before long.
+func TestExpired(t *testing.T) {
+	clk := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+	b := newBed(t, clk, func(c *Config) { c.Spread, c.Patience = 5*time.Second, 10*time.Second })
+	b.knowNode()
+	b.knowPod("web")
+	b.set(Away)
+	b.status(nodePath, `{"conditions":[{"type":"Ready","status":"True","reason":"Offline"}]}`)
+	b.status(podPath("web"), `{"message":"w"}`)
+	b.say("e", 3)
+	b.cloud.mu.Lock()
+	b.cloud.expired = true
+	b.cloud.mu.Unlock()
+	b.run()
+	eventually(t, "the cloud to be away", func() bool { return b.writes.Phase() == Apart })
+	b.set(Here)
+	began := clk.Now()
+	eventually(t, "some minutes to pass", func() bool {
+		if clk.HasWaiters() {
+			clk.Step(time.Second)
+		}
+		return clk.Since(began) > 5*time.Minute && b.writes.Phase() == Open
+	})
+	if s := b.writes.queue.Stats(); s.Entries != 3 || s.Dropped != 0 || s.Pushed != 0 {
+		t.Errorf("with an expired certificate: %+v", s)
+	}
+	b.cloud.mu.Lock()
+	b.cloud.expired = false
+	b.cloud.mu.Unlock()
+	b.writes.Renewed()
+	renewed := clk.Now()
+	eventually(t, "the queue to be empty", func() bool {
+		if clk.HasWaiters() && clk.Since(renewed) < time.Second { // events take turns
+			clk.Step(10 * time.Millisecond)
+		}
+		return b.writes.queue.Len() == 0
+	})
+	if s := b.writes.queue.Stats(); s.Pushed != 3 || s.Dropped != 0 {
+		t.Errorf("with a new one: %+v", s)
+	}
+	if got := strings.Join(b.cloud.written(), " "); got != nodePath+" "+podPath("web")+" /api/v1/namespaces/default/events/e" {
+		t.Errorf("the cloud got %s", got)
+	}
+}

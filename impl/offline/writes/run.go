@@ -16,6 +16,9 @@ const (
 // Changed says that Reach may give another answer. It never blocks.
 func (w *Writes) Changed() { poke(w.changed) }
 
+// Renewed says that Config.Cloud has new credentials: what it did not take may be tried at once. It never blocks.
+func (w *Writes) Renewed() { poke(w.written) }
+
 // Phase is how far the return to the cloud has come.
 func (w *Writes) Phase() Phase {
 	w.mu.Lock()

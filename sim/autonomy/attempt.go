@@ -29,6 +29,9 @@ type attempts struct {
 	refused, allowed, wrong int
 
 	own, foreign string // tokens of pods of the first node, and of another
+
+	old   string       // own, but it has ended long ago; empty: nothing expires
+	stray *rest.Config // as the first node's kubelet, but its certificate has ended long ago
 }
 
 // prepare gets tokens of pods, and lets the one of the first node's pod read what it will read again without the cloud.
@@ -40,7 +43,7 @@ func (a *attempts) prepare(ctx context.Context, c *column) (err error) {
 		return err
 	}
 	for _, x := range []struct{ node, token string }{{c.nodes[0], a.own}, {c.nodes[1], a.foreign}} {
-		if code, err := get(ctx, bearer(c.machines[x.node].Kubelet, x.token), configMapPath); code != http.StatusOK {
+		if code, err := get(ctx, bearer(c.kubelet(x.node), x.token), configMapPath); code != http.StatusOK {
 			return fmt.Errorf("a pod of %s reads its ConfigMap through its hub: %d, %w", x.node, code, err)
 		}
 	}
@@ -60,26 +63,37 @@ func podToken(ctx context.Context, c *column, node string) (string, error) {
 	return answer.Status.Token, nil
 }
 
-// make lets all kinds of callers try to read at the hub of a node.
+// make lets all kinds of callers try to read at the hub of a node: without the cloud, or with it while what they have has expired.
 func (a *attempts) make(ctx context.Context, c *column, node string) error {
-	hub := c.machines[node].Kubelet
+	hub, away := c.kubelet(node), c.offline(node)
 	other := rest.CopyConfig(hub)
-	other.TLSClientConfig = c.machines[c.nodes[len(c.nodes)-1]].Kubelet.TLSClientConfig
-	for _, x := range []struct {
+	other.TLSClientConfig = c.kubelet(c.nodes[len(c.nodes)-1]).TLSClientConfig
+	c.mu.Lock()
+	own, foreign, old, stray := a.own, a.foreign, a.old, a.stray
+	c.mu.Unlock()
+	type try struct {
 		who    string
 		config *rest.Config
 		path   string
 		may    bool
-	}{
-		{"the node, its pods", agent(hub, kubeletAgent), podsPath(node), true},
-		{"a pod of the node, what it read before", bearer(hub, a.own), configMapPath, true},
-		{"a pod of the node, what it may not read", bearer(hub, a.own), "/api/v1/namespaces/default/secrets/" + podNames(node, 1)[0], false},
-		{"a pod of another node", bearer(hub, a.foreign), configMapPath, false},
+	}
+	tries := []try{
+		{"the node, its pods", agent(hub, kubeletAgent), podsPath(node), away},
+		{"a pod of the node, what it read before", bearer(hub, own), configMapPath, away},
+		{"a pod of the node, what it may not read", bearer(hub, own), "/api/v1/namespaces/default/secrets/" + podNames(node, 1)[0], false},
 		{"another node", other, podsPath(node), false},
 		{"a token that is none", bearer(hub, "junk"), configMapPath, false},
-		{"a token that was changed", bearer(hub, a.own[:len(a.own)-4]+"AAAA"), configMapPath, false},
+		{"a token that was changed", bearer(hub, own[:len(own)-4]+"AAAA"), configMapPath, false},
 		{"nobody", bearer(hub, ""), configMapPath, false},
-	} {
+	}
+	if away { // the cloud takes it anywhere
+		tries = append(tries, try{"a pod of another node", bearer(hub, foreign), configMapPath, false})
+	}
+	if old != "" {
+		tries = append(tries, try{"a pod of the node, its token too old", bearer(hub, old), configMapPath, false},
+			try{"the node, its certificate too old", agent(stray, kubeletAgent), podsPath(node), false})
+	}
+	for _, x := range tries {
 		code, err := get(ctx, x.config, x.path)
 		c.mu.Lock()
 		if code == http.StatusOK {
@@ -149,7 +163,7 @@ func (c *column) awaitAnswer(ctx context.Context, node string) (wait func()) {
 		defer close(done)
 		defer cancel()
 		for {
-			if code, _ := get(ctx, agent(c.machines[node].Kubelet, kubeletAgent), podsPath(node)); code == http.StatusOK {
+			if code, _ := get(ctx, agent(c.kubelet(node), kubeletAgent), podsPath(node)); code == http.StatusOK {
 				c.mu.Lock()
 				c.firstAnswer = max(c.firstAnswer, time.Since(began))
 				c.mu.Unlock()

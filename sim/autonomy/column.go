@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/report"
@@ -45,11 +46,12 @@ type column struct {
 	recorder *recorder
 	disk     *diskMeter
 
-	mu          sync.Mutex      // guards what follows
-	cut         map[string]int  // by node: cuts that last
-	deleted     map[string]bool // pods that the cloud deleted
-	finished    map[string]bool // jobs that were let finish
-	healed      time.Time       // the last cut
+	mu          sync.Mutex              // guards what follows
+	kubelets    map[string]*rest.Config // how those of each node reach the API server
+	cut         map[string]int          // by node: cuts that last
+	deleted     map[string]bool         // pods that the cloud deleted
+	finished    map[string]bool         // jobs that were let finish
+	healed      time.Time               // the last cut
 	restarts    int
 	back        time.Duration
 	firstAnswer time.Duration
@@ -66,7 +68,7 @@ func newColumn(s *scenario.Scenario, o runner.Options, w *timeline.Writer, mode 
 	c := &column{
 		Column: runner.Column{Options: o, Way: report.WayWeir, Pool: s.Topology.Pool.Name, Time: w, Every: lookEvery},
 		s:      s, mode: mode, weir: mode != runtime.Stock,
-		nodes: s.Topology.Pool.RuntimePool(mode).NodeNames(), machines: map[string]runtime.Machine{}, cut: map[string]int{},
+		nodes: s.Topology.Pool.RuntimePool(mode).NodeNames(), machines: map[string]runtime.Machine{}, kubelets: map[string]*rest.Config{}, cut: map[string]int{},
 		deleted: map[string]bool{}, finished: map[string]bool{},
 	}
 	if !c.weir {
@@ -91,6 +93,7 @@ func (c *column) run(ctx context.Context) (err error) {
 		if c.machines[n], err = hollow.Machine(n); err != nil {
 			return err
 		}
+		c.kubelets[n] = c.machines[n].Kubelet
 	}
 	if c.admin, err = workload.NewClient(c.Site.Admin()); err != nil {
 		return err
@@ -144,6 +147,13 @@ func (c *column) start(ctx context.Context) error {
 		return err
 	}
 	return c.waitNodes(ctx)
+}
+
+// kubelet is how the kubelet of a node reaches the API server.
+func (c *column) kubelet(node string) *rest.Config {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kubelets[node]
 }
 
 func (c *column) waitNodes(ctx context.Context) error {

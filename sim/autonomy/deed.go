@@ -61,6 +61,8 @@ func (c *column) inject(ctx context.Context, f scenario.Fault) error {
 		return c.injectDeath(ctx, f)
 	case scenario.FillDisk:
 		return c.injectFullDisk(ctx, f)
+	case scenario.Expire:
+		return c.injectExpiry(ctx, f)
 	case scenario.Attempt:
 		if !c.weir {
 			return nil

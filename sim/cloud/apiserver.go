@@ -57,6 +57,7 @@ func (c *Cloud) apiserverArgs(dir string, hosts []string) ([]string, error) {
 		return nil, err
 	}
 	signing, err := pki.NewSigningKey()
+	c.signing = signing
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"fmt"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,12 +45,13 @@ func (c *Cloud) ClientToken(ctx context.Context, name string) (string, error) {
 }
 
 // NodeCertificate issues the certificate that a hub holds for the cloud: its node's, and of the group that the
-// grants of manifests/weir-hub.yaml are bound to.
-func (c *Cloud) NodeCertificate(node string) (*pki.Pair, error) {
+// grants of manifests/weir-hub.yaml are bound to. life is as in pki.Request.
+func (c *Cloud) NodeCertificate(node string, life time.Duration) (*pki.Pair, error) {
 	return c.ca.Issue(pki.Request{
 		CommonName:    contract.NodeUserPrefix + node,
 		Organizations: []string{contract.NodesGroup, contract.HubGroup},
 		Client:        true,
+		Lifetime:      life,
 	})
 }
 
@@ -62,11 +64,12 @@ func (c *Cloud) ForwarderCertificate(pool string) (*pki.Pair, error) {
 	})
 }
 
-// KubeletCertificate issues the certificate that a kubelet holds: its node's and nothing else.
-func (c *Cloud) KubeletCertificate(node string) (*pki.Pair, error) {
+// KubeletCertificate issues the certificate that a kubelet holds: its node's and nothing else. life is as in pki.Request.
+func (c *Cloud) KubeletCertificate(node string, life time.Duration) (*pki.Pair, error) {
 	return c.ca.Issue(pki.Request{
 		CommonName:    contract.NodeUserPrefix + node,
 		Organizations: []string{contract.NodesGroup},
 		Client:        true,
+		Lifetime:      life,
 	})
 }

@@ -51,14 +51,15 @@ func (c Config) Validate() error {
 
 // Cloud is a running control plane.
 type Cloud struct {
-	config Config
-	port   int
-	ca     *pki.Authority
-	admin  *rest.Config
-	client kubernetes.Interface
-	etcd   *etcd
-	block  *loopback.Block // nil when the caller gave an address
-	args   []string
+	config  Config
+	port    int
+	ca      *pki.Authority
+	signing *pki.SigningKey // of tokens
+	admin   *rest.Config
+	client  kubernetes.Interface
+	etcd    *etcd
+	block   *loopback.Block // nil when the caller gave an address
+	args    []string
 
 	starting  sync.Mutex // held by one start at a time
 	mu        sync.Mutex

@@ -88,6 +88,15 @@ func testClients(t *testing.T, c *Cloud) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for after, counts := range map[time.Duration]bool{-time.Minute: false, time.Minute: true} {
+			other, err := c.Retime(token, time.Now().Add(after))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := as(t, c, other, nil).DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{}); (err == nil) != counts {
+				t.Errorf("%s with a token that ends %v from now: %v", identity.Name, after, err)
+			}
+		}
 		client := as(t, c, token, nil)
 		if _, err := client.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Errorf("%s lists slices: %v", identity.Name, err)
@@ -105,7 +114,7 @@ func testClients(t *testing.T, c *Cloud) {
 }
 
 func testHub(t *testing.T, c *Cloud) {
-	pair, err := c.NodeCertificate("edge-1")
+	pair, err := c.NodeCertificate("edge-1", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +134,13 @@ func testHub(t *testing.T, c *Cloud) {
 		t.Errorf("another node's lease: %v, want forbidden", err)
 	}
 
-	if pair, err = c.KubeletCertificate("edge-1"); err != nil {
+	if pair, err = c.KubeletCertificate("edge-1", -time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := as(t, c, "", pair).CoreV1().Nodes().Get(t.Context(), "edge-1", metav1.GetOptions{}); !apierrors.IsUnauthorized(err) {
+		t.Errorf("a certificate that has expired: %v, want unauthorized", err)
+	}
+	if pair, err = c.KubeletCertificate("edge-1", 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := as(t, c, "", pair).DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {

@@ -33,7 +33,7 @@ type node struct {
 func newNode(t *testing.T, c *Cloud) *node {
 	t.Helper()
 	n := &node{t: t, cloud: c, pods: map[string]identity.Pod{}}
-	pair, err := c.NodeCertificate("edge-1")
+	pair, err := c.NodeCertificate("edge-1", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

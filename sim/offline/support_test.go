@@ -58,7 +58,7 @@ func newBed(t testing.TB, flags node.Flags) *bed {
 	b.admin, err = kubernetes.NewForConfig(config)
 	check(t, err)
 	check(t, c.CreateNodes(t.Context(), cloud.Node{Name: edge, Pool: "pool-a", Address: "10.0.0.1"}))
-	b.cert, err = c.KubeletCertificate(edge)
+	b.cert, err = c.KubeletCertificate(edge, 0)
 	check(t, err)
 	b.link, err = link.NewPool(link.Config{Name: "pool-a"})
 	check(t, err)
@@ -94,7 +94,7 @@ func (b *bed) newHub(flags node.Flags) {
 	c.CloudCAFile, err = pki.WriteFile(b.dir, "cloud-ca.crt", b.cloud.CA().CertPEM())
 	check(t, err)
 	c.ClientCAFile = c.CloudCAFile
-	pair, err := b.cloud.NodeCertificate(edge)
+	pair, err := b.cloud.NodeCertificate(edge, 0)
 	check(t, err)
 	c.CloudClientCert, c.CloudClientKey, err = pair.Write(b.dir, "cloud")
 	check(t, err)

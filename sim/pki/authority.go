@@ -76,7 +76,7 @@ type Request struct {
 	Organizations []string
 	Hosts         []string // IP addresses and DNS names of a server
 	Client        bool
-	// Lifetime overrides the default of a day.
+	// Lifetime overrides the default of a day. One below zero has ended.
 	Lifetime time.Duration
 }
 
@@ -86,7 +86,7 @@ func (a *Authority) Issue(r Request) (*Pair, error) {
 		Subject:  pkix.Name{CommonName: r.CommonName, Organization: r.Organizations},
 		KeyUsage: x509.KeyUsageDigitalSignature,
 	}
-	if r.Lifetime > 0 {
+	if r.Lifetime != 0 {
 		template.NotAfter = time.Now().Add(r.Lifetime)
 	}
 	for _, h := range r.Hosts {
@@ -128,9 +128,12 @@ func sign(template *x509.Certificate, a *Authority) (*ecdsa.PrivateKey, []byte, 
 	}
 	now := time.Now()
 	template.SerialNumber = serial
-	template.NotBefore = now.Add(-backdate)
 	if template.NotAfter.IsZero() {
 		template.NotAfter = now.Add(lifetime)
+	}
+	template.NotBefore = now.Add(-backdate)
+	if ended := template.NotAfter.Add(-backdate); ended.Before(template.NotBefore) {
+		template.NotBefore = ended
 	}
 	parent, signer := template, crypto.Signer(key)
 	if a != nil {

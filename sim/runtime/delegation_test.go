@@ -25,7 +25,7 @@ const renewal = time.Second
 // kubeletOf renews a node's Lease through its hub, with the kubelet's own code, until the function returned is called.
 func kubeletOf(t *testing.T, s Site, node string) (kill func()) {
 	t.Helper()
-	pair, err := s.(*localSite).cloud.KubeletCertificate(node)
+	pair, err := s.(*localSite).cloud.KubeletCertificate(node, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func (x *localPool) addMachine(ctx context.Context, i int, name, address string)
 		"--first-address=" + first, "--pods=" + strconv.Itoa(perNode), "--port=" + strconv.Itoa(PodPort),
 	}, "http://"+control, http.DefaultTransport))
 
-	kubeconfig, err := x.kubeletKubeconfig(dir, name)
+	kubeconfig, err := x.kubeletKubeconfig(dir, name, 0)
 	if err != nil {
 		return err
 	}
@@ -101,12 +101,12 @@ func (x *localPool) addMachine(ctx context.Context, i int, name, address string)
 }
 
 // kubeletKubeconfig is all that a kubelet knows of the cluster: in a pool with Weir its hub, else the cloud behind the link.
-func (x *localPool) kubeletKubeconfig(dir, name string) (string, error) {
+func (x *localPool) kubeletKubeconfig(dir, name string, life time.Duration) (string, error) {
 	endpoint, err := x.site.Endpoint(name, ClassNode)
 	if err != nil {
 		return "", err
 	}
-	pair, err := x.site.cloud.KubeletCertificate(name)
+	pair, err := x.site.cloud.KubeletCertificate(name, life)
 	if err != nil {
 		return "", err
 	}

@@ -35,6 +35,9 @@ const (
 	ClassControl   = "control"   // probes and access reviews
 )
 
+// hubPair names the files of a hub's certificate for the cloud.
+const hubPair = "cloud"
+
 // classLAN is what all traffic on a pool's own network is counted under.
 const classLAN = "lan"
 
@@ -305,13 +308,13 @@ func (x *localPool) connectToCloud(c *node.HubConfig, dir, name, address string)
 	if err != nil {
 		return err
 	}
-	pair, err := x.site.cloud.NodeCertificate(name)
+	pair, err := x.site.cloud.NodeCertificate(name, 0)
 	if err != nil {
 		return err
 	}
 	// The kubelet's certificate is the cloud's as well.
 	c.CloudCAFile, c.ClientCAFile = ca, ca
-	c.CloudClientCert, c.CloudClientKey, err = pair.Write(dir, "cloud")
+	c.CloudClientCert, c.CloudClientKey, err = pair.Write(dir, hubPair)
 	return err
 }
 

@@ -139,6 +139,17 @@ type Fillable interface {
 	FreeDisk() error
 }
 
+// Issuer is a Site that issues again what has an end. A life below zero has ended.
+type Issuer interface {
+	// Certify puts certificates of another life where the hub and the kubelet of a hollow node have theirs; a hub looks for it now and then, a kubelet when
+	// it starts. The configuration is the kubelet's.
+	Certify(node string, life time.Duration) (*rest.Config, error)
+	// Stray is that configuration with a certificate that nobody else has.
+	Stray(node string, life time.Duration) (*rest.Config, error)
+	// Retime is a service account's token with another end.
+	Retime(token string, end time.Time) (string, error)
+}
+
 // Endpoint is an API server to connect to.
 type Endpoint struct {
 	URL   string

@@ -72,6 +72,7 @@ func autonomyRules() []actionRule {
 		{Finish, []Target{kubeletPrefix, WholePool}, nil, nil},
 		{Delete, []Target{kubeletPrefix, WholePool}, nil, nil},
 		{Attempt, []Target{kubeletPrefix}, nil, nil},
+		{Expire, []Target{WholePool}, []string{"for"}, nil},
 	}
 }
 

@@ -21,6 +21,7 @@ faults:
   - {at: 1s, action: cut, target: pool, link: cloud, for: 2m}
   - {at: 2s, action: kill, target: hub/2, for: 1s, disk: torn}
   - {at: 3s, action: exit, target: pool, repeat: 2}
+  - {at: 4s, action: expire, target: pool, for: 1m}
   - {at: 9s, action: attempt, target: kubelet/1}
 expectations: [lost_writes == 0, wrong_attempts == 0]
 `

@@ -56,6 +56,7 @@ const (
 	Finish   Action = "finish"    // containers of pods that run until they finish do so
 	Delete   Action = "delete"    // the cloud deletes one pod of each node
 	Attempt  Action = "attempt"   // all kinds of callers try to read at a hub
+	Expire   Action = "expire"    // certificates of nodes and tokens of pods end soon; healed by new certificates
 )
 
 // Target is what an action is done to.

@@ -1,0 +1,68 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+var _ Issuer = (*localSite)(nil)
+
+// Certify implements Issuer.
+func (s *localSite) Certify(node string, life time.Duration) (*rest.Config, error) {
+	x, err := s.poolOf(node)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := s.spawner.Scratch(x.Name, node)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := s.cloud.NodeCertificate(node, life)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := pair.Write(dir, hubPair); err != nil {
+		return nil, err
+	}
+	return x.kubeletConfig(node, life, "machine")
+}
+
+// Stray implements Issuer.
+func (s *localSite) Stray(node string, life time.Duration) (*rest.Config, error) {
+	x, err := s.poolOf(node)
+	if err != nil {
+		return nil, err
+	}
+	return x.kubeletConfig(node, life, "stray")
+}
+
+// Retime implements Issuer.
+func (s *localSite) Retime(token string, end time.Time) (string, error) {
+	return s.cloud.Retime(token, end)
+}
+
+// kubeletConfig writes the kubeconfig of a node's kubelet, or of who pretends to be one.
+func (x *localPool) kubeletConfig(node string, life time.Duration, folder string) (*rest.Config, error) {
+	dir, err := x.site.spawner.Scratch(x.Name, node, folder)
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig, err := x.kubeletKubeconfig(dir, node, life)
+	if err != nil {
+		return nil, err
+	}
+	return clientcmd.BuildConfigFromFlags("", kubeconfig)
+}
+
+func (s *localSite) poolOf(node string) (*localPool, error) {
+	for _, x := range s.pools {
+		if slices.Contains(x.NodeNames(), node) {
+			return x, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no node %q", node)
+}

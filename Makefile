@@ -54,6 +54,10 @@ unit: assets ## tests of all packages, the real kube-apiserver as oracle among t
 race: ## the concurrent packages under the race detector
 	CGO_ENABLED=1 go test -race -short -timeout 30m $(RACE)
 
+.PHONY: soak
+soak: assets ## a hub that is killed 500 times while a node writes and its link comes and goes; some fifteen minutes
+	go test ./sim/offline -run TestKills -v -timeout 60m -args -kills=500
+
 .PHONY: lint
 lint: bin/golangci-lint ## gofmt, go vet and golangci-lint
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'not gofmt-ed: run gofmt -w'; exit 1; }

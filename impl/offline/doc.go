@@ -33,7 +33,8 @@
 // pages, bookmarks and errors are those of relays, hence of kube-apiserver. A watch from the version that the store is at, or a later one,
 // is silent but for bookmarks; from an earlier one it gets 410, and the client lists here. It ends when the hub says that the cloud is back, and the
 // client goes on there at its version. Objects kept as protobuf are answered as JSON if their type is compiled in and knows all
-// their fields; a client that asks for a table gets the objects, of which kubectl prints name and age.
+// their fields. A client that asks for a table gets one of pods and nodes that are kept as protobuf, since the kubelet does so; of all else it gets the
+// objects, of which kubectl prints name and age.
 //
 // What the node wrote meanwhile is shown in place of what the cloud had, under the cloud's last version (Config.Overlay).
 //

@@ -37,7 +37,7 @@ var builtins = []*builtin{
 	{
 		version: "v1", resource: "nodes", kind: "Node", short: []string{"no"}, clusterScoped: true,
 		fields: map[string][]int{"spec.unschedulable": {2, 4}}, bools: map[string]bool{"spec.unschedulable": true},
-		new: func() message { return &corev1.Node{} },
+		new: func() message { return &corev1.Node{} }, table: nodeTable,
 	},
 	{
 		version: "v1", resource: "pods", kind: "Pod", short: []string{"po"},
@@ -46,7 +46,7 @@ var builtins = []*builtin{
 			"spec.hostNetwork": {2, 11}, "status.phase": {3, 1}, "status.podIP": {3, 6}, "status.nominatedNodeName": {3, 11},
 		},
 		bools: map[string]bool{"spec.hostNetwork": true},
-		new:   func() message { return &corev1.Pod{} },
+		new:   func() message { return &corev1.Pod{} }, table: podTable,
 	},
 	{
 		version: "v1", resource: "namespaces", kind: "Namespace", short: []string{"ns"}, clusterScoped: true,

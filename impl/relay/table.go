@@ -22,6 +22,8 @@ import (
 type tablePrinter struct {
 	columns []metav1.TableColumnDefinition
 	cells   func(m message, now time.Time) []any
+	// conditions of a row; nil: there are none
+	conditions func(m message) []metav1.TableRowCondition
 }
 
 var metaDoc = metav1.ObjectMeta{}.SwaggerDoc()
@@ -31,6 +33,13 @@ func column(name, description string) metav1.TableColumnDefinition {
 	if name == "Name" {
 		c.Format = "name"
 	}
+	return c
+}
+
+// wide is a column of kubectl -o wide.
+func wide(name, description string) metav1.TableColumnDefinition {
+	c := column(name, description)
+	c.Priority = 1
 	return c
 }
 
@@ -78,6 +87,9 @@ func (e *encoder) table(items []*wire.Object, meta wire.ListMeta) ([]byte, error
 			return nil, err
 		}
 		row := metav1.TableRow{Cells: p.cells(m, now)}
+		if p.conditions != nil {
+			row.Conditions = p.conditions(m)
+		}
 		if row.Object, err = e.rowObject(o); err != nil {
 			return nil, err
 		}

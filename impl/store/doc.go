@@ -56,7 +56,8 @@
 //
 //   - Killed, power cut, at any write: a transaction counts or it does not.
 //   - A damaged row is dropped when it is read, at the latest by the check of all rows after a start. Collections that it was part of are
-//     unknown from then on, and Incomplete tells the hub to fetch them; all others are served.
+//     unknown until they are listed anew: by a client, or by the hub when a client's watch begins again (Store.Covers), which is within ten
+//     minutes. All others are served.
 //   - A database that bbolt cannot read (it panics, or faults behind the end of a cut file) is set aside under another name, kept
 //     once, and a new one begins. The queue has a file of its own and is not touched. One kind of damage is not caught: a page
 //     that is its own child, of which the odds are those of a forged page. Another is not seen: a disk that lies about a sync, and keeps

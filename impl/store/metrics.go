@@ -42,19 +42,6 @@ func (s *Store) Stats() Stats {
 	return st
 }
 
-// Incomplete gives the collections that were known and are not now, because a part was damaged or could not be kept. While the cloud can
-// be reached, they should be fetched again: by a list of the hub's own, or by ending their watches with 410, so that clients do.
-func (s *Store) Incomplete() (all []Shape) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, c := range s.collections {
-		if !c.complete {
-			all = append(all, c.Shape)
-		}
-	}
-	return all
-}
-
 var _ prometheus.Collector = (*Store)(nil)
 
 // Describe implements prometheus.Collector.

@@ -136,8 +136,8 @@ func TestGap(t *testing.T) {
 	w.Event(event(wire.Added, pod(t, "a/z", 41)))
 	expect(t, "with events missing, it is no list", read(t, s, kubelet()), "unknown")
 	expect(t, "but objects are known", get(s, pods, Protobuf, "a/z"), "@41")
-	if in := s.Incomplete(); len(in) != 1 || in[0] != kubelet() {
-		t.Errorf("incomplete: %v", in)
+	if st := s.Stats(); st.Collections-st.Complete != 1 {
+		t.Errorf("incomplete: %+v", st)
 	}
 	list(t, s, kubelet(), podKind, 42, pod(t, "a/z", 41))
 	expect(t, "a list mends that", read(t, s, kubelet()), "42: a/z@41")

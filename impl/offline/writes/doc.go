@@ -10,7 +10,6 @@
 //	POST, PATCH events                     queued, of the core group and of events.k8s.io, at a bounded rate (429 above)
 //	POST nodes, the own and known          409 AlreadyExists: else a kubelet never leaves its registration, and sends no status
 //	POST serviceaccounts/<x>/token         the last token that was issued for the same account, pod and audiences, while it is valid
-//	POST tokenreviews, …accessreviews      Config.Review
 //	anything else                          503 with Retry-After, and a Status that says what is possible
 //
 // All of it only for the node itself, proved by certificate: what is queued is pushed as the node, so whoever else had

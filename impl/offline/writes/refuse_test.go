@@ -127,18 +127,3 @@ func TestFallback(t *testing.T) {
 		t.Errorf("a deletion: %d", resp.StatusCode)
 	}
 }
-
-// TestHook: reviews are answered by whoever does that.
-func TestHook(t *testing.T) {
-	b := newBed(t, clock.RealClock{}, func(c *Config) {
-		c.Review = func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusTeapot); return true }
-	})
-	const uri = "/apis/authentication.k8s.io/v1/tokenreviews"
-	if resp, _ := b.send("POST", uri, []byte("{}")); resp.StatusCode != http.StatusNotFound {
-		t.Errorf("while the cloud is there: %d", resp.StatusCode)
-	}
-	b.set(Away)
-	if resp, _ := b.send("POST", uri, []byte("{}")); resp.StatusCode != http.StatusTeapot {
-		t.Errorf("while it is away: %d", resp.StatusCode)
-	}
-}

@@ -47,8 +47,6 @@ type Config struct {
 	// Patience is how long, after its turn has come, clients of this node go without the cloud's latest state while what
 	// waits is pushed. Default 10 s.
 	Patience time.Duration
-	// Review answers reviews of tokens and of access while the cloud is away; false: it does not. Default: nobody does.
-	Review func(http.ResponseWriter, *http.Request) bool
 	// Seed is of all that is random here. It is told in the log.
 	Seed uint64
 	// Clock is for tests. Default the real one.
@@ -83,9 +81,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Moved == nil {
 		c.Moved = func() {}
-	}
-	if c.Review == nil {
-		c.Review = func(http.ResponseWriter, *http.Request) bool { return false }
 	}
 	c.Clock, c.Logger = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{}), cmp.Or(c.Logger, slog.Default())
 	return c
@@ -154,7 +149,7 @@ func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, own bool) (*htt
 		w.see() // what is written from here on is pushed in its turn, whatever Run has seen
 	}
 	if !r.own || !r.answerable() {
-		if away && !w.reviewed(rw, req, r) {
+		if away {
 			w.refuse(rw, req, r, refusal(r))
 		}
 		return req, away
@@ -170,12 +165,6 @@ func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, own bool) (*htt
 		return req, true
 	}
 	return req.WithContext(context.WithValue(req.Context(), requestKey{}, r)), false
-}
-
-// reviewed has reviews answered by whoever does that.
-func (w *Writes) reviewed(rw http.ResponseWriter, req *http.Request, r *request) bool {
-	review := r.verb == "create" && (r.Group == "authentication.k8s.io" || r.Group == "authorization.k8s.io")
-	return review && w.Review(rw, req)
 }
 
 // Fallback answers a write that Take let through and that could not be sent; false if it does not.

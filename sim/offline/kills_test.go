@@ -87,8 +87,9 @@ type one struct {
 // testKubelet writes, and knows what became of it in the cloud.
 type testKubelet struct {
 	*bed
-	client *http.Client
-	all    []*one
+	client  *http.Client
+	objects []*one // the node first
+	events  []*one // who writes has them
 
 	mu     sync.Mutex
 	byName map[string]*one
@@ -106,23 +107,25 @@ func newKubelet(b *bed, seed uint64) *testKubelet {
 	check(b.t, err)
 	n, err := kubelet.CoreV1().Nodes().Get(b.t.Context(), edge, metav1.GetOptions{})
 	check(b.t, err)
-	k.add(&one{path: "/api/v1/nodes/" + edge, name: edge, uid: string(n.UID)})
+	k.objects = append(k.objects, &one{path: "/api/v1/nodes/" + edge, name: edge, uid: string(n.UID)})
 	pods, err := kubelet.CoreV1().Pods("").List(b.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + edge})
 	check(b.t, err)
 	for _, p := range pods.Items {
-		k.add(&one{path: "/api/v1/namespaces/default/pods/" + p.Name, name: p.Name, uid: string(p.UID)})
+		k.objects = append(k.objects, &one{path: "/api/v1/namespaces/default/pods/" + p.Name, name: p.Name, uid: string(p.UID)})
 	}
-	if len(k.all) != 1+writtenPods {
-		b.t.Fatalf("%d objects", len(k.all))
+	if len(k.objects) != 1+writtenPods {
+		b.t.Fatalf("%d objects", len(k.objects))
+	}
+	for _, o := range k.objects {
+		k.know(o)
 	}
 	k.kept(1)
 	return k
 }
 
-func (k *testKubelet) add(o *one) {
+func (k *testKubelet) know(o *one) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.all = append(k.all, o)
 	k.byName[o.name] = o
 }
 
@@ -217,12 +220,13 @@ func (k *testKubelet) write(ctx context.Context, rnd *rand.Rand) {
 		case n == 0 && (event == nil || event.answered > 0):
 			event = &one{name: fmt.Sprintf("event-%d", number), event: true}
 			event.path = eventsPath + "/" + event.name
-			k.add(event)
+			k.events = append(k.events, event)
+			k.know(event)
 			code = k.record(ctx, event)
 		case n < 3 && event != nil:
 			code = k.record(ctx, event)
 		default:
-			code = k.report(ctx, k.all[rnd.IntN(1+writtenPods)], number)
+			code = k.report(ctx, k.objects[rnd.IntN(len(k.objects))], number)
 		}
 		if code == 0 {
 			k.mu.Lock()
@@ -285,7 +289,7 @@ func (k *testKubelet) lives(ctx context.Context, rnd *rand.Rand) {
 			k.toggle()
 		}
 		if rnd.IntN(2) == 0 {
-			k.interfere(ctx, k.all[1+rnd.IntN(writtenPods)], i+1)
+			k.interfere(ctx, k.objects[1+rnd.IntN(writtenPods)], i+1)
 		}
 		k.live(ctx, rnd)
 		k.mu.Lock()
@@ -359,7 +363,7 @@ func (k *testKubelet) judge() {
 	t, ctx := k.t, k.t.Context()
 	core := k.admin.CoreV1()
 	answered, events, lost, doubled := 0, 0, 0, 0
-	for _, o := range k.all {
+	for _, o := range slices.Concat(k.objects, k.events) {
 		var object runtime.Object
 		var err error
 		switch {

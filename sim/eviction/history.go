@@ -39,6 +39,7 @@ type Pod struct {
 	Name, Node string
 	Since      time.Time // it was bound
 	Deleted    time.Time // its deletion began; zero: it was not
+	Stays      bool      // it tolerates for ever that its node is unreachable, as those of DaemonSets do
 }
 
 // Flip is a change of a node's condition Ready.

@@ -118,7 +118,7 @@ func (h *History) judgeMissed(v *Verdict) {
 // mustBeGone counts the pods that were on a node at a moment and are not deleted when they should be.
 func (h *History) mustBeGone(v *Verdict, node string, from, due time.Time) {
 	for _, p := range h.Pods {
-		if p.Node == node && p.Since.Before(from) && (p.Deleted.IsZero() || p.Deleted.After(due)) {
+		if p.Node == node && !p.Stays && p.Since.Before(from) && (p.Deleted.IsZero() || p.Deleted.After(due)) {
 			v.Missed++
 			v.say("pod %s of %s was not evicted until %s", p.Name, node, h.since(due))
 		}

@@ -92,6 +92,13 @@ func TestJudge(t *testing.T) {
 			h.Dead["a"] = []Span{span(5, 0)}
 			h.beats("a", 5, 5, false)
 		}, Verdict{Missed: 1}},
+		{"a dead node's pod stays that tolerates it", func(h *History) {
+			h.Dead["a"] = []Span{span(5, 0)}
+			h.beats("a", 5, 5, false)
+			for i := range h.Pods {
+				h.Pods[i].Stays = true
+			}
+		}, Verdict{}},
 		{"a dead node's pod goes too late", func(h *History) {
 			h.Dead["a"] = []Span{span(5, 0)}
 			h.beats("a", 5, 5, false)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/weir-edge/weir/impl/contract"
 )
@@ -79,12 +80,20 @@ func (r *recorder) seePod(o any) {
 	defer r.mu.Unlock()
 	known := r.pods[p.UID]
 	if known == nil {
-		known = &Pod{Name: p.Name, Node: p.Spec.NodeName, Since: time.Now()}
+		known = &Pod{Name: p.Name, Node: p.Spec.NodeName, Since: time.Now(), Stays: stays(p)}
 		r.pods[p.UID] = known
 	}
 	if p.DeletionTimestamp != nil && known.Deleted.IsZero() {
 		known.Deleted = time.Now()
 	}
+}
+
+// stays tells whether stock Kubernetes never evicts a pod from a node that is unreachable.
+func stays(p *corev1.Pod) bool {
+	taint := &corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}
+	return slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
+		return t.TolerationSeconds == nil && t.ToleratesTaint(klog.Background(), taint, false)
+	})
 }
 
 func (r *recorder) podGone(p *corev1.Pod) {

@@ -20,10 +20,19 @@ import (
 
 const (
 	discoveryAgain   = 5 * time.Minute // a leader looks whether its copy is still the cloud's
-	versionAgain     = 12              // times that
+	versionAgain     = time.Hour
 	discoveryRetry   = 5 * time.Second
 	discoveryTimeout = 2 * time.Second // of a question to the coordinator; without an answer the cloud sends all
 )
+
+// copied is what the cloud said, and when.
+type copied struct {
+	doc *documents.Document
+	at  time.Time
+}
+
+// kept is what a leader keeps in the coordinator, beside keys.
+var kept = [...]documents.Key{{Path: "/api", Accept: documents.Accept}, {Path: "/apis", Accept: documents.Accept}, {Path: documents.Version, Accept: jsonMedia}}
 
 // errNoDocument says that the coordinator has no copy yet.
 var errNoDocument = errors.New("the pool has no copy yet")
@@ -31,11 +40,12 @@ var errNoDocument = errors.New("the pool has no copy yet")
 // discovery shares one copy of the cloud's API discovery in the pool, and of the keys of service accounts.
 type discovery struct {
 	store       documents.Store
-	coordinator *coordinator      // nil: alone
-	asHub       http.RoundTripper // to the cloud, through the store: for the pool, hence with what else the pool has one copy of
-	keys        func() []byte     // those that this hub has from the cloud; nil: none
-	more        chan struct{}     // there are keys
-	leads       atomic.Bool       // this hub keeps the copies
+	coordinator *coordinator             // nil: alone
+	asHub       http.RoundTripper        // to the cloud, through the store: for the pool, hence with what else the pool has one copy of
+	keys        func() []byte            // those that this hub has from the cloud; nil: none
+	more        chan struct{}            // there are keys
+	leads       atomic.Bool              // this hub keeps the copies
+	copies      map[documents.Key]copied // of keep alone
 	clock       clock.Clock
 	logger      *slog.Logger
 }
@@ -114,8 +124,7 @@ func readOK(resp *http.Response) ([]byte, error) {
 func (d *discovery) keep(ctx context.Context, t contract.Term) {
 	d.leads.Store(true)
 	defer d.leads.Store(false)
-	var version *documents.Document
-	for round := 0; ctx.Err() == nil; round++ {
+	for ctx.Err() == nil {
 		wait := discoveryAgain
 		try := func(path string, err error) {
 			if err != nil && ctx.Err() == nil {
@@ -123,23 +132,13 @@ func (d *discovery) keep(ctx context.Context, t contract.Term) {
 				wait = discoveryRetry
 			}
 		}
-		for _, path := range documents.Paths {
-			k := documents.Key{Path: path, Accept: documents.Accept}
-			doc, err := d.read(ctx, k)
+		for _, k := range kept {
+			doc, err := d.copyOf(ctx, k)
 			if err == nil {
 				err = d.put(ctx, k, doc, t)
 			}
-			try(path, err)
+			try(k.Path, err)
 		}
-		k := documents.Key{Path: documents.Version, Accept: jsonMedia}
-		var err error
-		if version == nil || round%versionAgain == 0 {
-			version, err = d.read(ctx, k)
-		}
-		if err == nil {
-			err = d.put(ctx, k, version, t)
-		}
-		try(k.Path, err)
 		try(documents.Keys, d.putKeys(ctx, t))
 		_, using, cancel := d.coordinator.with(ctx) // another replica may not have it
 		d.wait(using, wait, t)
@@ -173,6 +172,22 @@ func (d *discovery) putKeys(ctx context.Context, t contract.Term) error {
 		return nil
 	}
 	return d.put(ctx, documents.Key{Path: documents.Keys}, &documents.Document{ContentType: jsonMedia, Body: raw}, t)
+}
+
+// copyOf is what the cloud said lately, or says now: a coordinator that was restarted costs it nothing.
+func (d *discovery) copyOf(ctx context.Context, k documents.Key) (*documents.Document, error) {
+	again := discoveryAgain
+	if k.Path == documents.Version {
+		again = versionAgain
+	}
+	if c, ok := d.copies[k]; ok && d.clock.Since(c.at) < again-discoveryRetry { // the wait before was as long as that, or a little less
+		return c.doc, nil
+	}
+	doc, err := d.read(ctx, k)
+	if err == nil {
+		d.copies[k] = copied{doc, d.clock.Now()}
+	}
+	return doc, err
 }
 
 // read asks the cloud.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/relay"
@@ -160,7 +161,7 @@ func (h *Hub) door(c class, as credential) http.RoundTripper {
 
 func (h *Hub) buildFront() {
 	door := h.door
-	h.discovery = &discovery{keys: func() []byte { return h.judge.Keys() }, more: make(chan struct{}, 1), clock: h.clock, logger: h.Logger}
+	h.discovery = &discovery{keys: func() []byte { return h.judge.Keys() }, more: make(chan struct{}, 1), copies: map[documents.Key]copied{}, clock: h.clock, logger: h.Logger}
 	h.discovery.asHub = h.discovery.through(door(classPool, asHub))
 	wr := &written{clock: h.clock, newest: make([]writtenVersion, len(h.relays))}
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.

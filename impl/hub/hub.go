@@ -114,11 +114,11 @@ func (h *Hub) build() error {
 		renew = append(renew, h.pool.coordinator.renew)
 	}
 	h.reload.then = func() {
+		if h.shelter != nil {
+			defer h.shelter.writes.Renewing()()
+		}
 		for _, f := range renew {
 			f()
-		}
-		if h.shelter != nil {
-			h.shelter.writes.Renewed()
 		}
 	}
 	h.metrics.registry.MustRegister(newState(h), relay.NewCollector(h.relays...))

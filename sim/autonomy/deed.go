@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,6 +25,9 @@ func (c *column) faults(ctx context.Context) error {
 	began := time.Now()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, f := range c.s.Faults {
+		if c.spared(f) {
+			continue
+		}
 		g.Go(func() error {
 			pause := time.Until(began.Add(f.At))
 			for range f.Repeat {
@@ -39,6 +43,11 @@ func (c *column) faults(ctx context.Context) error {
 		})
 	}
 	return g.Wait()
+}
+
+// spared tells whether a fault is Weir's only: stock kubelets stay connected, for comparison.
+func (c *column) spared(f scenario.Fault) bool {
+	return !c.weir && slices.Contains([]scenario.Action{scenario.Cut, scenario.FillDisk, scenario.Attempt, scenario.Expire}, f.Action)
 }
 
 // targets are the nodes that a fault is about.
@@ -64,9 +73,6 @@ func (c *column) inject(ctx context.Context, f scenario.Fault) error {
 	case scenario.Expire:
 		return c.injectExpiry(ctx, f)
 	case scenario.Attempt:
-		if !c.weir {
-			return nil
-		}
 		c.Note(f.String())
 		return c.attempts.make(ctx, c, c.targets(f)[0])
 	}
@@ -100,11 +106,8 @@ func (c *column) do(ctx context.Context, a scenario.Action, node, pod string, fi
 	return nil
 }
 
-// injectCut cuts links of Weir's column; stock kubelets stay connected, for comparison.
+// injectCut cuts links of Weir's column.
 func (c *column) injectCut(ctx context.Context, f scenario.Fault) error {
-	if !c.weir {
-		return nil
-	}
 	c.Note(f.String())
 	keys := c.targets(f)
 	if f.Target == scenario.WholePool {
@@ -311,9 +314,6 @@ func tear(dir string, seed int64) error {
 
 // injectFullDisk lets a hub write no file for a while.
 func (c *column) injectFullDisk(ctx context.Context, f scenario.Fault) error {
-	if !c.weir {
-		return nil
-	}
 	p, err := c.Site.Part(runtime.HubOf(c.targets(f)[0]))
 	if err != nil {
 		return err

@@ -23,9 +23,6 @@ const (
 // injectExpiry gives nodes certificates, and a pod a token, that end soon. It is healed by new certificates, as an operator would: nobody can ask for
 // one with a certificate that has expired.
 func (c *column) injectExpiry(ctx context.Context, f scenario.Fault) error {
-	if !c.weir {
-		return nil
-	}
 	issuer, ok := c.Site.(runtime.Issuer)
 	if !ok {
 		return errors.New("nothing can be issued anew on this runtime")

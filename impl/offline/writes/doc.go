@@ -49,7 +49,8 @@
 //
 // How conflicts are resolved, and why nothing is lost or done twice, package queue says. Here is how the cloud is asked:
 // a pod is read as a list of one, since a node that gets a pod that is gone is answered 403; an Event by a patch of nothing, since a
-// node may not get events. 401 is about the hub's certificate, and drops nothing. 403 counts only if it stands for 10 s: kube-apiserver answers it, too, while its admission plugins start. What
+// node may not get events. 401 is about the hub's certificate, and drops nothing: when that is
+// renewed, clients are held back once more until what waits is there. 403 counts only if it stands for 10 s: kube-apiserver answers it, too, while its admission plugins start. What
 // a push made of an object is shown to the store before its entry goes, so nobody sees an older state in between.
 //
 // # Tokens

@@ -239,7 +239,11 @@ func TestExpired(t *testing.T) {
 	b.cloud.mu.Lock()
 	b.cloud.expired = false
 	b.cloud.mu.Unlock()
-	b.writes.Renewed()
+	done := b.writes.Renewing()
+	if !b.writes.Holding() {
+		t.Error("clients would be shown the cloud's state before what they wrote is there")
+	}
+	done()
 	renewed := clk.Now()
 	eventually(t, "the queue to be empty", func() bool {
 		if clk.HasWaiters() && clk.Since(renewed) < time.Second { // events take turns
@@ -247,7 +251,7 @@ func TestExpired(t *testing.T) {
 		}
 		return b.writes.queue.Len() == 0
 	})
-	if s := b.writes.queue.Stats(); s.Pushed != 3 || s.Dropped != 0 {
+	if s := b.writes.queue.Stats(); s.Pushed != 3 || s.Dropped != 0 || b.writes.Holding() {
 		t.Errorf("with a new one: %+v", s)
 	}
 	if got := strings.Join(b.cloud.written(), " "); got != nodePath+" "+podPath("web")+" /api/v1/namespaces/default/events/e" {

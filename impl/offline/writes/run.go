@@ -16,8 +16,18 @@ const (
 // Changed says that Reach may give another answer. It never blocks.
 func (w *Writes) Changed() { poke(w.changed) }
 
-// Renewed says that Config.Cloud has new credentials: what it did not take may be tried at once. It never blocks.
-func (w *Writes) Renewed() { poke(w.written) }
+// Renewing says that Config.Cloud is about to have new credentials, and done that it has. What it did not take for the old ones is then tried at once, and
+// clients are held back until it has; also if Patience was over, since nobody of this node could see the cloud's state meanwhile. Neither blocks.
+func (w *Writes) Renewing() (done func()) {
+	w.mu.Lock()
+	moved := w.turn.again(w.Clock.Now(), w.queue.Statuses())
+	w.mu.Unlock()
+	if moved {
+		w.Moved()
+		poke(w.changed)
+	}
+	return func() { poke(w.written) }
+}
 
 // Phase is how far the return to the cloud has come.
 func (w *Writes) Phase() Phase {

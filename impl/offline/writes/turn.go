@@ -59,6 +59,14 @@ func (t *turn) see(now time.Time, reach Reach, statuses int) {
 	}
 }
 
+// again goes back to pushing if statuses wait.
+func (t *turn) again(now time.Time, statuses int) (moved bool) {
+	if moved = t.phase == Open && statuses > 0; moved {
+		t.phase, t.until = Pushing, now.Add(t.patience)
+	}
+	return moved
+}
+
 // wake is when see has to be called again, if nothing else happens; false: never.
 func (t *turn) wake() (at time.Time, ok bool) {
 	return t.until, t.phase == Waiting || t.phase == Pushing

@@ -67,6 +67,7 @@ func (h *Hub) buildShelter() error {
 		h.shelter.gone.look()
 		h.shelter.link.look()
 	})
+	h.shelter.link.look() // something may wait from before
 	h.front.shelter, h.front.proxy.shelter = h.shelter, h.shelter
 	h.metrics.registry.MustRegister(s, h.shelter, held)
 	return nil

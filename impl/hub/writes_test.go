@@ -2,12 +2,15 @@ package hub
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
 // TestWritesWithoutCloud: the status that a kubelet writes while the cloud is away is kept, shown, survives a restart, and is there before
@@ -73,6 +76,44 @@ func TestWritesWithoutCloud(t *testing.T) {
 			t.Errorf("the cloud has %+v", cloud.node)
 		}
 	})
+}
+
+// TestWritesBeforeReads: a hub that starts with something that waits shows nobody the cloud's state before the cloud has that, though the first to ask may be
+// the first to hear the cloud.
+func TestWritesBeforeReads(t *testing.T) {
+	b, link := offlineBed(t)
+	cloud := b.clouds[0]
+	cloud.node = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", UID: "uid", ResourceVersion: "100"}}
+	cert := b.ca.tls("system:node:edge-1", "system:nodes")
+	node := b.client(&cert)
+	stop := b.start()
+	b.here()
+	const path = "/api/v1/nodes/edge-1"
+	get(t, node, b.url()+path, "Accept", mediaProtobuf)
+	b.kept(1)
+	for round := range 5 {
+		link.set(true)
+		b.away()
+		version := fmt.Sprint("6.", round)
+		if resp, body := do(t, node, http.MethodPatch, b.url()+path+"/status", fmt.Appendf(nil, `{"status":{"nodeInfo":{"kernelVersion":%q}}}`, version),
+			"Content-Type", "application/strategic-merge-patch+json"); resp.StatusCode != http.StatusOK {
+			t.Fatalf("the node's status: %s %s", resp.Status, body)
+		}
+		stop()
+		link.set(false)
+		stop = b.start()
+		eventually(t, "the cloud to have it", func() (there bool) {
+			resp, body := get(t, node, b.url()+path, "Accept", mediaProtobuf)
+			var n corev1.Node
+			_, raw, err := wire.SplitEnvelope([]byte(body))
+			if err != nil || n.Unmarshal(raw) != nil || n.Status.NodeInfo.KernelVersion != version {
+				t.Fatalf("the kubelet reads %s %v: %s, want %s", resp.Status, err, n.Status.NodeInfo.KernelVersion, version)
+			}
+			cloud.set(func() { there = cloud.node.Status.NodeInfo.KernelVersion == version })
+			return there
+		})
+		b.here()
+	}
 }
 
 func first(resp *http.Response, _ string) *http.Response { return resp }

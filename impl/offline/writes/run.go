@@ -36,11 +36,11 @@ func (w *Writes) Phase() Phase {
 	return w.turn.phase
 }
 
-// Holding tells whether the cloud is back and this node's clients should not see its latest state yet: they are to be answered as if
+// Holding tells whether the cloud is back, or may be, and this node's clients should not see its latest state yet: they are to be answered as if
 // it were away, where that is possible.
 func (w *Writes) Holding() bool {
 	p := w.Phase()
-	return w.Reach() == Here && p != Open
+	return w.Reach() != Away && p != Open
 }
 
 // Run brings to the cloud what waits, until ctx ends.

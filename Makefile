@@ -10,7 +10,7 @@ FILE     = $(or $(wildcard scenarios/$(NAME).yaml scenarios/*/$(NAME).yaml),$(if
 RUNTIME ?= local
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
-QUICK   := leader-kill coordinator-restart glitch
+QUICK   := leader-kill coordinator-restart glitch autonomy/offline-first-boot
 RACE    := ./impl/relay/... ./impl/source/... ./impl/role/... ./impl/heartbeat/... ./impl/hub/... ./impl/snapshot/... ./impl/store/... ./impl/offline/... ./impl/identity/... \
 	   ./impl/filter/... ./impl/coordinator/fence
 
@@ -34,7 +34,7 @@ test-scenarios: build ## all scenarios but those of a night, times included: som
 	for d in eviction autonomy; do bin/weir scenario run --out reports/out/$$d scenarios/$$d || failed=1; done; test -z "$$failed"
 
 .PHONY: quick
-quick: build assets ## the quickest fault scenarios, without limits of time: a leader killed, a coordinator restarted, a glitch
+quick: build assets ## the quickest fault scenarios, without limits of time: a leader killed, a coordinator restarted, a glitch, real kubelets without a cloud
 	@for s in $(QUICK); do bin/weir scenario run --no-time-limits scenarios/$$s.yaml || failed="$$failed $$s"; done; \
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
@@ -43,12 +43,12 @@ assets: build ## find or build kube-apiserver and kubectl, once
 	bin/weir assets
 
 .PHONY: test
-test: lint unit race quick ## all checks of a pull request: lint, unit tests, the oracle, races, the three quickest scenarios
+test: lint unit race quick ## all checks of a pull request: lint, unit tests, the oracle, races, the quickest scenarios
 	@echo "make test: all passed"
 
 .PHONY: unit
 unit: assets ## tests of all packages, the real kube-apiserver as oracle among them
-	go test -timeout 30m ./...
+	go test -p 3 -timeout 30m ./... # most of them wait most of the time
 
 .PHONY: race
 race: ## the concurrent packages under the race detector

@@ -40,7 +40,7 @@
 //     together; at most as long as the cloud was away, so that a glitch costs nothing.
 //  3. What waits of statuses: the node's, then those of its pods, each in the order of their last writes.
 //  4. Clients: until then they are to be answered as if the cloud were away (Holding). Else a kubelet would be shown the cloud's old
-//     status in place of its own. Events are pushed beside that, ten a second.
+//     status in place of its own. So it is from the start of a hub that finds something that waits, too. Events are pushed beside that, ten a second.
 //
 // Clients wait for at most Spread + Patience, 15 s. Patience, 10 s, is what 30 pods and a node need over a link of 160 ms: a read and a
 // write each, one after the other. It is a bound on how late the node hears what the cloud decided; a controller
@@ -49,8 +49,8 @@
 //
 // How conflicts are resolved, and why nothing is lost or done twice, package queue says. Here is how the cloud is asked:
 // a pod is read as a list of one, since a node that gets a pod that is gone is answered 403; an Event by a patch of nothing, since a
-// node may not get events. 401 is about the hub's certificate, and drops nothing: when that is
-// renewed, clients are held back once more until what waits is there. 403 counts only if it stands for 10 s: kube-apiserver answers it, too, while its admission plugins start. What
+// node may not get events. 401 is about the hub's certificate, and drops nothing: when that is renewed, clients are held back once more until what
+// waits is there (Renewing). 403 counts only if it stands for 10 s: kube-apiserver answers it, too, while its admission plugins start. What
 // a push made of an object is shown to the store before its entry goes, so nobody sees an older state in between.
 //
 // # Tokens

@@ -45,8 +45,8 @@
 //
 // # What it costs a flash
 //
-// Changes are gathered in memory and written in one transaction for all, each object once however often it changed: what came or went
-// every Config.Every (5 s), what merely changed every Config.Lazy (1 min). A transaction writes the pages of the objects, one or two above
+// Changes are gathered in memory and written in one transaction for all, each object once however often it changed: what came or went, and
+// what this node's clients wrote, every Config.Every (5 s), what merely changed every Config.Lazy (1 min). A transaction writes the pages of the objects, one or two above
 // each, the list of free pages, and the page that makes them count, with two syncs. Bookmarks and gets that show nothing
 // new are not written; that the cloud is still there is, every Config.Idle (10 min). A power cut costs what was not written: it can be
 // fetched again, which the hub does when a client resumes a watch that the store does not reach (Store.Covers). bench/wear.go

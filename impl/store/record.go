@@ -140,7 +140,8 @@ func (s *Store) NotFound(component string, r Resource, f Form, k Key) error {
 }
 
 // Written records the answer to a write. It is kept if the object is, in that form: somebody reads it. Or if somebody was told that it
-// does not exist, which is so no more: who got 404 and then created it must not be told 404 again.
+// does not exist, which is so no more: who got 404 and then created it must not be told 404 again. It is on the disk within Config.Every: whoever wrote it should not
+// find it undone after a power cut, and do again what was done, as a kubelet would a finished pod.
 func (s *Store) Written(r Resource, f Form, kind wire.Kind, o *wire.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,6 +157,7 @@ func (s *Store) Written(r Resource, f Form, kind wire.Kind, o *wire.Object) {
 	}
 	if keep {
 		s.show(r, f, kind, o)
+		s.urgent = true
 	}
 }
 

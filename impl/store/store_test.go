@@ -293,3 +293,26 @@ func TestWrittenAfter404(t *testing.T) {
 	check(t, s.NotFound("kubelet", r, Protobuf, k))
 	expect(t, "deleted", get(s, r, Protobuf, "/edge-1"), "absent")
 }
+
+// TestWrittenSoon: what a client of the node wrote is not left for as long as what merely changed.
+func TestWrittenSoon(t *testing.T) {
+	s := open(t, Config{Dir: t.TempDir()})
+	defer s.Close()
+	all := Shape{Component: "kubelet", Resource: pods, Namespace: "default"}
+	list(t, s, all, podKind, 5, pod(t, "default/a", 4))
+	check(t, s.flush())
+	now := s.Clock.Now()
+	w := watch(t, s, all, podKind, 5, event("MODIFIED", pod(t, "default/a", 6)))
+	defer w.Close()
+	if s.due(now, false) {
+		t.Error("what merely changed is written at once")
+	}
+	s.Written(pods, Protobuf, podKind, pod(t, "elsewhere/b", 7))
+	if s.due(now, false) {
+		t.Error("what nobody reads is written")
+	}
+	s.Written(pods, Protobuf, podKind, pod(t, "default/a", 8))
+	if !s.due(now, false) {
+		t.Error("what the node wrote waits")
+	}
+}

@@ -48,7 +48,7 @@ test: lint unit race quick ## all checks of a pull request: lint, unit tests, th
 
 .PHONY: unit
 unit: assets ## tests of all packages, the real kube-apiserver as oracle among them
-	go test -p 3 -timeout 30m ./... # most of them wait most of the time
+	go test -p 3 -timeout 30m ./sim/runtime ./sim/offline ./... # the longest first; most wait most of the time
 
 .PHONY: race
 race: ## the concurrent packages under the race detector

@@ -31,7 +31,7 @@ type copied struct {
 	at  time.Time
 }
 
-// kept is what a leader keeps in the coordinator, beside keys.
+// kept is what a leader keeps in the coordinator, beside keys, and each hub on its disk: what every kubectl asks for first.
 var kept = [...]documents.Key{{Path: "/api", Accept: documents.Accept}, {Path: "/apis", Accept: documents.Accept}, {Path: documents.Version, Accept: jsonMedia}}
 
 // errNoDocument says that the coordinator has no copy yet.

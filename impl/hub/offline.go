@@ -268,24 +268,24 @@ func (s *shelter) inform(ctx context.Context) error {
 
 // prefetch keeps what every kubectl asks for first, unless a client has asked.
 func (s *shelter) prefetch(ctx context.Context) error {
-	for path, accept := range map[string]string{documents.Version: jsonMedia, "/api": documents.Accept, "/apis": documents.Accept} {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://cloud"+path, nil)
+	for _, k := range kept {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://cloud"+k.Path, nil)
 		if err != nil {
 			return err
 		}
-		req.Header.Set("Accept", accept)
+		req.Header.Set("Accept", k.Accept)
 		req.Header.Set("User-Agent", userAgent)
 		if s.Knows(userAgent, req) {
 			continue
 		}
-		resp, err := s.document(req, documents.Key{Path: path, Accept: accept})
+		resp, err := s.document(req, k)
 		if err != nil {
 			return err
 		}
 		s.Observe(userAgent, resp, s.asHub)
 		_, err = io.Copy(io.Discard, resp.Body)
 		if err := errors.Join(err, resp.Body.Close()); err != nil {
-			return fmt.Errorf("read %s: %w", path, err)
+			return fmt.Errorf("read %s: %w", k.Path, err)
 		}
 	}
 	return nil

@@ -214,15 +214,11 @@ func TestLapsedUnknown(t *testing.T) {
 	b.config.OfflineTokenAllowance = time.Hour
 	b.clouds[0].put("default", "web")
 	good := b.ca.tls("system:node:edge-1", "system:nodes")
-	stop := b.start()
-	b.here()
-	b.list(b.client(&good), "")
-	b.kept(1)
-	stop()
+	b.visited(&good)
 	link.set(true)
 	late := b.client(b.ca.expired(time.Minute, x509.ExtKeyUsageClientAuth, "system:node:edge-1", "system:nodes"))
 	b.config.HeartbeatInterval = time.Hour
-	stop = b.start()
+	stop := b.start()
 	eventually(t, "the hub to find out that the cloud is away", func() bool {
 		names, _, resp := b.list(late, "")
 		if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "" {

@@ -3,6 +3,7 @@ package hub
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"net/http"
 	"path/filepath"
@@ -25,6 +26,16 @@ func offlineBed(t *testing.T) (*bed, *cut) {
 	b.config.ReturnSpread = 50 * time.Millisecond
 	b.config.DataDir, b.config.Offline, b.config.StoreEvery = filepath.Join(b.dir, "data"), true, 10*time.Millisecond
 	return b, link
+}
+
+// visited leaves what a hub keeps of a list by its kubelet.
+func (b *bed) visited(cert *tls.Certificate) {
+	b.t.Helper()
+	stop := b.start()
+	b.here()
+	b.list(b.client(cert), "")
+	b.kept(1)
+	stop()
 }
 
 // list gives the names, the version, and how it was answered.
@@ -177,11 +188,7 @@ func TestUnknownCloud(t *testing.T) {
 	b, link := offlineBed(t)
 	b.clouds[0].put("default", "web")
 	cert := b.ca.tls("system:node:edge-1", "system:nodes")
-	stop := b.start()
-	b.here()
-	b.list(b.client(&cert), "")
-	b.kept(1)
-	stop()
+	b.visited(&cert)
 	hole := newHole(t)
 	for name, server := range map[string]string{"refused": "https://127.0.0.1:1", "cut": link.url(), "black-holed": hole} {
 		t.Run(name, func(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/cli"
 )
 
@@ -249,16 +250,7 @@ func do(t testing.TB, c *http.Client, method, url string, body []byte, header ..
 // eventually waits until cond holds.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(20 * time.Second)
-	for !cond() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("in vain waited for: %s", what)
-		}
-	}
+	await.Until(t, 20*time.Second, what, cond)
 }
 
 // logBuffer keeps a log.

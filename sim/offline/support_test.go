@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
@@ -249,14 +250,5 @@ func check(t testing.TB, err error) {
 // eventually waits until cond holds.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(90 * time.Second)
-	for !cond() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("in vain waited for: %s", what)
-		}
-	}
+	await.Until(t, 90*time.Second, what, cond)
 }

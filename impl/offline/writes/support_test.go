@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/store"
 	"github.com/weir-edge/weir/impl/store/queue"
@@ -174,16 +175,7 @@ func testPod(name string) *corev1.Pod {
 // eventually waits until cond holds.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(20 * time.Second)
-	for !cond() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("in vain waited for: %s", what)
-		}
-	}
+	await.Until(t, 20*time.Second, what, cond)
 }
 
 func readAll(t testing.TB, r io.Reader) []byte {

@@ -48,6 +48,7 @@ type fakeCloud struct {
 	seen    []seen
 	node    corev1.Node       // the only one
 	docs    map[string]string // what documents.Shared are, by path
+	refused map[string]bool   // tokens that are answered 401, whatever is asked for
 }
 
 // seen is one request that arrived.
@@ -101,7 +102,12 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 	c.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		c.mu.Lock()
 		c.seen = append(c.seen, seen{c.user(req), req.URL.Path, len(req.TLS.PeerCertificates) > 0})
+		refused := c.refused[c.user(req)]
 		c.mu.Unlock()
+		if refused {
+			writeStatus(w, unauthorized("Unauthorized"))
+			return
+		}
 		mux.ServeHTTP(w, req)
 	}))
 	c.server.TLS = &tls.Config{Certificates: []tls.Certificate{ca.tls("kube-apiserver")}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: ca.pool()}
@@ -346,6 +352,18 @@ func (c *fakeCloud) reviewed() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]string(nil), c.reviews...)
+}
+
+// refuse makes tokens count no more.
+func (c *fakeCloud) refuse(tokens ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refused == nil {
+		c.refused = map[string]bool{}
+	}
+	for _, t := range tokens {
+		c.refused[t] = true
+	}
 }
 
 func (c *fakeCloud) set(f func()) {

@@ -53,6 +53,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		writeStatus(w, apierrors.NewTooManyRequests("the hub is about to end", 1))
 		return
 	}
+	if refusal := illFormed(req); refusal != nil {
+		rec := &recorder{ResponseWriter: w, route: "refused"}
+		defer f.metrics.answered(rec)
+		writeStatus(rec, refusal)
+		return
+	}
 	f.filters.Serve(w, req, f.answer)
 }
 

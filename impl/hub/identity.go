@@ -141,12 +141,3 @@ func hasToken(h http.Header) bool {
 	}
 	return false
 }
-
-// clean removes headers by which a front proxy would tell who calls: nobody here is one.
-func clean(h http.Header) {
-	for name := range h {
-		if strings.HasPrefix(name, "X-Remote-") {
-			delete(h, name)
-		}
-	}
-}

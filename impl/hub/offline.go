@@ -149,8 +149,9 @@ func (s *shelter) observe(resp *http.Response) error {
 	if !a.settled.CompareAndSwap(false, true) {
 		return errGivenUp
 	}
-	if attributes, ok := identity.AttributesOf(a.req); ok {
-		s.judge.Learn(a.req.Header, a.who.kind == thisNode, attributes, resp.StatusCode)
+	// The cloud has answered what was sent, whatever came in.
+	if attributes, ok := identity.AttributesOf(resp.Request); ok {
+		s.judge.Learn(resp.Request.Header, a.who.kind == thisNode, attributes, resp.StatusCode)
 	}
 	s.writes.Observe(resp)
 	s.Observe(a.component, resp, a.via)

@@ -53,8 +53,7 @@ func newProxy(c proxyConfig) *proxy {
 	return p
 }
 
-// rewrite leaves a request as it came, but for hop-by-hop headers and X-Forwarded-*, which ReverseProxy has removed: the
-// cloud should not believe a caller about where it calls from.
+// rewrite leaves a request as it came, but for hop-by-hop headers, which ReverseProxy has removed, and what front has (illFormed, clean).
 func rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", "cloud", "" // doors choose the server
 	r.Out.URL.RawQuery = r.In.URL.RawQuery

@@ -27,6 +27,8 @@ type election struct {
 	renewed time.Duration // when the last successful write was sent
 	refused time.Duration // when the feed was last refused, 0: never
 	barred  time.Duration // does not stand before this
+	unable  time.Duration // since when Input.Unable holds for a leader, 0: it does not
+	vain    int           // how often in a row this hub made way for that
 }
 
 // result takes the end of a request.
@@ -58,9 +60,9 @@ func (e *election) result(m *Machine, now time.Duration, r Result) {
 		m.sync.renew = 0
 		e.term = contract.Term{Incarnation: r.Incarnation, Version: version}
 	case r.Kind == Renew:
-		e.due = r.Sent + m.cfg.RetryPeriod
+		e.due = now // perhaps to give it back
 		if e.held {
-			e.renewed = r.Sent
+			e.renewed, e.due = r.Sent, r.Sent+m.cfg.RetryPeriod
 		}
 	case r.Kind == Release:
 		e.due = now + m.jitter(m.cfg.RetryPeriod)
@@ -98,6 +100,7 @@ func (e *election) judge(m *Machine, in Input) (reason string) {
 		}
 		e.refused = max(in.Now, 1)
 	}
+	e.able(in)
 	switch {
 	case !e.held:
 		return ""
@@ -115,11 +118,42 @@ func (e *election) judge(m *Machine, in Input) (reason string) {
 	case in.Silent:
 		// Probes will tell whether the cloud is away, but they take longer than a peer that reaches it should have to wait.
 		reason = "nothing comes from the cloud"
+	case e.unable != 0 && in.Now >= e.gives(m):
+		reason = "cannot feed all that the pool wants"
+		e.vain++
+		e.barred = in.Now + e.courtesy(m) + 2*m.cfg.RetryPeriod // longer than anybody else
 	default:
 		return ""
 	}
 	e.held, e.led, e.ended, e.due = false, true, in.Now, in.Now
 	return reason
+}
+
+// able notes whether a leader feeds the pool.
+func (e *election) able(in Input) {
+	switch {
+	case !e.held || !in.Unable:
+		e.unable = 0
+	case e.unable == 0:
+		e.unable = max(in.Now, 1)
+	}
+	if e.held && in.Fresh && !in.Unable {
+		e.vain = 0
+	}
+}
+
+// gives is when a leader makes way that is not able to feed the pool, 0 for one that is. Perhaps nobody is. So each time that it was in vain it waits
+// four times as long, and the Lease does not go round.
+func (e *election) gives(m *Machine) time.Duration {
+	if e.unable == 0 {
+		return 0
+	}
+	return e.unable + m.cfg.SyncDuration/2<<(2*min(e.vain, 3))
+}
+
+// courtesy is for how long one that has led in vain leaves a free Lease to others. They look at it each RetryPeriod or sooner.
+func (e *election) courtesy(m *Machine) time.Duration {
+	return time.Duration(1+min(e.vain, 3)) * m.cfg.RetryPeriod
 }
 
 // lingers is until when a hub that led stays at its source: often it leads again a moment later, under a new term.
@@ -186,10 +220,13 @@ func (e *election) send(k Kind, lease Record) (Action, bool) {
 	return Action{Kind: k, Lease: lease}, true
 }
 
-// yields is until when a hub that is not fed from the cloud leaves a Lease alone that is gone, or has expired while the coordinator was
-// away: whoever led has open streams from the cloud. That hub may go on without a byte, another one has to open its own.
+// yields is until when a hub leaves a Lease alone that it may take. One that has led in vain lets the others try. One that is not fed from the
+// cloud leaves alone what is gone, or has expired while the coordinator was away: whoever led has open streams from the cloud. That hub may go
+// on without a byte, another one has to open its own.
 func (e *election) yields(m *Machine, in Input) time.Duration {
 	switch {
+	case e.vain > 0:
+		return e.changed + e.courtesy(m)
 	case !in.Have, m.snap.Source == Cloud:
 		return 0
 	case !e.record.Exists:

@@ -134,6 +134,7 @@ func (m *Machine) wake(in Input) time.Duration {
 	}
 	if m.elect.held {
 		at(m.elect.renewed + m.cfg.RenewDeadline)
+		at(m.elect.gives(m))
 	}
 	if m.snap.Source == Nowhere {
 		at(m.patience())

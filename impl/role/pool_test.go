@@ -78,7 +78,7 @@ func (p *pool) stepWith(h *hub, in Input) {
 	h.have = h.have || was.Source != Nowhere
 	in.Now, in.Coordinator, in.Cloud, in.Fresh = p.Now(), h.coordinator, h.cloud, h.fresh && h.term != contract.Term{}
 	in.Stop, in.Refused, in.Have, in.Silent = h.stop, h.refused, h.have, h.silent && was.Source == Cloud
-	in.Unproven = h.silent
+	in.Unproven, in.Unable = h.silent, !h.fresh && h.term != contract.Term{}
 	h.out = h.m.Step(in)
 	h.refused = nil
 	s := h.out.Snapshot

@@ -144,6 +144,7 @@ type Input struct {
 	Cloud       bool          // healthy
 	Fresh       bool          // this hub's own streams from the cloud are fresh, and what they brought was pushed
 	Silent      bool          // there are own streams from the cloud, and nothing at all comes over them, not even answers to pings
+	Unable      bool          // this hub leads, and fails to feed something that another hub may be able to feed; not: it takes its time
 	Unproven    bool          // nothing came from the cloud since the election Lease was seen to be free: it may be away, too
 	Have        bool          // the relays hold a state, fresh or not
 	Stop        bool          // the hub ends: give back the Lease

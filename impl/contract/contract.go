@@ -25,6 +25,7 @@ const (
 	HubGroup           = "openyurt:yurthub"  // organization of every hub certificate; grants are bound to it
 	PoolGroupPrefix    = "weir:pool:"        // organization of a hub certificate at its pool's coordinator: weir:pool:<pool>
 	ViewerGroup        = "weir:viewers"      // read-only access to a coordinator
+	OperatorGroup      = "weir:operators"    // the same, and may clear or delete the Leases of the pool there
 	ReplicaGroup       = "weir:coordinators" // organization of the certificate by which one replica of a coordinator knows another
 	ReplicaUserPrefix  = "weir:coordinator:" // its common name: weir:coordinator:<name of the replica>
 	NodePoolLabel      = "apps.openyurt.io/nodepool"
@@ -52,6 +53,10 @@ const (
 	DiscoveryGroup   = "discovery.k8s.io"
 	InitialEventsEnd = "k8s.io/initial-events-end" // KEP-3157 bookmark annotation
 )
+
+// MaxLeaseDuration is the longest for which a hub may hold a Lease of the pool without a renewal: a coordinator refuses more, and
+// counts no more of what it finds.
+const MaxLeaseDuration = time.Minute
 
 // Paths and headers between hub and coordinator.
 const (

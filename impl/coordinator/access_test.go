@@ -41,6 +41,8 @@ func TestAccess(t *testing.T) {
 		{"hub", "GET", leasesPath, "", 200, ""},
 		{"hub", "POST", leasesPath, lease(`"name":"yurthub"`), 201, ""},
 		{"hub", "POST", leasesPath, lease(`"name":"leader-informer-sync"`), 201, ""},
+		{"hub", "DELETE", leasesPath + "/yurthub", "", 403, "deletes nothing"},
+		{"hub", "DELETE", nodeLeases + "/a", "", 403, "deletes nothing"},
 		{"hub", "POST", leasesPath, lease(`"name":"other"`), 403, "yurthub"},
 		{"hub", "POST", leasesPath, lease(`"generateName":"yurthub"`), 403, ""},
 		{"hub", "PUT", leasesPath + "/other", lease(`"name":"other"`), 403, ""},

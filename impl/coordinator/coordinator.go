@@ -184,6 +184,7 @@ func (c *Coordinator) serve(ctx context.Context) error {
 		return err
 	}
 	vote := &election{leases: c.leases, fence: c.fence, clock: c.set.Clock, logger: c.set.Logger}
+	c.leases.holders = &holders{leads: vote.look, fence: c.fence, clock: c.set.Clock}
 	c.front.fail, c.feeds.fail = fail(t), fail(t)
 	c.feeds.fence, c.feeds.look, c.feeds.unready, c.feeds.metrics, c.feeds.clock, c.feeds.logger = c.fence, vote.look, c.unready, c.metrics, c.set.Clock, c.set.Logger
 

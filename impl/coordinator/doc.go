@@ -5,6 +5,15 @@
 // read-only over the native REST paths. kubectl and client-go work against it. Callers are known by client certificate, and
 // package authz says what they may.
 //
+// # Leases of the pool
+//
+// Who may hold the election Lease and leader-informer-sync is decided here, by the certificate of the caller and by this coordinator's
+// monotonic clock; what hubs say of each other counts for nothing. A holder is "<node of the certificate>_…". A hub takes the election
+// Lease if it is free, its own, or if the coordinator has seen no write of it for its duration (package fence, Tenure). It may give
+// it back, and asks for contract.MaxLeaseDuration at most. leader-informer-sync is written by the holder of the election Lease only. No
+// hub deletes a Lease or puts finalizers, owners, labels or annotations on it that are not of its node. An operator may clear or delete
+// both. After a start, and at each of several replicas, the time of a Lease begins anew.
+//
 // # Feeds
 //
 // The leader's hub pushes each relay as one streamed POST (contract.FeedPath). The answer comes at once, with the version

@@ -47,6 +47,7 @@ func (e *election) attach() {
 		}
 		if s, err := sight(lease, deleted); err == nil {
 			e.fence.Observe(s)
+			e.leases.holders.tenure.Saw(s.Version, e.clock.Now())
 		}
 	}
 	e.leases.AfterCreate = func(obj runtime.Object, o *metav1.CreateOptions) { written(obj, o.DryRun, false) }
@@ -89,7 +90,7 @@ func (e *election) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.fence.Follow(now, true)
+	e.follows(now, true)
 	w, err := e.leases.Watch(ctx, &internalversion.ListOptions{FieldSelector: only, ResourceVersion: list.ResourceVersion, Watch: true})
 	if err != nil {
 		return err
@@ -111,9 +112,14 @@ func (e *election) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.fence.Follow(now, false)
+		e.follows(now, false)
 	}
 	return errors.New("closed")
+}
+
+func (e *election) follows(s fence.Sighting, first bool) {
+	e.fence.Follow(s, first)
+	e.leases.holders.tenure.Saw(s.Version, e.clock.Now())
 }
 
 // look reads the Lease as it is now: the watch may be a moment behind.
@@ -147,10 +153,10 @@ func (e *election) free(ctx context.Context, x *feeding) error {
 		if err := e.fence.Admit(x.term, x.node); err != nil {
 			return nil, err
 		}
-		lease.Spec.HolderIdentity = new(string)
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(string), nil
 		return lease, nil
 	})
-	_, _, err := e.leases.Update(ctx, contract.ElectionLease, take, nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	_, _, err := e.leases.Store.Update(ctx, contract.ElectionLease, take, nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 	return err
 }
 

@@ -75,6 +75,7 @@ func TestFeed(t *testing.T) {
 	}
 
 	// Another takes the Lease: the feed ends before it writes once more.
+	s.clear()
 	next := b.elect("b_1")
 	put(t, leader, "late", 102)
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "coordinator ended the feed") {
@@ -94,7 +95,9 @@ func TestFeedIsRefused(t *testing.T) {
 	s := newPool(t).start()
 	a, b := s.hub("a"), s.hub("b")
 	first := a.elect("a_1")
+	s.clear()
 	b.elect("b_1")
+	s.clear()
 	term := a.elect("a_2")
 	path := contract.FeedPath("discovery.k8s.io", "v1", "endpointslices")
 	for name, c := range map[string]struct {

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -17,12 +18,15 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
+
+	"github.com/weir-edge/weir/impl/contract"
 )
 
 // leases is the REST storage of Leases.
 type leases struct {
 	*registry.Store
 	authorizer authorizer.Authorizer
+	holders    *holders
 }
 
 func newLeases(t *types, options generic.RESTOptionsGetter, a authorizer.Authorizer) (*leases, error) {
@@ -41,7 +45,7 @@ func newLeases(t *types, options generic.RESTOptionsGetter, a authorizer.Authori
 	if err := s.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options}); err != nil {
 		return nil, err
 	}
-	return &leases{s, a}, nil
+	return &leases{Store: s, authorizer: a}, nil
 }
 
 // Create asks once more whether the caller may: when a POST was authorized, the name inside its body was not known.
@@ -58,7 +62,31 @@ func (l *leases) Create(ctx context.Context, obj runtime.Object, validate rest.V
 	if d, reason, _ := l.authorizer.Authorize(ctx, a); d != authorizer.DecisionAllow {
 		return nil, responsewriters.ForbiddenStatusError(a, reason)
 	}
-	return l.Store.Create(ctx, obj, validate, o)
+	return l.Store.Create(ctx, obj, l.checked(validate), o)
+}
+
+// Update lets the holders decide, inside the write that is on condition of what they saw.
+func (l *leases) Update(
+	ctx context.Context, name string, obj rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc,
+	forceCreate bool, o *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	check := func(ctx context.Context, obj, old runtime.Object) error {
+		if err := l.holders.check(ctx, obj.(*coordinationv1.Lease), old.(*coordinationv1.Lease)); err != nil {
+			return err
+		}
+		return update(ctx, obj, old)
+	}
+	return l.Store.Update(ctx, name, obj, l.checked(create), check, forceCreate, o)
+}
+
+// checked lets the holders decide about a Lease that is created.
+func (l *leases) checked(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	return func(ctx context.Context, obj runtime.Object) error {
+		if err := l.holders.check(ctx, obj.(*coordinationv1.Lease), nil); err != nil {
+			return err
+		}
+		return validate(ctx, obj)
+	}
 }
 
 // leaseStrategy validates as kube-apiserver does. It implements rest.RESTCreateStrategy and rest.RESTUpdateStrategy.
@@ -79,18 +107,23 @@ func (leaseStrategy) AllowUnconditionalUpdate(context.Context) bool             
 func (leaseStrategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	l := obj.(*coordinationv1.Lease)
 	errs := validation.ValidateObjectMeta(&l.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	return append(errs, validateLeaseSpec(&l.Spec, field.NewPath("spec"))...)
+	return append(errs, validateLeaseSpec(l, field.NewPath("spec"))...)
 }
 
 func (leaseStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	l, was := obj.(*coordinationv1.Lease), old.(*coordinationv1.Lease)
 	errs := validation.ValidateObjectMetaUpdate(&l.ObjectMeta, &was.ObjectMeta, field.NewPath("metadata"))
-	return append(errs, validateLeaseSpec(&l.Spec, field.NewPath("spec"))...)
+	return append(errs, validateLeaseSpec(l, field.NewPath("spec"))...)
 }
 
-func validateLeaseSpec(s *coordinationv1.LeaseSpec, path *field.Path) (errs field.ErrorList) {
-	if d := s.LeaseDurationSeconds; d != nil && *d <= 0 {
+func validateLeaseSpec(l *coordinationv1.Lease, path *field.Path) (errs field.ErrorList) {
+	s, most := &l.Spec, int32(contract.MaxLeaseDuration/time.Second)
+	switch d := s.LeaseDurationSeconds; {
+	case d == nil:
+	case *d <= 0:
 		errs = append(errs, field.Invalid(path.Child("leaseDurationSeconds"), *d, "must be greater than 0"))
+	case *d > most && l.Namespace == contract.LeaseNamespace:
+		errs = append(errs, field.Invalid(path.Child("leaseDurationSeconds"), *d, fmt.Sprintf("must be at most %d", most)))
 	}
 	if n := s.LeaseTransitions; n != nil && *n < 0 {
 		errs = append(errs, field.Invalid(path.Child("leaseTransitions"), *n, "must be greater than or equal to 0"))

@@ -64,6 +64,7 @@ func TestPulse(t *testing.T) {
 	// A pulse of a term that is over takes nothing from the next leader.
 	term = a.elect("a_2")
 	_, stop = a.pulse(term)
+	s.clear()
 	next := b.elect("b_1")
 	_, stopNext := b.pulse(next)
 	stop()

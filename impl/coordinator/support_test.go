@@ -318,6 +318,17 @@ func (c *caller) elect(identity string) contract.Term {
 	return contract.Term{Incarnation: c.state().Incarnation, Version: version}
 }
 
+func (s *server) operator() *caller {
+	return s.as("eve", contract.OperatorGroup, contract.PoolGroupPrefix+"p")
+}
+
+// clear takes the election Lease from its holder, so that others need not wait until it expires.
+func (s *server) clear() {
+	s.t.Helper()
+	s.operator().want(http.StatusOK, http.MethodPatch, leasesPath+"/"+contract.ElectionLease, `{"spec":{"holderIdentity":""}}`,
+		"Content-Type", "application/merge-patch+json")
+}
+
 func newLease(name, holder string) *coordinationv1.Lease {
 	seconds, now := int32(15), metav1.NowMicro()
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{

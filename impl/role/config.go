@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/weir-edge/weir/impl/contract"
 )
 
 // Config is what a machine is made of.
 type Config struct {
 	// Identity is "<node>_<random>"; two machines never have the same one. Required.
 	Identity string
-	// LeaseDuration is how long others leave an election Lease alone that does not change. Whole seconds, default 15 s.
+	// LeaseDuration is how long others leave an election Lease alone that does not change. Whole seconds, default 15 s. A Lease that
+	// asks for more than maxStretch times as much is left alone for that long.
 	LeaseDuration time.Duration
 	// RenewDeadline is how long a leader believes in its last renewal. Shorter than LeaseDuration, default 10 s.
 	RenewDeadline time.Duration
@@ -18,7 +21,7 @@ type Config struct {
 	// or more, default 2 s.
 	RetryPeriod time.Duration
 	// SyncDuration is how long the pool's cache counts as ready after leader-informer-sync changed. It outlives a change
-	// of the leader. Whole seconds, longer than LeaseDuration; default twice that.
+	// of the leader. Whole seconds, longer than LeaseDuration; default twice that, at most contract.MaxLeaseDuration.
 	SyncDuration time.Duration
 	// Wait is how long a starting machine waits for a Ready coordinator before it goes to the cloud; if the coordinator
 	// does not answer at all, at most a third of it. Default 0: no wait.
@@ -32,6 +35,10 @@ type Config struct {
 	// Seed of all jitter.
 	Seed uint64
 }
+
+// maxStretch bounds what a Lease may ask for as its duration, as a multiple of the own one. Hubs of a pool are configured alike; what
+// asks for more was written by somebody who means harm, and would be left alone for years.
+const maxStretch = 4
 
 // Validate checks a configuration; zero values mean defaults and are fine.
 func (c Config) Validate() error {
@@ -47,6 +54,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("role: retry period %v: 1.2 times it must be less than the renew deadline, %v", d.RetryPeriod, d.RenewDeadline)
 	case d.SyncDuration <= d.LeaseDuration || d.SyncDuration%time.Second != 0:
 		return fmt.Errorf("role: sync duration %v: want whole seconds, more than the lease duration, %v", d.SyncDuration, d.LeaseDuration)
+	case d.SyncDuration > contract.MaxLeaseDuration:
+		return fmt.Errorf("role: sync duration %v, by default twice the lease duration: a coordinator takes at most %v", d.SyncDuration, contract.MaxLeaseDuration)
 	case d.Wait < 0:
 		return fmt.Errorf("role: wait %v is negative", d.Wait)
 	case d.Grace < 0:

@@ -17,6 +17,7 @@ func TestConfigIsChecked(t *testing.T) {
 		{Config{Identity: "a_1", RenewDeadline: 15 * time.Second}, "less than the lease duration"},
 		{Config{Identity: "a_1", RetryPeriod: 9 * time.Second}, "less than the renew deadline"},
 		{Config{Identity: "a_1", SyncDuration: 15 * time.Second}, "more than the lease duration"},
+		{Config{Identity: "a_1", LeaseDuration: 31 * time.Second}, "takes at most 1m0s"},
 		{Config{Identity: "a_1", Wait: -1}, "negative"},
 	}
 	for _, test := range tests {

@@ -244,7 +244,7 @@ func (e *election) free(m *Machine, now time.Duration) bool {
 
 func (e *election) duration(m *Machine) time.Duration {
 	if e.record.Duration > 0 {
-		return e.record.Duration
+		return min(e.record.Duration, maxStretch*m.cfg.LeaseDuration)
 	}
 	return m.cfg.LeaseDuration
 }

@@ -67,7 +67,7 @@ func (s *readiness) expires(m *Machine) time.Duration {
 	if !s.seen || !s.record.Exists {
 		return 0
 	}
-	duration, until := s.record.Duration, time.Duration(0)
+	duration, until := min(s.record.Duration, maxStretch*m.cfg.SyncDuration), time.Duration(0)
 	if duration <= 0 {
 		duration = m.cfg.SyncDuration
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +29,8 @@ type Coordinator struct {
 	relay *relay.Relay
 	fence *fence.Fence
 	life  string
+
+	tenure fence.Tenure
 
 	mu      sync.Mutex
 	version uint64
@@ -129,6 +132,9 @@ func (c *Coordinator) lease(w http.ResponseWriter, req *http.Request) {
 	case req.Method == http.MethodPut && (in.ResourceVersion != stored.ResourceVersion || in.UID != stored.UID):
 		refuse(w, http.StatusConflict, "it was changed")
 		return
+	case req.Method != http.MethodGet && !c.admits(name, nodeOf(req)):
+		refuse(w, http.StatusConflict, "another holds it")
+		return
 	}
 	if req.Method != http.MethodGet {
 		c.store(name, &in)
@@ -137,12 +143,30 @@ func (c *Coordinator) lease(w http.ResponseWriter, req *http.Request) {
 	_ = json.NewEncoder(w).Encode(stored)
 }
 
+// admits tells whether a node may write a Lease: the election's if it is free, its own or expired, the other one if it leads; c.mu is held.
+func (c *Coordinator) admits(name, node string) bool {
+	l := c.leases[contract.ElectionLease]
+	switch {
+	case l == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "":
+		return name == contract.ElectionLease
+	case contract.NodeOfIdentity(*l.Spec.HolderIdentity) == node:
+		return true
+	}
+	version, _ := strconv.ParseUint(l.ResourceVersion, 10, 64)
+	return name == contract.ElectionLease && c.tenure.Age(version, time.Now()) >= time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second
+}
+
+func nodeOf(req *http.Request) string {
+	return strings.TrimPrefix(req.TLS.PeerCertificates[0].Subject.CommonName, contract.NodeUserPrefix)
+}
+
 // store stores a Lease; c.mu is held.
 func (c *Coordinator) store(name string, l *coordinationv1.Lease) {
 	c.version++
 	l.Name, l.Namespace, l.ResourceVersion = name, contract.LeaseNamespace, strconv.FormatUint(c.version, 10)
 	c.leases[name] = l
 	if name == contract.ElectionLease {
+		c.tenure.Saw(c.version, time.Now())
 		s := fence.Sighting{Version: c.version}
 		if h := l.Spec.HolderIdentity; h != nil {
 			s.Holder = *h
@@ -188,7 +212,7 @@ func (c *Coordinator) knock(w http.ResponseWriter, req *http.Request) (contract.
 		refuse(w, http.StatusBadRequest, fmt.Sprint("who, and under which term? ", err))
 		return term, "", false
 	}
-	node := req.TLS.PeerCertificates[0].Subject.CommonName[len(contract.NodeUserPrefix):]
+	node := nodeOf(req)
 	if err := c.fence.Open(term, node); err != nil {
 		refuse(w, http.StatusConflict, err.Error())
 		return term, "", false

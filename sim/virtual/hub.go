@@ -152,9 +152,9 @@ func (h *Hub) request(a role.Action) {
 		case role.ReadSync:
 			r.Lease = c.leases.records[contract.InformerSync]
 		case role.RenewSync:
-			r.Lease, r.Outcome = c.leases.write(contract.InformerSync, a.Lease, false, h.wall())
+			r.Lease, r.Outcome = c.leases.write(contract.InformerSync, h.name, a.Lease, false, h.wall())
 		case role.Acquire, role.Renew, role.Release:
-			r.Lease, r.Outcome = c.leases.write(contract.ElectionLease, a.Lease, a.Kind == role.Acquire, h.wall())
+			r.Lease, r.Outcome = c.leases.write(contract.ElectionLease, h.name, a.Lease, a.Kind == role.Acquire, h.wall())
 		case role.ReadStatus:
 			r.Ready = c.ready()
 		}

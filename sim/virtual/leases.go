@@ -17,6 +17,7 @@ type leases struct {
 	version     uint64
 	records     map[string]role.Record // by name
 	fence       *fence.Fence
+	tenure      *fence.Tenure
 	watches     []*leaseWatch
 }
 
@@ -39,6 +40,25 @@ func (l *leases) boot(moved func()) {
 		s = sighting(r)
 	}
 	l.fence.Follow(s, true)
+	l.tenure = &fence.Tenure{}
+	l.tenure.Saw(s.Version, l.now())
+}
+
+// now is the coordinator's clock.
+func (l *leases) now() time.Time { return began.Add(l.loop.Now()) }
+
+// refuses tells whether the coordinator lets a node not write a Lease.
+func (l *leases) refuses(name, node string) (role.Outcome, bool) {
+	leader := l.records[contract.ElectionLease]
+	switch holder := contract.NodeOfIdentity(leader.Holder); {
+	case holder == node:
+		return role.OK, false
+	case name == contract.InformerSync:
+		return role.Failed, true
+	case holder == "":
+		return role.OK, false
+	}
+	return role.Conflict, l.tenure.Age(sighting(leader).Version, l.now()) < leader.Duration
 }
 
 func sighting(r role.Record) fence.Sighting {
@@ -46,11 +66,14 @@ func sighting(r role.Record) fence.Sighting {
 	return fence.Sighting{Version: version, Holder: r.Holder}
 }
 
-// write stores a Lease if the stored one is the one that it was read from.
-func (l *leases) write(name string, r role.Record, acquire bool, wall time.Time) (role.Record, role.Outcome) {
+// write stores a Lease for a node if the stored one is the one that it was read from.
+func (l *leases) write(name, node string, r role.Record, acquire bool, wall time.Time) (role.Record, role.Outcome) {
 	stored := l.records[name]
 	if stored.Exists != r.Exists || r.Exists && (stored.UID != r.UID || stored.Version != r.Version) {
 		return role.Record{}, role.Conflict
+	}
+	if why, refused := l.refuses(name, node); refused {
+		return role.Record{}, why
 	}
 	if !r.Exists {
 		r.UID = strconv.Itoa(l.incarnation) + name
@@ -74,6 +97,7 @@ func (l *leases) store(name string, r role.Record) role.Record {
 	r.Exists, r.Version = true, strconv.FormatUint(l.version, 10)
 	l.records[name] = r
 	if name == contract.ElectionLease {
+		l.tenure.Saw(l.version, l.now())
 		l.fence.Observe(sighting(r))
 		l.fence.Follow(sighting(r), false)
 	}

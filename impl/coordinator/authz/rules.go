@@ -42,6 +42,7 @@ type role int
 const (
 	stranger role = iota
 	viewer
+	operator
 	replica
 	hub
 )
@@ -72,10 +73,14 @@ func (r *Rules) who(u user.Info) (role, string) {
 		}
 		return replica, ""
 	}
-	if slices.Contains(groups, contract.ViewerGroup) {
+	switch {
+	case slices.Contains(groups, contract.OperatorGroup):
+		return operator, ""
+	case slices.Contains(groups, contract.ViewerGroup):
 		return viewer, ""
 	}
-	return stranger, fmt.Sprintf("the certificate has no role here: it lacks the organization %s or %s", contract.HubGroup, contract.ViewerGroup)
+	return stranger, fmt.Sprintf("the certificate has no role here: it lacks the organization %s, %s or %s",
+		contract.HubGroup, contract.OperatorGroup, contract.ViewerGroup)
 }
 
 // ReplicaOf is the name of the replica of the coordinator that a user is, "" if the user is none.
@@ -84,6 +89,11 @@ func ReplicaOf(u user.Info) string {
 		return name
 	}
 	return ""
+}
+
+// Operates tells whether a user that was let in is an operator, and so no hub.
+func Operates(u user.Info) bool {
+	return NodeOf(u) == "" && u != nil && slices.Contains(u.GetGroups(), contract.OperatorGroup)
 }
 
 // NodeOf is the node whose hub a user is, "" if the user is none.
@@ -113,6 +123,8 @@ func (r *Rules) refuse(a authorizer.Attributes) string {
 		return fmt.Sprintf("%s only read", contract.ViewerGroup)
 	case role == replica:
 		return "what a replica decides is in etcd: here it only reads"
+	case role == operator:
+		return refuseOperatorWrite(a)
 	}
 	return refuseHubWrite(NodeOf(a.GetUser()), a)
 }
@@ -134,20 +146,39 @@ func refusePath(r role, a authorizer.Attributes) string {
 	return "this path is only read"
 }
 
+// refuseOperatorWrite tells why an operator may not write what it asks for. What it writes is checked later: it clears.
+func refuseOperatorWrite(a authorizer.Attributes) string {
+	if isLease(a) && slices.Contains([]string{"update", "patch", "delete"}, a.GetVerb()) && ofPool(a) {
+		return ""
+	}
+	return fmt.Sprintf("an operator reads, and clears or deletes the Leases %s/%s and %[1]s/%[3]s", contract.LeaseNamespace, contract.ElectionLease, contract.InformerSync)
+}
+
+func isLease(a authorizer.Attributes) bool {
+	return a.GetAPIGroup() == "coordination.k8s.io" && a.GetResource() == "leases" && a.GetSubresource() == ""
+}
+
+// ofPool tells whether a Lease is one of the two that are the pool's.
+func ofPool(a authorizer.Attributes) bool {
+	return a.GetNamespace() == contract.LeaseNamespace && (a.GetName() == contract.ElectionLease || a.GetName() == contract.InformerSync)
+}
+
 // refuseHubWrite tells why a hub may not write what it asks for. The name is not known when a Lease is created by POST; then
 // the request is let pass if there is a name that would be, and leases.Create decides.
 func refuseHubWrite(node string, a authorizer.Attributes) string {
-	if a.GetAPIGroup() != "coordination.k8s.io" || a.GetResource() != "leases" || a.GetSubresource() != "" {
+	if !isLease(a) {
 		return "a hub writes Leases only"
 	}
 	switch a.GetVerb() {
-	case "create", "update", "patch", "delete":
+	case "create", "update", "patch":
+	case "delete":
+		return "a hub deletes nothing: it gives a Lease back with an empty holder"
 	default:
 		return "a hub writes Leases one at a time, by name"
 	}
 	unnamed := a.GetVerb() == "create" && a.GetName() == ""
 	switch {
-	case a.GetNamespace() == contract.LeaseNamespace && (unnamed || a.GetName() == contract.ElectionLease || a.GetName() == contract.InformerSync):
+	case a.GetNamespace() == contract.LeaseNamespace && unnamed, ofPool(a):
 		return ""
 	case a.GetNamespace() == contract.NodeLeaseNamespace && (unnamed || a.GetName() == node):
 		return ""

@@ -12,6 +12,7 @@ var (
 	hubA      = &user.DefaultInfo{Name: "system:node:a", Groups: []string{"weir:pool:p", "openyurt:yurthub"}}
 	hubOther  = &user.DefaultInfo{Name: "system:node:a", Groups: []string{"weir:pool:q", "openyurt:yurthub"}}
 	reader    = &user.DefaultInfo{Name: "ann", Groups: []string{"weir:viewers", "weir:pool:p"}}
+	steward   = &user.DefaultInfo{Name: "eve", Groups: []string{"weir:operators", "weir:pool:p"}}
 	masters   = &user.DefaultInfo{Name: "root", Groups: []string{"system:masters"}}
 	poolless  = &user.DefaultInfo{Name: "system:node:a", Groups: []string{"openyurt:yurthub"}}
 	roleless  = &user.DefaultInfo{Name: "x", Groups: []string{"weir:pool:p"}}
@@ -69,7 +70,8 @@ func TestRules(t *testing.T) {
 		{"hub creates the election Lease by PUT", lease(hubA, "create", "kube-system", "yurthub"), ""},
 		{"hub creates no other Lease by PUT", lease(hubA, "create", "kube-system", "other"), "a hub writes the Leases kube-system/yurthub, kube-system/leader-informer-sync and its own kube-node-lease/a only"},
 		{"hub renews informer sync", lease(hubA, "patch", "kube-system", "leader-informer-sync"), ""},
-		{"hub deletes its own node's Lease", lease(hubA, "delete", "kube-node-lease", "a"), ""},
+		{"hub deletes not even its own node's Lease", lease(hubA, "delete", "kube-node-lease", "a"), "a hub deletes nothing"},
+		{"hub does not delete the election", lease(hubA, "delete", "kube-system", "yurthub"), "a hub deletes nothing"},
 		{"hub leaves other nodes alone", lease(hubA, "update", "kube-node-lease", "b"), "its own kube-node-lease/a"},
 		{"hub leaves other namespaces alone", lease(hubA, "create", "default", ""), "a hub writes the Leases"},
 		{"names belong to namespaces", lease(hubA, "update", "kube-node-lease", "yurthub"), "a hub writes the Leases"},
@@ -97,6 +99,15 @@ func TestRules(t *testing.T) {
 		{"replica without a name", path(nameless, "post", "/weir/v1/rejoin"), "must be of a user weir:coordinator:<name>"},
 		{"hub is no replica", path(hubA, "post", "/weir/v1/rejoin"), "only read"},
 		{"viewer is no replica", path(reader, "post", "/weir/v1/rejoin"), "only read"},
+
+		{"operator reads", lease(steward, "watch", "", ""), ""},
+		{"operator reads status", path(steward, "get", "/weir/v1/status"), ""},
+		{"operator clears the election", lease(steward, "patch", "kube-system", "yurthub"), ""},
+		{"operator deletes freshness", lease(steward, "delete", "kube-system", "leader-informer-sync"), ""},
+		{"operator creates nothing", lease(steward, "create", "kube-system", "yurthub"), "an operator reads, and clears or deletes"},
+		{"operator lets nodes alone", lease(steward, "delete", "kube-node-lease", "a"), "an operator reads"},
+		{"operator deletes no collection", lease(steward, "deletecollection", "kube-system", ""), "an operator reads"},
+		{"operator feeds nothing", path(steward, "post", "/weir/v1/feed/core/v1/endpoints"), "only a hub feeds"},
 
 		{"viewer reads relays", resource(reader, "list", "", "endpoints", ""), ""},
 		{"viewer reads metrics", path(reader, "get", "/metrics"), ""},

@@ -1,0 +1,110 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/coordinator/fence"
+)
+
+// holders decides who may hold the Leases of the pool, from the caller's certificate and this coordinator's clock. What a hub says of
+// itself, of the time and of others does not count.
+type holders struct {
+	tenure fence.Tenure                // of the election Lease
+	leads  func(context.Context) error // shows the election Lease to the fence as it is now
+	fence  *fence.Fence
+	clock  clock.PassiveClock
+}
+
+// check tells why a caller may not write a Lease so. old is the stored one, which the write is on condition of; nil: there is none.
+func (h *holders) check(ctx context.Context, lease, old *coordinationv1.Lease) error {
+	u, _ := genericrequest.UserFrom(ctx)
+	node, mine := authz.NodeOf(u), contract.NodeOfIdentity(holderOf(lease)) == authz.NodeOf(u)
+	pools := lease.Namespace == contract.LeaseNamespace
+	switch what := foreign(lease, node); {
+	case authz.Operates(u) && holderOf(lease) != "":
+		return refuseLease(lease, "an operator only clears it: spec.holderIdentity has to be empty")
+	case authz.Operates(u):
+		return nil
+	case what != "":
+		return refuseLease(lease, what)
+	case !pools:
+		return nil
+	case lease.Name == contract.InformerSync && !mine, holderOf(lease) != "" && !mine:
+		return refuseLease(lease, fmt.Sprintf("spec.holderIdentity %q is not of the node of the certificate: want %s_<any>", holderOf(lease), node))
+	case lease.Name == contract.InformerSync:
+		return h.checkSync(ctx, lease, node)
+	case old == nil:
+		return nil
+	}
+	return h.checkElection(lease, old, node)
+}
+
+// checkSync lets only the leader say that the pool's cache is fresh.
+func (h *holders) checkSync(ctx context.Context, lease *coordinationv1.Lease, node string) error {
+	if err := h.leads(ctx); err != nil {
+		return err
+	}
+	if leader, _ := h.fence.State(); leader != node {
+		return refuseLease(lease, fmt.Sprintf("only the holder of the election Lease writes it, which is %q", leader))
+	}
+	return nil
+}
+
+// checkElection lets a hub take the election Lease if it is free, its own or expired.
+func (h *holders) checkElection(lease, old *coordinationv1.Lease, node string) error {
+	holder := holderOf(old)
+	if holder == "" || contract.NodeOfIdentity(holder) == node {
+		return nil
+	}
+	s, err := sight(old, false)
+	if err != nil {
+		return err
+	}
+	lasts := contract.MaxLeaseDuration
+	if n := old.Spec.LeaseDurationSeconds; n != nil {
+		lasts = min(lasts, time.Duration(*n)*time.Second)
+	}
+	if age := h.tenure.Age(s.Version, h.clock.Now()); age < lasts {
+		return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name,
+			fmt.Errorf("%s holds it, and renewed it %v ago; it expires after %v by the coordinator's clock", holder, age.Round(time.Millisecond), lasts))
+	}
+	return nil
+}
+
+// foreign names what a hub may not put on a Lease: what would outlive the hub, or make others act on it.
+func foreign(l *coordinationv1.Lease, node string) string {
+	own := l.Namespace == contract.NodeLeaseNamespace
+	switch {
+	case len(l.Finalizers) > 0:
+		return "a hub sets no metadata.finalizers"
+	case len(l.Labels) > 0:
+		return "a hub sets no metadata.labels"
+	case len(l.OwnerReferences) > 0 && !(own && ownedByNode(l.OwnerReferences, node)):
+		return "a hub sets no metadata.ownerReferences, but that of its node to its node's Lease"
+	}
+	for key := range l.Annotations {
+		if !own || key != contract.DelegateHeartbeat {
+			return "a hub sets no metadata.annotations, but " + contract.DelegateHeartbeat + " to its node's Lease: " + strconv.Quote(key)
+		}
+	}
+	return ""
+}
+
+func ownedByNode(refs []metav1.OwnerReference, node string) bool {
+	return len(refs) == 1 && refs[0].APIVersion == "v1" && refs[0].Kind == "Node" && refs[0].Name == node
+}
+
+func refuseLease(l *coordinationv1.Lease, why string) error {
+	return apierrors.NewForbidden(coordinationv1.Resource("leases"), l.Namespace+"/"+l.Name, fmt.Errorf("%s", why))
+}

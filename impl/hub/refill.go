@@ -66,7 +66,7 @@ func (f *refill) look(ctx context.Context, to *replica) {
 		return
 	}
 	for _, r := range f.relays {
-		if st := r.Status(); st.Synced && s.lacks(r.Resource().String(), st.History.Number, st.Version) {
+		if st := r.Status(); st.Synced && st.Denied == "" && s.lacks(r.Resource().String(), st.History.Number, st.Version) {
 			f.offer(ctx, r, to)
 		}
 	}

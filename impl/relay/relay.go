@@ -89,7 +89,7 @@ type Relay struct {
 	stop   chan struct{}
 
 	mu       sync.RWMutex
-	notify   chan struct{} // closed and replaced when version or synced changes
+	notify   chan struct{} // closed and replaced when version, synced or denied changes
 	stopped  bool
 	synced   bool
 	version  uint64  // reached
@@ -100,9 +100,11 @@ type Relay struct {
 	gather   gather
 	epoch    uint64 // grows when the history is thrown away: watches of before end
 	progress time.Time
-	restored bool   // the state comes from a disk, here or where it was read, and no source has shown a sign since
-	said     uint64 // grows when relays that read this one have to be told its testimony again
-	newer    string // path of a field that the compiled type does not know, "" if none was seen
+	restored bool          // the state comes from a disk, here or where it was read, and no source has shown a sign since
+	denied   *denial       // nil: the source gives the resource
+	ended    chan struct{} // closed and replaced at a denial: watches of before end
+	said     uint64        // grows when relays that read this one have to be told its testimony again
+	newer    string        // path of a field that the compiled type does not know, "" if none was seen
 	counts   counts
 	streams  map[*stream]struct{}
 }
@@ -121,7 +123,7 @@ func New(c Config) (*Relay, error) {
 	c = c.withDefaults()
 	r := &Relay{
 		cfg: c, kind: c.Resource.WireKind(), enc: c.Resource.encoding,
-		stop: make(chan struct{}), notify: make(chan struct{}), tree: newTree(), gather: gather{wake: make(chan struct{})},
+		stop: make(chan struct{}), ended: make(chan struct{}), notify: make(chan struct{}), tree: newTree(), gather: gather{wake: make(chan struct{})},
 		said: 1, streams: map[*stream]struct{}{}, counts: counts{closed: map[string]uint64{}},
 	}
 	if b := c.Resource.builtin; b != nil && b.new != nil {
@@ -194,6 +196,7 @@ type Status struct {
 	Watchers   int
 	ProgressAt time.Time // when the last list, event or bookmark came from upstream, on the monotonic clock; zero: never
 	Restored   bool      // the state comes from a snapshot, here or where it was read, ProgressAt is by a wall clock, and no source has shown a sign since: not fresh
+	Denied     string    // what the source answered that does not give the resource: see Deny; "": it does
 	NewerField string    // a field of the cloud's objects that the compiled type does not know, as a path of numbers
 }
 
@@ -208,26 +211,35 @@ func (s *Status) Age(now time.Time) (age time.Duration, ok bool) {
 // Fresh tells whether the source has shown a sign within a time.
 func (s *Status) Fresh(now time.Time, within time.Duration) bool {
 	age, ok := s.Age(now)
-	return s.Synced && !s.Restored && ok && age <= within
+	return s.Synced && !s.Restored && s.Denied == "" && ok && age <= within
 }
 
 // Status returns a snapshot.
 func (r *Relay) Status() Status {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	denied := ""
+	if why := r.refusal(); why != nil {
+		denied = fmt.Sprintf("%d %s", why.ErrStatus.Code, why.ErrStatus.Message)
+	}
 	return Status{
 		Synced: r.synced, Version: r.version, History: r.history, Oldest: r.ring.floor, Objects: r.tree.Len(), Bytes: r.bytes,
-		RingEvents: len(r.ring.events), RingBytes: r.ring.bytes, Watchers: len(r.streams), ProgressAt: r.progress, Restored: r.restored, NewerField: r.newer,
+		RingEvents: len(r.ring.events), RingBytes: r.ring.bytes, Watchers: len(r.streams), ProgressAt: r.progress, Restored: r.restored, Denied: denied, NewerField: r.newer,
 	}
 }
 
 // WaitVersion waits until the relay has reached a version, or returns ctx's error.
 func (r *Relay) WaitVersion(ctx context.Context, version uint64) error {
+	return r.until(ctx, func() bool { return r.synced && r.version >= version })
+}
+
+// until waits until something holds, or returns ctx's error.
+func (r *Relay) until(ctx context.Context, holds func() bool) error {
 	for {
 		r.mu.RLock()
-		reached, changed := r.synced && r.version >= version, r.notify
+		done, changed := holds(), r.notify
 		r.mu.RUnlock()
-		if reached {
+		if done {
 			return nil
 		}
 		select {

@@ -14,21 +14,9 @@ import (
 // ErrSynced refuses a restoration that comes when the relay has been fed: what a source says is newer than any disk.
 var ErrSynced = errors.New("the relay has been fed already")
 
-// WaitSign waits until the relay has been fed: a list, or after a restoration any sign of its source.
+// WaitSign waits until the relay has been fed, by a list, or after a restoration any sign of its source, or has been denied.
 func (r *Relay) WaitSign(ctx context.Context) error {
-	for {
-		r.mu.RLock()
-		fed, changed := r.synced && !r.restored, r.notify
-		r.mu.RUnlock()
-		if fed {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return r.until(ctx, func() bool { return r.synced && !r.restored || r.denied != nil })
 }
 
 // Restoration rebuilds the content of an Export: Add each object, Apply each change, then Finish. Until then the relay knows

@@ -21,6 +21,15 @@ const waitAhead = 3 * time.Second
 // ServeHTTP answers get, list and watch of the relay's resource. The caller must have authorized the request.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	tellHistory(w, r.Status().History)
+	denied := r.Denied()
+	if denied != nil && r.cfg.Fallback != nil {
+		r.cfg.Fallback.ServeHTTP(w, req)
+		return
+	}
+	if denied != nil {
+		WriteError(w, req, denied)
+		return
+	}
 	q, err := r.parse(req)
 	if err == nil && q.out.fallback {
 		r.cfg.Fallback.ServeHTTP(w, req)

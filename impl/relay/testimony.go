@@ -83,6 +83,7 @@ const oldNews = time.Second
 // vouch notes a word about the state that the relay holds or is about to. Hearsay makes nothing worse that was proven: a later state was
 // all there was whenever an earlier one was.
 func (r *Relay) vouch(w word, now time.Time) {
+	r.given(w)
 	first := r.progress.IsZero()
 	switch {
 	case !first && w.restored && !w.asOf.After(r.progress):

@@ -46,7 +46,8 @@ type watcher struct {
 	past    bool    // initial objects are those of the oldest version
 	inside  *batch  // being sent
 	history History // in which it began
-	buffer  []byte  // frames gathered
+	ended   <-chan struct{}
+	buffer  []byte // frames gathered
 	lent    *[]byte
 	batch   [watchBatch]*event // taken from the ring
 }
@@ -65,7 +66,11 @@ func (r *Relay) serveWatch(w http.ResponseWriter, req *http.Request, q *request)
 	if err != nil && !r.Status().Synced {
 		return err
 	}
-	x := &watcher{r: r, w: w, flush: flusher, q: q, e: r.encoder(q.out), every: req.Header.Get(ProgressHeader) != "", past: req.Header.Get(PastHeader) != "", history: r.Status().History}
+	ended, denied := r.ending()
+	if denied != nil {
+		return denied
+	}
+	x := &watcher{ended: ended, r: r, w: w, flush: flusher, q: q, e: r.encoder(q.out), every: req.Header.Get(ProgressHeader) != "", past: req.Header.Get(PastHeader) != "", history: r.Status().History}
 	var v view
 	if err == nil {
 		v, err = x.begin(initial)
@@ -190,6 +195,8 @@ func (x *watcher) run(req *http.Request, v view) error {
 		case <-req.Context().Done():
 			return nil
 		case <-x.r.stop:
+			return nil
+		case <-x.ended:
 			return nil
 		}
 	}

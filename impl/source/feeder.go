@@ -26,6 +26,9 @@ type Config struct {
 	// Learned, if set, is told when the cloud's history is found to be another one, and its number: all resources of a cloud are in
 	// the same history, so feeders of others should be overruled (Overrule). It must not block.
 	Learned func(number uint64)
+	// Denied is told that an upstream answers that it does not have the resource, or does not give it to this client. It must not block.
+	// Default: the relay is told (relay.Relay.Deny), which is right if there is nobody else to ask.
+	Denied func(up *Upstream, why error)
 	// Clock is for tests. Default the real one.
 	Clock clock.WithTicker
 	// Logger gets each change between working and failing. Default slog.Default().
@@ -57,6 +60,7 @@ type Feeder struct {
 	over   *historyError // to be taken up …
 	overAt *Upstream     // … from here
 	behind time.Time     // since when the upstream is behind
+	barred time.Time     // since when it says that this client may not read
 }
 
 // Status is a snapshot of a Feeder for people and policies.
@@ -112,6 +116,9 @@ func NewFeeder(c Config) (*Feeder, error) {
 	}
 	if c.WatchTimeout < 3*time.Second || c.WatchTimeout%time.Second != 0 {
 		return nil, fmt.Errorf("feeder: watch timeout %v: whole seconds, at least 3s", c.WatchTimeout)
+	}
+	if c.Denied == nil {
+		c.Denied = func(_ *Upstream, why error) { c.Relay.Deny(why) }
 	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
@@ -175,12 +182,13 @@ func (f *Feeder) Run(ctx context.Context) error {
 		stop()
 		if switched {
 			f.thrift.switched()
-			backoff, f.behind = firstBackoff, time.Time{}
+			backoff, f.behind, f.barred = firstBackoff, time.Time{}, time.Time{}
 			continue
 		}
 		if f.cfg.Relay.Status().ProgressAt.After(before) {
 			backoff = firstBackoff
 		}
+		f.denied(up, err)
 		if err == nil {
 			f.behind = time.Time{}
 			continue

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -20,6 +23,7 @@ import (
 // Modes of a feed's body, its first byte.
 const (
 	modeResume = 'R' // events behind the version that the coordinator has reached
+	modeDenied = 'D' // a Status as JSON: the cloud does not give the resource to the leader; the feed lasts until it does
 	modeList   = 'L' // all objects of the oldest version that the leader's relay knows, a bookmark that ends them, then events
 )
 
@@ -105,7 +109,11 @@ func Push(ctx context.Context, c PushConfig) error {
 		}
 		cancel(fmt.Errorf("the coordinator ended the feed: %s", msg))
 	}()
-	err = c.copy(ctx, feed, history, reached)
+	if why := c.Relay.Denied(); why != nil {
+		err = c.deny(ctx, feed, why.Status())
+	} else {
+		err = c.copy(ctx, feed, history, reached)
+	}
 	feed.Close()
 	if why := context.Cause(ctx); why != nil {
 		err = why
@@ -128,6 +136,21 @@ func (c PushConfig) copy(ctx context.Context, feed *io.PipeWriter, history relay
 		return err
 	}
 	return show(ctx, c.Relay, history, query, true, feed)
+}
+
+// deny says that there is nothing to copy, until there is.
+func (c PushConfig) deny(ctx context.Context, feed *io.PipeWriter, why metav1.Status) error {
+	body, err := json.Marshal(why)
+	if err != nil {
+		return err
+	}
+	if _, err := feed.Write(append([]byte{modeDenied}, body...)); err != nil {
+		return err
+	}
+	if err := c.Relay.WaitGiven(ctx); err != nil {
+		return err
+	}
+	return errFeedEnded
 }
 
 // everything asks for all objects, a bookmark that ends them, and events.
@@ -187,6 +210,30 @@ func (w *feedWriter) SetWriteDeadline(time.Time) error {
 	return w.feed.CloseWithError(errors.New("the coordinator takes nothing"))
 }
 
+// receiveDenial tells a relay what the cloud told the leader, and waits for the end of the feed.
+func receiveDenial(body io.Reader, r *relay.Relay, admit func() error) error {
+	var why metav1.Status
+	d := json.NewDecoder(io.LimitReader(body, 64<<10))
+	if err := d.Decode(&why); err != nil {
+		return fmt.Errorf("feed: read why the resource is denied: %w", err)
+	}
+	if why.Code < 400 || why.Code > 499 {
+		return fmt.Errorf("feed: the resource is denied with code %d, want 400 to 499", why.Code)
+	}
+	if err := admit(); err != nil {
+		return err
+	}
+	r.Deny(fromStatus(&why))
+	switch _, err := d.Token(); {
+	case err == nil:
+		return errors.New("feed: there is something behind why the resource is denied")
+	case errors.Is(err, io.EOF):
+		return nil
+	default:
+		return fmt.Errorf("feed: %w", err)
+	}
+}
+
 // Receive applies a pushed feed to a relay until the body ends. admit is asked before each change and ends the feed by its
 // error: that is where a feed of an old term is fenced off. The feed is of the history that its request named. io.EOF at a frame's
 // end is a clean end (nil).
@@ -198,8 +245,12 @@ func Receive(ctx context.Context, body io.Reader, r *relay.Relay, h relay.Histor
 		}
 		return fmt.Errorf("feed: read mode: %w", err)
 	}
-	if mode[0] != modeResume && mode[0] != modeList {
-		return fmt.Errorf("feed: mode %q is none of %q, %q", mode[0], modeResume, modeList)
+	switch mode[0] {
+	case modeResume, modeList:
+	case modeDenied:
+		return receiveDenial(body, r, admit)
+	default:
+		return fmt.Errorf("feed: mode %q is none of %q, %q, %q", mode[0], modeResume, modeList, modeDenied)
 	}
 	if mine := r.Status().History.Number; mode[0] == modeResume && mine != h.Number {
 		return fmt.Errorf("feed: it goes on in history %d of the cloud, this relay is in %d", h.Number, mine)

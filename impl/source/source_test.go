@@ -335,6 +335,7 @@ func FuzzReceive(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(append([]byte{modeList}, wire.AppendProtobufFrame(nil, wire.Added, k, raw)...))
+	f.Add([]byte(`D{"code":404}`))
 	f.Add(append([]byte{modeResume}, wire.AppendProtobufFrame(nil, wire.Added, k, raw)...))
 	res, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
 	if err != nil {

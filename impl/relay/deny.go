@@ -1,0 +1,70 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// denial is that nobody can be told by this relay what there is.
+type denial struct {
+	why *apierrors.StatusError
+	at  time.Time
+}
+
+// Deny takes the answer of a source that does not have the resource (404), or does not give it to this relay (403). That is an answer and no failure: what
+// the relay holds is not so any more, or cannot be kept up. Until the source shows a sign again, the relay answers by its Fallback, and if it has none,
+// what the source did; its watches end, as they do at a kube-apiserver whose custom resource goes. The state stays, for the resume.
+func (r *Relay) Deny(why error) {
+	s := statusOf(why)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.denied == nil {
+		close(r.ended)
+		r.ended = make(chan struct{})
+		r.cfg.Logger.Warn("the source does not give this resource: nothing is served from here until it does", "code", s.Code, "err", s.Message)
+	}
+	r.denied = &denial{&apierrors.StatusError{ErrStatus: s}, r.cfg.Clock.Now()}
+	r.broadcast()
+}
+
+// Denied is what Deny was told, nil if the source has shown a sign since.
+func (r *Relay) Denied() *apierrors.StatusError {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.refusal()
+}
+
+// WaitGiven waits while the relay is denied.
+func (r *Relay) WaitGiven(ctx context.Context) error {
+	return r.until(ctx, func() bool { return r.denied == nil })
+}
+
+// refusal is the same while r.mu is held.
+func (r *Relay) refusal() *apierrors.StatusError {
+	if r.denied == nil {
+		return nil
+	}
+	return r.denied.why
+}
+
+// ending is closed when the watches that begin now have to end because of a denial.
+func (r *Relay) ending() (<-chan struct{}, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if why := r.refusal(); why != nil {
+		return nil, why
+	}
+	return r.ended, nil
+}
+
+// given ends a denial by a word of the source on a later state; r.mu is held.
+func (r *Relay) given(w word) {
+	if r.denied == nil || w.restored || w.asOf.Before(r.denied.at) {
+		return
+	}
+	r.denied = nil
+	r.broadcast()
+	r.cfg.Logger.Info("the source gives this resource again")
+}

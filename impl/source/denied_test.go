@@ -1,0 +1,123 @@
+package source
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// refusing answers all requests with a code, until that is 0.
+type refusing struct {
+	relay *relay.Relay
+	code  atomic.Int64
+	asked atomic.Int64
+}
+
+func (u *refusing) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	u.asked.Add(1)
+	if code := int(u.code.Load()); code != 0 {
+		relay.WriteError(w, req, apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{Resource: "widgets"}, "", "", 0, true))
+		return
+	}
+	u.relay.ServeHTTP(w, req)
+}
+
+// TestFeederDenied: 404 is an answer. What a relay holds is not served on it, and is what it goes on with once the upstream has the resource again.
+func TestFeederDenied(t *testing.T) {
+	cloud, mine := newRelay(t), newRelay(t)
+	list(t, cloud, 10, "x")
+	up := &refusing{relay: cloud}
+	up.code.Store(http.StatusNotFound)
+	f := feed(t, mine)
+	f.Use(serve(t, "cloud", up))
+	eventually(t, "the denial", func() bool { return strings.HasPrefix(mine.Status().Denied, "404 ") })
+	up.code.Store(0)
+	f.Kick()
+	eventually(t, "the first list", func() bool { return mine.Status().Denied == "" && mine.Status().Version == 10 })
+	up.code.Store(http.StatusMethodNotAllowed)
+	eventually(t, "another denial", func() bool { return strings.HasPrefix(mine.Status().Denied, "405 ") })
+	put(t, cloud, "y", 11)
+	up.code.Store(0)
+	f.Kick()
+	eventually(t, "what changed", func() bool { return mine.Status().Denied == "" && mine.Status().Version == 11 })
+	if s := f.Status(); s.Lists.Total() != 2 { // one of them was answered by 404
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestFeederForbidden: a relay that holds something does not believe the first 403.
+func TestFeederForbidden(t *testing.T) {
+	cloud, mine := newRelay(t), newRelay(t)
+	list(t, cloud, 10, "x")
+	up := &refusing{relay: cloud}
+	f := feed(t, mine)
+	f.Use(serve(t, "cloud", up))
+	eventually(t, "the first list", func() bool { return mine.Status().Version == 10 })
+	up.code.Store(http.StatusForbidden)
+	before := up.asked.Load()
+	eventually(t, "a refusal", func() bool { return up.asked.Load() > before })
+	if mine.Denied() != nil {
+		t.Error("the first refusal was believed")
+	}
+	eventually(t, "lasting refusals to be believed", func() bool { return mine.Denied() != nil })
+}
+
+// TestPushDenied: the coordinator is told what the cloud told the leader, for as long as that is so.
+func TestPushDenied(t *testing.T) {
+	leader, pool := newRelay(t), newRelay(t)
+	c := &coordinator{relay: pool, modes: make(chan byte, 10)}
+	up := serve(t, "coordinator", c)
+	done := make(chan error, 1)
+	push := func() {
+		done <- Push(t.Context(), PushConfig{Relay: leader, Coordinator: up, Term: contract.Term{Incarnation: "i", Version: 3}})
+	}
+	leader.Deny(apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "x"))
+	go push()
+	eventually(t, "the coordinator to know", func() bool { return strings.HasPrefix(pool.Status().Denied, "404 ") })
+	list(t, leader, 10, "x")
+	if err := <-done; err == nil || !strings.Contains(err.Error(), errFeedEnded.Error()) {
+		t.Errorf("the feed ended with %v", err)
+	}
+	go push()
+	eventually(t, "the state", func() bool { return pool.Status().Denied == "" && pool.Status().Version == 10 })
+	leader.Deny(apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "x"))
+	if err := <-done; err == nil {
+		t.Error("a feed of what is denied goes on")
+	}
+}
+
+func TestReceiveDenial(t *testing.T) {
+	for body, want := range map[string]string{
+		`D`:                           "read why",
+		`D{"code":200}`:               "want 400 to 499",
+		`D{"code":404,"message":"a"}`: "",
+		`D{"code":404}{"code":404}`:   "behind",
+	} {
+		r := newRelay(t)
+		err := Receive(t.Context(), strings.NewReader(body), r, relay.History{}, func() error { return nil })
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", body, err, want)
+		}
+	}
+	r := newRelay(t)
+	err := Receive(t.Context(), strings.NewReader(`D{"code":404}`), r, relay.History{}, func() error { return context.Canceled })
+	if err == nil || r.Denied() != nil {
+		t.Errorf("a feed that is fenced off denies: %v", err)
+	}
+}
+
+func list(t *testing.T, r *relay.Relay, version uint64, name string) {
+	t.Helper()
+	if err := r.Replace(version, []*wire.Object{slice(t, name, version)}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/offline/writes"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/snapshot"
@@ -130,6 +131,7 @@ func (h *Hub) buildRelays() error {
 		r, err := relay.New(relay.Config{
 			Resource: res, RingBytes: h.RingBytes, RingAge: h.RingAge, Clock: h.clock, Logger: h.Logger,
 			Fallback: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { h.front.fallback(w, req) }),
+			Alone:    func() bool { return h.cloud.reach() == writes.Away },
 		})
 		if err != nil {
 			return err

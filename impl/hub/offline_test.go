@@ -133,6 +133,26 @@ func TestReadsWithoutCloud(t *testing.T) {
 	}
 }
 
+// TestFormsWithoutCloud: of a relayed resource, the form that only the cloud knows comes from there; while it is away, the next one that the client
+// names, as kubectl does behind its tables.
+func TestFormsWithoutCloud(t *testing.T) {
+	b, link := offlineBed(t)
+	cert := b.ca.tls("system:node:edge-1", "system:nodes")
+	node := b.client(&cert)
+	defer b.start()()
+	b.here()
+	ask := func() (status int, media string) {
+		resp, _ := get(t, node, b.url()+"/apis/discovery.k8s.io/v1/endpointslices", "Accept", "application/yaml, application/json")
+		return resp.StatusCode, resp.Header.Get("Content-Type")
+	}
+	ask() // as this caller may
+	link.set(true)
+	b.away()
+	if status, media := ask(); status != http.StatusOK || media != "application/json" {
+		t.Errorf("without the cloud: %d %s", status, media)
+	}
+}
+
 // TestWatchesWithoutCloud: watches are silent while the cloud is away, end when it is back, and go on at their version.
 func TestWatchesWithoutCloud(t *testing.T) {
 	b, link := offlineBed(t)

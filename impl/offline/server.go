@@ -127,7 +127,7 @@ func (s *Server) through(q request, kind wire.Kind, f store.Form, version uint64
 		enc := wire.Encoding(f & 1)
 		r, err := relay.New(relay.Config{
 			Resource: relay.NewResource(q.resource.Group, q.resource.Version, q.resource.Name, kind, q.namespace != "", enc),
-			Clock:    s.clock, Logger: s.logger, Alone: true,
+			Clock:    s.clock, Logger: s.logger, Alone: func() bool { return true },
 			Fallback: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and %s is kept as %v only, of which nothing can be made that this client accepts", &q, f)))
 			}),

@@ -14,16 +14,21 @@ type builtin struct {
 	// fields are the field selectors beyond metadata.name and metadata.namespace, with the path of field numbers
 	// in the protobuf message (pkg/apis/<group>/v1/conversion.go and the registry strategies of Kubernetes 1.37).
 	fields map[string][]int
+	// aliases are older names of fields.
+	aliases map[string]string
 	// bools are those fields that read "true" or "false".
 	bools map[string]bool
 	new   func() message
 	table *tablePrinter // nil: tables come from the cloud
+	// warning is what kube-apiserver says with each answer (RFC 7234, code 299). Kubernetes 1.33 is the first that says it.
+	warning string
 }
 
 var builtins = []*builtin{
 	{
 		version: "v1", resource: "endpoints", kind: "Endpoints", singular: "endpoints", short: []string{"ep"},
 		new: func() message { return &corev1.Endpoints{} }, table: endpointsTable,
+		warning: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 	},
 	{
 		group: "discovery.k8s.io", version: "v1", resource: "endpointslices", kind: "EndpointSlice",
@@ -45,8 +50,9 @@ var builtins = []*builtin{
 			"spec.nodeName": {2, 10}, "spec.restartPolicy": {2, 3}, "spec.schedulerName": {2, 19}, "spec.serviceAccountName": {2, 8},
 			"spec.hostNetwork": {2, 11}, "status.phase": {3, 1}, "status.podIP": {3, 6}, "status.nominatedNodeName": {3, 11},
 		},
-		bools: map[string]bool{"spec.hostNetwork": true},
-		new:   func() message { return &corev1.Pod{} }, table: podTable,
+		aliases: map[string]string{"spec.host": "spec.nodeName"},
+		bools:   map[string]bool{"spec.hostNetwork": true},
+		new:     func() message { return &corev1.Pod{} }, table: podTable,
 	},
 	{
 		version: "v1", resource: "namespaces", kind: "Namespace", short: []string{"ns"}, clusterScoped: true,

@@ -34,6 +34,7 @@ type output struct {
 	beta     bool // meta.k8s.io/v1beta1 instead of v1
 	fallback bool // only Config.Fallback can answer
 	gzip     bool // the client takes gzip
+	pretty   bool // indented, which only Config.Fallback does
 	include  metav1.IncludeObjectPolicy
 }
 
@@ -54,8 +55,8 @@ func ParseAccept(header string) []Clause {
 		}
 		c := Clause{Media: media, Params: params, q: 1}
 		if s, ok := params["q"]; ok {
-			if c.q, err = strconv.ParseFloat(s, 64); err != nil || c.q <= 0 {
-				continue
+			if c.q, err = strconv.ParseFloat(s, 64); err != nil {
+				c.q = 1 // as goautoneg, which kube-apiserver reads it with; there q=0 is the least wanted, not refused
 			}
 		}
 		out = append(out, c)
@@ -65,22 +66,28 @@ func ParseAccept(header string) []Clause {
 }
 
 // negotiate picks the form of the answer from the Accept header as kube-apiserver does: the first clause that can be
-// served wins, an empty header means JSON.
+// served wins, an empty header means JSON. A clause that only Fallback can serve is passed over while nobody is behind Fallback.
 func (r *Relay) negotiate(req *http.Request, watch, get bool) (output, error) {
-	accept := strings.Join(req.Header.Values("Accept"), ",")
-	o := output{media: mediaJSON, gzip: strings.Contains(req.Header.Get("Accept-Encoding"), "gzip")}
-	if strings.TrimSpace(accept) == "" {
-		return r.checkOutput(o)
+	query := req.URL.Query()
+	plain := output{
+		media: mediaJSON, gzip: strings.Contains(req.Header.Get("Accept-Encoding"), "gzip"),
+		pretty: !watch && (query.Get("pretty") == "1" || strings.EqualFold(query.Get("pretty"), "true")),
 	}
-	for _, c := range ParseAccept(accept) {
-		o := o
+	clauses := ParseAccept(strings.Join(req.Header.Values("Accept"), ","))
+	if strings.TrimSpace(strings.Join(req.Header.Values("Accept"), "")) == "" {
+		clauses = []Clause{{Media: mediaJSON}}
+	}
+	alone := r.cfg.Fallback == nil || r.cfg.Alone != nil && r.cfg.Alone()
+	known := false // by Fallback
+	for _, c := range clauses {
+		o := plain
 		switch c.Media {
 		case mediaProtobuf:
 			o.media = mediaProtobuf
 			if r.cfg.Resource.builtin == nil && c.Params["as"] == "" {
 				continue // custom resources exist in JSON only
 			}
-		case mediaJSON, "*/*", "application/*":
+		case mediaJSON, "*/*":
 		case mediaYAML:
 			if watch {
 				continue
@@ -93,21 +100,25 @@ func (r *Relay) negotiate(req *http.Request, watch, get bool) (output, error) {
 			continue
 		}
 		if o.shape == table {
-			o.include = metav1.IncludeObjectPolicy(req.URL.Query().Get("includeObject"))
+			o.include = metav1.IncludeObjectPolicy(query.Get("includeObject"))
 			known := []metav1.IncludeObjectPolicy{"", metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject}
 			if !slices.Contains(known, o.include) {
 				return o, apierrors.NewBadRequest(`Unable to convert to Table as requested: includeObject: Invalid value: "` + string(o.include) +
 					`": must be 'Metadata', 'Object', 'None', or empty`)
 			}
 		}
-		if o, err := r.checkOutput(o); err != nil || !o.fallback || !r.cfg.Alone {
-			return o, err
+		o.fallback = o.fallback || !r.able(o)
+		if !o.fallback || !alone {
+			o.fallback = o.fallback || o.pretty && !alone && o.media == mediaJSON
+			return o, nil
 		}
+		known = true
 	}
-	if o.fallback = r.cfg.Alone && r.cfg.Fallback != nil; o.fallback {
-		return o, nil
+	if known && r.cfg.Fallback != nil {
+		plain.fallback = true
+		return plain, nil
 	}
-	return o, notAcceptable()
+	return plain, notAcceptable()
 }
 
 // transform reads the as, g and v parameters; false if this clause cannot be served.
@@ -134,21 +145,18 @@ func (o *output) transform(params map[string]string, single bool) bool {
 	return false
 }
 
-// checkOutput sends to the fallback what cannot be answered truthfully here.
-func (r *Relay) checkOutput(o output) (output, error) {
+// able tells whether this relay can truthfully answer in a form.
+func (r *Relay) able(o output) bool {
 	b := r.cfg.Resource.builtin
 	if o.shape == table && (b == nil || b.table == nil) {
-		o.fallback = true
+		return false
 	}
 	if b != nil && o.media == mediaJSON && o.shape != metadataOnly {
 		r.mu.RLock()
-		o.fallback = o.fallback || r.newer != "" || b.new == nil
-		r.mu.RUnlock()
+		defer r.mu.RUnlock()
+		return r.newer == "" && b.new != nil
 	}
-	if o.fallback && r.cfg.Fallback == nil {
-		return o, notAcceptable()
-	}
-	return o, nil
+	return true
 }
 
 func notAcceptable() error {

@@ -32,9 +32,9 @@ type Config struct {
 	// Fallback answers what this relay cannot answer truthfully: tables of kinds without columns here, YAML, and
 	// transcoding that would drop fields newer than the compiled types. nil: 406 Not Acceptable.
 	Fallback http.Handler
-	// Alone says that Fallback knows no better answer, only why there is none: of an Accept header, a clause that can be
-	// answered here is preferred to an earlier one that cannot.
-	Alone bool
+	// Alone tells whether Fallback knows no better answer now, only why there is none, for example because the cloud is away: of an Accept
+	// header, a clause that can be answered here is then preferred to an earlier one that cannot. It must not wait. nil: it always knows.
+	Alone func() bool
 	// Clock is for tests. Default the real one.
 	Clock clock.WithTickerAndDelayedExecution
 	// Logger gets what an operator should know. Default slog.Default().

@@ -3,6 +3,8 @@ package relay
 import (
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +52,9 @@ func (r *Relay) parse(req *http.Request) (*request, error) {
 	}
 	query := req.URL.Query()
 	watch := !q.get && (query.Get("watch") == "1" || strings.EqualFold(query.Get("watch"), "true"))
+	if err := checkQuery(query, watch, q.get); err != nil {
+		return nil, err
+	}
 	if q.out, err = r.negotiate(req, watch, q.get); err != nil {
 		return nil, err
 	}
@@ -71,8 +76,35 @@ func (r *Relay) parse(req *http.Request) (*request, error) {
 	if q.version, err = parseVersion(q.opts.ResourceVersion); err != nil {
 		return nil, err
 	}
+	if r.cfg.Fallback != nil && r.declared(q.opts.FieldSelector) {
+		q.out.fallback = true
+		return q, nil
+	}
 	q.filter, err = r.newFilter(q)
 	return q, err
+}
+
+// declared tells whether a selector names fields of custom resources, which are those that the CRD declares in selectableFields.
+func (r *Relay) declared(sel fields.Selector) bool {
+	if r.cfg.Resource.builtin != nil || sel == nil {
+		return false
+	}
+	return slices.ContainsFunc(sel.Requirements(), func(q fields.Requirement) bool {
+		return q.Field != "metadata.name" && q.Field != "metadata.namespace"
+	})
+}
+
+// checkQuery refuses parameters that kube-apiserver refuses although nothing here would use them.
+func checkQuery(query url.Values, watch, get bool) error {
+	if t := query.Get("timeout"); t != "" && !watch {
+		if _, err := time.ParseDuration(t); err != nil {
+			return apierrors.NewBadRequest("invalid timeout specified in the request URL - " + err.Error())
+		}
+	}
+	if export := query.Get("export"); get && query.Has("export") && export != "0" && !strings.EqualFold(export, "false") {
+		return apierrors.NewBadRequest("the export parameter, deprecated since v1.14, is no longer supported")
+	}
+	return nil
 }
 
 func parseVersion(s string) (uint64, error) {
@@ -147,6 +179,9 @@ func (f *filter) convertField(label, value string) (string, string, error) {
 		return label, value, nil
 	}
 	b := f.res.builtin
+	if b != nil && b.aliases[label] != "" {
+		label = b.aliases[label]
+	}
 	if b == nil {
 		return "", "", fmt.Errorf("field label not supported: %s", label)
 	}
@@ -195,5 +230,6 @@ func (f objectFields) Get(field string) string {
 	return v
 }
 
-// minWatch is kube-apiserver's --min-request-timeout: a watch without timeoutSeconds lives that long to twice as long.
+// minWatch is kube-apiserver's --min-request-timeout: a watch without timeoutSeconds lives that long to twice as long, and none here lives
+// longer than that, since whoever may watch is asked when it begins.
 const minWatch = 1800 * time.Second

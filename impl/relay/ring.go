@@ -89,13 +89,16 @@ func (r *ring) bookmark(version uint64, at time.Time) {
 	r.push(&event{version: version, at: at})
 }
 
-// trim drops the oldest events beyond the bounds; a batch goes as a whole in effect, since floor passes its end.
+// trim drops the oldest events beyond the bounds; a batch goes as a whole in effect, since floor passes its end. A bookmark that goes leaves
+// floor where it is: no client that is behind it misses anything (GetIntervalLocked in storage/cacher counts events only).
 func (r *ring) trim(maxBytes int64, oldest time.Time) {
 	n := 0
 	for n < len(r.events) && (r.bytes > maxBytes || r.events[n].at.Before(oldest)) {
 		e := r.events[n]
 		r.bytes -= e.size()
-		r.floor = max(r.floor, e.version)
+		if e.cur != nil {
+			r.floor = max(r.floor, e.version)
+		}
 		if e.batch != nil {
 			r.floor = max(r.floor, e.batch.to)
 		}

@@ -35,6 +35,9 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.cfg.Fallback.ServeHTTP(w, req)
 		return
 	}
+	if b := r.cfg.Resource.builtin; b != nil && b.warning != "" {
+		w.Header().Add("Warning", `299 - "`+b.warning+`"`)
+	}
 	if err == nil {
 		switch {
 		case q.get:

@@ -148,7 +148,7 @@ func (x *watcher) run(req *http.Request, v view) error {
 	clock := x.r.cfg.Clock
 	timeout := time.Duration(float64(minWatch) * (1 + rand.Float64()))
 	if t := x.q.opts.TimeoutSeconds; t != nil && *t > 0 {
-		timeout = time.Duration(*t) * time.Second
+		timeout = time.Duration(min(*t, int64(2*minWatch/time.Second))) * time.Second
 	}
 	end := clock.Now().Add(timeout)
 	if v.tree != nil {

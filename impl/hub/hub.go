@@ -169,7 +169,7 @@ func (h *Hub) buildFront() {
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
 	review := reviewer{asCaller: door(classNode, asCaller), asHub: door(classControl, asHub)}
 	proxy := newProxy(proxyConfig{
-		asCaller: h.discovery.through(door(classNode, asCaller)), asHub: h.discovery.through(door(classNode, asHub)), written: wr.observe, logger: h.Logger,
+		asCaller: h.discovery.through(door(classNode, asCaller)), asHub: h.discovery.through(door(classNode, asHub)), written: wr.observe, clock: h.clock, logger: h.Logger,
 	})
 	h.front = &front{
 		identifier: &identifier{

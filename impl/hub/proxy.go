@@ -8,6 +8,10 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"sync"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/quiet"
 )
 
 // proxy sends requests on to the cloud and streams the answers back. Bodies, encodings, trailers and upgrades pass through.
@@ -16,11 +20,13 @@ type proxy struct {
 	viaCaller, viaHub http.RoundTripper // below them
 	shelter           *shelter          // nil: nothing is kept
 	logger            *slog.Logger
+	failures          *quiet.Log
 }
 
 type proxyConfig struct {
 	asCaller, asHub http.RoundTripper
 	written         func(*http.Response) error // sees the answer to each write of a relayed resource
+	clock           clock.PassiveClock
 	logger          *slog.Logger
 }
 
@@ -28,7 +34,7 @@ type proxyConfig struct {
 type targetKey struct{}
 
 func newProxy(c proxyConfig) *proxy {
-	p := &proxy{logger: c.logger, viaCaller: c.asCaller, viaHub: c.asHub}
+	p := &proxy{logger: c.logger, failures: quiet.New(c.clock, c.logger), viaCaller: c.asCaller, viaHub: c.asHub}
 	buffers := &bufferPool{}
 	build := func(rt http.RoundTripper) *httputil.ReverseProxy {
 		return &httputil.ReverseProxy{
@@ -87,7 +93,7 @@ func (p *proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
 		p.logger.Debug("the cloud cannot be reached", "method", req.Method, "path", req.URL.Path, "err", err)
 		writeStatus(w, unavailable("the hub cannot reach the cloud: "+err.Error()))
 	default:
-		p.logger.Info("a request to the cloud failed", "method", req.Method, "path", req.URL.Path, "err", err)
+		p.failures.Say(slog.LevelInfo, "", "a request to the cloud failed", "method", req.Method, "path", req.URL.Path, "err", err.Error())
 		read := req.Method == http.MethodGet || req.Method == http.MethodHead
 		writeStatus(w, badGateway(read, "the hub lost the cloud's answer: "+err.Error()))
 	}

@@ -3,7 +3,6 @@ package identity
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -86,12 +85,14 @@ func (a Attributes) hash() digest {
 	return hashOf(a.Verb, a.Group, a.Version, a.Resource, a.Subresource, a.Namespace, a.Name, a.FieldSelector, a.LabelSelector, a.Path)
 }
 
-// wider are the reads that show at least as much: who may do one of them may do this. A watch begins with what a list shows.
-func (a Attributes) wider() (all []Attributes) {
+// wider are the reads that show at least as much: who may do one of them may do this. A watch begins with what a list shows. Reads of one step show the
+// same, each step shows at least what the one before shows.
+func (a Attributes) wider() (steps [][]Attributes) {
 	if a.Resource == "" || a.Subresource != "" {
 		return nil
 	}
 	byName := "metadata.name=" + a.Name
+	var same []Attributes
 	for _, verb := range []string{"get", "list", "watch"} {
 		w := a
 		w.Verb = verb
@@ -105,21 +106,27 @@ func (a Attributes) wider() (all []Attributes) {
 		case verb == "get":
 			w.FieldSelector = ""
 		}
-		all = append(all, w)
+		same = append(same, w)
 	}
+	steps = append(steps, same)
 	namespaces := []string{""}
 	if a.Namespace != "" {
 		namespaces = []string{a.Namespace, ""}
 	}
-	for _, verb := range []string{"list", "watch"} {
-		for _, ns := range namespaces {
-			w := Attributes{Verb: verb, Group: a.Group, Version: a.Version, Resource: a.Resource, Namespace: ns}
-			if w != a && !slices.Contains(all, w) {
-				all = append(all, w)
-			}
+	for _, ns := range namespaces {
+		var step []Attributes
+		for _, verb := range []string{"list", "watch"} {
+			step = append(step, Attributes{Verb: verb, Group: a.Group, Version: a.Version, Resource: a.Resource, Namespace: ns})
 		}
+		steps = append(steps, step)
 	}
-	return all
+	return steps
+}
+
+// listed is the list of what a watch shows.
+func (a Attributes) listed() Attributes {
+	a.Verb = "list"
+	return a
 }
 
 func (a Attributes) String() string {

@@ -20,7 +20,7 @@
 // must be bound to this one. One that is bound to nothing or to a Secret counts only if the cloud has taken it before, as
 // does a token of the legacy kind. A 401 of the cloud to a token is remembered as well: it is refused from then on.
 //
-// Impersonation is part of who calls: what the cloud decided for a caller in another's name counts for both together.
+// Impersonation is part of who calls: what the cloud decided for a caller in another's name counts for both together. It is filed under the caller.
 //
 // # What they may read
 //
@@ -28,11 +28,13 @@
 // read that was answered was allowed (200, 304, 404, 410), 403 was not; the hub tells both of all reads that pass through it
 // (Learn), and what it asked itself for reads from relays. The later decision counts. Who may do a read may do
 // one that shows no more, unless just that was denied: to list is to watch, to list or watch one object is to get it, a whole collection
-// has each part in it, and the pods that the kubelet watches each of them. An allowance counts Config.TTL
+// has each part in it, and the pods that the kubelet watches each of them. But what shows no more than such a read, and was denied
+// after it was allowed, has taken it back: who was denied to list has lost the watch that was allowed before. An allowance counts Config.TTL
 // after the cloud said so last; for the node itself it does not age, since its pods must come back however long it is cut off.
 //
 // Decisions are kept on disk as hashes of identities and of what was asked, in a file readable by its owner alone, bounded in number for
-// each caller and in callers: nobody can crowd out another's, and the node's own are never dropped for others. The Node authorizer
+// each caller and in callers. One identity is one caller, whatever tokens it has and whatever names it tries, so it cannot crowd out another. Of more
+// than 1024 those go that were not seen for the longest time, and the node never does. The Node authorizer
 // decides for each object, and so does what is kept: a node that may read a Secret of its own pods has no word on any other.
 //
 // # Time
@@ -57,7 +59,7 @@
 //
 // # What callers are told
 //
-// 401 for what is wrong, 503 for what only the cloud can tell, without details; the details are logged, each reason once in 10 minutes.
+// 401 for what is wrong, 503 for what only the cloud can tell, without details; the details are logged, each once in 10 minutes, and so many lines and no more (package quiet).
 //
 // # Goroutines
 //

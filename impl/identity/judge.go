@@ -8,10 +8,13 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/quiet"
 )
 
 // Skew is how far a node's clock and the cloud's may be apart before a token counts as not yet valid.
@@ -73,7 +76,7 @@ type Judge struct {
 	time     *cloudTime
 	keys     *keys
 	verdicts *verdicts
-	log      *quiet
+	log      *quiet.Log
 }
 
 // New brings back what was kept.
@@ -88,12 +91,12 @@ func New(c Config) (*Judge, error) {
 	if c.Random == nil {
 		c.Random = rand.Float64
 	}
-	j := &Judge{Config: c, node: nodeUser(c.Node), time: &cloudTime{clock: c.Clock}, log: &quiet{clock: c.Clock, logger: c.Logger}}
+	j := &Judge{Config: c, node: nodeUser(c.Node), time: &cloudTime{clock: c.Clock}, log: quiet.New(c.Clock, c.Logger)}
 	j.keys = &keys{
 		asHub: c.Cloud, callers: c.Callers, shared: c.Shared, found: c.Found, docs: c.Documents, time: j.time, clock: c.Clock, random: c.Random, logger: c.Logger, offers: make(chan *offer, 1),
 	}
 	j.keys.restore()
-	j.verdicts = newVerdicts(j.node.key, c.File, c.Logger)
+	j.verdicts = newVerdicts(j.node.at.caller, c.File, c.Logger)
 	return j, nil
 }
 
@@ -131,7 +134,12 @@ func (j *Judge) Size() int { return j.verdicts.size() }
 func (j *Judge) Verify(header http.Header, certified bool) (User, error) {
 	u, err := j.verify(header, certified)
 	if err != nil {
-		j.log.say("the cloud is away, and a caller is refused", "reason", err.Error(), "client", header.Get("User-Agent"))
+		kind := ""
+		var r *RefusalError
+		if errors.As(err, &r) {
+			kind = r.kind
+		}
+		j.log.Say(slog.LevelWarn, kind, "the cloud is away, and a caller is refused", "reason", err.Error(), "client", header.Get("User-Agent"))
 		return User{}, err
 	}
 	return u, nil
@@ -141,7 +149,7 @@ func (j *Judge) verify(header http.Header, certified bool) (u User, err error) {
 	raw, carries, err := bearerOf(header)
 	switch {
 	case err != nil:
-		return u, refuse(err.Error())
+		return u, refuse("%v", err)
 	case carries:
 		u, err = j.ofToken(raw)
 	case certified:
@@ -157,8 +165,8 @@ func authenticated() digest { return hashOf("authenticated") }
 
 func (j *Judge) ofToken(raw string) (User, error) {
 	t := readToken(raw)
-	itself := tokenUser(raw)
-	last, known := j.verdicts.last(itself.key, authenticated())
+	itself := tokenUser(t)
+	last, known := j.verdicts.last(itself.at, authenticated())
 	if known && last.denied() {
 		return User{}, refuse("the cloud refused this token when it was there")
 	}
@@ -201,9 +209,9 @@ func (j *Judge) ours(t *token) (bool, error) {
 	var unknown *unknownKeyError
 	switch {
 	case errors.As(err, &unknown):
-		return false, unsure(err.Error())
+		return false, unsure("%v", err)
 	case err != nil:
-		return false, refuse(err.Error())
+		return false, refuse("%v", err)
 	}
 	return true, nil
 }
@@ -212,11 +220,11 @@ func (j *Judge) inTime(t *token) error {
 	now, c := j.time.Now(), t.claims
 	switch {
 	case c.NotBefore != nil && now.Add(Skew).Before(c.NotBefore.Time()):
-		return refuse(fmt.Sprintf("it is not valid before %v", c.NotBefore.Time().UTC()))
+		return refuse("it is not valid before %v", c.NotBefore.Time().UTC())
 	case c.IssuedAt != nil && now.Add(Skew).Before(c.IssuedAt.Time()):
-		return refuse(fmt.Sprintf("it is issued in the future, at %v", c.IssuedAt.Time().UTC()))
+		return refuse("it is issued in the future, at %v", c.IssuedAt.Time().UTC())
 	case c.Expiry != nil && now.After(c.Expiry.Time().Add(j.Allowance)):
-		return refuse(fmt.Sprintf("it expired at %v, more than %v ago", c.Expiry.Time().UTC(), j.Allowance))
+		return refuse("it expired at %v, more than %v ago", c.Expiry.Time().UTC(), j.Allowance)
 	}
 	return nil
 }
@@ -234,9 +242,9 @@ func (j *Judge) bound(t *token, ours, taken bool) error {
 	pod, node := t.claims.Kubernetes.Pod, t.claims.Kubernetes.Node
 	switch {
 	case !meant:
-		return refuse(fmt.Sprintf("it is for %.200q, not for the API", []string(t.claims.Audience)))
+		return refuse("it is for %.200q, not for the API", []string(t.claims.Audience))
 	case node != nil && node.Name != j.Node:
-		return refuse(fmt.Sprintf("it is bound to node %.64q, not to this one", node.Name))
+		return refuse("it is bound to node %.64q, not to this one", node.Name)
 	case pod == nil && node == nil && !taken:
 		return unsure("it is bound to no pod, and the cloud has not been seen to take it")
 	case pod == nil:
@@ -249,13 +257,13 @@ func (j *Judge) bound(t *token, ours, taken bool) error {
 	name := t.claims.Kubernetes.Namespace + "/" + pod.Name
 	switch p, ok := j.Pods(t.claims.Kubernetes.Namespace, pod.Name); {
 	case !ok:
-		return refuse(fmt.Sprintf("pod %.320q, to which it is bound, is not known on this node", name))
+		return refuse("pod %.320q, to which it is bound, is not known on this node", name)
 	case p.Node != j.Node:
-		return refuse(fmt.Sprintf("pod %.320q, to which it is bound, is on another node", name))
+		return refuse("pod %.320q, to which it is bound, is on another node", name)
 	case p.UID != pod.UID:
-		return refuse(fmt.Sprintf("pod %.320q, to which it is bound, was replaced by another of the same name", name))
+		return refuse("pod %.320q, to which it is bound, was replaced by another of the same name", name)
 	case !p.Gone.IsZero() && j.time.Now().After(p.Gone.Add(Skew)):
-		return refuse(fmt.Sprintf("pod %.320q, to which it is bound, is deleted", name))
+		return refuse("pod %.320q, to which it is bound, is deleted", name)
 	}
 	return nil
 }
@@ -279,34 +287,66 @@ func (d decision) String() string {
 }
 
 func (j *Judge) decide(u User, a Attributes) decision {
+	counts := func(s stamp) bool { return u.Node || j.counts(s) }
 	if s, ok := j.last(u, a); ok {
 		if s.denied() {
 			return denied
 		}
-		if u.Node || j.counts(s) {
-			return allowed
-		}
-	}
-	wider := a.wider()
-	if u.Node && a.Group == "" && a.Resource == "pods" && a.Subresource == "" && a.Verb == "get" && j.Pods != nil {
-		if p, ok := j.Pods(a.Namespace, a.Name); ok && p.Node == j.Node { // one of those that the kubelet watches
-			for _, verb := range []string{"list", "watch"} {
-				wider = append(wider, Attributes{Verb: verb, Version: a.Version, Resource: a.Resource, FieldSelector: "spec.nodeName=" + j.Node})
+		if a.Verb == "watch" { // who was denied to list meanwhile has lost both
+			if list, ok := j.last(u, a.listed()); ok && list.denied() && !list.at().Before(s.at()) {
+				return denied
 			}
 		}
-	}
-	for _, w := range wider {
-		if s, ok := j.last(u, w); ok && !s.denied() && (u.Node || j.counts(s)) {
+		if counts(s) {
 			return allowed
 		}
 	}
+	steps := a.wider()
+	if u.Node && a.Group == "" && a.Resource == "pods" && a.Subresource == "" && a.Verb == "get" && j.Pods != nil {
+		if p, ok := j.Pods(a.Namespace, a.Name); ok && p.Node == j.Node { // one of those that the kubelet watches
+			own := Attributes{Verb: "list", Version: a.Version, Resource: a.Resource, FieldSelector: "spec.nodeName=" + j.Node}
+			watched := own
+			watched.Verb = "watch"
+			steps = slices.Insert(steps, 1, []Attributes{own, watched})
+		}
+	}
+	// An allowance counts unless something was denied later that shows no more than what it allows: the caller has lost that as well.
+	var no, yes time.Time
+	lost := false
+	for _, step := range steps {
+		yes = time.Time{}
+		for _, w := range step {
+			switch s, ok := j.last(u, w); {
+			case ok && s.denied():
+				no = later(no, s.at())
+			case ok && counts(s):
+				yes = later(yes, s.at())
+			}
+		}
+		if !yes.IsZero() {
+			if yes.After(no) {
+				return allowed
+			}
+			lost = true
+		}
+	}
+	if lost {
+		return denied
+	}
 	return undecided
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // last is what the cloud decided last about a read of a user.
 func (j *Judge) last(u User, a Attributes) (s stamp, known bool) {
 	read := a.hash()
-	s, known = j.verdicts.last(u.key, read)
+	s, known = j.verdicts.last(u.at, read)
 	if early, ok := j.verdicts.last(u.early, read); ok && (!known || early.at().After(s.at())) {
 		return early, true
 	}
@@ -329,13 +369,13 @@ func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int
 	if carries {
 		t := readToken(raw)
 		ours, err := j.ours(t)
-		user = tokenUser(raw)
-		_, known := j.verdicts.last(user.key, authenticated())
+		user = tokenUser(t)
+		_, known := j.verdicts.last(user.at, authenticated())
 		k := t.claims.Kubernetes
 		switch {
 		case code == http.StatusUnauthorized:
 			if ours || known { // others are many, and refused anyway
-				j.verdicts.learn(user.key, authenticated(), true, now)
+				j.verdicts.learn(user.at, authenticated(), true, now)
 			}
 			return
 		case err != nil: // the cloud took it: there is a new key
@@ -343,14 +383,14 @@ func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int
 			return
 		case t.claims.ofServiceAccount() && j.keys.get() == nil: // they are wanted here
 			j.keys.offer(t, true)
-			j.verdicts.learn(user.key, authenticated(), false, now)
+			j.verdicts.learn(user.at, authenticated(), false, now)
 		case !ours || known || k.Pod == nil && k.Node == nil:
-			j.verdicts.learn(user.key, authenticated(), false, now)
+			j.verdicts.learn(user.at, authenticated(), false, now)
 		}
 		if ours && t.claims.ofServiceAccount() {
 			j.keys.offer(t, false)
 			user = serviceAccount(&t.claims)
 		}
 	}
-	j.verdicts.learn(user.acting(header).key, a.hash(), isDenied, now)
+	j.verdicts.learn(user.acting(header).at, a.hash(), isDenied, now)
 }

@@ -2,14 +2,12 @@ package identity
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 )
 
 // RefusalError says why a caller is not known. The reason is for the log; Status is what to answer.
@@ -17,12 +15,18 @@ type RefusalError struct {
 	Reason string
 	// Unsure tells that the cloud might take it.
 	Unsure bool
+	kind   string // the reason without what the caller has chosen
 }
 
 func (r *RefusalError) Error() string { return r.Reason }
 
-func refuse(reason string) *RefusalError { return &RefusalError{Reason: reason} }
-func unsure(reason string) *RefusalError { return &RefusalError{Reason: reason, Unsure: true} }
+func refuse(format string, args ...any) *RefusalError {
+	return &RefusalError{Reason: fmt.Sprintf(format, args...), kind: format}
+}
+
+func unsure(format string, args ...any) *RefusalError {
+	return &RefusalError{Reason: fmt.Sprintf(format, args...), Unsure: true, kind: format}
+}
 
 // Status is the answer to the caller.
 func (r *RefusalError) Status() *apierrors.StatusError {
@@ -49,46 +53,10 @@ func (j *Judge) Authorize(header http.Header, certified bool, a Attributes) (Use
 	if d == allowed {
 		return u, nil
 	}
-	j.log.say("the cloud is away, and a read is refused", "user", u.Name, "read", a.String(), "reason", d.String())
+	j.log.Say(slog.LevelWarn, string(u.at.caller[:]), "the cloud is away, and a read is refused", "user", u.Name, "read", a.String(), "reason", d.String())
 	if d == denied {
 		return u, apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name,
 			errors.New("the cloud denied it to "+u.Name+" when it was there"))
 	}
 	return u, unavailable("the cloud is away, and has not been seen to decide whether " + u.Name + " may do this")
-}
-
-// quiet says each thing once in a while: a pod that tries each second must not fill a disk.
-type quiet struct {
-	clock  clock.PassiveClock
-	logger *slog.Logger
-
-	mu   sync.Mutex
-	said map[string]time.Time
-}
-
-const (
-	quietFor = 10 * time.Minute
-	maxSaid  = 256
-)
-
-func (q *quiet) say(msg string, args ...string) {
-	key, now := msg, q.clock.Now()
-	all := make([]any, len(args))
-	for i, a := range args {
-		all[i] = a[:min(len(a), 512)]
-		key += "\x00" + a[:min(len(a), 512)]
-	}
-	q.mu.Lock()
-	at, ok := q.said[key]
-	told := ok && now.Sub(at).Abs() < quietFor
-	if !told {
-		if len(q.said) >= maxSaid || q.said == nil {
-			q.said = map[string]time.Time{}
-		}
-		q.said[key] = now
-	}
-	q.mu.Unlock()
-	if !told {
-		q.logger.Warn(msg, all...)
-	}
 }

@@ -19,20 +19,27 @@ type User struct {
 	Groups []string
 	// Node tells that it is this node, by its certificate.
 	Node bool
-	// key is what decisions are filed under: the identity, and whose it takes on.
-	key digest
-	// early is what decisions were filed under before the keys were known, if it is another.
-	early digest
+	// at is where decisions about it are filed, early where they were before the keys were known, if that is elsewhere.
+	at, early place
 }
 
 // with is the user with what was learnt of its token as such.
 func (u User) with(token User) User {
-	u.early = token.key
+	u.early = token.at
 	return u
 }
 
-// Key tells users apart, also those of the same name; it is no secret.
-func (u User) Key() string { return hex.EncodeToString(u.key[:]) }
+// place is where decisions are filed: under a caller, of whom all has a common bound, and there by whose token it came with and in whose name. Neither
+// must make a caller of its own: one identity may have any number of tokens, and try any number of names.
+type place struct{ caller, of digest }
+
+// hash is what a decision about a read is filed under.
+func (p place) hash(read digest) digest {
+	if p.of == (digest{}) {
+		return read
+	}
+	return hashOf(string(p.of[:]), string(read[:]))
+}
 
 // digest is a hash that names something without telling it.
 type digest [16]byte
@@ -56,13 +63,18 @@ func put(h hash.Hash, s string) {
 
 func nodeUser(node string) User {
 	name := contract.NodeUserPrefix + node
-	return User{Name: name, Groups: []string{contract.NodesGroup, "system:authenticated"}, Node: true, key: hashOf("node", name)}
+	return User{Name: name, Groups: []string{contract.NodesGroup, "system:authenticated"}, Node: true, at: place{caller: hashOf("node", name)}}
 }
 
-// tokenUser is who has a token of which only the cloud knows whose it is.
-func tokenUser(token string) User {
-	k := hashOf("token", token)
-	return User{Name: "token:" + hex.EncodeToString(k[:4]), key: k}
+// tokenUser is who has a token of which only the cloud knows whose it is. What it says of itself is believed so far: whoever has many that say the
+// same is one caller.
+func tokenUser(t *token) User {
+	k := hashOf("token", t.raw)
+	u := User{Name: "token:" + hex.EncodeToString(k[:4]), at: place{caller: k}}
+	if t.signed != nil && t.claims.Subject != "" {
+		u.at = place{hashOf("subject", t.claims.Issuer, t.claims.Subject), k}
+	}
+	return u
 }
 
 const serviceAccountPrefix = "system:serviceaccount:"
@@ -73,7 +85,7 @@ func serviceAccount(c *claims) User {
 	return User{
 		Name: name, UID: k.ServiceAccount.UID,
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + k.Namespace, "system:authenticated"},
-		key:    hashOf("service account", name, k.ServiceAccount.UID),
+		at:     place{caller: hashOf("service account", name, k.ServiceAccount.UID)},
 	}
 }
 
@@ -89,16 +101,16 @@ func (u User) acting(h http.Header) User {
 		return u
 	}
 	slices.Sort(names)
-	under := func(k digest) digest {
-		parts := []string{"impersonation", string(k[:])}
+	under := func(p place) place {
+		parts := []string{"impersonation", string(p.of[:])}
 		for _, name := range names {
 			parts = append(append(append(parts, name), h[name]...), "")
 		}
-		return hashOf(parts...)
+		return place{p.caller, hashOf(parts...)}
 	}
 	u.Name += " as " + h.Get("Impersonate-User")
 	u.Node = false
 	u.UID, u.Groups = "", nil
-	u.key, u.early = under(u.key), under(u.early)
+	u.at, u.early = under(u.at), under(u.early)
 	return u
 }

@@ -2,6 +2,8 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
+	"container/list"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -24,15 +26,17 @@ const (
 	maxEach      = 1024 // decisions kept for one caller
 	maxOwn       = 8192 // and for the node: 30 pods with 200 Secrets and config maps are about 1000
 	stampAge     = 12 * time.Hour
-	verdictMagic = "weirverd1"
+	verdictMagic = "weirverd2"
 	gatherTime   = 5 * time.Second // in which more may come, before they are written
 )
 
-// stamp is a decision and when the cloud said so, in minutes of the wall clock.
+// stamp is a decision and when the cloud said so, in seconds of the wall clock: good until 2088.
 type stamp uint32
 
+const stampEpoch = 1577836800 // 2020
+
 func newStamp(at time.Time, denied bool) stamp {
-	s := stamp(max(at.Unix()/60, 0)) << 1
+	s := stamp(max(at.Unix()-stampEpoch, 0)) << 1
 	if denied {
 		s |= 1
 	}
@@ -40,7 +44,7 @@ func newStamp(at time.Time, denied bool) stamp {
 }
 
 func (s stamp) denied() bool  { return s&1 != 0 }
-func (s stamp) at() time.Time { return time.Unix(int64(s>>1)*60, 0) }
+func (s stamp) at() time.Time { return time.Unix(int64(s>>1)+stampEpoch, 0) }
 
 // verdicts are what the cloud decided last, by caller and read.
 type verdicts struct {
@@ -51,50 +55,42 @@ type verdicts struct {
 
 	mu      sync.Mutex
 	callers map[digest]map[digest]stamp
+	order   list.List // of callers but the node, the one that was seen last in front
+	places  map[digest]*list.Element
 	unsaved int // changes that are not on the disk
 }
 
 func newVerdicts(own digest, path string, logger *slog.Logger) *verdicts {
-	v := &verdicts{own: own, changed: make(chan struct{}, 1), path: path, logger: logger, callers: map[digest]map[digest]stamp{}}
+	v := &verdicts{own: own, changed: make(chan struct{}, 1), path: path, logger: logger, callers: map[digest]map[digest]stamp{}, places: map[digest]*list.Element{}}
 	v.load()
 	return v
 }
 
 // last is what the cloud decided last, known false if it has not.
-func (v *verdicts) last(caller, read digest) (s stamp, known bool) {
+func (v *verdicts) last(p place, read digest) (s stamp, known bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s, known = v.callers[caller][read]
+	s, known = v.callers[p.caller][p.hash(read)]
 	return s, known
 }
 
 // learn notes a decision. The same one is noted again after stampAge, since a flash should not be written without need.
-func (v *verdicts) learn(caller, read digest, denied bool, now time.Time) {
+func (v *verdicts) learn(p place, read digest, denied bool, now time.Time) {
+	read = p.hash(read)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	of := v.callers[caller]
+	v.seen(p.caller)
+	of := v.callers[p.caller]
 	if old, ok := of[read]; ok && old.denied() == denied && now.Sub(old.at()).Abs() < stampAge {
 		return
 	}
-	if of == nil {
-		of = map[digest]stamp{}
-		v.callers[caller] = of
-	}
 	of[read] = newStamp(now, denied)
 	limit := maxEach
-	if caller == v.own {
+	if p.caller == v.own {
 		limit = maxOwn
 	}
 	if len(of) > limit {
-		delete(of, oldest(of, read, func(s stamp) stamp { return s }))
-	}
-	if len(v.callers) > maxCallers+1 {
-		delete(v.callers, oldest(v.callers, caller, func(of map[digest]stamp) (newest stamp) {
-			for _, s := range of {
-				newest = max(newest, s)
-			}
-			return newest
-		}, v.own))
+		delete(of, oldest(of, read))
 	}
 	v.unsaved++
 	select {
@@ -103,13 +99,32 @@ func (v *verdicts) learn(caller, read digest, denied bool, now time.Time) {
 	}
 }
 
-// oldest finds what was noted longest ago, but for what has just come and what must stay.
-func oldest[V any](m map[digest]V, just digest, age func(V) stamp, stays ...digest) (found digest) {
-	first := true
-	var least stamp
-	for k, e := range m {
-		if a := age(e); k != just && !slices.Contains(stays, k) && (first || a < least) {
-			first, found, least = false, k, a
+// seen puts a caller in front of all others, of whom the last goes if there are too many.
+func (v *verdicts) seen(caller digest) {
+	if v.callers[caller] == nil {
+		v.callers[caller] = map[digest]stamp{}
+	}
+	if caller == v.own {
+		return
+	}
+	if e := v.places[caller]; e != nil {
+		v.order.MoveToFront(e)
+		return
+	}
+	v.places[caller] = v.order.PushFront(caller)
+	if v.order.Len() > maxCallers {
+		gone := v.order.Remove(v.order.Back()).(digest)
+		delete(v.places, gone)
+		delete(v.callers, gone)
+	}
+}
+
+// oldest finds what was noted longest ago, but for what has just come.
+func oldest(of map[digest]stamp, just digest) (found digest) {
+	least := ^stamp(0)
+	for read, s := range of {
+		if read != just && s <= least {
+			found, least = read, s
 		}
 	}
 	return found
@@ -137,11 +152,23 @@ func (v *verdicts) load() {
 		var callers map[digest]map[digest]stamp
 		if callers, err = decodeVerdicts(b); err == nil {
 			v.callers = callers
+			byAge := sorted(callers)
+			slices.SortStableFunc(byAge, func(x, y digest) int { return cmp.Compare(newest(callers[x]), newest(callers[y])) })
+			for _, caller := range byAge {
+				v.seen(caller)
+			}
 		}
 	}
 	if err != nil {
 		v.logger.Error("remembered decisions cannot be used: while the cloud is away, reads are refused until it has been asked", "file", v.path, "err", err)
 	}
+}
+
+func newest(of map[digest]stamp) (s stamp) {
+	for _, other := range of {
+		s = max(s, other)
+	}
+	return s
 }
 
 // run writes changes until ctx ends, and what is left then.

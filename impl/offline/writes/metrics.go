@@ -21,7 +21,7 @@ func (m *metrics) answered(r *request, outcome string) {
 // label is the resource of a write. Those that nobody knows share a name, so that clients cannot make up series.
 func (r *request) label() string {
 	switch {
-	case !r.answerable() && !r.is(pods(), "") && r.Resource.Name != "leases":
+	case !r.answerable() && !r.is(pods(), "") && (r.Resource.Name != "leases" || r.sub != ""):
 		return "other"
 	case r.sub != "":
 		return r.Resource.Name + "/" + r.sub

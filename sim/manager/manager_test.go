@@ -22,6 +22,8 @@ func TestManager(t *testing.T) {
 	w := newWorld(t)
 	t.Run("policies", func(t *testing.T) { testPolicies(t, w) })
 	t.Run("the policies as simulated", func(t *testing.T) { testEmulation(t, w) })
+	t.Run("membership", func(t *testing.T) { testMembership(t, w) })
+	t.Run("rights of the manager", func(t *testing.T) { testManagerRights(t, w) })
 
 	w.nodes(t, "cloud", "cloud-1")
 	w.startBeating()
@@ -30,6 +32,7 @@ func TestManager(t *testing.T) {
 	w.eventually(t, "nobody is kept who is heard", func() bool { _, kept := w.listed(t, contract.KeptNodes)["cloud-1"]; return !kept })
 	t.Run("delegated", func(t *testing.T) { testDelegated(t, w) })
 	t.Run("forwarders", func(t *testing.T) { testForwarders(t, w) })
+	t.Run("far ahead", func(t *testing.T) { testAhead(t, w) })
 	t.Run("a node that dies", func(t *testing.T) { testDead(t, w) })
 	t.Run("keep, evict, return", func(t *testing.T) { testSilent(t, w) })
 	t.Run("bound", func(t *testing.T) { testBound(t, w) })

@@ -56,7 +56,8 @@ func (m *Machine) SetNode(now time.Time, name string, f Facts) {
 		m.nodes[name] = n
 	}
 	if n.facts.Pool != f.Pool {
-		n.kept, n.dead = false, false // those were of the other pool
+		n.owed = n.owed || m.leads && n.kept // taint eviction tried, was denied, and forgot
+		n.kept, n.dead = false, false        // those were of the other pool
 	}
 	n.facts = f
 	if f.Pool != "" && m.pools[f.Pool] == nil {

@@ -53,6 +53,16 @@ func TestScripts(t *testing.T) {
 			52 want a missing
 			61 want a missing dead
 		`,
+		"a silent node that is taken out of its pool is given up: what was denied while it was kept is made up for": three + `
+			1 every a b c cloud
+			99 every cloud
+			200 want a missing kept
+			200 node a -
+			201 want a missing owed
+			201 want b missing kept
+			202 node b q
+			203 want b missing dead owed
+		`,
 		"a pool falls silent and is kept for ever; nobody has to be released when it returns": three + `
 			1 every a b c cloud
 			99 every cloud

@@ -7,6 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/weir-edge/weir/impl/contract"
 )
@@ -44,4 +47,29 @@ func (c *Cloud) CreateNodes(ctx context.Context, nodes ...Node) error {
 		}
 	}
 	return nil
+}
+
+// KeepPools labels Nodes with their pools, by name, as whoever administers a cluster does: a kubelet may not label its own. It starts goroutines,
+// which end with stop.
+func (c *Cloud) KeepPools(pools map[string]string) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	label := func(o any) {
+		n := o.(*corev1.Node)
+		pool := pools[n.Name]
+		if pool == "" || n.Labels[contract.NodePoolLabel] == pool {
+			return
+		}
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, contract.NodePoolLabel, pool)
+		// What fails is tried again when the kubelet reports next.
+		_, _ = c.client.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	}
+	factory := informers.NewSharedInformerFactory(c.client, 0)
+	if _, err := factory.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: label, UpdateFunc: func(_, o any) { label(o) },
+	}); err != nil {
+		cancel()
+		return nil, fmt.Errorf("watch nodes: %w", err)
+	}
+	factory.Start(ctx.Done())
+	return func() { cancel(); factory.Shutdown() }, nil
 }

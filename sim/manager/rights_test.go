@@ -50,7 +50,9 @@ func testMembership(t *testing.T, w *world) {
 	w.nodes(t, "members", "m-1")
 	w.pod(t, "member", "m-1", nil)
 	node := w.as("system:node:m-1", "system:nodes", "system:authenticated")
-	label := func(pool string) string { return `{"metadata":{"labels":{"` + contract.NodePoolLabel + `":` + pool + `}}}` }
+	label := func(pool string) string {
+		return `{"metadata":{"labels":{"` + contract.NodePoolLabel + `":` + pool + `}}}`
+	}
 	annotation := func(key string) string { return `{"metadata":{"annotations":{"` + key + `":"true"}}}` }
 	w.eventually(t, "the policy is in force", func() bool {
 		_, err := node.CoreV1().Nodes().Patch(t.Context(), "m-1", types.MergePatchType, []byte(label(`"x"`)), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})

@@ -38,10 +38,10 @@ func TestHollowNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for node, zone := range map[string]string{"plain-1": "plain", "edge-1": ""} {
-		n := readyNode(t, admin, node)
-		if n.Labels[corev1.LabelTopologyZone] != zone || n.Labels[contract.NodePoolLabel]+"-1" != node {
+		if n := readyNode(t, admin, node); n.Labels[corev1.LabelTopologyZone] != zone {
 			t.Errorf("labels of %s: %v", node, n.Labels)
 		}
+		wait(t, "the pool's label of "+node, func() bool { return readyNode(t, admin, node).Labels[contract.NodePoolLabel]+"-1" == node })
 		first := renewedAt(t, admin, node)
 		wait(t, "a renewal of the Lease of "+node, func() bool { return renewedAt(t, admin, node).After(first) })
 		runPod(t, admin, node)

@@ -82,6 +82,11 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 		}
 		progress(fmt.Sprintf("pool %s: %d nodes at %s, mode %s", p.Name, p.Nodes, s.blocks[i+1], p.Mode))
 	}
+	if pools := t.poolsOfKubelets(); len(pools) > 0 {
+		if s.label, err = s.cloud.KeepPools(pools); err != nil {
+			return nil, err
+		}
+	}
 	return s, nil
 }
 
@@ -99,6 +104,7 @@ type localSite struct {
 	blocks  []*loopback.Block // the cloud's and one per pool
 	cloud   *cloud.Cloud
 	pools   []*localPool
+	label   func() // ends the labelling of nodes
 
 	endpoints map[string]func(class string) (Endpoint, error) // by node
 	machines  map[string]Machine                              // by node
@@ -237,6 +243,9 @@ func (s *localSite) Down(ctx context.Context) error {
 	var all []error
 	s.down.Do(func() {
 		all = append(all, s.stopParts(ctx))
+		if s.label != nil {
+			s.label()
+		}
 		for _, p := range s.pools {
 			p.close()
 		}

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/node"
 	"github.com/weir-edge/weir/sim/pki"
@@ -119,9 +118,8 @@ func (x *localPool) kubeletKubeconfig(dir, name string, life time.Duration) (str
 
 // nodeLabels are those that a kubelet registers its node with.
 func (x *localPool) nodeLabels() string {
-	labels := contract.NodePoolLabel + "=" + x.Name
-	if !x.Zoneless {
-		labels += "," + corev1.LabelTopologyZone + "=" + x.Name
+	if x.Zoneless {
+		return ""
 	}
-	return labels
+	return corev1.LabelTopologyZone + "=" + x.Name
 }

@@ -132,6 +132,19 @@ func (t Topology) commands() []string {
 	return names
 }
 
+// poolsOfKubelets are the pools of nodes that register themselves, by node.
+func (t Topology) poolsOfKubelets() map[string]string {
+	pools := map[string]string{}
+	for _, p := range t.Pools {
+		for _, name := range p.NodeNames() {
+			if p.Kubelets {
+				pools[name] = p.Name
+			}
+		}
+	}
+	return pools
+}
+
 // Validate tells what is wrong with a topology.
 func (t Topology) Validate() error {
 	if len(t.Pools) == 0 {

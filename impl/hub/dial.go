@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	connectTimeout = 10 * time.Second // TCP and TLS handshake together
-	keepAlive      = 30 * time.Second
+	connectTimeout   = 10 * time.Second // for a TCP connection, and for each byte of a TLS handshake
+	handshakeTimeout = 2 * time.Minute  // for all of a TLS handshake: over a thin link that many share, it takes its time
+	keepAlive        = 30 * time.Second
 )
 
 // connectError says that no connection came about, so nothing of the request was sent.
@@ -30,11 +31,15 @@ type meter struct{ read, written, connections atomic.Int64 }
 
 type meteredConn struct {
 	net.Conn
-	m     *meter
-	heard atomic.Pointer[func()] // called when something arrives; nil before the peer has proved who it is
+	m       *meter
+	heard   atomic.Pointer[func()] // called when something arrives; nil before the peer has proved who it is
+	silence atomic.Int64           // nothing at all comes for this long: the connection is dead; 0: it never is
 }
 
 func (c *meteredConn) Read(p []byte) (int, error) {
+	if d := time.Duration(c.silence.Load()); d > 0 {
+		_ = c.Conn.SetReadDeadline(time.Now().Add(d))
+	}
 	n, err := c.Conn.Read(p)
 	c.m.read.Add(int64(n))
 	if heard := c.heard.Load(); heard != nil && n > 0 {
@@ -61,6 +66,8 @@ type dialer struct {
 	// turns, if set, lets one dial at a time go on to each address. http.Transport dials for each request that finds no connection, and a hub
 	// that starts has many at once; but HTTP/2 needs one connection, and each further handshake costs kilobytes.
 	turns *turns
+	// silence, if set, is how long nothing at all may come over a connection. Pings see to it that something does.
+	silence time.Duration
 }
 
 // settling is how long http.Transport may take to offer a new connection to requests that are about to dial.
@@ -92,8 +99,6 @@ func (t *turns) at(address string) *turn {
 }
 
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
 	if d.turns == nil {
 		return d.connect(ctx, network, address)
 	}
@@ -120,7 +125,9 @@ func (d *dialer) connect(ctx context.Context, network, address string) (net.Conn
 	if err != nil {
 		return nil, &connectError{address, err}
 	}
-	raw, err := d.net.DialContext(ctx, network, address)
+	dialing, cancel := context.WithTimeout(ctx, connectTimeout)
+	raw, err := d.net.DialContext(dialing, network, address)
+	cancel()
 	if err != nil {
 		return nil, &connectError{address, err}
 	}
@@ -128,10 +135,19 @@ func (d *dialer) connect(ctx context.Context, network, address string) (net.Conn
 	config := d.tls.Clone()
 	config.ServerName = host
 	metered := &meteredConn{Conn: raw, m: d.meter}
+	metered.silence.Store(int64(connectTimeout))
 	conn := tls.Client(metered, config)
-	if err := conn.HandshakeContext(ctx); err != nil {
+	shaking, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	err = conn.HandshakeContext(shaking)
+	cancel()
+	if err != nil {
 		_ = raw.Close()
 		return nil, &connectError{address, err}
+	}
+	metered.silence.Store(0)
+	_ = raw.SetReadDeadline(time.Time{})
+	if conn.ConnectionState().NegotiatedProtocol == "h2" { // over HTTP/1.1 nobody pings
+		metered.silence.Store(int64(d.silence))
 	}
 	if d.heard != nil {
 		if heard := d.heard(address); heard != nil {

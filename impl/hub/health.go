@@ -117,9 +117,7 @@ func (c *checker) run(ctx context.Context) error {
 			}
 		}
 		began := c.clock.Now()
-		probing, cancel := context.WithTimeout(ctx, c.policy.timeout)
-		err := c.probe(probing)
-		cancel()
+		err := c.attempt(ctx)
 		c.logger.Debug("probe", "err", err)
 		if ctx.Err() == nil { // else the probe was cut short
 			next := c.observe(err)
@@ -130,6 +128,29 @@ func (c *checker) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// moreTime is how many times its time-out a probe may take while signs of life come: its answer may be behind them, on a link that is full.
+const moreTime = 6
+
+// attempt probes once.
+func (c *checker) attempt(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for n := 0; n == 0 || n < moreTime && c.clock.Since(c.lastHeard()) < c.policy.timeout/2; n++ {
+			sleep(ctx, clock.RealClock{}, c.policy.timeout)
+			if ctx.Err() != nil {
+				return
+			}
+		}
+		cancel(context.DeadlineExceeded)
+	}()
+	err := c.probe(ctx)
+	if because := context.Cause(ctx); err != nil && because != nil {
+		return because
+	}
+	return err
 }
 
 // rest waits until a probe is due: some time after now, later if other signs of life spare it, and soon after a kick.

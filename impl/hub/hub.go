@@ -106,7 +106,7 @@ func (h *Hub) build() error {
 		return err
 	}
 	h.buildFront()
-	h.sources = &sources{feeding: h.cloud.feeds, feeders: h.feeders, cloud: cloudUpstream(h.cloud.doors[doorKey{classPool, asHub, false}], h.metrics)}
+	h.sources = &sources{feeding: h.cloud.feeds, feeders: h.feeders, cloud: cloudUpstream(h.cloud, h.metrics)}
 	renew := []func(){h.cloud.renew}
 	if h.EnableCoordinator {
 		if err := h.buildPool(); err != nil {
@@ -212,7 +212,7 @@ func (h *Hub) buildPool() error {
 	p := &pool{
 		machine: machine, coordinator: c, cloudOK: h.cloud.healthy, wantCloud: h.cloud.want, use: h.sources.use, clock: h.clock, logger: h.Logger, metrics: h.metrics,
 		timeout: h.HeartbeatTimeout, began: h.clock.Now(),
-		have: h.have, results: make(chan role.Result), watched: make(chan leaseEvent), poke: make(chan struct{}, 1), refused: make(chan role.Refusal),
+		holds: h.holds, results: make(chan role.Result), watched: make(chan leaseEvent), poke: make(chan struct{}, 1), refused: make(chan role.Refusal),
 	}
 	p.snap.Store(&role.Snapshot{Reason: "starting"})
 	c.leads, c.moved = func() bool { return p.snapshot().Role == role.Leader }, p.changed
@@ -234,7 +234,7 @@ func (h *Hub) buildPool() error {
 	h.sources.coordinator = c
 	h.discovery.coordinator = c
 	p.feed = &feed{
-		discovery: h.discovery, relays: h.relays, overrule: h.overrule, coordinator: c, maxAge: h.UpstreamWatchTimeout * 5 / 2,
+		discovery: h.discovery, relays: h.relays, overrule: h.overrule, coordinator: c, maxAge: h.maxAge(),
 		refused: p.refused, changed: p.changed, clock: h.clock, logger: h.Logger, metrics: h.metrics, terms: make(chan contract.Term),
 	}
 	p.mirror = newMirror(c, h.NodeName, h.HeartbeatTimeout, h.front.beats.now, h.clock, h.Logger, h.metrics)
@@ -250,15 +250,21 @@ func (h *Hub) buildPool() error {
 	return nil
 }
 
-// have tells whether all relays hold a state.
-func (h *Hub) have() bool {
+// holds tells what the relays hold, as role.Input wants to know it.
+func (h *Hub) holds(now time.Time) (have, restored bool, reached uint64) {
+	have = true
 	for _, r := range h.relays {
-		if !r.Status().Synced {
-			return false
+		s := r.Status()
+		have, restored = have && s.Synced, restored || s.Restored
+		if !s.Fresh(now, h.maxAge()) {
+			reached += s.Version
 		}
 	}
-	return true
+	return have, restored, reached
 }
+
+// maxAge is how long ago a stream from the cloud may have given its last sign to be fresh.
+func (h *Hub) maxAge() time.Duration { return h.UpstreamWatchTimeout * 5 / 2 }
 
 // newIdentity returns "<node>_<random>" and a seed.
 func newIdentity(node string) (identity string, seed uint64, err error) {

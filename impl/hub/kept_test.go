@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
 )
@@ -193,7 +194,7 @@ func TestStoppedHubKeepsAll(t *testing.T) {
 	b.config.DataDir = filepath.Join(b.dir, "data")
 	b.clouds[0].put("default", "web")
 	stop := b.start()
-	eventually(t, "the relays", func() bool { return b.hub.have() })
+	eventually(t, "the relays", func() bool { have, _, _ := b.hub.holds(time.Now()); return have })
 	stop()
 	b.config.CloudServers = []string{"https://127.0.0.1:1"}
 	stop = b.start()

@@ -29,7 +29,7 @@ type pool struct {
 	proof       *proof
 	cloudOK     func() bool
 	wantCloud   func(within time.Duration)
-	have        func() bool
+	holds       func(now time.Time) (have, restored bool, reached uint64) // of Input
 	feed        *feed
 	refill      *refill
 	mirror      *mirror
@@ -93,7 +93,8 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 		in.Silent = p.silence.lasts(p.clock.Now(), p.snapshot().Source == role.Cloud)
 		p.proof.noticed(p.clock.Now(), p.snapshot().Leader == "" || showsFree(in), in.Election != nil && in.Election.Holder != "")
 		in.Unproven = !p.proof.holds(p.clock.Now(), p.snapshot().Source == role.Cloud)
-		in.Fresh, in.Have = p.feed.fresh(p.clock.Now()), p.have()
+		in.Fresh = p.feed.fresh(p.clock.Now())
+		in.Have, in.Restored, in.Reached = p.holds(p.clock.Now())
 		p.fresh.Store(in.Fresh)
 		out := p.machine.Step(in)
 		in.Result, in.Refused, in.Election, in.Sync = nil, nil, nil, nil

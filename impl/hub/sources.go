@@ -44,10 +44,12 @@ func (s *sources) retry() {
 	}
 }
 
-// cloudUpstream feeds relays from the cloud, as the hub itself.
-func cloudUpstream(rt http.RoundTripper, m *metrics) *source.Upstream {
+// cloudUpstream feeds relays from the cloud, as the hub itself. Questions go by the connection of probes.
+func cloudUpstream(k *cloud, m *metrics) *source.Upstream {
 	return &source.Upstream{
-		Name: role.Cloud.String(), URL: &url.URL{Scheme: "https", Host: "cloud"}, Client: client(rt), Gzip: true, Consistent: true, OnBytes: m.body(role.Cloud),
+		Name: role.Cloud.String(), URL: &url.URL{Scheme: "https", Host: "cloud"}, Gzip: true, Consistent: true, OnBytes: m.body(role.Cloud),
+		Client: client(k.doors[doorKey{classPool, asHub, false}]), Ask: client(k.doors[doorKey{classControl, asHub, false}]),
+		Arrived: func() int64 { return k.meters[classPool].read.Load() + k.meters[classControl].read.Load() },
 	}
 }
 

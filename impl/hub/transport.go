@@ -111,8 +111,12 @@ type transportConfig struct {
 	dialer      *dialer
 	http1       bool          // HTTP/1.1 only: see route
 	idlePing    time.Duration // HTTP/2: ask whether the peer is there after that much silence
-	pingTimeout time.Duration
+	pingTimeout time.Duration // and give up if not a byte has come after as much again: an answer may be behind what pours
+	window      int           // HTTP/2: bytes of a stream that may be under way; 0: what Go allows
 }
+
+// pingBehind is how long the answer to a ping may be behind bytes that still come.
+const pingBehind = 5 * time.Minute
 
 func (c transportConfig) build() *http.Transport {
 	t := &http.Transport{
@@ -123,14 +127,14 @@ func (c transportConfig) build() *http.Transport {
 		DisableCompression:    true, // encodings pass untouched
 		MaxIdleConnsPerHost:   8,
 		ExpectContinueTimeout: time.Second,
-		HTTP2:                 &http.HTTP2Config{SendPingTimeout: c.idlePing, PingTimeout: c.pingTimeout},
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: c.idlePing, PingTimeout: pingBehind, MaxReceiveBufferPerStream: c.window},
 	}
 	t.Protocols = new(http.Protocols)
 	if c.http1 {
 		t.Protocols.SetHTTP1(true)
 		t.IdleConnTimeout = time.Minute
 	} else {
-		c.dialer.turns = newTurns()
+		c.dialer.turns, c.dialer.silence = newTurns(), c.idlePing+c.pingTimeout
 		t.Protocols.SetHTTP1(true)
 		t.Protocols.SetHTTP2(true)
 	}

@@ -222,13 +222,16 @@ func (e *election) send(k Kind, lease Record) (Action, bool) {
 
 // yields is until when a hub leaves a Lease alone that it may take. One that has led in vain lets the others try. One that is not fed from the
 // cloud leaves alone what is gone, or has expired while the coordinator was away: whoever led has open streams from the cloud. That hub may go
-// on without a byte, another one has to open its own.
+// on without a byte, another one has to open its own. What a disk held is older than what others hold: who has nothing newer comes last, and
+// then reads from the pool what it missed.
 func (e *election) yields(m *Machine, in Input) time.Duration {
 	switch {
 	case e.vain > 0:
 		return e.changed + e.courtesy(m)
 	case !in.Have, m.snap.Source == Cloud:
 		return 0
+	case in.Restored && (!e.record.Exists || e.lost(m)):
+		return max(e.changed, e.since) + 2*m.cfg.RetryPeriod
 	case !e.record.Exists:
 		return e.changed + m.cfg.RetryPeriod
 	case e.lost(m):

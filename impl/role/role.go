@@ -147,6 +147,8 @@ type Input struct {
 	Unable      bool          // this hub leads, and fails to feed something that another hub may be able to feed; not: it takes its time
 	Unproven    bool          // nothing came from the cloud since the election Lease was seen to be free: it may be away, too
 	Have        bool          // the relays hold a state, fresh or not
+	Restored    bool          // the state is what a disk held, and nothing came from a source since
+	Reached     uint64        // changes when what is not fresh in the relays moves: then the source is slow, and not dead
 	Stop        bool          // the hub ends: give back the Lease
 	Election    *Record       // the election Lease as a watch showed it, nil: nothing new
 	Sync        *Record       // leader-informer-sync, likewise

@@ -5,6 +5,7 @@ import "time"
 // sourcing is the part of a machine that chooses where the relays are fed from; see the package comment.
 type sourcing struct {
 	leave time.Duration // when the pool's cache is left for the cloud; 0: it is not planned
+	moved uint64        // Input.Reached when that was planned
 	back  time.Duration // when the cloud is left for the pool's cache; 0: likewise
 }
 
@@ -33,16 +34,17 @@ func (s *sourcing) choose(m *Machine, in Input) Source {
 }
 
 // atCoordinator stays with the pool's cache. While the cloud is away there is nothing to go to, and when it comes back the
-// pool has the whole of Grace to find a leader.
+// pool has the whole of Grace to find a leader. A cache that is not fresh and moves is catching up over a link that is full: it would
+// only take longer if others asked for the same.
 func (s *sourcing) atCoordinator(m *Machine, in Input, ready bool) Source {
 	s.back = 0
 	switch {
 	case ready, !in.Cloud:
 		s.leave = 0
-	case s.leave == 0:
-		s.leave = in.Now + m.cfg.Grace + m.spread(m.cfg.Spread)
+	case s.leave == 0, in.Now >= s.leave && in.Reached != s.moved:
+		s.leave, s.moved = in.Now+m.cfg.Grace+m.spread(m.cfg.Spread), in.Reached
 	}
-	if s.leave != 0 && in.Now >= s.leave {
+	if s.leave != 0 && in.Now >= s.leave { // at once if there is no Grace
 		s.leave = 0
 		return Cloud
 	}

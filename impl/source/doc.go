@@ -7,9 +7,16 @@
 // stream, which began with the list, is kept beside them for as long as it lasts if it is compressed; the short watches then
 // bring metadata only, and run only while it is quiet.
 //
-// Bytes decide what follows a break. A short one is resumed at the version reached. After a long one, in which more was missed than
+// Bytes decide what follows a break. A short one is resumed at the version reached. After one in which more was missed than
 // a list would bring, a compressed list is opened; and once plain watches have brought as much as the relay holds: see thrift. After a
 // 410 the metadata of all objects tell what to fetch: see resync.
+//
+// # A link that is full
+//
+// A backlog may take a thin link minutes. What was applied is kept, and the next watch goes on behind it. Small questions go over a connection
+// of their own (Upstream.Ask), so they do not wait for what pours. Where much may have been missed a question comes first: it tells how many
+// versions, and so whether a list is the cheaper way. Nothing is taken for dead while bytes arrive (Upstream.Arrived), unless more
+// arrived than can have been in front of it. An error that lasts is told each minute, with its age.
 //
 // Push and Receive are the two ends of a feed: the leader's hub pushes what its relay shows to the coordinator, as one
 // streamed POST per resource. A coordinator, or a hub, that holds nothing begins with the past of who feeds it (relay.PastHeader), so that

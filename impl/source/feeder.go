@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -41,6 +42,9 @@ const (
 	maxBackoff   = 15 * time.Second
 )
 
+// reportAgain is after what time an error that lasts is told again.
+const reportAgain = time.Minute
+
 // Feeder keeps one relay fed.
 type Feeder struct {
 	cfg    Config
@@ -57,6 +61,8 @@ type Feeder struct {
 	trusted   net.Conn // over which it was
 
 	// Of the goroutine of Run.
+	asked  atomic.Uint64 // version that the cloud had reached when it was last asked
+	told   bool          // that the cloud shows no bookmarks
 	over   *historyError // to be taken up …
 	overAt *Upstream     // … from here
 	behind time.Time     // since when the upstream is behind
@@ -75,6 +81,7 @@ type Status struct {
 	Histories int       // times it was another one
 	LastError string    // "" while it works
 	Since     time.Time // when it began to work or to fail
+	reported  time.Time // when it was last said that it fails
 }
 
 // Cause is why a feeder opens a full list.
@@ -221,10 +228,16 @@ func (f *Feeder) begin(ctx context.Context) (*Upstream, context.Context, context
 
 func (f *Feeder) failed(up *Upstream, err error) {
 	f.mu.Lock()
+	now := f.cfg.Clock.Now()
 	first := f.status.LastError == ""
 	if first {
-		f.status.Since = f.cfg.Clock.Now()
+		f.status.Since = now
 	}
+	again := !first && now.Sub(f.status.reported) >= reportAgain
+	if first || again {
+		f.status.reported = now
+	}
+	lasts := now.Sub(f.status.Since)
 	f.status.LastError = err.Error()
 	if gone(err) {
 		f.status.Gone++
@@ -232,6 +245,9 @@ func (f *Feeder) failed(up *Upstream, err error) {
 	f.mu.Unlock()
 	if first {
 		f.cfg.Logger.Warn("cannot feed the relay; trying again", "upstream", up.Name, "err", err)
+	}
+	if again {
+		f.cfg.Logger.Warn("still cannot feed the relay", "upstream", up.Name, "for", lasts.Round(time.Second).String(), "err", err)
 	}
 }
 
@@ -252,6 +268,16 @@ func (f *Feeder) Kick() {
 	select {
 	case f.change <- struct{}{}:
 	default:
+	}
+}
+
+// pause waits for a time, or until ctx ends.
+func (f *Feeder) pause(ctx context.Context, d time.Duration) {
+	t := f.cfg.Clock.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+	case <-ctx.Done():
 	}
 }
 
@@ -294,7 +320,13 @@ func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
 		}
 		return nil
 	}
-	if gap := f.gap(s); up.Gzip && f.thrift.lists(s, gap) {
+	gap := f.gap(s)
+	if gap > 0 && up.Consistent && f.doubtful() { // what was missed may be much: a question comes before it pours
+		if _, err := f.verify(ctx, up); err != nil {
+			return err
+		}
+	}
+	if up.Gzip && f.thrift.lists(s, gap, f.asked.Load()) {
 		if err := f.relist(ctx, up, gap); err != nil {
 			return fmt.Errorf("streaming list: %w", err)
 		}

@@ -19,6 +19,9 @@ import (
 // cloud after this relay knew, is right: the cloud was asked since it was restored.
 const behindPatience = 20 * time.Second
 
+// questionTries is how often a question is asked beside a watch that waits for the answer.
+const questionTries = 3
+
 // historyError is the proof that the upstream's versions are of another history than those of the relay (rule 7).
 type historyError struct {
 	history relay.History // the one that the upstream's are of
@@ -98,6 +101,7 @@ func (f *Feeder) learned(up *Upstream, err error) {
 		other = &historyError{relay.History{Number: behind.theirs}, fmt.Sprintf("%v, for %v, and fresh", behind, waited.Round(time.Second)), true}
 	}
 	f.over, f.overAt, f.behind = other, up, time.Time{}
+	f.asked.Store(0)
 	if f.cfg.Learned != nil && up.Consistent {
 		f.cfg.Learned(other.history.Number)
 	}
@@ -121,11 +125,19 @@ func (f *Feeder) trust(ctx context.Context, up *Upstream, w *openWatch) error {
 	if trusted {
 		return nil
 	}
-	if err := f.verify(ctx, up); err != nil {
-		return err
+	for try := 1; ; try++ {
+		_, err := f.verify(ctx, up)
+		var proof *historyError
+		var answer *StatusError
+		switch {
+		case err == nil:
+			f.trusts(w)
+			return nil
+		case ctx.Err() != nil || try == questionTries || errors.As(err, &proof) || errors.As(err, &answer):
+			return err
+		}
+		f.pause(ctx, firstBackoff) // the question was lost, and not what the watch brings
 	}
-	f.trusts(w)
-	return nil
 }
 
 // trusts notes that a connection leads to a cloud of the relay's history.
@@ -142,11 +154,17 @@ func (f *Feeder) doubts() {
 	f.doubt = true
 }
 
+func (f *Feeder) doubtful() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.doubt
+}
+
 // verify asks for the object of the relay that changed last. Within one history the answer is not older than the relay, and the
 // object is as the relay holds it, or changed later; then, or if it is gone, it is asked for as it was at the relay's version.
-// The error is a *historyError if that proves the contrary; any other one leaves the doubt.
-func (f *Feeder) verify(ctx context.Context, up *Upstream) error {
-	ctx, cancel := f.limit(ctx, f.cfg.WatchTimeout, fmt.Errorf("no answer after %v", f.cfg.WatchTimeout))
+// The error is a *historyError if that proves the contrary; any other one leaves the doubt. It returns the version that the upstream has reached.
+func (f *Feeder) verify(ctx context.Context, up *Upstream) (version uint64, err error) {
+	ctx, cancel := f.limit(ctx, up, f.cfg.WatchTimeout, fmt.Errorf("no answer after %v", f.cfg.WatchTimeout))
 	defer cancel(nil)
 	f.count(&f.status.Checks)
 	s := f.cfg.Relay.Status()
@@ -154,26 +172,51 @@ func (f *Feeder) verify(ctx context.Context, up *Upstream) error {
 	version, now, err := f.look(ctx, up, witness, 0)
 	switch {
 	case err != nil:
-		return fmt.Errorf("check the history: %w", cause(ctx, err))
+		return 0, fmt.Errorf("check the history: %w", cause(ctx, err))
 	case version < s.Version:
-		return lost(s, fmt.Sprintf("a consistent read is at version %d, %d was reached", version, s.Version))
+		return 0, lost(s, fmt.Sprintf("a consistent read is at version %d, %d was reached", version, s.Version))
 	case witness == nil || now != nil && sameObject(now, witness):
-		return nil
+		f.asked.Store(version)
+		return version, nil
 	case now != nil && now.Version <= s.Version:
-		return contradiction(s, now)
+		return 0, contradiction(s, now)
 	}
+	f.asked.Store(version)
 	_, then, err := f.look(ctx, up, witness, s.Version)
 	switch {
 	case gone(err): // compacted: nobody knows. But then the watch was not accepted either.
-		return nil
+		return version, nil
 	case err != nil:
-		return fmt.Errorf("check the history: %w", cause(ctx, err))
+		return 0, fmt.Errorf("check the history: %w", cause(ctx, err))
 	case then == nil:
-		return lost(s, fmt.Sprintf("%s did not exist at version %d", witness.Key, s.Version))
+		return 0, lost(s, fmt.Sprintf("%s did not exist at version %d", witness.Key, s.Version))
 	case !sameObject(then, witness):
-		return contradiction(s, then)
+		return 0, contradiction(s, then)
 	}
-	return nil
+	return version, nil
+}
+
+// behindCloud tells whether the cloud was seen to have passed the relay.
+func (f *Feeder) behindCloud(s relay.Status) bool { return s.Version < f.asked.Load() }
+
+// confirm asks the upstream what a watch did not show, on which not even a bookmark came: whether the relay has all. The cloud's
+// bookmarks stand still while its etcd tells its cache of no progress, which it does every ten minutes unless it is told otherwise. A consistent
+// read makes the cache ask for it, so the bookmark of the next watch tells if this answer does not.
+func (f *Feeder) confirm(ctx context.Context, up *Upstream) error {
+	s := f.cfg.Relay.Status()
+	version, err := f.verify(ctx, up)
+	if err != nil {
+		return err
+	}
+	if version > s.Version {
+		if !f.told {
+			f.told = true
+			f.cfg.Logger.Info("a watch of the cloud ended without a bookmark, though the cloud has moved: it is asked after each such watch. "+
+				"It costs less if its etcd tells of progress (etcd's flag --watch-progress-notify-interval=5s)", "upstream", up.Name)
+		}
+		return nil
+	}
+	return f.cfg.Relay.Apply(&wire.Event{Type: wire.Bookmark, Version: version})
 }
 
 // witness is the object that changed last, nil if there is none.
@@ -189,7 +232,7 @@ func (f *Feeder) witness() *wire.Object {
 
 // look reads the metadata of one object, and the version of the answer; at 0, as it is now. No witness: any object.
 func (f *Feeder) look(ctx context.Context, up *Upstream, witness *wire.Object, at uint64) (version uint64, found *wire.Object, err error) {
-	q := question{of: metadataList, query: url.Values{"limit": {"1"}}}
+	q := question{of: metadataList, query: url.Values{"limit": {"1"}}, small: true}
 	if witness != nil {
 		q.namespace = witness.Namespace
 		q.query = url.Values{"fieldSelector": {"metadata.name=" + witness.Name}}

@@ -24,7 +24,9 @@ import (
 const (
 	modeResume = 'R' // events behind the version that the coordinator has reached
 	modeDenied = 'D' // a Status as JSON: the cloud does not give the resource to the leader; the feed lasts until it does
-	modeList   = 'L' // all objects of the oldest version that the leader's relay knows, a bookmark that ends them, then events
+	// All objects of the oldest version that the leader's relay knows, or if the coordinator is beyond that of the newest, a bookmark that
+	// ends them, then events.
+	modeList = 'L'
 )
 
 // PushConfig is one feed of a coordinator.
@@ -127,15 +129,17 @@ var errFeedEnded = errors.New("the feed ended")
 
 // copy serves a watch of the relay into the feed.
 func (c PushConfig) copy(ctx context.Context, feed *io.PipeWriter, history relay.History, reached uint64) error {
+	past := false
 	mode, query := byte(modeResume), url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {wire.FormatVersion(reached)}}
 	if reached == 0 || !c.Relay.Resumable(reached) {
-		mode, query = modeList, everything()
+		// A coordinator that is behind the past may begin with it. One that is ahead of it takes what is newer than itself.
+		past, mode, query = reached <= c.Relay.Status().Oldest, modeList, everything()
 	}
 	c.Logger.Info("feeding the coordinator", "resource", c.Relay.Resource().String(), "reached", reached, "mode", string(mode), "term", c.Term.String())
 	if _, err := feed.Write([]byte{mode}); err != nil {
 		return err
 	}
-	return show(ctx, c.Relay, history, query, true, feed)
+	return show(ctx, c.Relay, history, query, past, feed)
 }
 
 // deny says that there is nothing to copy, until there is.

@@ -149,7 +149,7 @@ func (f *Feeder) fetch(ctx context.Context, up *Upstream, version uint64, missin
 	for _, m := range missing {
 		delete(fetched, m.Key)
 		g.Go(func() error {
-			ctx, cancel := f.limit(ctx, resyncTimeout, fmt.Errorf("%s did not come within %v", m.Key, resyncTimeout))
+			ctx, cancel := f.limit(ctx, up, resyncTimeout, fmt.Errorf("%s did not come within %v", m.Key, resyncTimeout))
 			defer cancel(nil)
 			selector := "metadata.name=" + m.Name
 			if m.Namespace != "" {

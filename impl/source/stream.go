@@ -24,7 +24,8 @@ var (
 	errQuiet = errors.New("nothing came")    // on a stream that is not worth keeping
 	errMoved = errors.New("something moved") // while it was watched whether anything does
 
-	errEnough = errors.New("the list is complete") // and what follows is not wanted
+	errCheaper = errors.New("a list costs less")    // than the rest of a watch
+	errEnough  = errors.New("the list is complete") // and what follows is not wanted
 )
 
 // streamList fills a relay by a streaming list (KEP-3157) and goes on with the events behind it. settle is called with the list's version before that is
@@ -191,7 +192,7 @@ func (f *Feeder) probe(ctx context.Context, up *Upstream, heard <-chan struct{})
 	if !errors.Is(err, errMoved) {
 		return true, err
 	}
-	waiting, cancel := f.limit(ctx, f.cfg.WatchTimeout, fmt.Errorf("the stream has not brought version %d after %v", moved, f.cfg.WatchTimeout))
+	waiting, cancel := f.limit(ctx, up, f.cfg.WatchTimeout, fmt.Errorf("the stream has not brought version %d after %v", moved, f.cfg.WatchTimeout))
 	defer cancel(nil)
 	if err := f.cfg.Relay.WaitVersion(waiting, moved); err != nil {
 		return false, cause(waiting, err)

@@ -19,6 +19,9 @@ const (
 // worthAList is the least that a list has to spare. Small relays would otherwise be listed for a handful of changes.
 const worthAList = 32 << 10
 
+// listShare is what part of a relay's bytes a compressed list of it is, at most.
+const listShare = 3
+
 // thrift decides when a list is cheaper than to go on as before, by bytes alone.
 //
 // kube-apiserver compresses a streaming list and the events behind it, but no watch that resumes at a version. After a break a
@@ -27,7 +30,9 @@ const worthAList = 32 << 10
 // anew, a compressed stream is opened. A list costs about a third of the relay, so the sum is never twice of what it had cost to
 // know in advance how long the watch would last: the ski rental problem.
 //
-// After a long break the events that were missed are the larger part. What they will be is known from the rate before.
+// After a long break the events that were missed are the larger part. What they will be is guessed from the rate before. A consistent read
+// tells it better, and also after a restart: how many versions were missed. The ring tells how many bytes one brings. If all of that
+// is known to be more than a compressed list, the list is opened at once.
 //
 // It is for one goroutine at a time.
 type thrift struct {
@@ -59,15 +64,25 @@ func (t *thrift) missed(d time.Duration) int64 {
 	return int64(t.sum * d.Seconds() / (rateMemory.Seconds() * (1 - math.Exp(-counted))))
 }
 
-// lists tells whether a list is the cheaper way from here. gap: the time of which the relay knows nothing.
-func (t *thrift) lists(s relay.Status, gap time.Duration) bool {
-	return s.Synced && t.plain+t.missed(gap) > max(s.Bytes, worthAList)
+// lists tells whether a list is the cheaper way from here. gap: the time of which the relay knows nothing. cloud: the version that the
+// upstream is known to have reached, 0: none is.
+func (t *thrift) lists(s relay.Status, gap time.Duration, cloud uint64) bool {
+	return s.Synced && (t.plain+t.missed(gap) > max(s.Bytes, worthAList) || between(s, cloud) > max(s.Bytes/listShare, worthAList))
 }
 
-// gap is how long the relay has missed what changed, beyond what is usual between two watches.
+// between estimates how many bytes of events came about from the relay's version to a later one.
+func between(s relay.Status, version uint64) int64 {
+	if version <= s.Version || s.Version <= s.Oldest {
+		return 0
+	}
+	const states = 2 // an event in the ring holds what was before and what is now
+	return int64(float64(s.RingBytes) / states * float64(version-s.Version) / float64(s.Version-s.Oldest))
+}
+
+// gap is how long the relay has missed what changed, beyond what is usual between two watches. What a disk held was missed from then on.
 func (f *Feeder) gap(s relay.Status) time.Duration {
 	age, ok := s.Age(f.cfg.Clock.Now())
-	if !ok || age <= f.cfg.WatchTimeout {
+	if !ok || age <= f.cfg.WatchTimeout && !s.Restored {
 		return 0
 	}
 	return age
@@ -76,17 +91,20 @@ func (f *Feeder) gap(s relay.Status) time.Duration {
 // alone is the settle of a streamList beside which nothing feeds the relay.
 func alone(uint64) {}
 
-// relist opens a compressed stream for a relay that is not empty. Unless the relay misses much, it is fed by plain watches
+// relist opens a compressed stream for a relay that is not empty. Unless the relay misses something, it is fed by plain watches
 // meanwhile, and until they are as far as the list: a list may take long over a thin link, and as a difference it would leave out
 // versions of objects that others have replaced. After a long gap it is such a difference, a batch (rule 6), as after a 410.
 func (f *Feeder) relist(ctx context.Context, up *Upstream, gap time.Duration) error {
-	f.cfg.Logger.Info("a list costs less than the changes one by one", "upstream", up.Name, "plain", f.thrift.plain, "missed", gap)
+	s := f.cfg.Relay.Status()
+	current := gap == 0 && !f.behindCloud(s)
+	f.cfg.Logger.Info("a list costs less than the changes one by one", "upstream", up.Name, "plain", f.thrift.plain, "missed", gap,
+		"version", s.Version, "cloud", f.asked.Load())
 	f.thrift = thrift{}                       // if it fails, the next one has to be worth it anew
 	watching, stop := context.WithCancel(ctx) // also ended if the watch fails
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer stop()
-	if gap == 0 {
+	if current {
 		beside.Go(func() {
 			defer stop()
 			for watching.Err() == nil {
@@ -97,8 +115,8 @@ func (f *Feeder) relist(ctx context.Context, up *Upstream, gap time.Duration) er
 		})
 	}
 	return f.streamList(ctx, up, nil, func(version uint64) {
-		if gap == 0 {
-			waiting, cancel := f.limit(watching, f.cfg.WatchTimeout, fmt.Errorf("the watch is not at version %d after %v", version, f.cfg.WatchTimeout))
+		if current {
+			waiting, cancel := f.limit(watching, up, f.cfg.WatchTimeout, fmt.Errorf("the watch is not at version %d after %v", version, f.cfg.WatchTimeout))
 			_ = f.cfg.Relay.WaitVersion(waiting, version) // if it does not come, the list brings all
 			cancel(nil)
 		}

@@ -15,24 +15,29 @@ import (
 
 func TestThrift(t *testing.T) {
 	now, full := time.Now(), relay.Status{Synced: true, Bytes: 100 << 10}
+	ring := relay.Status{Synced: true, Bytes: 100 << 10, Version: 100, Oldest: 90, RingBytes: 50 << 10} // half of that is of what was before
 	for _, c := range []struct {
 		name  string
 		plain int // events of 10 KiB, one a second
 		other int // likewise, of another upstream or compressed
 		gap   time.Duration
+		cloud uint64 // version that it has reached
 		s     relay.Status
 		want  bool
 	}{
-		{"nothing came", 0, 0, time.Hour, full, false},
-		{"few plain ones", 10, 0, 0, full, false},
-		{"as many as fill the relay", 11, 0, 0, full, true},
-		{"compressed ones are cheap", 0, 100, 0, full, false},
-		{"a short gap", 0, 20, 9 * time.Second, full, false},
-		{"a long gap", 0, 20, 11 * time.Second, full, true},
-		{"a few changes are no rate", 0, 2, 20 * time.Second, full, false},
-		{"a small relay", 3, 0, 0, relay.Status{Synced: true, Bytes: 1}, false},
-		{"a small relay, many", 4, 0, 0, relay.Status{Synced: true, Bytes: 1}, true},
-		{"an empty relay is listed anyway", 100, 100, time.Hour, relay.Status{}, false},
+		{"nothing came", 0, 0, time.Hour, 0, full, false},
+		{"few plain ones", 10, 0, 0, 0, full, false},
+		{"as many as fill the relay", 11, 0, 0, 0, full, true},
+		{"compressed ones are cheap", 0, 100, 0, 0, full, false},
+		{"a short gap", 0, 20, 9 * time.Second, 0, full, false},
+		{"a long gap", 0, 20, 11 * time.Second, 0, full, true},
+		{"a few changes are no rate", 0, 2, 20 * time.Second, 0, full, false},
+		{"a small relay", 3, 0, 0, 0, relay.Status{Synced: true, Bytes: 1}, false},
+		{"a small relay, many", 4, 0, 0, 0, relay.Status{Synced: true, Bytes: 1}, true},
+		{"few versions were missed after a restart", 0, 0, 0, 113, ring, false},
+		{"many were", 0, 0, 0, 114, ring, true},
+		{"the cloud has nothing new", 0, 0, time.Second, 100, ring, false},
+		{"an empty relay is listed anyway", 100, 100, time.Hour, 0, relay.Status{}, false},
 	} {
 		var x thrift
 		at := now
@@ -40,7 +45,7 @@ func TestThrift(t *testing.T) {
 			at = at.Add(time.Second)
 			x.came(at, 10<<10, i < c.plain)
 		}
-		if got := x.lists(c.s, c.gap); got != c.want {
+		if got := x.lists(c.s, c.gap, c.cloud); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// Upstream is one place that a relay can be fed from. It is immutable.
+// Upstream is one place that a relay can be fed from. What is exported is immutable.
 type Upstream struct {
 	// Name is for people and metrics: "cloud", "coordinator".
 	Name string
@@ -39,9 +40,24 @@ type Upstream struct {
 	Consistent bool
 	// Progress asks for every bookmark as it comes (relay.ProgressHeader): right for a relay, unknown to a kube-apiserver.
 	Progress bool
+	// Ask carries small questions, and should not share a connection with Client: behind what pours there an answer would wait for as long as
+	// that takes. Default Client.
+	Ask *http.Client
+	// Arrived, if set, counts bytes as they come over the connections. While it grows, what is waited for may be behind them. Default: the
+	// bytes of bodies that were read.
+	Arrived func() int64
 	// Silent, if set, tells that the connection does not even answer pings. What is asked then waits in it, and its answer comes when
 	// the link is back, too late to be of use: what is not needed is not asked.
 	Silent func() bool
+
+	bodies atomic.Int64 // bytes of bodies that were read
+}
+
+func (u *Upstream) arrived() int64 {
+	if u.Arrived != nil {
+		return u.Arrived()
+	}
+	return u.bodies.Load()
 }
 
 func (u *Upstream) silent() bool { return u.Silent != nil && u.Silent() }
@@ -95,6 +111,7 @@ type question struct {
 	query     url.Values
 	history   *relay.History // that a relay has to be in; nil: any
 	past      bool           // relay.PastHeader
+	small     bool           // the answer is, and goes by Upstream.Ask
 }
 
 // answer is one that has begun.
@@ -137,11 +154,15 @@ func (u *Upstream) get(ctx context.Context, res relay.Resource, q question) (*an
 	if u.Gzip {
 		req.Header.Set("Accept-Encoding", "gzip")
 	}
-	resp, err := u.Client.Do(req) //nolint:bodyclose // handed to the caller, who closes it
+	client := u.Client
+	if q.small && u.Ask != nil {
+		client = u.Ask
+	}
+	resp, err := client.Do(req) //nolint:bodyclose // handed to the caller, who closes it
 	if err != nil {
 		return nil, err
 	}
-	body := &countedBody{resp.Body, u.OnBytes}
+	body := &countedBody{resp.Body, u}
 	if u.Progress {
 		if a.history, err = readHistory(resp, q.history); err != nil {
 			body.Close()
@@ -216,13 +237,14 @@ func readStatus(resp *http.Response, body io.Reader) error {
 
 type countedBody struct {
 	io.ReadCloser
-	onBytes func(int)
+	up *Upstream
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.onBytes != nil && n > 0 {
-		b.onBytes(n)
+	b.up.bodies.Add(int64(n))
+	if b.up.OnBytes != nil && n > 0 {
+		b.up.OnBytes(n)
 	}
 	return n, err
 }

@@ -15,16 +15,30 @@ import (
 )
 
 const (
-	// slack is how much later than its timeout a watch may end before it counts as dead.
+	// slack is how much later than its timeout a watch may end while nothing comes, before it counts as dead.
 	slack = 5 * time.Second
+	// inFront bounds the bytes that an answer may be behind, with what HTTP/2 lets a server send before it is read.
+	inFront = 4 << 20
 	// short is how soon a watch that showed nothing must not end: else an upstream that ends each at once is asked without rest.
 	short = time.Second
 )
 
-// watch feeds the relay from a version by one short watch.
+// watch feeds the relay from a version by one short watch. It is left once the rest of a backlog costs more than a list.
 func (f *Feeder) watch(ctx context.Context, up *Upstream, from uint64) error {
 	intake := relay.NewIntake(f.cfg.Relay)
-	return f.short(ctx, up, whole, from, func(ev *wire.Event) error { return f.apply(intake, ev, up.Gzip) })
+	err := f.short(ctx, up, whole, from, func(ev *wire.Event) error {
+		if err := f.apply(intake, ev, up.Gzip); err != nil {
+			return err
+		}
+		if s := f.cfg.Relay.Status(); up.Gzip && f.behindCloud(s) && f.thrift.lists(s, 0, 0) {
+			return errCheaper
+		}
+		return nil
+	})
+	if errors.Is(err, errCheaper) {
+		return nil
+	}
+	return err
 }
 
 // apply hands an event to the relay. plain: it came uncompressed from where it might have been compressed.
@@ -38,10 +52,10 @@ func (f *Feeder) apply(intake *relay.Intake, ev *wire.Event, plain bool) error {
 // short opens a watch from a version that lasts WatchTimeout and hands its events to take. nil: the watch ended in order.
 func (f *Feeder) short(ctx context.Context, up *Upstream, of form, from uint64, take func(*wire.Event) error) error {
 	limit := f.cfg.WatchTimeout + slack
-	ctx, cancel := f.limit(ctx, limit, fmt.Errorf("the upstream did not end the watch after %v: the link is dead", limit))
+	watching, cancel := f.limit(ctx, up, limit, fmt.Errorf("the upstream did not end the watch after %v: the link is dead", limit))
 	defer cancel(nil)
 	began, shown := f.cfg.Clock.Now(), false
-	w, err := f.open(ctx, up, of, url.Values{
+	w, err := f.open(watching, up, of, url.Values{
 		"resourceVersion": {wire.FormatVersion(from)},
 		"timeoutSeconds":  {strconv.Itoa(int(f.cfg.WatchTimeout / time.Second))},
 	})
@@ -49,10 +63,10 @@ func (f *Feeder) short(ctx context.Context, up *Upstream, of form, from uint64, 
 		return err
 	}
 	defer w.body.Close()
-	if err := f.trust(ctx, up, w); err != nil {
+	if err := f.trust(watching, up, w); err != nil {
 		return err
 	}
-	err = f.read(ctx, up, w, func(ev *wire.Event) error {
+	err = f.read(watching, up, w, func(ev *wire.Event) error {
 		shown = true
 		return take(ev)
 	})
@@ -62,19 +76,36 @@ func (f *Feeder) short(ctx context.Context, up *Upstream, of form, from uint64, 
 	if err == nil && !shown && f.cfg.Clock.Since(began) < short {
 		return errors.New("the upstream ended the watch at once")
 	}
+	if err == nil && !shown && up.Consistent {
+		return f.confirm(ctx, up)
+	}
 	return err
 }
 
-// limit is a context that ends with a cause after a time.
-func (f *Feeder) limit(ctx context.Context, d time.Duration, because error) (context.Context, context.CancelCauseFunc) {
+// limit is a context that ends with a cause after a time, unless bytes still come from the upstream: then what is waited for is behind
+// them, and comes as soon as the link has carried them. It ends once nothing has come for slack, or more than can be in front.
+func (f *Feeder) limit(ctx context.Context, up *Upstream, d time.Duration, because error) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := f.cfg.Clock.NewTimer(d)
+	quiet := min(slack, d)
+	timer, due := f.cfg.Clock.NewTimer(d-quiet), int64(-1)
 	go func() {
 		defer timer.Stop()
-		select {
-		case <-timer.C():
-			cancel(because)
-		case <-ctx.Done():
+		for seen := int64(-1); ; {
+			select {
+			case <-timer.C():
+			case <-ctx.Done():
+				return
+			}
+			now := up.arrived()
+			if seen >= 0 && due < 0 {
+				due = now
+			}
+			if now == seen || due >= 0 && now-due > inFront {
+				cancel(because)
+				return
+			}
+			seen = now
+			timer.Reset(quiet)
 		}
 	}()
 	return ctx, cancel

@@ -30,8 +30,8 @@ import (
 
 // Bounds of a Store.
 const (
-	maxBody      = 4 << 20
-	maxDocuments = 16
+	MaxBody      = 4 << 20
+	MaxDocuments = 16
 )
 
 // Paths are what is kept: the two roots of aggregated discovery (KEP-3352).
@@ -91,7 +91,7 @@ func (s *Store) Put(k Key, d *Document) {
 	if s.docs == nil {
 		s.docs = map[Key]*Document{}
 	}
-	if _, known := s.docs[k]; known || len(s.docs) < maxDocuments {
+	if _, known := s.docs[k]; known || len(s.docs) < MaxDocuments {
 		s.docs[k] = d
 	}
 }
@@ -104,7 +104,7 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if req.Method == http.MethodPut {
-		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, MaxBody))
 		if err != nil || req.Header.Get("Etag") == "" || len(body) == 0 {
 			http.Error(w, "a document needs a body and an ETag", http.StatusBadRequest)
 			return
@@ -187,12 +187,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // keep reads an answer and keeps it, if it is not too large.
 func (t *Transport) keep(k Key, resp *http.Response) (*http.Response, error) {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBody+1))
 	if err != nil {
 		resp.Body.Close()
 		return nil, fmt.Errorf("read %s: %w", k.Path, err)
 	}
-	if len(body) > maxBody {
+	if len(body) > MaxBody {
 		resp.Body = struct {
 			io.Reader
 			io.Closer

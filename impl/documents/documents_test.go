@@ -208,7 +208,7 @@ func TestStoreOverHTTP(t *testing.T) {
 	for i := range 100 {
 		s.Put(Key{"/api", fmt.Sprint(i)}, &Document{})
 	}
-	if len(s.docs) > maxDocuments {
+	if len(s.docs) > MaxDocuments {
 		t.Errorf("%d documents", len(s.docs))
 	}
 }

@@ -60,7 +60,7 @@ func compactRequest(req *http.Request) *http.Request {
 // expand makes a Document of the answer to a compactRequest. lost tells that the answer did not arrive whole; any other
 // error is why the document has to be asked for as it is wanted.
 func expand(resp *http.Response) (d *Document, lost bool, err error) {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBody))
 	if err != nil {
 		return nil, true, err
 	}
@@ -72,7 +72,7 @@ func expand(resp *http.Response) (d *Document, lost bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		if body, err = io.ReadAll(io.LimitReader(z, maxBody)); err != nil {
+		if body, err = io.ReadAll(io.LimitReader(z, MaxBody)); err != nil {
 			return nil, false, err
 		}
 	}

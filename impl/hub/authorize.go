@@ -82,6 +82,9 @@ func (z *authorizer) authorize(ctx context.Context, who caller, header http.Head
 	case <-ctx.Done():
 		return unavailable(errUnavailable.Error())
 	case r := <-flight:
+		if busy := busyStatus(r.Err); busy != nil {
+			return busy
+		}
 		if r.Err != nil {
 			return unavailable(errUnavailable.Error() + ", and nothing is remembered of it: " + r.Err.Error())
 		}
@@ -91,6 +94,9 @@ func (z *authorizer) authorize(ctx context.Context, who caller, header http.Head
 
 func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, credentials http.Header, a attributes) (verdict, error) {
 	allowed, reason, refused, err := z.review(ctx, who, credentials, a)
+	if busyStatus(err) != nil { // nobody was asked, so nothing that is remembered counts
+		return verdict{}, err
+	}
 	if err != nil {
 		return z.recall(key, who, credentials, a, err)
 	}
@@ -204,6 +210,11 @@ func userOf(who caller, credentials http.Header) string {
 	if who.user != "" {
 		return who.user
 	}
+	return serviceAccountOf(credentials)
+}
+
+// serviceAccountOf is the account that a token says it is of, "" for other tokens. Only the cloud, or a proof, can say that it is.
+func serviceAccountOf(credentials http.Header) string {
 	const serviceAccount = "system:serviceaccount:"
 	_, token, _ := strings.Cut(credentials.Get("Authorization"), " ")
 	parts := strings.Split(token, ".")

@@ -249,6 +249,7 @@ func TestRelayedReads(t *testing.T) {
 	cloud.allow = func(user string, a *authorizationv1.ResourceAttributes) bool {
 		return user != "bob" && a.Resource == "endpoints"
 	}
+	b.config.Anonymous = true
 	b.start()
 	b.fed()
 	listed := cloud.lists["system:node:edge-1"]

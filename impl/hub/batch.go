@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 const (
@@ -27,11 +29,14 @@ var batches = sync.Pool{New: func() any { b := make([]byte, 0, sealedSize); retu
 // batchHTTP2 makes a server write HTTP/2 frames in batches. The HTTP/2 server of Go writes frame by frame, each in a
 // goroutine of its own, and a frame of 16 KiB with its header is two TLS records and two system calls: for a large list that
 // is twice what all the rest costs. net/http does not let its own be given another connection, golang.org/x/net/http2 does.
-func batchHTTP2(server *http.Server) error {
-	h2 := &http2.Server{}
+// A connection of this node, as node tells if it is set, may have more streams.
+func batchHTTP2(server *http.Server, node func(*tls.ConnectionState) bool) error {
+	h2 := &http2.Server{MaxConcurrentStreams: maxStreams}
 	if err := http2.ConfigureServer(server, h2); err != nil {
 		return err
 	}
+	forNode := *h2
+	forNode.MaxConcurrentStreams = maxStreamsNode
 	plain := server.TLSNextProto[http2.NextProtoTLS]
 	server.TLSNextProto[http2.NextProtoTLS] = func(hs *http.Server, c *tls.Conn, h http.Handler) {
 		below, ok := c.NetConn().(*sealedConn)
@@ -42,6 +47,13 @@ func batchHTTP2(server *http.Server) error {
 		opts := &http2.ServeConnOpts{Handler: h, BaseConfig: hs}
 		if b, ok := h.(interface{ BaseContext() context.Context }); ok { // how net/http passes on a connection's context
 			opts.Context = b.BaseContext()
+		}
+		h2 := h2
+		if state := c.ConnectionState(); node != nil && node(&state) {
+			h2 = &forNode
+			if own := limit.ConnOf(below); own != nil {
+				own.Prove(limit.Kept)
+			}
 		}
 		h2.ServeConn(newBatchedConn(c, below), opts)
 	}
@@ -170,6 +182,9 @@ type sealedConn struct {
 	mu   sync.Mutex
 	held *[]byte // records to be written together; nil: each as it comes
 }
+
+// NetConn is the connection below.
+func (c *sealedConn) NetConn() net.Conn { return c.Conn }
 
 // together sends with one write what f writes.
 func (c *sealedConn) together(f func() error) error {

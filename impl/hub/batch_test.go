@@ -49,7 +49,7 @@ func serveBatched(t *testing.T, h http.Handler) (url string, roots *tls.Config, 
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- serve(ctx, tls.NewListener(sealedListener{l}, config), h, slog.New(slog.DiscardHandler))
+		done <- serve(ctx, tls.NewListener(sealedListener{l}, config), h, nil, slog.New(slog.DiscardHandler))
 	}()
 	stop = func() {
 		cancel()

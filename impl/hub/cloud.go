@@ -45,6 +45,8 @@ const (
 	asCaller    credential = iota // nobody's
 	asHub                         // of this node
 	asForwarder                   // of whoever forwards heartbeats of this pool
+	asNobody                      // nobody's, for requests without a token
+	asUnproven                    // nobody's, for tokens of which nothing is known, see prover
 )
 
 // errNoServer says that no kube-apiserver is healthy.
@@ -101,6 +103,10 @@ func newCloud(c cloudConfig) *cloud {
 			}
 		}
 	}
+	for _, as := range []credential{asNobody, asUnproven} {
+		key := doorKey{classNode, as, true}
+		k.doors[key] = &door{cloud: k, class: key.class, transport: newTransport(k.transport(c, key))}
+	}
 	if c.forward != nil {
 		key := doorKey{classHeartbeat, asForwarder, false}
 		k.doors[key] = &door{cloud: k, class: key.class, transport: newTransport(k.transport(c, key))}
@@ -147,6 +153,14 @@ func (k *cloud) transport(c cloudConfig, key doorKey) func() *http.Transport {
 		t := transportConfig{
 			dialer: &dialer{net: c.net, tls: config, meter: k.meters[key.class], heard: func(address string) func() { return k.hearing(key.class, address) }},
 			http1:  key.http1, idlePing: 30 * time.Second, pingTimeout: 15 * time.Second,
+		}
+		switch key.as {
+		case asCaller:
+			t.window = receiveBuffer // of a caller that reads slowly
+		case asNobody:
+			t.connections = maxAnonymousConnections
+		case asUnproven:
+			t.connections = maxProofConnections
 		}
 		switch key.class {
 		case classPool:
@@ -350,16 +364,19 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// route picks the kind of connection for a request: HTTP/1.1 for upgrades, and for requests without credentials, because
+// route picks the kind of connection for a request: HTTP/1.1 for upgrades, and for requests without a token, because
 // kube-apiserver closes the HTTP/2 connection that carries one (its mitigation of HTTP/2 floods), under the feet of others.
 type route struct {
 	http2, http1 http.RoundTripper
-	asHub        bool
+	nobody       http.RoundTripper // for requests without a token; nil: the hub's certificate stands for one
 }
 
 // RoundTrip implements http.RoundTripper.
 func (r route) RoundTrip(req *http.Request) (*http.Response, error) {
-	if len(req.Header["Upgrade"]) > 0 || !r.asHub && !hasToken(req.Header) {
+	switch {
+	case r.nobody != nil && !hasToken(req.Header):
+		return r.nobody.RoundTrip(req)
+	case len(req.Header["Upgrade"]) > 0:
 		return r.http1.RoundTrip(req)
 	}
 	return r.http2.RoundTrip(req)

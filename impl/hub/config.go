@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -36,6 +37,9 @@ type Config struct {
 	HealthBindAddress string
 	HealthPort        int // 0: any free one
 	ProxyPort         int // 0: none
+
+	Anonymous               bool
+	CallerRate, CallerBurst int // 0: the default
 
 	DataDir string // "": nothing is kept
 
@@ -189,6 +193,16 @@ func (s *settings) checkListeners() error {
 	}
 	if s.SecurePort != 0 && (s.SecurePort == s.HealthPort && s.BindAddress == s.HealthBindAddress || s.SecurePort == s.ProxyPort) {
 		return cli.Usage("--secure-port", s.SecurePort, "a port that no other flag names")
+	}
+	for _, n := range []struct {
+		flag   string
+		n      *int
+		unless int
+	}{{"--caller-rate", &s.CallerRate, defaultCallerRate}, {"--caller-burst", &s.CallerBurst, defaultCallerBurst}} {
+		if *n.n < 0 || *n.n > maxCallerLimit {
+			return cli.Usage(n.flag, *n.n, fmt.Sprintf("1 to %d requests; 0 is %d", maxCallerLimit, n.unless))
+		}
+		*n.n = cmp.Or(*n.n, n.unless)
 	}
 	return needFiles("--tls-cert-file", s.TLSCertFile, "--tls-private-key-file", s.TLSPrivateKeyFile)
 }

@@ -23,7 +23,8 @@
 //	a certificate of system:node:<this node>         with the hub's certificate for the same user
 //	both                                             with the token alone: nothing is lent to who names another identity
 //	any other certificate, also an unknown one       not at all: 401
-//	nothing                                          without credentials: the cloud decides about anonymous requests
+//	nothing                                          not at all: 401; but for /healthz, /livez, /readyz and /version. With --anonymous
+//	                                                 without credentials, and the cloud decides about system:anonymous
 //
 // The hub's certificate has one group more than the kubelet's, openyurt:yurthub, whose grants are to read the pool-scope
 // resources; whoever holds the node's certificate has them through the hub.
@@ -36,6 +37,13 @@
 // Connections with and without the hub's certificate are never mixed, nor are their TLS sessions (a session resumes
 // the identity it began with). Headers of front proxies (X-Remote-*) are dropped; impersonation is the cloud's to judge. The
 // plain HTTP port knows no certificates.
+//
+// # Who may have how much
+//
+// All but this node pass a gate. It bounds requests under way and new requests to the cloud, by caller and in sum, so that no pod can take the uplink, the
+// memory or the connections of others; docs/limits.md is the table. A caller is known once the cloud has taken its token. When the cloud has refused a token
+// lately, unknown ones are first asked about over connections of their own (see prover), as kube-apiserver ends the HTTP/2 connection that carries a bad one.
+// Heartbeats, probes and requests of this node are never behind others.
 //
 // # Who may read
 //

@@ -101,9 +101,13 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 	mux.HandleFunc("/apis/discovery.k8s.io/v1/", c.pool("endpointslices"))
 	c.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		c.mu.Lock()
-		c.seen = append(c.seen, seen{c.user(req), req.URL.Path, len(req.TLS.PeerCertificates) > 0})
-		refused := c.refused[c.user(req)]
+		user := c.user(req)
+		c.seen = append(c.seen, seen{user, req.URL.Path, len(req.TLS.PeerCertificates) > 0})
+		refused := c.refused[user] || strings.HasPrefix(user, "forged")
 		c.mu.Unlock()
+		if req.ProtoMajor == 2 && (refused || user == "system:anonymous") { // as kube-apiserver, against floods
+			w.Header().Set("Connection", "close")
+		}
 		if refused {
 			writeStatus(w, unauthorized("Unauthorized"))
 			return

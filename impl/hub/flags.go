@@ -31,6 +31,13 @@ func (c *Config) bind(f *cli.Flags) {
 	f.IntVar(&c.HealthPort, "health-port", contract.HubHealthPort, "port of health, metrics and status; 0 takes any free one")
 	f.IntVar(&c.ProxyPort, "proxy-port", 0, "plain HTTP port of the API, for callers with a token or none; it never lends this node's identity; 0 is off")
 
+	f.BoolVar(&c.Anonymous, "anonymous", false,
+		"send requests without a token or certificate to the cloud, which decides about them as system:anonymous; "+
+			"without it they are answered here with 401, but for /healthz, /livez, /readyz and /version")
+	f.IntVar(&c.CallerRate, "caller-rate", defaultCallerRate,
+		"new requests a second to the cloud of one service account, or of one token of another user; beyond that they are answered with 429; this node is not limited")
+	f.IntVar(&c.CallerBurst, "caller-burst", defaultCallerBurst, "how many of them may come at once, by one that rested")
+
 	f.StringVar(&c.DataDir, "data-dir", "/var/lib/weir-hub",
 		"directory, on a disk that survives restarts, of what the hub serves on with after a restart without the cloud; one process at a time; empty keeps nothing")
 

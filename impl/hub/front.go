@@ -22,6 +22,7 @@ const waitWritten = 3 * time.Second
 // front is the handler of all API traffic: it tells who calls, and sends the request to a relay or to the cloud.
 type front struct {
 	identifier *identifier
+	gate       *gate
 	router     router
 	authorizer *authorizer
 	relays     []*relay.Relay // by target.index
@@ -67,9 +68,16 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 	clean(req.Header)
 	req, who, done := f.shelter.admit(req, f.identifier.identify(req))
 	defer done()
-	t := f.router.route(req)
 	rec := &recorder{ResponseWriter: w}
 	defer f.metrics.answered(rec) // also when a broken stream panics its way out
+	req, admission, refusal := f.gate.admit(rec, req, who)
+	if refusal != nil {
+		rec.route = "refused"
+		writeStatus(rec, refusal)
+		return
+	}
+	defer admission.leave()
+	t := f.router.route(req)
 	switch {
 	case who.kind == stranger:
 		rec.route = "refused"
@@ -91,9 +99,13 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 // read serves a get, list or watch of a relayed resource.
 func (f *front) read(w *recorder, req *http.Request, who caller, t *target) {
 	if refusal := f.authorizer.authorize(req.Context(), who, req.Header, t.attributes); refusal != nil {
+		if refusal.ErrStatus.Code == http.StatusServiceUnavailable && admissionOf(req.Context()).unproven() {
+			refusal = unavailable(errUnavailable.Error()) // why names addresses
+		}
 		writeStatus(w, refusal)
 		return
 	}
+	admissionOf(req.Context()).proven()
 	r := f.relays[t.index]
 	if v := f.written.version(t.index); v > 0 && req.URL.Query().Get("resourceVersion") == "" {
 		if s := r.Status(); s.Synced && s.Version < v {

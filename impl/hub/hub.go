@@ -158,25 +158,34 @@ func (h *Hub) overrule(number uint64) {
 
 // door is the way of one class of traffic to the cloud, under one identity.
 func (h *Hub) door(c class, as credential) http.RoundTripper {
-	return route{h.cloud.doors[doorKey{c, as, false}], h.cloud.doors[doorKey{c, as, true}], as == asHub}
+	r := route{http2: h.cloud.doors[doorKey{c, as, false}], http1: h.cloud.doors[doorKey{c, as, true}]}
+	if as == asCaller {
+		r.nobody = h.cloud.doors[doorKey{c, asNobody, true}]
+	}
+	return r
 }
 
 func (h *Hub) buildFront() {
 	door := h.door
 	h.discovery = &discovery{keys: func() []byte { return h.judge.Keys() }, more: make(chan struct{}, 1), copies: map[documents.Key]copied{}, clock: h.clock, logger: h.Logger}
 	h.discovery.asHub = h.discovery.through(door(classPool, asHub))
+	gate := newGate(h.settings, h.clock, func(reason string) { h.metrics.refusals.WithLabelValues(reason).Inc() })
+	gate.prove = newProver(h.cloud.doors[doorKey{classNode, asUnproven, true}], gate)
+	gate.away = func() bool { return h.cloud.reach() == writes.Away }
+	callers := gated{gate, door(classNode, asCaller)}
 	wr := &written{clock: h.clock, newest: make([]writtenVersion, len(h.relays))}
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
-	review := reviewer{asCaller: door(classNode, asCaller), asHub: door(classControl, asHub)}
+	review := reviewer{asCaller: callers, asHub: door(classControl, asHub)}
 	proxy := newProxy(proxyConfig{
-		asCaller: h.discovery.through(door(classNode, asCaller)), asHub: h.discovery.through(door(classNode, asHub)), written: wr.observe, clock: h.clock, logger: h.Logger,
+		asCaller: h.discovery.through(callers), asHub: h.discovery.through(door(classNode, asHub)), written: wr.observe, clock: h.clock, logger: h.Logger,
 	})
 	h.front = &front{
 		identifier: &identifier{
 			user: contract.NodeUserPrefix + h.NodeName, roots: h.clientCA, allowance: h.OfflineTokenAllowance, now: func() time.Time { return h.judge.Now() },
 		},
+		gate:       gate,
 		router:     router{h.resources},
-		authorizer: newAuthorizer(review.review, h.clock, func(outcome string) { h.metrics.reviews.WithLabelValues(outcome).Inc() }),
+		authorizer: newAuthorizer(gate.limited(review.review), h.clock, func(outcome string) { h.metrics.reviews.WithLabelValues(outcome).Inc() }),
 		relays:     h.relays,
 		written:    wr,
 		clock:      h.clock,
@@ -357,11 +366,13 @@ func (h *Hub) Run(ctx context.Context) error {
 		doors.Add(1)
 		g.Go(func() error {
 			defer doors.Done()
-			return serve(serving, l, h.front, h.Logger)
+			return serve(serving, l, h.front, h.front.identifier.isNode, h.Logger)
 		})
 	}
 	open(h.secureListener())
-	g.Go(func() error { return serve(serving, h.health, h.admin(), h.Logger) })
+	g.Go(func() error {
+		return serve(serving, h.health, h.admin(), nil, h.Logger)
+	})
 	if h.plain != nil {
 		open(h.plain)
 	}

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // callerKind is how a request goes on to the cloud.
@@ -42,8 +43,8 @@ func strange(why string) caller { return caller{kind: stranger, refusal: unautho
 
 // identifier tells who calls. Rules, in this order:
 //
-//  1. A request that carries a token (Authorization, or a WebSocket token protocol) is its token's. A certificate beside it
-//     is not looked at: kube-apiserver would let the certificate win, but then whoever forwards tokens of others over a
+//  1. A request that carries a token (Authorization, or a WebSocket token protocol) is its token's; if kube-apiserver does not take that for
+//     a token, it is nobody's. A certificate beside it is not looked at: kube-apiserver would let the certificate win, but then whoever forwards tokens of others over a
 //     connection that has the node's certificate would lend them the node's identity.
 //  2. A certificate of this node's user, signed by --client-ca-file, is sent on with the hub's certificate for that user.
 //  3. Any other certificate is refused: its key is not here, so it cannot be passed on. One of this node that has expired may
@@ -58,6 +59,8 @@ type identifier struct {
 
 // conn remembers the verification of a connection's certificate, which costs more than all else a request costs.
 type conn struct {
+	below *limit.Conn // nil: it is not counted
+
 	mu    sync.Mutex
 	roots *x509.CertPool
 	until time.Time
@@ -70,15 +73,15 @@ type connKey struct{}
 const verifyAgain = time.Minute
 
 // withConn is http.Server.ConnContext.
-func withConn(ctx context.Context, _ net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, &conn{})
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, &conn{below: limit.ConnOf(c)})
 }
 
 func (i *identifier) identify(req *http.Request) caller {
 	if hasToken(req.Header) {
 		return caller{kind: bearer}
 	}
-	if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 || i.roots == nil {
+	if meansToken(req.Header) || req.TLS == nil || len(req.TLS.PeerCertificates) == 0 || i.roots == nil {
 		return caller{kind: anonymous, user: "system:anonymous"}
 	}
 	c, _ := req.Context().Value(connKey{}).(*conn)
@@ -107,6 +110,15 @@ func (i *identifier) verify(state *tls.ConnectionState) (who caller, until time.
 	return who, until
 }
 
+// isNode tells whether a connection is this node's.
+func (i *identifier) isNode(state *tls.ConnectionState) bool {
+	if len(state.PeerCertificates) == 0 || i.roots == nil {
+		return false
+	}
+	who, _ := i.verify(state)
+	return who.kind == thisNode
+}
+
 // judge tells whose certificate it was at a time.
 func (i *identifier) judge(state *tls.ConnectionState, at time.Time) caller {
 	leaf := state.PeerCertificates[0]
@@ -130,10 +142,20 @@ func (i *identifier) judge(state *tls.ConnectionState, at time.Time) caller {
 // webSocketToken begins the protocol by which browsers send a token (kube-apiserver's authentication/request/websocket).
 const webSocketToken = "base64url.bearer.authorization.k8s.io."
 
+// meansToken tells whether a request means to show a token: then it is not its certificate's.
+func meansToken(h http.Header) bool { return len(h["Authorization"]) > 0 || hasProtocolToken(h) }
+
+// hasToken tells whether kube-apiserver finds a token in a request. What it does not take for one makes the request anonymous, and it
+// ends the HTTP/2 connection of such a request.
 func hasToken(h http.Header) bool {
-	if len(h["Authorization"]) > 0 {
+	scheme, token, _ := strings.Cut(strings.TrimSpace(h.Get("Authorization")), " ")
+	if strings.EqualFold(scheme, "bearer") && token != "" && !strings.HasPrefix(token, " ") {
 		return true
 	}
+	return len(h["Upgrade"]) > 0 && hasProtocolToken(h)
+}
+
+func hasProtocolToken(h http.Header) bool {
 	for _, v := range h["Sec-Websocket-Protocol"] {
 		if strings.Contains(v, webSocketToken) {
 			return true

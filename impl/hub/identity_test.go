@@ -14,6 +14,7 @@ import (
 // TestIdentity is the table of who arrives at the cloud as whom, over the proxy and over relayed reads.
 func TestIdentity(t *testing.T) {
 	b := newBed(t, 1)
+	b.config.Anonymous = true
 	b.start()
 	stranger := newAuthority(t, "unknown")
 	cert := func(a *authority, user string, groups ...string) *tls.Certificate {
@@ -98,6 +99,7 @@ func TestIdentity(t *testing.T) {
 // TestIdentityPlain: the plain port lends no identity.
 func TestIdentityPlain(t *testing.T) {
 	b := newBed(t, 1)
+	b.config.Anonymous = true
 	l, err := listen(systemNet{}, "--proxy-port", "127.0.0.1", 0)
 	check(t, err)
 	h, err := New(b.config)

@@ -12,15 +12,11 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/weir-edge/weir/impl/limit"
 )
 
-const (
-	headerTimeout = 30 * time.Second
-	idleTimeout   = 3 * time.Minute
-	maxHeader     = 1 << 20 // as kube-apiserver: tokens are long
-	maxStreams    = 1000    // of one HTTP/2 connection: a kubelet watches each secret it needs
-	drain         = 2 * time.Second
-)
+const drain = 2 * time.Second
 
 // listen opens a port; its error says what to do.
 func listen(on Net, flag, address string, port int) (net.Listener, error) {
@@ -33,7 +29,7 @@ func listen(on Net, flag, address string, port int) (net.Listener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("listen for %s: %w", flag, err)
 	}
-	return l, nil
+	return &limit.Listener{Listener: l, Sum: maxConnections, Each: maxConnectionsAddress}, nil
 }
 
 // tlsConfig asks for a client certificate if there are authorities that could have signed it. It is verified per request
@@ -55,18 +51,21 @@ func (h *Hub) secureListener() net.Listener {
 	return tls.NewListener(sealedListener{h.secure}, h.tlsConfig())
 }
 
-// serve serves until ctx ends, then lets requests end for a moment before it cuts off what still runs, i.e. watches.
-func serve(ctx context.Context, l net.Listener, handler http.Handler, logger *slog.Logger) error {
+// serve serves until ctx ends; node, if it is set, tells whether a connection is this node's. Then it lets requests end for a moment before it cuts off what still runs, i.e. watches.
+func serve(ctx context.Context, l net.Listener, handler http.Handler, node func(*tls.ConnectionState) bool, logger *slog.Logger) error {
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnContext: withConn,
-		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: time.Minute, PingTimeout: 15 * time.Second},
-		ErrorLog:    log.New(logWriter{logger}, "", 0),
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: time.Minute, PingTimeout: 15 * time.Second,
+			MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer,
+		},
+		ErrorLog: log.New(logWriter{logger}, "", 0),
 	}
-	if err := batchHTTP2(server); err != nil {
+	if err := batchHTTP2(server, node); err != nil {
 		return fmt.Errorf("configure HTTP/2 for %s: %w", l.Addr(), err)
 	}
 	done := make(chan struct{})

@@ -13,6 +13,7 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
+	refusals *prometheus.CounterVec
 	reviews  *prometheus.CounterVec
 	feeds    *prometheus.CounterVec
 	offers   *prometheus.CounterVec
@@ -30,6 +31,7 @@ func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: counter("requests_total", "Requests answered, by route (relay, cloud, store, queue, heartbeat, refused) and status code.", "route", "code"),
+		refusals: counter("refused_requests_total", "Requests refused by a limit, by reason (anonymous, caller-rate, caller-requests, requests, unproven).", "reason"),
 		reviews:  counter("authorizations_total", "Decisions about reads from relays, by outcome.", "outcome"),
 		feeds:    counter("feeds_total", "Feeds of the coordinator that ended, by outcome.", "resource", "outcome"),
 		offers:   counter("offers_total", "Offers of what a relay holds to a coordinator that nobody feeds, by outcome (taken, refused, failed).", "resource", "outcome"),
@@ -41,7 +43,7 @@ func newMetrics() *metrics {
 		forwards: counter("heartbeat_forwards_total",
 			"Steps of forwarding heartbeats of other nodes, by step (read-cloud, read-pool, write) and outcome; write ok is a heartbeat forwarded.", "step", "outcome"),
 	}
-	m.registry.MustRegister(m.requests, m.reviews, m.feeds, m.offers, m.bodies, m.heartbeats, m.mirrored, m.forwards,
+	m.registry.MustRegister(m.requests, m.refusals, m.reviews, m.feeds, m.offers, m.bodies, m.heartbeats, m.mirrored, m.forwards,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

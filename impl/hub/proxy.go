@@ -82,20 +82,28 @@ func (p *proxy) serve(w http.ResponseWriter, req *http.Request, who caller, t *t
 }
 
 func (p *proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
+	if busy := busyStatus(err); busy != nil {
+		writeStatus(w, busy)
+		return
+	}
 	if p.shelter != nil && p.shelter.rescue(req.Context(), w, err) {
 		return
 	}
 	var connect *connectError
+	why := ": " + err.Error() // it names addresses
+	if admissionOf(req.Context()).unproven() {
+		why = ""
+	}
 	switch {
 	case req.Context().Err() != nil: // the client is gone, or the hub ends
 		writeStatus(w, unavailable("the request was cancelled"))
 	case errors.Is(err, errNoServer), errors.As(err, &connect):
 		p.logger.Debug("the cloud cannot be reached", "method", req.Method, "path", req.URL.Path, "err", err)
-		writeStatus(w, unavailable("the hub cannot reach the cloud: "+err.Error()))
+		writeStatus(w, unavailable("the hub cannot reach the cloud"+why))
 	default:
 		p.failures.Say(slog.LevelInfo, "", "a request to the cloud failed", "method", req.Method, "path", req.URL.Path, "err", err.Error())
 		read := req.Method == http.MethodGet || req.Method == http.MethodHead
-		writeStatus(w, badGateway(read, "the hub lost the cloud's answer: "+err.Error()))
+		writeStatus(w, badGateway(read, "the hub lost the cloud's answer"+why))
 	}
 }
 

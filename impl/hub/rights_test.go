@@ -14,6 +14,7 @@ func TestRightsWithoutCloud(t *testing.T) {
 	b.clouds[0].allow = func(user string, _ *authorizationv1.ResourceAttributes) bool { return user != "bob" }
 	cert, stranger := b.ca.tls("system:node:edge-1", "system:nodes"), b.ca.tls("system:node:edge-2", "system:nodes")
 	node, other, client := b.client(&cert), b.client(&stranger), b.client(nil)
+	b.config.Anonymous = true
 	stop := b.start()
 	b.here()
 	as := func(c *http.Client, path string, header ...string) int {

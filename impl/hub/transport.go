@@ -113,6 +113,7 @@ type transportConfig struct {
 	idlePing    time.Duration // HTTP/2: ask whether the peer is there after that much silence
 	pingTimeout time.Duration // and give up if not a byte has come after as much again: an answer may be behind what pours
 	window      int           // HTTP/2: bytes of a stream that may be under way; 0: what Go allows
+	connections int           // to each server; 0: no bound
 }
 
 // pingBehind is how long the answer to a ping may be behind bytes that still come.
@@ -127,6 +128,7 @@ func (c transportConfig) build() *http.Transport {
 		DisableCompression:    true, // encodings pass untouched
 		MaxIdleConnsPerHost:   8,
 		ExpectContinueTimeout: time.Second,
+		MaxConnsPerHost:       c.connections,
 		HTTP2:                 &http.HTTP2Config{SendPingTimeout: c.idlePing, PingTimeout: pingBehind, MaxReceiveBufferPerStream: c.window},
 	}
 	t.Protocols = new(http.Protocols)

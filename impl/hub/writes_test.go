@@ -21,6 +21,7 @@ func TestWritesWithoutCloud(t *testing.T) {
 	cloud.node = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", UID: "uid", ResourceVersion: "100"}}
 	cert := b.ca.tls("system:node:edge-1", "system:nodes")
 	node, token := b.client(&cert), b.client(nil)
+	b.config.Anonymous = true
 	stop := b.start()
 	b.here()
 	path := "/api/v1/nodes/edge-1"

@@ -1,0 +1,44 @@
+package hub
+
+import "time"
+
+// What others than this node may take. docs/limits.md is the table of it.
+const (
+	maxConnections        = 512 // of a port
+	maxConnectionsAddress = 256
+	maxHeader             = 64 << 10 // of one request; kube-apiserver takes 1 MiB, but tokens here are 16 KiB at most
+	maxStreams            = 250      // of one HTTP/2 connection
+	maxStreamsNode        = 1000     // the same of this node: a kubelet watches each secret it needs
+	receiveBuffer         = 256 << 10
+	headerTimeout         = 10 * time.Second
+	idleTimeout           = 3 * time.Minute
+
+	maxRequests        = 1000 // under way
+	maxCallerRequests  = 250
+	maxUnproven        = 200
+	maxUnprovenAddress = 100
+	unprovenBody       = 10 * time.Second // for the body of a request
+
+	maxReviews       = 256 // that wait or are under way
+	maxCallerReviews = 128
+	parallelReviews  = 32
+
+	defaultCallerRate  = 20 // new requests to the cloud a second
+	defaultCallerBurst = 200
+	maxCallerLimit     = 100_000
+	publicRate         = 4 // the same of all who have no credential
+	publicBurst        = 20
+
+	maxAnonymousConnections = 4 // to each server of the cloud
+	maxPublicAnswer         = 64 << 10
+	maxProofConnections     = 2
+	suspicion               = 10 * time.Minute // for which tokens have to be proved after the cloud refused one
+	proofRate               = 5
+	proofBurst              = 30
+	proofRateAddress        = 2
+	proofBurstAddress       = 10
+
+	maxKnownTokens = 4096
+	maxCallers     = 4096
+	tellRefused    = time.Minute
+)

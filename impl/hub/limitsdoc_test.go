@@ -1,0 +1,100 @@
+package hub
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-edge/weir/impl/documents"
+)
+
+// limitsFile is made by TestLimitsDocument.
+const limitsFile = "../../docs/limits.md"
+
+const limitsHead = `# Limits of a hub
+
+What one caller may take, and what all callers together may take. *This node* (the caller that shows the node's own certificate), the hub's probes and
+heartbeats are not limited by any row that says "others". They have connections of their own, so they never wait behind others.
+
+A refusal is a Status with code 429, a reason and ` + "`Retry-After`" + `. The metric ` + "`weir_hub_refused_requests_total{reason}`" + ` counts refusals. The log names each
+reason once a minute at most.
+
+A caller is a service account, or a token that belongs to none. A caller is *known* once the cloud has taken its token. *Unknown* are tokens that the cloud has not taken
+yet, and requests without a token.
+
+This file is made from the constants: ` + "`WEIR_WRITE_DOCS=1 go test ./impl/hub -run TestLimitsDocument`" + `. The test fails if the file is another one.
+
+| what | limit | flag | beyond the limit |
+| --- | --- | --- | --- |
+`
+
+// limitRow is a line of the table.
+type limitRow struct{ what, limit, flag, beyond string }
+
+func limitRows() []limitRow {
+	num := func(n int) string { return fmt.Sprint(n) }
+	size := func(n int) string {
+		if n%(1<<20) == 0 {
+			return fmt.Sprintf("%d MiB", n>>20)
+		}
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	rate := func(n, burst int) string { return fmt.Sprintf("%d a second, %d at once", n, burst) }
+	long := func(d time.Duration) string {
+		if d%time.Minute == 0 {
+			return fmt.Sprintf("%d min", d/time.Minute)
+		}
+		return fmt.Sprintf("%d s", d/time.Second)
+	}
+	const newest = "the oldest one is closed that has shown the least, of the address that has most; a connection of this node never"
+	return []limitRow{
+		{"connections to a port, others", num(maxConnections), "", newest},
+		{"connections of one remote address, others", num(maxConnectionsAddress), "", newest},
+		{"time for the headers of a request", long(headerTimeout), "", "the connection is closed"},
+		{"time without a request on a connection", long(idleTimeout), "", "the connection is closed"},
+		{"header bytes of a request", size(maxHeader), "", "431, or the connection is closed"},
+		{"HTTP/2 streams of a connection, others", num(maxStreams), "", "the client waits"},
+		{"HTTP/2 streams of a connection, this node", num(maxStreamsNode), "", "the client waits"},
+		{"bytes of request bodies that wait, of one connection", size(receiveBuffer), "", "the client waits"},
+		{"requests under way, known callers in sum", num(maxRequests), "", "429 (requests)"},
+		{"requests under way, one known caller", num(maxCallerRequests), "", "429 (caller-requests)"},
+		{"requests under way, unknown callers in sum", num(maxUnproven), "", "429 (unproven)"},
+		{"requests under way, unknown callers at one address", num(maxUnprovenAddress), "", "429 (unproven)"},
+		{"time for the body of a request, unknown callers", long(unprovenBody), "", "the request fails"},
+		{"requests without a credential", "only /healthz, /livez, /readyz, /version", "--anonymous", "401 (anonymous)"},
+		{"new requests to the cloud, one caller", rate(defaultCallerRate, defaultCallerBurst), "--caller-rate, --caller-burst", "429 (caller-rate)"},
+		{"new requests to the cloud, all without a credential", rate(publicRate, publicBurst), "as one caller with --anonymous", "429 (caller-rate)"},
+		{"connections to a cloud server, requests without a credential", num(maxAnonymousConnections), "", "they wait for each other"},
+		{"bytes of an answer to a request without a credential", size(maxPublicAnswer), "none with --anonymous", "the answer is cut"},
+		{"access reviews that wait or are under way, others in sum", num(maxReviews), "", "429 (caller-rate)"},
+		{"the same of one caller", num(maxCallerReviews), "", "429 (caller-rate)"},
+		{"access reviews under way, others", num(parallelReviews), "", "they wait"},
+		{"questions about unknown tokens, after the cloud refused a token", rate(proofRate, proofBurst), "", "429 (unproven)"},
+		{"the same from one address", rate(proofRateAddress, proofBurstAddress), "", "429 (unproven)"},
+		{"how long unknown tokens are asked about after a refused one", long(suspicion), "", "they go over the shared connection again"},
+		{"connections to a cloud server for such questions", num(maxProofConnections), "", "they wait for each other"},
+		{"bytes of an answer of the cloud that its reader has not taken, others", size(receiveBuffer), "", "the cloud waits"},
+		{"tokens known to be good", num(maxKnownTokens), "", "the one used least recently is unknown again"},
+		{"decisions of the cloud remembered", num(maxVerdicts), "", "another one is forgotten"},
+		{"API discovery documents", num(documents.MaxDocuments) + " of " + size(documents.MaxBody), "", "a larger or further one is not kept"},
+	}
+}
+
+// TestLimitsDocument: the table that operators read is that of the constants.
+func TestLimitsDocument(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(limitsHead)
+	for _, r := range limitRows() {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.what, r.limit, r.flag, r.beyond)
+	}
+	if os.Getenv("WEIR_WRITE_DOCS") != "" {
+		check(t, os.WriteFile(limitsFile, []byte(b.String()), 0o644))
+	}
+	have, err := os.ReadFile(limitsFile)
+	check(t, err)
+	if string(have) != b.String() {
+		t.Errorf("%s is not what the constants say: run WEIR_WRITE_DOCS=1 go test ./impl/hub -run TestLimitsDocument", limitsFile)
+	}
+}

@@ -1,0 +1,102 @@
+package hub
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/limit"
+)
+
+// prover asks the cloud what a token is worth before a request with it goes over the connection that all callers share. kube-apiserver
+// ends an HTTP/2 connection that carries a token which it refuses, so each would cost all others a new connection; but over HTTP/1.1
+// it does not, and that is how a prover asks.
+//
+// A question costs a round trip and some hundred bytes, so nobody is asked about before the cloud has refused a token.
+type prover struct {
+	cloud http.RoundTripper // for nothing else
+	learn func(h http.Header, code int)
+	busy  func(reason, message string, wait time.Duration) *apierrors.StatusError
+	clock clock.PassiveClock
+	each  limit.Rate // questions, by address
+	all   limit.Rate
+
+	until   atomic.Int64 // the end of suspicion, in ns
+	flights singleflight.Group
+}
+
+func newProver(cloud http.RoundTripper, g *gate) *prover {
+	return &prover{
+		cloud: cloud, learn: g.learn, busy: g.busy, clock: g.clock,
+		each: limit.Rate{Every: time.Second / proofRateAddress, Burst: proofBurstAddress, Keys: maxCallers},
+		all:  limit.Rate{Every: time.Second / proofRate, Burst: proofBurst},
+	}
+}
+
+// suspect says that the cloud refused a token.
+func (p *prover) suspect() {
+	if p != nil {
+		p.until.Store(p.clock.Now().Add(suspicion).UnixNano())
+	}
+}
+
+// suspicious tells whether tokens that nobody knows have to be proved.
+func (p *prover) suspicious() bool { return p.clock.Now().UnixNano() < p.until.Load() }
+
+// prove tells whether the cloud takes the token of a request, and what to answer if it does not. Neither means that the cloud cannot be asked.
+func (p *prover) prove(ctx context.Context, h http.Header, address string) (good bool, refusal *apierrors.StatusError) {
+	d := digestOf(h)
+	flight := p.flights.DoChan(string(d[:]), func() (any, error) {
+		for _, r := range []struct {
+			*limit.Rate
+			key string
+		}{{&p.each, address}, {&p.all, ""}} {
+			if wait := r.Take(r.key, p.clock.Now()); wait > 0 {
+				return p.busy(refusedUnproven, "too many tokens that the hub does not know have come lately", wait), nil
+			}
+		}
+		return p.ask(h)
+	})
+	select {
+	case <-ctx.Done():
+		return false, unavailable("the request was cancelled")
+	case r := <-flight:
+		refusal, _ = r.Val.(*apierrors.StatusError)
+		return r.Err == nil && refusal == nil, refusal
+	}
+}
+
+func (p *prover) ask(h http.Header) (*apierrors.StatusError, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), reviewTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://cloud/version", nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"Authorization", "Sec-Websocket-Protocol"} {
+		if v := h.Get(name); v != "" {
+			req.Header.Set(name, v)
+		}
+	}
+	req.Header.Set("User-Agent", userAgent)
+	resp, err := p.cloud.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return nil, err
+	}
+	p.learn(h, resp.StatusCode)
+	if resp.StatusCode == http.StatusUnauthorized {
+		return decodeStatus(resp, answer), nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,101 @@
+// Package limit bounds what callers may take of something that all of them share: requests in a time (Rate), requests under way
+// (Slots) and connections (Listener).
+//
+// Each bound has two parts: what one caller may have, and what all may have together. A caller is a key that the user of the package
+// chooses. Memory is bounded too, whatever the number of keys. The package starts no goroutine, and reads no clock but the one
+// it is given.
+package limit
+
+import (
+	"sync"
+	"time"
+)
+
+// Rate is a token bucket for each key: a burst at once, then one more each Every. It is safe for concurrent use.
+type Rate struct {
+	Every time.Duration
+	Burst int
+	Keys  int // keys told apart; when all are in use, further ones share one bucket. 0: one bucket for all
+
+	mu   sync.Mutex
+	full map[string]time.Time // when the bucket of a key is full again
+	rest time.Time            // the same of the shared bucket
+}
+
+// Take takes one from the bucket of a key. If it is empty nothing is taken, and wait says when there is one again.
+func (r *Rate) Take(key string, now time.Time) (wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.full == nil {
+		r.full = map[string]time.Time{}
+	}
+	full, known := r.full[key]
+	if !known && len(r.full) >= r.Keys {
+		for k, at := range r.full {
+			if !at.After(now) {
+				delete(r.full, k)
+			}
+		}
+	}
+	shared := !known && len(r.full) >= r.Keys
+	if shared {
+		full = r.rest
+	}
+	if full.Before(now) {
+		full = now
+	}
+	full = full.Add(r.Every)
+	if wait = full.Sub(now) - time.Duration(r.Burst)*r.Every; wait > 0 {
+		return wait
+	}
+	if shared {
+		r.rest = full
+	} else {
+		r.full[key] = full
+	}
+	return 0
+}
+
+// Slots bounds what is under way: Each for one key, Sum for all. It is safe for concurrent use.
+type Slots struct {
+	Sum, Each int
+
+	mu   sync.Mutex
+	held map[string]int
+	all  int
+}
+
+// Enter takes a slot. It tells what is full if there is none: "each" or "sum"; "" means that Leave has to be called.
+func (s *Slots) Enter(key string) (full string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.held[key] >= s.Each:
+		return "each"
+	case s.all >= s.Sum:
+		return "sum"
+	}
+	if s.held == nil {
+		s.held = map[string]int{}
+	}
+	s.held[key]++
+	s.all++
+	return ""
+}
+
+// Leave gives a slot back.
+func (s *Slots) Leave(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[key]--; s.held[key] == 0 {
+		delete(s.held, key)
+	}
+	s.all--
+}
+
+// Held is how many slots are taken.
+func (s *Slots) Held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all
+}

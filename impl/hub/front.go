@@ -100,7 +100,7 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 func (f *front) read(w *recorder, req *http.Request, who caller, t *target) {
 	if refusal := f.authorizer.authorize(req.Context(), who, req.Header, t.attributes); refusal != nil {
 		if refusal.ErrStatus.Code == http.StatusServiceUnavailable && admissionOf(req.Context()).unproven() {
-			refusal = unavailable(errUnavailable.Error()) // why names addresses
+			refusal = unavailable(errUnavailable.Error() + ", and nothing is remembered of it") // why names addresses
 		}
 		writeStatus(w, refusal)
 		return

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,7 @@ type stream struct {
 	q      request
 	enc    wire.Encoding
 	cancel context.CancelFunc
+	behind atomic.Bool // somebody waits to tell the client of another view
 
 	mu       sync.Mutex
 	view     *view
@@ -90,6 +92,9 @@ func (s *stream) flush() {
 func (s *stream) write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.q.topology() && !s.ended {
+		s.catchUp() // what comes now is behind the change of topology: see Filters.had
+	}
 	if s.ended {
 		return 0, errEnded
 	}
@@ -226,13 +231,20 @@ func (s *stream) frame(typ string, kind wire.Kind, raw []byte) {
 	s.out = wire.AppendProtobufFrame(s.out, typ, kind, raw)
 }
 
-// follow tells the client what another view makes of what it has.
+// follow tells the client what another view makes of what it has. It does not wait for a client that takes nothing: the goroutine that it starts
+// does, of which a stream has one at most, until the stream ends.
 func (s *stream) follow() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.ended {
-		s.catchUp()
+	if s.behind.Swap(true) {
+		return
 	}
+	go func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.behind.Store(false)
+		if !s.ended {
+			s.catchUp()
+		}
+	}()
 }
 
 // catchUp brings the client from its view to that of now. mu is held.

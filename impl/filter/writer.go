@@ -19,7 +19,7 @@ import (
 )
 
 // maxBody bounds what is held of a list; a larger one is cut off, which its client sees.
-const maxBody = 512 << 20
+const maxBody = 128 << 20 // 5,000 slices of 100 endpoints are 62 MB
 
 var errTooLarge = errors.New("a list is too large to be filtered")
 

@@ -17,7 +17,8 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "PEM file of its key; required")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of the pool's authorities, who sign all client certificates; read again when it changes; required")
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
-		"resource.version.group that the leader feeds and the pool reads here; repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
+		"resource.version.group that the leader feeds and the pool reads here, each node all of it (never Secrets); the same as at the hubs; "+
+			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
 	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
 	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")
 	f.StringVar(&c.Name, "name", "", "name of this replica, one of --initial-cluster; only if the pool has three")

@@ -196,6 +196,7 @@ func TestStartFailures(t *testing.T) {
 		"bad address":            {[]string{"--bind-address=localhost"}, 2, "--bind-address"},
 		"unknown resource":       {[]string{"--pool-scope-resources=things.v1.example.com"}, 2, "--pool-scope-resources"},
 		"Leases relayed":         {[]string{"--pool-scope-resources=leases.v1.coordination.k8s.io=Lease"}, 2, "--pool-scope-resources"},
+		"Secrets":                {[]string{"--pool-scope-resources=secrets.v1."}, 2, "Secrets are not for a pool"},
 		"twice":                  {[]string{"--pool-scope-resources=endpoints.v1.", "--pool-scope-resources=endpoints.v1."}, 2, "once"},
 		"tiny ring":              {[]string{"--ring-bytes=1"}, 2, "--ring-bytes"},
 		"unknown flag":           {[]string{"--colour"}, 2, "--colour"},

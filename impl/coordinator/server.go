@@ -132,7 +132,7 @@ func (c *Coordinator) addHealth(cfg *genericapiserver.Config) {
 	cfg.LivezChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
 	cfg.ReadyzChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
 	for _, r := range c.relays {
-		cfg.AddReadyzChecks(healthz.NamedCheck("relay-"+r.Resource().String(), func(*http.Request) error { return c.unready(r) }))
+		cfg.AddReadyzChecks(healthz.NamedCheck("relay-"+r.Resource().String(), func(*http.Request) error { return c.waits(r) }))
 	}
 }
 

@@ -15,7 +15,7 @@ type Status struct {
 	Incarnation string           `json:"incarnation"`       // of its etcd
 	Leader      string           `json:"leader"`            // node that holds the election Lease; "": nobody
 	Term        string           `json:"term"`              // the latest that is known to have begun; "": none since the start
-	Ready       bool             `json:"ready"`             // all resources are
+	Ready       bool             `json:"ready"`             // all resources are that the cloud gives to the leader
 	Replica     string           `json:"replica,omitempty"` // name of this one of several
 	Fed         string           `json:"fed,omitempty"`     // the replica that the leader feeds; "": none yet, or this is the only one
 	Resources   []ResourceStatus `json:"resources"`
@@ -39,6 +39,8 @@ type ResourceStatus struct {
 	Restored bool      `json:"restored"`       // from a disk, here or of a hub that offered it, and no leader has fed it since
 	Feeder   string    `json:"feeder"`         // node that feeds it now; "": none
 	From     string    `json:"from,omitempty"` // the replica that it is pulled from
+	// Denied is what the cloud answers to the leader that asks for the resource; it is the answer here, too. "": the leader is given it.
+	Denied string `json:"denied,omitempty"`
 }
 
 // status looks at everything.
@@ -53,14 +55,14 @@ func (c *Coordinator) status() Status {
 		st := r.Status()
 		rs := ResourceStatus{
 			Resource: r.Resource().String(), Synced: st.Synced, Ready: c.unready(r) == nil, Version: st.Version, History: st.History.Number, Oldest: st.Oldest,
-			Objects: st.Objects, Bytes: st.Bytes, Watchers: st.Watchers, Restored: st.Restored,
+			Objects: st.Objects, Bytes: st.Bytes, Watchers: st.Watchers, Restored: st.Restored, Denied: st.Denied,
 		}
 		rs.Feeder, rs.From = c.feeds.of(r).feeder()
 		if age, ok := st.Age(c.set.Clock.Now()); ok {
 			seconds := age.Seconds()
 			rs.ProgressAgeSeconds, rs.FreshAt = &seconds, c.set.Clock.Now().Add(-age).UTC().Truncate(time.Second)
 		}
-		s.Ready = s.Ready && rs.Ready
+		s.Ready = s.Ready && c.waits(r) == nil
 		s.Resources = append(s.Resources, rs)
 	}
 	return s
@@ -78,9 +80,20 @@ func (c *Coordinator) serveStatus(w http.ResponseWriter, req *http.Request) {
 	_ = e.Encode(c.status())
 }
 
+// waits tells why the pool has to wait for a relay; nil: it is ready, or there is nothing that it could be fed with.
+func (c *Coordinator) waits(r *relay.Relay) error {
+	if r.Denied() != nil {
+		return nil
+	}
+	return c.unready(r)
+}
+
 // unready tells why a relay is not ready; nil: it is.
 func (c *Coordinator) unready(r *relay.Relay) error {
 	s := r.Status()
+	if s.Denied != "" {
+		return fmt.Errorf("the cloud does not give %s to the leader: %s", r.Resource(), s.Denied)
+	}
 	if !s.Synced {
 		return fmt.Errorf("%s has not been fed since the start", r.Resource())
 	}

@@ -289,6 +289,7 @@ type resourceState struct {
 	FreshAt            time.Time
 	Restored           bool
 	Feeder, From       string
+	Denied             string
 }
 
 func (c *caller) state() (s state) {

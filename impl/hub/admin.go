@@ -28,11 +28,11 @@ func (h *Hub) admin() http.Handler {
 	return mux
 }
 
-// readyz is good once every relay can answer: clients of pool-scope resources get more than 503 then.
+// readyz is good once every relay can answer, or the cloud does in its place: clients of pool-scope resources get more than 503 then.
 func (h *Hub) readyz(w http.ResponseWriter, _ *http.Request) {
-	for _, r := range h.relays {
-		if !r.Status().Synced {
-			http.Error(w, r.Resource().String()+" is not synced yet", http.StatusServiceUnavailable)
+	for _, f := range h.feeders {
+		if !f.relay.Status().Synced && !f.unavailable() {
+			http.Error(w, f.resource+" is not synced yet", http.StatusServiceUnavailable)
 			return
 		}
 	}
@@ -84,6 +84,7 @@ type CoordinatorStatus struct {
 	Server string `json:"server"` // the replica in use
 	judgement
 	Ready     bool            `json:"ready"`
+	Lacks     differences     `json:"lacks,omitzero"` // resources of --pool-scope-resources that only one of hub and coordinator has
 	Elections ElectionsStatus `json:"elections"`
 	Bytes     BytesStatus     `json:"bytes"` // to and from all replicas
 }
@@ -134,6 +135,7 @@ type ResourceStatus struct {
 	Watches    int          `json:"watches"`
 	Switches   int          `json:"switches"`
 	LastError  string       `json:"lastError,omitempty"`
+	Denied     string       `json:"denied,omitempty"` // what the cloud answers, which does not give the resource to this hub; requests are the cloud's to answer
 }
 
 // BytesStatus counts the connections of a class, TLS included.
@@ -169,7 +171,7 @@ func (h *Hub) Status() Status {
 			s.Term = snap.Term.String()
 		}
 		s.Coordinator = &CoordinatorStatus{
-			p.coordinator.inUse().url.Host, p.checker.judgement(), snap.Ready, ElectionsStatus{p.tried.Load(), p.won.Load()}, p.coordinator.meter.status(),
+			p.coordinator.inUse().url.Host, p.checker.judgement(), snap.Ready, p.shared.differences(), ElectionsStatus{p.tried.Load(), p.won.Load()}, p.coordinator.meter.status(),
 		}
 	}
 	now := h.clock.Now()
@@ -182,7 +184,7 @@ func (h *Hub) Status() Status {
 		s.Resources = append(s.Resources, ResourceStatus{
 			Resource: r.Resource().String(), Synced: rs.Synced, Version: rs.Version, History: rs.History.Number, Oldest: rs.Oldest, Objects: rs.Objects, Bytes: rs.Bytes,
 			RingEvents: rs.RingEvents, RingBytes: rs.RingBytes, Watchers: rs.Watchers, AgeSeconds: age, FreshAt: freshAt, Restored: rs.Restored,
-			Source: fs.Upstream, Lists: fs.Lists, Resyncs: fs.Resyncs, Checks: fs.Checks, Watches: fs.Watches, Switches: fs.Switches, LastError: fs.LastError,
+			Source: fs.Upstream, Lists: fs.Lists, Resyncs: fs.Resyncs, Checks: fs.Checks, Watches: fs.Watches, Switches: fs.Switches, LastError: fs.LastError, Denied: rs.Denied,
 		})
 	}
 	return s

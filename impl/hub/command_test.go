@@ -75,6 +75,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"secure-port", "5", "health-port", "5"}, []string{"--secure-port", "no other flag"}},
 		{[]string{"secure-port", "x"}, []string{"secure-port"}},
 		{[]string{"pool-scope-resources", "widgets"}, []string{"--pool-scope-resources", "widgets"}},
+		{[]string{"pool-scope-resources", "secrets.v1."}, []string{"--pool-scope-resources", "secrets.v1.", "Secrets are not for a pool"}},
+		{[]string{"pool-scope-resources", "secrets.v1.=Secret"}, []string{"--pool-scope-resources", "Secrets are not for a pool"}},
 		{[]string{"pool-scope-resources", "endpoints.v1.", "pool-scope-resources", "endpoints.v1."}, []string{"--pool-scope-resources", "once"}},
 		{[]string{"ring-bytes", "1"}, []string{"--ring-bytes"}},
 		{[]string{"data-dir", "/data", "store-max-bytes", "1"}, []string{"--store-max-bytes", "at least 1048576"}},

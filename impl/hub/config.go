@@ -222,6 +222,9 @@ func (s *settings) checkResources() error {
 		if err := (relay.Config{Resource: r, RingBytes: s.RingBytes, RingAge: s.RingAge}).Validate(); err != nil {
 			return cli.Usage("--ring-bytes, --ring-age", fmt.Sprint(s.RingBytes, ", ", s.RingAge), err.Error())
 		}
+		if why := r.Exposed(); why != "" {
+			s.Logger.Warn(why, "flag", "--pool-scope-resources", "resource", name)
+		}
 		s.resources = append(s.resources, r)
 	}
 	if t := s.UpstreamWatchTimeout; t < 3*time.Second || t%time.Second != 0 {

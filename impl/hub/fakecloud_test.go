@@ -45,6 +45,7 @@ type fakeCloud struct {
 	allow   func(user string, a *authorizationv1.ResourceAttributes) bool // verdicts
 	reviews []string                                                      // "user verb resource namespace name"
 	lists   map[string]int                                                // lists of pool-scope resources by user
+	denies  func(user, resource string) int                               // code that answers all about a pool-scope resource, 0: none
 	seen    []seen
 	node    corev1.Node       // the only one
 	docs    map[string]string // what documents.Shared are, by path
@@ -69,7 +70,8 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &fakeCloud{
 		t: t, relays: map[string]*relay.Relay{}, stop: cancel, version: 100, ready: http.StatusOK, lists: map[string]int{},
-		allow: func(string, *authorizationv1.ResourceAttributes) bool { return true },
+		allow:  func(string, *authorizationv1.ResourceAttributes) bool { return true },
+		denies: func(string, string) int { return 0 },
 	}
 	var running sync.WaitGroup
 	for _, name := range defaultResources() {
@@ -236,6 +238,13 @@ func (c *fakeCloud) review(w http.ResponseWriter, req *http.Request) {
 
 func (c *fakeCloud) pool(resource string) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
+		c.mu.Lock()
+		code, r := c.denies(c.user(req), resource), c.relays[resource]
+		c.mu.Unlock()
+		if code != 0 {
+			writeStatus(w, apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{Resource: resource}, "", "denied by the test", 0, true))
+			return
+		}
 		if user, q := c.user(req), req.URL.Query(); q.Get("watch") != "" && !strings.HasPrefix(user, "system:node:") && !c.mayWatch(w, req, user) {
 			return
 		}
@@ -244,7 +253,7 @@ func (c *fakeCloud) pool(resource string) http.HandlerFunc {
 			c.lists[c.user(req)]++
 			c.mu.Unlock()
 		}
-		c.relays[resource].ServeHTTP(w, req)
+		r.ServeHTTP(w, req)
 	}
 }
 

@@ -54,7 +54,7 @@ type feeding struct {
 	cancel context.CancelFunc
 }
 
-func newFakeCoordinator(t testing.TB, ca *authority) *fakeCoordinator {
+func newFakeCoordinator(t testing.TB, ca *authority, resources ...string) *fakeCoordinator {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &fakeCoordinator{t: t, ctx: ctx, stop: cancel, incarnation: 1, version: 10, leases: map[string]*coordinationv1.Lease{}, feeds: map[string]feeding{}}
@@ -68,7 +68,10 @@ func newFakeCoordinator(t testing.TB, ca *authority) *fakeCoordinator {
 	mux.Handle(nodeLeasesPath+"/", c.beats)
 	mux.Handle(nodeLeasesPath, c.beats)
 	mux.Handle(contract.DocumentsPath, &c.documents)
-	for i, name := range defaultResources() {
+	if len(resources) == 0 {
+		resources = defaultResources()
+	}
+	for i, name := range resources {
 		res, err := relay.ParseResource(name)
 		check(t, err)
 		r, err := relay.New(relay.Config{Resource: res})

@@ -30,9 +30,12 @@ type feed struct {
 	discovery   *discovery
 	lead        func(bool) // told when this hub begins and ends to lead
 	relays      []*relay.Relay
+	feeders     []*feeder // of them
+	shared      *shared
 	overrule    func(history uint64) // the cloud is in this one
 	coordinator *coordinator
 	maxAge      time.Duration // of the last sign of a stream from the cloud
+	patience    time.Duration // with one resource that fails while others are fed
 	refused     chan<- role.Refusal
 	changed     func()
 	clock       clock.WithTicker
@@ -42,7 +45,14 @@ type feed struct {
 	terms chan contract.Term // zero: stop
 
 	mu     sync.Mutex
-	pushed time.Time // when the coordinator was last seen to have what the relays had shortly before; zero: not under this term
+	pushes []push // of each relay under this term; nil: there is none
+}
+
+// push is what became of the feed of one relay.
+type push struct {
+	arrived time.Time // when the coordinator was last seen to have what the relay had shortly before; zero: not yet
+	broken  bool      // the feed broke, and it was not seen to have all since
+	stale   time.Time // since when it is not fresh; zero: it is
 }
 
 // start pushes under a term from now on; stop ends that. They never block for long: run takes them at once.
@@ -66,8 +76,9 @@ func (f *feed) run(ctx context.Context) error {
 			}
 			pushing, cancel := context.WithCancel(ctx)
 			var g errgroup.Group
-			for _, r := range f.relays {
-				g.Go(func() error { f.push(pushing, r, t); return nil })
+			f.begin(len(f.relays))
+			for i, r := range f.relays {
+				g.Go(func() error { f.push(pushing, i, r, t); return nil })
 			}
 			g.Go(func() error { f.watch(pushing); return nil })
 			g.Go(func() error { f.pulse(pushing, t); return nil })
@@ -77,7 +88,7 @@ func (f *feed) run(ctx context.Context) error {
 				f.lead(false)
 				cancel()
 				_ = g.Wait()
-				f.arrived(time.Time{})
+				f.begin(0)
 			}
 		}
 	}
@@ -94,10 +105,10 @@ func (f *feed) pulse(ctx context.Context, t contract.Term) {
 }
 
 // push keeps one relay pushed until ctx ends or the coordinator refuses the term.
-func (f *feed) push(ctx context.Context, r *relay.Relay, t contract.Term) {
+func (f *feed) push(ctx context.Context, i int, r *relay.Relay, t contract.Term) {
 	name := r.Resource().String()
 	for wait := firstPushRetry; ctx.Err() == nil; {
-		if err := r.WaitSign(ctx); err != nil { // nothing to push before the first list, and what a disk held is not news
+		if err := r.WaitSign(ctx); err != nil { // nothing to push before the first list, or a denial, and what a disk held is not news
 			return
 		}
 		began := f.clock.Now()
@@ -127,7 +138,12 @@ func (f *feed) push(ctx context.Context, r *relay.Relay, t contract.Term) {
 			f.overrule(later.Number)
 		}
 		f.metrics.feeds.WithLabelValues(name, "broken").Inc()
-		f.logger.Info("the feed of the coordinator broke; trying again", "resource", name, "err", err)
+		f.broke(i)
+		level := slog.LevelInfo
+		if f.shared.missing(name) { // that is told where it is noticed
+			level = slog.LevelDebug
+		}
+		f.logger.Log(ctx, level, "the feed of the coordinator broke; trying again", "resource", name, "err", err)
 		if f.clock.Since(began) > maxPushRetry {
 			wait = firstPushRetry
 		}
@@ -150,54 +166,102 @@ func (f *feed) rest(ctx context.Context, wait time.Duration) time.Duration {
 func (f *feed) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		asked := f.clock.Now()
-		want := make(map[string]relay.Status, len(f.relays))
-		for _, r := range f.relays {
-			want[r.Resource().String()] = r.Status()
+		want := make([]relay.Status, len(f.relays))
+		for i, r := range f.relays {
+			want[i] = r.Status()
 		}
 		sleep(ctx, f.clock, pushedLook)
 		limit, cancel := context.WithTimeout(ctx, pushedAgain)
 		s, err := f.coordinator.status(limit)
 		cancel()
-		if err != nil || !s.has(want) {
+		if err != nil {
 			continue
 		}
-		f.arrived(asked)
+		f.shared.take(s)
+		all := f.took(asked, s, want)
 		f.changed()
-		sleep(ctx, f.clock, pushedAgain)
-	}
-}
-
-// has tells whether a coordinator reached all versions.
-func (s *poolStatus) has(want map[string]relay.Status) bool {
-	n := 0
-	for _, r := range s.Resources {
-		if w, ok := want[r.Resource]; ok && w.Synced && r.Synced && r.History == w.History.Number && r.Version >= w.Version {
-			n++
+		if all {
+			sleep(ctx, f.clock, pushedAgain)
 		}
 	}
-	return n == len(want)
 }
 
-func (f *feed) arrived(at time.Time) {
+// has tells whether a coordinator reached the version of a relay.
+func (s *poolStatus) has(resource string, want relay.Status) bool {
+	for _, r := range s.Resources {
+		if r.Resource == resource {
+			return want.Synced && r.Synced && r.History == want.History.Number && r.Version >= want.Version
+		}
+	}
+	return false
+}
+
+// begin forgets what was pushed before.
+func (f *feed) begin(relays int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.pushed = at
+	f.pushes = make([]push, relays)
 }
 
-// fresh tells whether the leader's streams from the cloud are fresh, and what they brought arrived at the coordinator.
-func (f *feed) fresh(now time.Time) bool {
+func (f *feed) broke(i int) {
 	f.mu.Lock()
-	pushed := f.pushed
-	f.mu.Unlock()
-	if pushed.IsZero() || now.Sub(pushed) > f.maxAge {
-		return false
+	defer f.mu.Unlock()
+	if i < len(f.pushes) {
+		f.pushes[i].broken = true
 	}
-	for _, r := range f.relays {
-		if s := r.Status(); !s.Fresh(now, f.maxAge) {
-			return false
+}
+
+// took notes what had arrived at a coordinator of what it was wanted to have, and tells whether that is all that it can have.
+func (f *feed) took(asked time.Time, s *poolStatus, want []relay.Status) (all bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all = true
+	for i := range f.pushes {
+		name := f.relays[i].Resource().String()
+		switch {
+		case s.has(name, want[i]):
+			f.pushes[i].arrived, f.pushes[i].broken = asked, false
+		case want[i].Denied == "" && !f.shared.missing(name):
+			all = false
 		}
 	}
-	return true
+	return all
+}
+
+// look tells whether the leader's streams from the cloud are fresh, and what they brought arrived at the coordinator. What the cloud does not give, or the
+// coordinator does not have, is left out, and so is one that fails for long while others do not. unable: another hub may feed more.
+func (f *feed) look(now time.Time) (fresh, unable bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fresh = len(f.pushes) > 0
+	some, left := false, false
+	for i := range f.pushes {
+		p, r := &f.pushes[i], f.relays[i]
+		if f.shared.missing(r.Resource().String()) {
+			continue
+		}
+		if why := r.Denied(); why != nil {
+			unable = unable || why.ErrStatus.Code == http.StatusForbidden // another hub may have the right; what is not there nobody has
+			continue
+		}
+		s := r.Status()
+		switch {
+		case !p.arrived.IsZero() && now.Sub(p.arrived) <= f.maxAge && s.Fresh(now, f.maxAge):
+			p.stale, some = time.Time{}, true
+			continue
+		case p.stale.IsZero():
+			p.stale = now
+		}
+		if p.broken || f.feeders[i].Status().LastError != "" { // else it takes its time
+			unable = true
+			if now.Sub(p.stale) > f.patience {
+				left = true
+				continue
+			}
+		}
+		fresh = false
+	}
+	return fresh && (some || !left), unable
 }
 
 func sleep(ctx context.Context, c clock.Clock, d time.Duration) {

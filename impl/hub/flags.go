@@ -65,7 +65,8 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.MasterServiceAddress, "master-service-address", "", "IP address and port of the hub as pods see it, which masterservice gives the Service default/kubernetes")
 
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
-		"resource.version.group that the pool keeps one copy of; repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
+		"resource.version.group that the pool keeps one copy of, which each of its nodes may read (never Secrets); the same as at the coordinator; "+
+			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
 	f.DurationVar(&c.UpstreamWatchTimeout, "upstream-watch-timeout", 10*time.Second, "how long one watch at the cloud lasts before it is resumed; shorter is fresher")
 	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
 	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")

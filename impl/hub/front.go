@@ -26,6 +26,7 @@ type front struct {
 	router     router
 	authorizer *authorizer
 	relays     []*relay.Relay // by target.index
+	feeders    []*feeder      // likewise
 	written    *written
 	clock      clock.PassiveClock
 	proxy      *proxy
@@ -77,7 +78,7 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	defer admission.leave()
-	t := f.router.route(req)
+	t, lost := f.route(req)
 	switch {
 	case who.kind == stranger:
 		rec.route = "refused"
@@ -93,7 +94,19 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 			rec.route = "cloud"
 			f.proxy.serve(rec, req, who, t)
 		}
+		if lost != nil && rec.code == http.StatusOK {
+			lost.found()
+		}
 	}
+}
+
+// route finds the relay that is to answer. If that is not given the resource, the request is the cloud's to answer; lost is what feeds the relay.
+func (f *front) route(req *http.Request) (t *target, lost *feeder) {
+	t = f.router.route(req)
+	if t == nil || t.write || !f.feeders[t.index].unavailable() {
+		return t, nil
+	}
+	return nil, f.feeders[t.index]
 }
 
 // read serves a get, list or watch of a relayed resource.

@@ -136,12 +136,15 @@ func (h *Hub) buildRelays() error {
 		if err != nil {
 			return err
 		}
-		f, err := source.NewFeeder(source.Config{Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.overrule, Clock: h.clock, Logger: h.Logger})
+		f := &feeder{relay: r, resource: res.String(), clock: h.clock, looks: func() {}}
+		f.Feeder, err = source.NewFeeder(source.Config{
+			Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.overrule, Denied: f.denied, Clock: h.clock, Logger: h.Logger,
+		})
 		if err != nil {
 			return err
 		}
 		h.relays = append(h.relays, r)
-		h.feeders = append(h.feeders, &feeder{f, res.String()})
+		h.feeders = append(h.feeders, f)
 	}
 	return nil
 }
@@ -187,6 +190,7 @@ func (h *Hub) buildFront() {
 		router:     router{h.resources},
 		authorizer: newAuthorizer(gate.limited(review.review), h.clock, func(outcome string) { h.metrics.reviews.WithLabelValues(outcome).Inc() }),
 		relays:     h.relays,
+		feeders:    h.feeders,
 		written:    wr,
 		clock:      h.clock,
 		proxy:      proxy,
@@ -239,11 +243,22 @@ func (h *Hub) buildPool() error {
 	p.silence = &silenceOf{read: &h.cloud.meters[classPool].read}
 	h.sources.cloud.Silent = p.silence.doubt.Load
 	p.proof = &proof{heard: h.cloud.lastHeard, ask: h.cloud.ask, renewal: h.LeaderElectRetryPeriod * 5 / 4, logger: h.Logger}
+	p.shared = newShared(h.resources, c, h.Logger)
+	p.shared.reachable, p.shared.changed = p.checker.ok, p.changed
+	p.detours, p.feeders = role.NewDetours(rc, len(h.feeders)), h.feeders
+	for _, f := range h.feeders {
+		f.looks = func() {
+			p.shared.forget(f.resource)
+			p.changed()
+		}
+	}
+	p.maxAge = 2 * h.maxAge()
 	p.leases = &leases{coordinator: c, events: p.watched, broke: p.checker.kick, clock: h.clock, logger: h.Logger}
 	h.sources.coordinator = c
 	h.discovery.coordinator = c
 	p.feed = &feed{
-		discovery: h.discovery, relays: h.relays, overrule: h.overrule, coordinator: c, maxAge: h.maxAge(),
+		discovery: h.discovery, relays: h.relays, feeders: h.feeders, shared: p.shared, overrule: h.overrule, coordinator: c,
+		maxAge: h.maxAge(), patience: h.LeaderElectLeaseDuration / 3,
 		refused: p.refused, changed: p.changed, clock: h.clock, logger: h.Logger, metrics: h.metrics, terms: make(chan contract.Term),
 	}
 	p.mirror = newMirror(c, h.NodeName, h.HeartbeatTimeout, h.front.beats.now, h.clock, h.Logger, h.metrics)
@@ -259,12 +274,12 @@ func (h *Hub) buildPool() error {
 	return nil
 }
 
-// holds tells what the relays hold, as role.Input wants to know it.
+// holds tells what the relays hold, as role.Input wants to know it. One that holds nothing, beside others that do, need not wait as long: see
+// role.Detours.
 func (h *Hub) holds(now time.Time) (have, restored bool, reached uint64) {
-	have = true
 	for _, r := range h.relays {
 		s := r.Status()
-		have, restored = have && s.Synced, restored || s.Restored
+		have, restored = have || s.Synced, restored || s.Restored && s.Denied == ""
 		if !s.Fresh(now, h.maxAge()) {
 			reached += s.Version
 		}
@@ -402,7 +417,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		defer stop()
 		defer h.front.close()
 		if h.pool == nil {
-			h.sources.use(role.Cloud)
+			h.sources.alone()
 			<-ctx.Done()
 			return nil
 		}

@@ -63,6 +63,7 @@ type state struct {
 	role, term, ready, fresh, coordinator, cloud, bytes, connections, elections, verdicts, unsaved, switches, lists, resyncs, watches *prometheus.Desc
 
 	cutOff, delegated, expired, forwardAge *prometheus.Desc
+	denied, differs                        *prometheus.Desc
 }
 
 func newState(h *Hub) *state {
@@ -86,6 +87,8 @@ func newState(h *Hub) *state {
 		lists:       desc("relay_source_lists_total", "Full lists opened to feed a relay, by cause: first, expired (410), history (another one), cheaper.", "resource", "cause"),
 		resyncs:     desc("relay_source_resyncs_total", "Times a relay was compared with its source by metadata, after 410.", "resource"),
 		watches:     desc("relay_source_watches_total", "Watches opened to feed a relay.", "resource"),
+		denied:      desc("relay_denied", "1 while the cloud does not give a resource to this hub (404, 403): requests are the cloud's to answer.", "resource"),
+		differs:     desc("resources_differ", "1 for a resource of --pool-scope-resources that the hub, or the coordinator, lacks.", "resource", "lacks"),
 		cutOff:      desc("cut_off", "1 while heartbeats of this node's kubelet do not reach the cloud."),
 		delegated:   desc("delegated_nodes", "Nodes of the pool that say in the coordinator that they are cut off, as this hub sees it; a leader forwards their heartbeats."),
 		expired:     desc("heartbeat_forwards_expired_total", "Heartbeats of other nodes that this hub, as leader, could not forward in time."),
@@ -126,10 +129,17 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 		}
 		counter(s.resyncs, float64(st.Resyncs), name)
 		counter(s.watches, float64(st.Watches), name)
+		gauge(s.denied, number(f.relay.Denied() != nil), name)
 	}
 	gauge(s.cutOff, number(s.h.front.beats.status().CutOff))
 	if s.h.pool == nil {
 		return
+	}
+	differences := s.h.pool.shared.differences()
+	for lacks, resources := range map[string][]string{"coordinator": differences.Coordinator, "hub": differences.Hub} {
+		for _, r := range resources {
+			gauge(s.differs, 1, r, lacks)
+		}
 	}
 	d := s.h.pool.forwarding.current()
 	gauge(s.delegated, float64(d.Nodes))

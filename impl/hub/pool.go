@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -34,7 +35,12 @@ type pool struct {
 	refill      *refill
 	mirror      *mirror
 	forwarding  *forwarding
-	use         func(role.Source)
+	shared      *shared
+	detours     *role.Detours
+	feeders     []*feeder
+	maxAge      time.Duration       // of what the coordinator shows while the leader is fresh
+	use         func([]role.Source) // of each resource
+	using       []role.Source
 	replica     *use // whose upstream the relays got last
 	clock       clock.WithTicker
 	logger      *slog.Logger
@@ -76,6 +82,7 @@ func (p *pool) run(ctx context.Context) error {
 	g.Go(func() error { return p.leases.run(probing) })
 	g.Go(func() error { return p.feed.run(asking) })
 	g.Go(func() error { return p.refill.run(probing) })
+	g.Go(func() error { return p.shared.run(probing) })
 	g.Go(func() error { return p.mirror.run(probing) })
 	g.Go(func() error { return p.forwarding.run(probing) })
 	p.loop(ctx, asking, g)
@@ -93,12 +100,13 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 		in.Silent = p.silence.lasts(p.clock.Now(), p.snapshot().Source == role.Cloud)
 		p.proof.noticed(p.clock.Now(), p.snapshot().Leader == "" || showsFree(in), in.Election != nil && in.Election.Holder != "")
 		in.Unproven = !p.proof.holds(p.clock.Now(), p.snapshot().Source == role.Cloud)
-		in.Fresh = p.feed.fresh(p.clock.Now())
+		in.Fresh, in.Unable = p.feed.look(p.clock.Now())
 		in.Have, in.Restored, in.Reached = p.holds(p.clock.Now())
 		p.fresh.Store(in.Fresh)
 		out := p.machine.Step(in)
 		in.Result, in.Refused, in.Election, in.Sync = nil, nil, nil, nil
 		p.publish(out.Snapshot)
+		detoured := p.point(in, out.Snapshot)
 		p.wantCloud(p.hurry(in, out.Snapshot))
 		for _, a := range out.Actions {
 			switch a.Kind {
@@ -113,7 +121,7 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 		if out.Snapshot.Done {
 			return
 		}
-		wait := out.Wake - p.now()
+		wait := min(out.Wake, detoured) - p.now()
 		if out.Snapshot.Source == role.Cloud {
 			wait = min(wait, cloudLook)
 		}
@@ -176,10 +184,37 @@ func (p *pool) publish(s role.Snapshot) {
 	if s.Source != was.Source {
 		p.logger.Info("relays change their source", "source", s.Source.String(), "was", was.Source.String())
 	}
-	if now := p.coordinator.inUse(); s.Source != was.Source || now != p.replica {
-		p.replica = now
-		p.use(s.Source)
+}
+
+// point points each feeder to its source, and returns when that may change.
+func (p *pool) point(in role.Input, s role.Snapshot) (wake time.Duration) {
+	now, resources, astray := p.clock.Now(), make([]role.Resource, len(p.feeders)), false
+	for i, f := range p.feeders {
+		st := f.relay.Status()
+		resources[i] = role.Resource{
+			Synced: st.Synced, Fresh: st.Fresh(now, p.maxAge), Denied: f.lacked() || p.shared.missing(f.resource), There: p.shared.there(f.resource),
+		}
 	}
+	using, wake := p.detours.Step(in, s, resources)
+	for i, f := range p.feeders {
+		if using[i] == s.Source {
+			if p.using != nil && p.using[i] != s.Source {
+				f.refused.Store(nil) // it is asked anew
+			}
+			continue
+		}
+		astray = true
+		if p.using == nil || p.using[i] == s.Source {
+			p.shared.forget(f.resource)
+			p.logger.Warn("the pool's cache does not have a resource: it is fed from the cloud", "resource", f.resource)
+		}
+	}
+	p.shared.astray.Store(astray)
+	if replica := p.coordinator.inUse(); replica != p.replica || !slices.Equal(using, p.using) {
+		p.replica, p.using = replica, using
+		p.use(using)
+	}
+	return wake
 }
 
 // request does an action and reports its result.

@@ -18,10 +18,13 @@ type poolBed struct {
 	stops       map[string]func()
 }
 
-func newPoolBed(t *testing.T, nodes ...string) *poolBed {
+func newPoolBed(t *testing.T, nodes ...string) *poolBed { return newPoolOf(t, nil, nodes...) }
+
+// newPoolOf prepares a pool whose coordinator has some resources; none: the default.
+func newPoolOf(t *testing.T, resources []string, nodes ...string) *poolBed {
 	t.Helper()
 	p := &poolBed{bed: newBed(t, 1), hubs: map[string]*bed{}, stops: map[string]func(){}}
-	p.coordinator = newFakeCoordinator(t, p.local)
+	p.coordinator = newFakeCoordinator(t, p.local, resources...)
 	for _, n := range nodes {
 		h := *p.bed
 		h.dir, h.log = t.TempDir(), &logBuffer{}

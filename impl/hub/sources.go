@@ -3,7 +3,13 @@ package hub
 import (
 	"net/http"
 	"net/url"
+	"slices"
+	"sync/atomic"
+	"time"
 
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/source"
 )
@@ -11,10 +17,46 @@ import (
 // feeder is the feeder of one relay.
 type feeder struct {
 	*source.Feeder
+	relay    *relay.Relay
 	resource string
+	clock    clock.PassiveClock
+	looks    func()                    // something changed
+	refused  atomic.Pointer[time.Time] // when the coordinator said that it does not have the resource; nil: it did not
 }
 
-// sources points all feeders to the upstream that the role machine chose.
+// denied takes the answer of an upstream that does not have the resource, or does not give it. The coordinator's word is not the last one: there is the
+// cloud to ask, and until that has answered, the relay goes on with what it holds.
+func (f *feeder) denied(up *source.Upstream, why error) {
+	if up.Consistent {
+		f.relay.Deny(why)
+	} else {
+		now := f.clock.Now()
+		f.refused.Store(&now)
+	}
+	f.looks()
+}
+
+// lacked tells whether the coordinator does not have the resource, as far as it has said.
+func (f *feeder) lacked() bool {
+	at := f.refused.Load()
+	return at != nil && !f.relay.Status().ProgressAt.After(*at)
+}
+
+// unavailable tells whether the relay has nothing to answer with, and will not have soon: nobody whom it was fed by gives it the resource. Then the
+// cloud answers each request by itself.
+func (f *feeder) unavailable() bool {
+	s := f.relay.Status()
+	return s.Denied != "" || !s.Synced && f.lacked()
+}
+
+// found takes that the cloud answered a client about the resource: if it had said that there is none, it has changed its mind.
+func (f *feeder) found() {
+	if why := f.relay.Denied(); why != nil && why.ErrStatus.Code == http.StatusNotFound {
+		f.Kick()
+	}
+}
+
+// sources points all feeders to the upstreams that were chosen for them.
 type sources struct {
 	feeding     func(fromCloud bool)
 	feeders     []*feeder
@@ -22,20 +64,23 @@ type sources struct {
 	coordinator *coordinator // nil: none
 }
 
-// use is called again when another replica of the coordinator is used.
-func (s *sources) use(from role.Source) {
-	s.feeding(from == role.Cloud)
-	var up *source.Upstream
-	switch from {
-	case role.Cloud:
-		up = s.cloud
-	case role.Coordinator:
-		up = s.coordinator.inUse().upstream
-	}
-	for _, f := range s.feeders {
-		f.Use(up)
+// use is called again when another replica of the coordinator is used. from is of each feeder.
+func (s *sources) use(from []role.Source) {
+	s.feeding(slices.Contains(from, role.Cloud))
+	for i, f := range s.feeders {
+		switch from[i] {
+		case role.Cloud:
+			f.Use(s.cloud)
+		case role.Coordinator:
+			f.Use(s.coordinator.inUse().upstream)
+		case role.Nowhere:
+			f.Use(nil)
+		}
 	}
 }
+
+// alone feeds all from the cloud: there is no pool.
+func (s *sources) alone() { s.use(slices.Repeat([]role.Source{role.Cloud}, len(s.feeders))) }
 
 // retry ends the pauses of feeders that failed: a server answers again.
 func (s *sources) retry() {

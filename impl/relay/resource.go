@@ -35,6 +35,10 @@ func ParseResource(s string) (Resource, error) {
 	if len(parts) == 3 {
 		r.Group = parts[2]
 	}
+	if r.Group == "" && r.Resource == "secrets" {
+		return Resource{}, fmt.Errorf("resource %q: Secrets are not for a pool, since each of its nodes may read all that the pool has; "+
+			"they stay with the nodes whose pods use them", s)
+	}
 	if b := findBuiltin(r.Group, r.Version, r.Resource); b != nil {
 		r.Kind, r.Singular, r.ShortNames, r.Namespaced = b.kind, strings.ToLower(b.kind), b.short, !b.clusterScoped
 		r.builtin, r.encoding = b, wire.Protobuf
@@ -70,6 +74,14 @@ func NewResource(group, version, resource string, kind wire.Kind, namespaced boo
 		}
 	}
 	return r
+}
+
+// Exposed warns of what is often not meant for each node of a pool to read; "" for all else.
+func (r Resource) Exposed() string {
+	if r.Group == "" && r.Resource == "configmaps" {
+		return "each node of the pool may read all ConfigMaps of the cluster: they should hold nothing that is secret"
+	}
+	return ""
 }
 
 // String is the form that ParseResource reads, without the kind.

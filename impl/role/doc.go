@@ -20,7 +20,10 @@
 // that succeeded, which is before anybody else may take the Lease. Each acquisition gives a new term, (incarnation of
 // the coordinator's etcd, Lease version), by which the coordinator refuses feeds of leaders that do not know yet that
 // they are not. A hub gives the Lease back when it loses the cloud, when its feed is refused and when it stops. A leader to which
-// nothing comes from the cloud any more gives it back before probes have proved the loss. Whoever takes a Lease that became free has to
+// nothing comes from the cloud any more gives it back before probes have proved the loss. One whose streams, or whose
+// feed, fail for half of SyncDuration (Input.Unable) makes way for a hub that may do better, and leaves the Lease to others
+// for some seconds. Each time that this was in vain it waits four times as long, so that the Lease does not go round
+// where nobody can. Whoever takes a Lease that became free has to
 // have heard from the cloud since (Input.Unproven).
 //
 // # Readiness and source
@@ -33,6 +36,9 @@
 // away, a coordinator that is healthy but stale is read. A hub that starts with a state on disk behaves as one that has just lost
 // the coordinator; one without waits a bounded time (Config.Wait) before it opens streams to the cloud, so that hubs
 // that start together do not all list there.
+//
+// That is the way of the pool's resources in common. Detours lead single ones beside it: what the coordinator does not have,
+// or is not given by the leader, is fed from the cloud, and takes nothing from the others.
 //
 // The coordinator may take the Lease from a holder whose feed broke and did not come back. Such a holder may believe to lead
 // until it hears of it; its term is then older than the next one, and its feed is refused. A Lease that is gone altogether, with the

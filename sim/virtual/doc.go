@@ -41,7 +41,7 @@
 // tests how); what is tested is what follows, in whatever order. What Weir does not promise is kept out: see agreed, uncounted and
 // Client.lost.
 //
-// Not modelled yet: the metadata list after 410, and the compressed stream that a leader keeps beside its short watches.
+// Not modelled yet: more resources than one, and so role.Detours, the metadata list after 410, and the compressed stream that a leader keeps beside its short watches.
 //
 // testdata holds schedules written by hand, with their traces; -update rewrites these.
 //

@@ -114,6 +114,9 @@ func (f *feeder) failed(err error) {
 	f.backoff = min(2*f.backoff, maxBackoff)
 }
 
+// fails tells whether nothing came since an attempt failed.
+func (f *feeder) fails() bool { return f.backoff > firstBackoff }
+
 // open opens a watch from a version, or a streaming list.
 func (f *feeder) open(from uint64) {
 	broken := func(err error) { f.step(func() { f.failed(err) })() }

@@ -105,7 +105,8 @@ func (h *Hub) step(in role.Input) {
 	was := h.snapshot()
 	h.have = h.have || h.server.Status().Synced
 	in.Now, in.Coordinator, in.Cloud = h.now(), h.coordinator.ok, h.cloud.ok
-	in.Fresh, in.Have, in.Stop = h.push.fresh(), h.have, h.stop
+	in.Have, in.Stop = h.have, h.stop
+	in.Fresh, in.Unable = h.push.look()
 	h.out = h.machine.Step(in)
 	s := h.out.Snapshot
 	if s.Role != was.Role {

@@ -32,6 +32,7 @@ type push struct {
 	tap     *tap
 	pulse   *stream
 	pushed  time.Duration // when the coordinator was last seen to have what the relay had shortly before; 0: not under this term
+	failed  bool          // the feed broke, and the coordinator was not seen to have all since
 }
 
 func (p *push) begin(t contract.Term) {
@@ -45,7 +46,7 @@ func (p *push) begin(t contract.Term) {
 
 func (p *push) end() {
 	p.run++
-	p.term, p.pushed, p.waiting = contract.Term{}, 0, false
+	p.term, p.pushed, p.waiting, p.failed = contract.Term{}, 0, false, false
 	p.cut()
 	if p.pulse != nil {
 		p.pulse.close(up)
@@ -128,6 +129,7 @@ func (p *push) copy(in relay.History, reached uint64, send func(func(*feeding)))
 // broke tries again later.
 func (p *push) broke() {
 	p.cut()
+	p.failed = true
 	if p.h.loop.Now()-p.opened > maxPushRetry {
 		p.backoff = firstPushRetry
 	}
@@ -151,7 +153,7 @@ func (p *push) watch() {
 			case err != nil || !want.Synced || has.History.Number != want.History.Number || has.Version < want.Version:
 				p.watch()
 			default:
-				p.pushed = asked
+				p.pushed, p.failed = asked, false
 				p.h.step(role.Input{})
 				p.later(pushedAgain, run, p.watch)
 			}
@@ -167,11 +169,12 @@ func (p *push) later(d time.Duration, run int, do func()) {
 	})
 }
 
-// fresh tells whether the streams from the cloud are fresh, and what they brought arrived.
-func (p *push) fresh() bool {
+// look tells whether the streams from the cloud are fresh, and what they brought arrived. unable: it is not so because something fails.
+func (p *push) look() (fresh, unable bool) {
 	now := p.h.loop.Now()
 	s := p.h.server.Status()
-	return p.pushed != 0 && now-p.pushed <= leaderFresh && s.Fresh(p.h.server.clock.Now(), leaderFresh)
+	fresh = p.pushed != 0 && now-p.pushed <= leaderFresh && s.Fresh(p.h.server.clock.Now(), leaderFresh)
+	return fresh, !fresh && p.term != contract.Term{} && (p.failed || p.h.feeder.fails())
 }
 
 // beat keeps the pulse.

@@ -1,0 +1,139 @@
+package hub
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+const (
+	sharedLook = 30 * time.Second // how often the coordinator is asked which resources it has
+	sharedSoon = 2 * time.Second  // while that is not known, or one of them is not fed from there
+	sharedAsk  = 2 * time.Second  // for an answer
+)
+
+// shared is what this hub and the coordinator have in common: the lists of both are given by flags, and one is often changed before the other.
+type shared struct {
+	mine        []string // in the order of Hub.relays
+	coordinator *coordinator
+	reachable   func() bool
+	changed     func() // something may have changed
+	astray      atomic.Bool
+	clock       clock.WithTicker
+	logger      *slog.Logger
+
+	mu     sync.Mutex
+	known  bool
+	theirs map[string]bool // resources of the coordinator, and whether they are fresh there
+	lacks  differences
+}
+
+// differences are the resources that only one of hub and coordinator has.
+type differences struct {
+	Coordinator []string `json:"coordinator,omitempty"` // lacks them
+	Hub         []string `json:"hub,omitempty"`
+}
+
+func newShared(resources []relay.Resource, c *coordinator, logger *slog.Logger) *shared {
+	s := &shared{coordinator: c, clock: c.clock, logger: logger}
+	for _, r := range resources {
+		s.mine = append(s.mine, r.String())
+	}
+	return s
+}
+
+// run asks until ctx ends.
+func (s *shared) run(ctx context.Context) error {
+	for due := (time.Time{}); ctx.Err() == nil; sleep(ctx, s.clock, sharedSoon) {
+		if now := s.clock.Now(); !s.reachable() || s.isKnown() && !s.astray.Load() && now.Before(due) {
+			continue
+		}
+		limit, cancel := context.WithTimeout(ctx, sharedAsk)
+		status, err := s.coordinator.status(limit)
+		cancel()
+		if err == nil {
+			s.take(status)
+			due = s.clock.Now().Add(sharedLook)
+		}
+	}
+	return nil
+}
+
+// take notes what the coordinator says, and tells a person what differs.
+func (s *shared) take(status *poolStatus) {
+	theirs, lacks := map[string]bool{}, differences{}
+	for _, r := range status.Resources {
+		theirs[r.Resource] = r.Ready
+		if !slices.Contains(s.mine, r.Resource) {
+			lacks.Hub = append(lacks.Hub, r.Resource)
+		}
+	}
+	for _, name := range s.mine {
+		if _, ok := theirs[name]; !ok {
+			lacks.Coordinator = append(lacks.Coordinator, name)
+		}
+	}
+	s.mu.Lock()
+	was := s.lacks
+	s.known, s.theirs, s.lacks = true, theirs, lacks
+	s.mu.Unlock()
+	s.changed()
+	if !slices.Equal(was.Coordinator, lacks.Coordinator) {
+		s.tell(lacks.Coordinator, "the coordinator does not have resources of --pool-scope-resources of this hub: each hub takes them from the cloud")
+	}
+	if !slices.Equal(was.Hub, lacks.Hub) {
+		s.tell(lacks.Hub, "the coordinator has resources that this hub does not have in --pool-scope-resources: here they are the cloud's, and this hub does not feed them")
+	}
+	if len(was.Coordinator)+len(was.Hub) > 0 && len(lacks.Coordinator)+len(lacks.Hub) == 0 {
+		s.logger.Info("hub and coordinator have the same resources")
+	}
+}
+
+func (s *shared) tell(resources []string, what string) {
+	if len(resources) > 0 {
+		s.logger.Warn(what, "resources", resources)
+	}
+}
+
+func (s *shared) isKnown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known
+}
+
+// missing tells whether the coordinator is known not to have a resource.
+func (s *shared) missing(resource string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.theirs[resource]
+	return s.known && !ok
+}
+
+// forget makes a resource count as not fresh there until the coordinator says that it is.
+func (s *shared) forget(resource string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.theirs[resource] {
+		s.theirs[resource] = false
+	}
+}
+
+// there tells whether a resource was fresh at the coordinator when that was asked last.
+func (s *shared) there(resource string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.theirs[resource]
+}
+
+func (s *shared) differences() differences {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lacks
+}

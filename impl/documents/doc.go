@@ -11,7 +11,8 @@
 // Beside them a pool shares /version and the keys of service accounts, which no Transport looks at: hubs need them for the time when
 // the cloud is away (see Shared).
 //
-// A leader could put a wrong copy there: it can lie to its pool in any case, see the threat model; but keys are taken by a hub only when a
+// A copy of API discovery from the pool is used only if its body has the digest that the ETag is; so a body that the cloud did not make is
+// never shown as current. Nothing proves the ETag itself but the cloud. The other documents prove nothing: keys are taken by a hub only when a
 // token proves them, see package identity. The package starts no goroutine.
 package documents
 
@@ -31,7 +32,9 @@ import (
 // Bounds of a Store.
 const (
 	MaxBody      = 4 << 20
-	MaxDocuments = 16
+	MaxDocuments = 4 * perPath
+	perPath      = 4 // spellings of Accept
+	maxAccept    = 1024
 )
 
 // Paths are what is kept: the two roots of aggregated discovery (KEP-3352).
@@ -55,6 +58,31 @@ type Key struct{ Path, Accept string }
 // Query is the form of a Key in a URL.
 func (k Key) Query() string { return url.Values{"path": {k.Path}, "accept": {k.Accept}}.Encode() }
 
+// canonical is the same Key for all spellings of Accept that mean the same.
+func (k Key) canonical() Key {
+	if k.Accept = spell(k.Accept); k.Accept == spelledAccept {
+		k.Accept = Accept
+	}
+	return k
+}
+
+var spelledAccept = spell(Accept)
+
+// spell spells an Accept header without blanks, and the parameters of each type in order.
+func spell(accept string) string {
+	types := strings.Split(accept, ",")
+	for i, t := range types {
+		params := strings.Split(t, ";")
+		for j := range params {
+			params[j] = strings.TrimSpace(params[j])
+		}
+		params[0] = strings.ToLower(params[0])
+		slices.Sort(params[1:])
+		types[i] = strings.Join(params, ";")
+	}
+	return strings.Join(types, ",")
+}
+
 // ParseKey reads the form written by Query.
 func ParseKey(q url.Values) (Key, error) {
 	k := Key{q.Get("path"), q.Get("accept")}
@@ -74,25 +102,65 @@ type Document struct {
 // Store holds documents in memory. It is safe for concurrent use.
 type Store struct {
 	mu   sync.Mutex
-	docs map[Key]*Document
+	docs map[Key]*entry
+	uses uint64
+}
+
+type entry struct {
+	*Document
+	used uint64 // the larger the later
 }
 
 // Get returns a document, nil if there is none.
 func (s *Store) Get(k Key) *Document {
+	if len(k.Accept) > maxAccept {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.docs[k]
+	e := s.docs[k.canonical()]
+	if e == nil {
+		return nil
+	}
+	s.uses++
+	e.used = s.uses
+	return e.Document
 }
 
-// Put keeps a document. Beyond a small number of keys it takes no new ones: an Accept header is the caller's to choose.
+// Put keeps a document. An Accept header is the caller's to choose: of each path the copy with Accept is kept, and a few others, those
+// that were used last.
 func (s *Store) Put(k Key, d *Document) {
+	if len(k.Accept) > maxAccept || !slices.Contains(Shared, k.Path) {
+		return
+	}
+	k = k.canonical()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.docs == nil {
-		s.docs = map[Key]*Document{}
+		s.docs = map[Key]*entry{}
 	}
-	if _, known := s.docs[k]; known || len(s.docs) < MaxDocuments {
-		s.docs[k] = d
+	if s.docs[k] == nil {
+		s.makeRoom(k.Path)
+	}
+	s.uses++
+	s.docs[k] = &entry{d, s.uses}
+}
+
+// makeRoom drops a copy of a path if there are too many; s.mu is held.
+func (s *Store) makeRoom(path string) {
+	n := 0
+	var oldest Key
+	for k, e := range s.docs {
+		if k.Path != path {
+			continue
+		}
+		n++
+		if k.Accept != Accept && (oldest.Path == "" || e.used < s.docs[oldest].used) {
+			oldest = k
+		}
+	}
+	if n >= perPath {
+		delete(s.docs, oldest)
 	}
 }
 
@@ -109,7 +177,12 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			http.Error(w, "a document needs a body and an ETag", http.StatusBadRequest)
 			return
 		}
-		s.Put(k, &Document{req.Header.Get("Etag"), req.Header.Get("Content-Type"), body})
+		d := &Document{req.Header.Get("Etag"), req.Header.Get("Content-Type"), body}
+		if err := Check(k, d); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		s.Put(k, d)
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
@@ -127,7 +200,7 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 type Transport struct {
 	Base  http.RoundTripper
 	Store *Store
-	// Fetch asks the pool for a copy; nil, or an error: there is none.
+	// Fetch asks the pool for a copy; nil, or an error: there is none. One that does not pass Check is not used.
 	Fetch func(context.Context, Key) (*Document, error)
 
 	plain atomic.Bool // protobuf of this cloud cannot be made JSON
@@ -139,9 +212,16 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.Base.RoundTrip(req)
 	}
 	k := Key{req.URL.Path, req.Header.Get("Accept")}
+	if len(k.Accept) > maxAccept {
+		return t.Base.RoundTrip(req)
+	}
+	k = k.canonical()
 	d := t.Store.Get(k)
 	if d == nil && t.Fetch != nil {
-		if d, _ = t.Fetch(req.Context(), k); d != nil {
+		if d, _ = t.Fetch(req.Context(), k); d != nil && Check(k, d) != nil {
+			d = nil
+		}
+		if d != nil {
 			t.Store.Put(k, d)
 		}
 	}

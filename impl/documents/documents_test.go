@@ -194,15 +194,17 @@ func TestStoreOverHTTP(t *testing.T) {
 	if got := ask(t, http.DefaultTransport, srv.URL+"?"+k.Query(), ""); !strings.HasPrefix(got, "404") {
 		t.Error(got)
 	}
-	for _, bad := range []int{put("path=/secrets", "e", "b"), put(k.Query(), "", "b"), put(k.Query(), "e", "")} {
+	c := &cloud{}
+	body, etag := c.json(t)
+	for _, bad := range []int{put("path=/secrets", "e", "b"), put(k.Query(), "", body), put(k.Query(), etag, ""), put(k.Query(), "e", body), put(k.Query(), etag, "{}")} {
 		if bad != http.StatusBadRequest {
 			t.Error(bad)
 		}
 	}
-	if code := put(k.Query(), "e", "body"); code != http.StatusNoContent {
+	if code := put(k.Query(), etag, body); code != http.StatusNoContent {
 		t.Error(code)
 	}
-	if got := ask(t, http.DefaultTransport, srv.URL+"?"+k.Query(), ""); got != "200 body" {
+	if got := ask(t, http.DefaultTransport, srv.URL+"?"+k.Query(), ""); got != "200 "+strings.TrimSpace(body) {
 		t.Error(got)
 	}
 	for i := range 100 {

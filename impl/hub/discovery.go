@@ -46,6 +46,7 @@ type discovery struct {
 	more        chan struct{}            // there are keys
 	leads       atomic.Bool              // this hub keeps the copies
 	copies      map[documents.Key]copied // of keep alone
+	forged      func()                   // a copy of the pool is not what it says
 	clock       clock.Clock
 	logger      *slog.Logger
 }
@@ -91,7 +92,13 @@ func (d *discovery) fetch(ctx context.Context, k documents.Key) (*documents.Docu
 	if err != nil {
 		return nil, fmt.Errorf("fetch %s from the coordinator: %w", k.Path, err)
 	}
-	return &documents.Document{ETag: resp.Header.Get("Etag"), ContentType: resp.Header.Get("Content-Type"), Body: body}, nil
+	doc := &documents.Document{ETag: resp.Header.Get("Etag"), ContentType: resp.Header.Get("Content-Type"), Body: body}
+	if err := documents.Check(k, doc); err != nil {
+		d.forged()
+		d.logger.Warn("the pool's copy is not used: whoever leads, or the coordinator, put in a forged one", "path", k.Path, "err", err)
+		return nil, err
+	}
+	return doc, nil
 }
 
 func (d *discovery) ask(ctx context.Context, method string, k documents.Key, header http.Header, body io.Reader) (*http.Response, error) {
@@ -110,10 +117,12 @@ func (d *discovery) ask(ctx context.Context, method string, k documents.Key, hea
 }
 
 func readOK(resp *http.Response) ([]byte, error) {
-	body, err := io.ReadAll(resp.Body)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, documents.MaxBody+1))
 	switch {
 	case resp.StatusCode != http.StatusOK:
 		return nil, errors.New(resp.Status)
+	case len(body) > documents.MaxBody:
+		return nil, fmt.Errorf("the document is longer than %d bytes", documents.MaxBody)
 	case err != nil:
 		return nil, err
 	}

@@ -20,6 +20,11 @@ import (
 	"github.com/weir-edge/weir/impl/documents"
 )
 
+// discoveryOf is an API discovery document.
+func discoveryOf(group string) string {
+	return `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[{"metadata":{"name":"` + group + `"}}]}` + "\n"
+}
+
 // TestDocumentsShared: a pool asks the cloud once for what all its hubs need: API discovery, the version, and the keys of service accounts.
 func TestDocumentsShared(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -47,7 +52,7 @@ func TestDocumentsShared(t *testing.T) {
 	p := newPoolBed(t, nodes...)
 	cloud := p.clouds[0]
 	cloud.set(func() {
-		cloud.docs = map[string]string{"/api": `{"items":[]}`, "/apis": `{"items":[1]}`, documents.Version: `{"major":"1"}`, documents.Keys: string(keys)}
+		cloud.docs = map[string]string{"/api": discoveryOf("v1"), "/apis": discoveryOf("apps"), documents.Version: `{"major":"1"}`, documents.Keys: string(keys)}
 	})
 	for _, n := range nodes {
 		p.hubs[n].config.DataDir, p.hubs[n].config.Offline = filepath.Join(p.hubs[n].dir, "data"), true

@@ -162,8 +162,9 @@ func (c *fakeCloud) document(w http.ResponseWriter, req *http.Request) {
 	}
 	w.Header().Set("Content-Type", jsonMedia)
 	if slices.Contains(documents.Paths, req.URL.Path) {
-		w.Header().Set("Etag", `"1"`)
-		if req.Header.Get("If-None-Match") == `"1"` {
+		etag := documents.ETagOf([]byte(body))
+		w.Header().Set("Etag", etag)
+		if req.Header.Get("If-None-Match") == etag {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}

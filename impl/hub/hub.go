@@ -170,7 +170,7 @@ func (h *Hub) door(c class, as credential) http.RoundTripper {
 
 func (h *Hub) buildFront() {
 	door := h.door
-	h.discovery = &discovery{keys: func() []byte { return h.judge.Keys() }, more: make(chan struct{}, 1), copies: map[documents.Key]copied{}, clock: h.clock, logger: h.Logger}
+	h.discovery = &discovery{keys: func() []byte { return h.judge.Keys() }, more: make(chan struct{}, 1), copies: map[documents.Key]copied{}, forged: func() { h.metrics.forged.WithLabelValues().Inc() }, clock: h.clock, logger: h.Logger}
 	h.discovery.asHub = h.discovery.through(door(classPool, asHub))
 	gate := newGate(h.settings, h.clock, func(reason string) { h.metrics.refusals.WithLabelValues(reason).Inc() })
 	gate.prove = newProver(h.cloud.doors[doorKey{classNode, asUnproven, true}], gate)

@@ -78,7 +78,7 @@ func limitRows() []limitRow {
 		{"bytes of an answer of the cloud that its reader has not taken, others", size(receiveBuffer), "", "the cloud waits"},
 		{"tokens known to be good", num(maxKnownTokens), "", "the one used least recently is unknown again"},
 		{"decisions of the cloud remembered", num(maxVerdicts), "", "another one is forgotten"},
-		{"API discovery documents", num(documents.MaxDocuments) + " of " + size(documents.MaxBody), "", "a larger or further one is not kept"},
+		{"API discovery documents", num(documents.MaxDocuments) + " of " + size(documents.MaxBody), "", "a larger one is not kept; of a path the one used least recently is forgotten"},
 	}
 }
 

@@ -1,6 +1,7 @@
 package heartbeat
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -36,5 +37,22 @@ func TestBudget(t *testing.T) {
 				t.Errorf("got %v, want %v, and %v to spare of %v", got, c.want, c.spare, c.grace)
 			}
 		})
+	}
+}
+
+// TestMaxNodes: a coordinator that tells of more and more nodes fills no memory, and costs those that are known nothing.
+func TestMaxNodes(t *testing.T) {
+	f := NewForwarder(1)
+	f.See(0, "first", Lease{Delegated: true}, true)
+	for i := range 3 * MaxNodes {
+		f.See(0, fmt.Sprint("node-", i), Lease{Delegated: true}, true)
+	}
+	if n := f.Delegated(); n != MaxNodes {
+		t.Errorf("%d nodes", n)
+	}
+	f.See(0, "first", Lease{}, true)
+	f.See(0, "late", Lease{Delegated: true}, true)
+	if n := f.Delegated(); n != MaxNodes {
+		t.Errorf("%d nodes after one has gone and another come", n)
 	}
 }

@@ -78,6 +78,9 @@ type peer struct {
 	failures  int           // in a row
 }
 
+// MaxNodes is how many nodes a Forwarder looks after, as many as the largest clusters have. It does not see further ones.
+const MaxNodes = 5000
+
 // NewForwarder returns a Forwarder that has at most so many actions under way.
 func NewForwarder(parallel int) *Forwarder {
 	return &Forwarder{parallel: parallel, nodes: map[string]*peer{}}
@@ -91,7 +94,7 @@ func (f *Forwarder) Lead(yes bool) { f.leads = yes }
 func (f *Forwarder) See(now time.Duration, name string, l Lease, live bool) {
 	p := f.nodes[name]
 	if p == nil {
-		if !l.Delegated {
+		if !l.Delegated || len(f.nodes) >= MaxNodes {
 			return
 		}
 		p = &peer{pool: Lease{Renew: l.Renew}}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -283,6 +284,7 @@ func (r *replica) leases(ctx context.Context, timeout time.Duration) (*coordinat
 	defer cancel()
 	var list coordinationv1.LeaseList
 	_, err := r.doQuery(ctx, http.MethodGet, nodeLeasesPath, delegatedOnly, nil, &list)
+	list.Items = slices.DeleteFunc(list.Items, func(l coordinationv1.Lease) bool { return !isName(l.Name) })
 	return &list, err
 }
 

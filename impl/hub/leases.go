@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -19,6 +21,7 @@ import (
 const (
 	firstLeasesRetry = 200 * time.Millisecond
 	maxLeasesRetry   = 5 * time.Second
+	maxLeaseEvent    = 1 << 20 // of one event; a Lease is some hundred bytes
 )
 
 // leaseEvent is a Lease of the pool as a watch shows it.
@@ -77,6 +80,9 @@ func (c *coordinator) watchLeases(ctx context.Context, take func(leaseEvent)) er
 	})
 }
 
+// isName tells whether a name can be that of a Lease, so that a path has one element for it.
+func isName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
+
 // watchLeases tells of changes of Leases until the watch ends.
 func (r *replica) watchLeases(ctx context.Context, path, query string, take func(kind string, l *coordinationv1.Lease)) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url.JoinPath(path).String()+"?watch=1&"+query, nil)
@@ -93,8 +99,10 @@ func (r *replica) watchLeases(ctx context.Context, path, query string, take func
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("watch leases: %s", resp.Status)
 	}
-	frames := json.NewDecoder(resp.Body)
+	bounded := &io.LimitedReader{R: resp.Body}
+	frames := json.NewDecoder(bounded)
 	for {
+		bounded.N = maxLeaseEvent
 		var ev struct {
 			Type   string
 			Object coordinationv1.Lease
@@ -104,6 +112,9 @@ func (r *replica) watchLeases(ctx context.Context, path, query string, take func
 		}
 		switch ev.Type {
 		case "ADDED", "MODIFIED", "DELETED":
+			if !isName(ev.Object.Name) {
+				continue // requests would name something else by it
+			}
 			take(ev.Type, &ev.Object)
 		default:
 			return errors.New("watch leases: " + ev.Type)

@@ -1,0 +1,136 @@
+package hub
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/documents"
+)
+
+// poured is how much a hostile server sends if nobody stops it; taken is how much of it a hub may take, with what is under way.
+const (
+	poured = 96 << 20
+	taken  = 24 << 20
+)
+
+// hostile is a client of a coordinator that is somebody else's.
+func hostile(t *testing.T, handler http.Handler) *coordinator {
+	t.Helper()
+	ca, dir := newAuthority(t, "pool"), t.TempDir()
+	files := map[string][]byte{"ca.crt": ca.pem}
+	files["pool.crt"], files["pool.key"] = ca.issue("system:node:edge-1", "weir:pool:pool-a")
+	write(t, dir, files)
+	roots, err := loadBundle("", filepath.Join(dir, "ca.crt"))
+	check(t, err)
+	cert, err := loadPair("", filepath.Join(dir, "pool.crt"), "", filepath.Join(dir, "pool.key"))
+	check(t, err)
+	server := httptest.NewUnstartedServer(handler)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{ca.tls("coordinator")}, MinVersion: tls.VersionTLS13}
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	u, err := url.Parse(server.URL)
+	check(t, err)
+	c := newCoordinator(coordinatorConfig{
+		net: systemNet{}, servers: []*url.URL{u}, node: "edge-1", roots: roots, cert: cert,
+		policy: healthPolicy{interval: time.Second, timeout: time.Second, failures: 1, healthy: 1}, onBytes: func(int) {}, clock: clock.RealClock{}, logger: slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(func() {
+		c.close()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return c
+}
+
+// pour sends bytes until nobody takes them, and counts them.
+func pour(w http.ResponseWriter, sent *atomic.Int64) {
+	chunk := []byte(strings.Repeat("a", 64<<10))
+	for sent.Load() < poured {
+		n, err := w.Write(chunk)
+		sent.Add(int64(n))
+		if err != nil {
+			return
+		}
+	}
+}
+
+// TestHostileCoordinator: what a coordinator sends is bounded, and names are names.
+func TestHostileCoordinator(t *testing.T) {
+	var document, frame atomic.Int64
+	names := []string{"edge-2", "..", ".", "a/b", "a%2fb", "UPPER", "", strings.Repeat("n", 300), "edge-3"}
+	lease := func(name string) coordinationv1.Lease {
+		return coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{contract.DelegateHeartbeat: contract.Delegated}}}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc(contract.DocumentsPath, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Etag", `"1"`)
+		pour(w, &document)
+	})
+	mux.HandleFunc(leasesPath, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"type":"ADDED","object":{"metadata":{"name":"`)
+		pour(w, &frame)
+	})
+	mux.HandleFunc(nodeLeasesPath, func(w http.ResponseWriter, req *http.Request) {
+		var list coordinationv1.LeaseList
+		for _, name := range names {
+			l := lease(name)
+			list.Items = append(list.Items, l)
+			if req.URL.Query().Has("watch") {
+				_ = json.NewEncoder(w).Encode(map[string]any{"type": "ADDED", "object": l})
+			}
+		}
+		if !req.URL.Query().Has("watch") {
+			_ = json.NewEncoder(w).Encode(list)
+		}
+	})
+	c := hostile(t, mux)
+	d := &discovery{coordinator: c, forged: func() {}, clock: clock.RealClock{}, logger: slog.New(slog.DiscardHandler)}
+	for _, k := range []documents.Key{{Path: documents.Keys}, {Path: "/apis", Accept: documents.Accept}} {
+		document.Store(0)
+		if doc, err := d.fetch(t.Context(), k); err == nil {
+			t.Errorf("a document of %d bytes is taken", len(doc.Body))
+		}
+		if n := document.Load(); n > taken {
+			t.Errorf("%d bytes of a document that does not end were taken", n)
+		}
+	}
+	if err := c.watchLeases(t.Context(), func(leaseEvent) {}); err == nil {
+		t.Error("a watch that is one endless event ends well")
+	}
+	if n := frame.Load(); n > taken {
+		t.Errorf("%d bytes of an event that does not end were taken", n)
+	}
+
+	want := []string{"edge-2", "edge-3"}
+	var seen []string
+	r := c.inUse()
+	_ = r.watchLeases(t.Context(), nodeLeasesPath, delegatedOnly, func(_ string, l *coordinationv1.Lease) { seen = append(seen, l.Name) })
+	if !slices.Equal(seen, want) {
+		t.Errorf("a watch tells of %q", seen)
+	}
+	list, err := r.leases(t.Context(), time.Minute)
+	check(t, err)
+	seen = nil
+	for i := range list.Items {
+		seen = append(seen, list.Items[i].Name)
+	}
+	if !slices.Equal(seen, want) {
+		t.Errorf("a list tells of %q", seen)
+	}
+}

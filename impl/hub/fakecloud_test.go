@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -95,6 +96,7 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 	mux.Handle(nodeLeasesPath, c.leases)
 	mux.HandleFunc("/echo/", c.echo)
 	mux.HandleFunc("GET /slow/", c.slow)
+	mux.HandleFunc("GET /pour", func(w http.ResponseWriter, _ *http.Request) { pour(w, new(atomic.Int64)) })
 	mux.HandleFunc("/upgrade", c.upgrade)
 	for _, path := range documents.Shared {
 		mux.HandleFunc("GET "+path, c.document)

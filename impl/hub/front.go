@@ -34,6 +34,7 @@ type front struct {
 	beats      *beats
 	shelter    *shelter // nil: writes are the cloud's
 	filters    *filter.Filters
+	stalls     *stalls
 	closing    atomic.Bool
 }
 
@@ -56,7 +57,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if refusal := illFormed(req); refusal != nil {
-		rec := &recorder{ResponseWriter: w, route: "refused"}
+		rec := f.stalls.record(w)
+		rec.route = "refused"
+		defer f.stalls.forget(rec)
 		defer f.metrics.answered(rec)
 		writeStatus(rec, refusal)
 		return
@@ -69,7 +72,8 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 	clean(req.Header)
 	req, who, done := f.shelter.admit(req, f.identifier.identify(req))
 	defer done()
-	rec := &recorder{ResponseWriter: w}
+	rec := f.stalls.record(w)
+	defer f.stalls.forget(rec)
 	defer f.metrics.answered(rec) // also when a broken stream panics its way out
 	req, admission, refusal := f.gate.admit(rec, req, who)
 	if refusal != nil {
@@ -155,12 +159,17 @@ func (f *front) fallback(w http.ResponseWriter, req *http.Request) {
 
 func unauthorized(why string) *apierrors.StatusError { return apierrors.NewUnauthorized(why) }
 
-// recorder notes what was answered.
+// recorder notes what was answered, and since when a write is under way.
 type recorder struct {
 	http.ResponseWriter
-	route string
-	code  int
+	clock   clock.PassiveClock
+	route   string
+	code    int
+	writing atomic.Int64 // ns; 0: none is
 }
+
+func (r *recorder) begin() { r.writing.Store(r.clock.Now().UnixNano()) }
+func (r *recorder) end()   { r.writing.Store(0) }
 
 func (r *recorder) WriteHeader(code int) {
 	if r.code < 200 {
@@ -173,11 +182,17 @@ func (r *recorder) Write(p []byte) (int, error) {
 	if r.code < 200 {
 		r.code = http.StatusOK
 	}
+	r.begin()
+	defer r.end()
 	return r.ResponseWriter.Write(p)
 }
 
 // Flush implements http.Flusher.
-func (r *recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
+func (r *recorder) Flush() {
+	r.begin()
+	defer r.end()
+	_ = http.NewResponseController(r.ResponseWriter).Flush()
+}
 
 // Unwrap lets http.ResponseController flush, hijack and set deadlines.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

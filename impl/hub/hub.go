@@ -187,6 +187,7 @@ func (h *Hub) buildFront() {
 			user: contract.NodeUserPrefix + h.NodeName, roots: h.clientCA, allowance: h.OfflineTokenAllowance, now: func() time.Time { return h.judge.Now() },
 		},
 		gate:       gate,
+		stalls:     &stalls{clock: h.clock, count: func() { h.metrics.stalled.Inc() }, logger: h.Logger},
 		router:     router{h.resources},
 		authorizer: newAuthorizer(gate.limited(review.review), h.clock, func(outcome string) { h.metrics.reviews.WithLabelValues(outcome).Inc() }),
 		relays:     h.relays,
@@ -412,6 +413,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		g.Go(func() error { return h.filters.Run(serving) })
 	}
 	g.Go(func() error { return h.cloud.run(serving) })
+	g.Go(func() error { return h.front.stalls.run(serving) })
 	g.Go(func() error { return h.reload.run(serving) })
 	g.Go(func() error {
 		defer stop()

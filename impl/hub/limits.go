@@ -19,6 +19,8 @@ const (
 	maxUnprovenAddress = 100
 	unprovenBody       = 10 * time.Second // for the body of a request
 
+	stallTimeout = time.Minute // for which a client may take nothing of an answer
+
 	maxReviews       = 256 // that wait or are under way
 	maxCallerReviews = 128
 	parallelReviews  = 32

@@ -15,6 +15,7 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	refusals *prometheus.CounterVec
 	reviews  *prometheus.CounterVec
+	stalled  prometheus.Counter
 	forged   *prometheus.CounterVec
 	feeds    *prometheus.CounterVec
 	offers   *prometheus.CounterVec
@@ -34,10 +35,13 @@ func newMetrics() *metrics {
 		requests: counter("requests_total", "Requests answered, by route (relay, cloud, store, queue, heartbeat, refused) and status code.", "route", "code"),
 		refusals: counter("refused_requests_total", "Requests refused by a limit, by reason (anonymous, caller-rate, caller-requests, requests, unproven).", "reason"),
 		reviews:  counter("authorizations_total", "Decisions about reads from relays, by outcome.", "outcome"),
-		forged:   counter("forged_documents_total", "Copies of API discovery that the pool had and that were not used, since they are not what they say."),
-		feeds:    counter("feeds_total", "Feeds of the coordinator that ended, by outcome.", "resource", "outcome"),
-		offers:   counter("offers_total", "Offers of what a relay holds to a coordinator that nobody feeds, by outcome (taken, refused, failed).", "resource", "outcome"),
-		bodies:   counter("relay_source_bytes_total", "Bytes of lists and watches that fed relays, compressed as they came.", "source"),
+		stalled: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "weir", Subsystem: "hub", Name: "stalled_answers_total", Help: "Answers that were ended because their client took nothing for a minute.",
+		}),
+		forged: counter("forged_documents_total", "Copies of API discovery that the pool had and that were not used, since they are not what they say."),
+		feeds:  counter("feeds_total", "Feeds of the coordinator that ended, by outcome.", "resource", "outcome"),
+		offers: counter("offers_total", "Offers of what a relay holds to a coordinator that nobody feeds, by outcome (taken, refused, failed).", "resource", "outcome"),
+		bodies: counter("relay_source_bytes_total", "Bytes of lists and watches that fed relays, compressed as they came.", "source"),
 
 		heartbeats: counter("heartbeats_total",
 			"Heartbeats of this node's kubelet, by outcome: passed to the cloud, refused by it, kept because it cannot be reached.", "outcome"),
@@ -45,7 +49,7 @@ func newMetrics() *metrics {
 		forwards: counter("heartbeat_forwards_total",
 			"Steps of forwarding heartbeats of other nodes, by step (read-cloud, read-pool, write) and outcome; write ok is a heartbeat forwarded.", "step", "outcome"),
 	}
-	m.registry.MustRegister(m.requests, m.refusals, m.forged, m.reviews, m.feeds, m.offers, m.bodies, m.heartbeats, m.mirrored, m.forwards,
+	m.registry.MustRegister(m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.feeds, m.offers, m.bodies, m.heartbeats, m.mirrored, m.forwards,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -1,0 +1,79 @@
+package hub
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// TestStalls: who takes nothing of an answer loses it after a minute, who takes some does not; and what waits at the hub meanwhile is bounded.
+func TestStalls(t *testing.T) {
+	b := newBed(t, 1)
+	h, err := New(b.config)
+	check(t, err)
+	clk := clocktesting.NewFakeClock(time.Now())
+	var ended atomic.Int64
+	h.front.stalls = &stalls{clock: clk, count: func() { ended.Add(1) }, logger: slog.New(slog.DiscardHandler)}
+	b.run(h)
+	eventually(t, "the janitor", clk.HasWaiters)
+
+	const streams = 20
+	slow, quick := b.client(nil), b.client(nil)
+	slow.Timeout, quick.Timeout = 0, 0
+	var answers []io.ReadCloser
+	for range streams {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url()+"/pour", nil)
+		check(t, err)
+		req.Header.Set(alice[0], alice[1])
+		req.Header.Set("X-Kind", "slow")
+		resp, err := slow.Do(req) //nolint:bodyclose // closed below
+		check(t, err)
+		answers = append(answers, resp.Body)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url()+"/pour", nil)
+	check(t, err)
+	req.Header.Set(alice[0], alice[1])
+	resp, err := quick.Do(req)
+	check(t, err)
+	defer resp.Body.Close()
+	stuck := func() (n int) {
+		h.front.stalls.mu.Lock()
+		defer h.front.stalls.mu.Unlock()
+		for r := range h.front.stalls.open {
+			if r.writing.Load() != 0 {
+				n++
+			}
+		}
+		return n
+	}
+	eventually(t, "all to stand still", func() bool { return stuck() == streams+1 })
+	before := b.hub.cloud.meters[classNode].read.Load()
+	// Go's client takes 4 MiB of each stream before it lets the hub wait.
+	if most := int64(streams+1) * (5<<20 + 2*receiveBuffer); before > most {
+		t.Errorf("%d bytes came from the cloud for answers that nobody takes, want at most %d", before, most)
+	}
+	for range 4 {
+		clk.Step(stallTimeout / 2)
+		_, err = io.CopyN(io.Discard, resp.Body, 8<<20)
+		check(t, err)
+	}
+	eventually(t, "the others to end", func() bool { return stuck() <= 1 && ended.Load() == streams })
+	for _, a := range answers {
+		if _, err := io.Copy(io.Discard, a); err == nil {
+			t.Error("an answer that nobody took ended well")
+		}
+		_ = a.Close()
+	}
+	if _, err := io.CopyN(io.Discard, resp.Body, 8<<20); err != nil {
+		t.Errorf("the one that was read: %v", err)
+	}
+	if resp, body := get(t, slow, b.url()+"/echo/x", alice...); resp.StatusCode != http.StatusOK || !strings.Contains(body, "alice") {
+		t.Errorf("the connection after that: %d %s", resp.StatusCode, body)
+	}
+}

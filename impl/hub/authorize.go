@@ -5,17 +5,18 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"hash"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 
 	"github.com/weir-edge/weir/impl/identity"
 )
@@ -23,7 +24,8 @@ import (
 const (
 	allowTTL      = 5 * time.Minute  // how long an allowance is remembered
 	denyTTL       = 30 * time.Second // how long a denial is
-	maxVerdicts   = 4096
+	maxVerdicts   = 4096             // allowances
+	maxRefusals   = 1024             // they come from who may do nothing, and must not cost others their allowances
 	reviewTimeout = 10 * time.Second
 )
 
@@ -40,18 +42,21 @@ type verdictKey [sha256.Size]byte
 type authorizer struct {
 	ctx    context.Context // bounds reviews, which outlive the request that began them
 	review func(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error)
+	away   func(error) bool // whether a review that failed so failed because the cloud is away
+	gone   *link            // the cloud is away
 	clock  clock.PassiveClock
 	count  func(outcome string) // cached, allowed, denied, refused, remembered, unavailable
 	judge  *identity.Judge      // knows what counts while the cloud is away
 
-	flights  singleflight.Group
-	mu       sync.Mutex
-	verdicts map[verdictKey]verdict
+	flights           singleflight.Group
+	allowed, refusals *lru.Cache // of verdict by verdictKey
 }
 
 func newAuthorizer(review func(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error),
-	c clock.PassiveClock, count func(string)) *authorizer {
-	return &authorizer{ctx: context.Background(), review: review, clock: c, count: count, verdicts: map[verdictKey]verdict{}}
+	away func(error) bool, gone *link, c clock.PassiveClock, count func(string)) *authorizer {
+	return &authorizer{
+		ctx: context.Background(), review: review, away: away, gone: gone, clock: c, count: count, allowed: lru.New(maxVerdicts), refusals: lru.New(maxRefusals),
+	}
 }
 
 // start binds reviews to the life of the hub.
@@ -60,7 +65,7 @@ func (z *authorizer) start(ctx context.Context) { z.ctx = ctx }
 // authorize returns nil if the caller may do it, else the answer to give.
 func (z *authorizer) authorize(ctx context.Context, who caller, header http.Header, a attributes) *apierrors.StatusError {
 	key := newKey(who, header, a)
-	if v, ok := z.lookup(key); ok {
+	if v, ok := z.lookup(key, header); ok {
 		z.count("cached")
 		return v.refusal
 	}
@@ -71,11 +76,14 @@ func (z *authorizer) authorize(ctx context.Context, who caller, header http.Head
 		}
 	}
 	flight := z.flights.DoChan(string(key[:]), func() (any, error) {
-		if v, ok := z.lookup(key); ok { // decided between the look above and now
+		if v, ok := z.lookup(key, credentials); ok { // decided between the look above and now
 			return v, nil
 		}
 		ctx, cancel := context.WithTimeout(lapsedAs(z.ctx, ctx), reviewTimeout)
 		defer cancel()
+		if away, until := z.gone.state(); !away { // who waits for an answer when the cloud is found to be away gets none
+			defer context.AfterFunc(until, cancel)()
+		}
 		return z.ask(ctx, key, who, credentials, a)
 	})
 	select {
@@ -86,7 +94,7 @@ func (z *authorizer) authorize(ctx context.Context, who caller, header http.Head
 			return busy
 		}
 		if r.Err != nil {
-			return unavailable(errUnavailable.Error() + ", and nothing is remembered of it: " + r.Err.Error())
+			return unavailable(errUnavailable.Error() + ": " + r.Err.Error())
 		}
 		return r.Val.(verdict).refusal
 	}
@@ -94,11 +102,15 @@ func (z *authorizer) authorize(ctx context.Context, who caller, header http.Head
 
 func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, credentials http.Header, a attributes) (verdict, error) {
 	allowed, reason, refused, err := z.review(ctx, who, credentials, a)
-	if busyStatus(err) != nil { // nobody was asked, so nothing that is remembered counts
+	switch {
+	case err == nil:
+	case busyStatus(err) != nil: // nobody was asked, so nothing that is remembered counts
 		return verdict{}, err
-	}
-	if err != nil {
+	case z.away(err):
 		return z.recall(key, who, credentials, a, err)
+	default: // what a caller can bring about must not make an old decision count
+		z.count("unavailable")
+		return verdict{}, err
 	}
 	v := verdict{expires: z.clock.Now().Add(denyTTL)}
 	code := http.StatusForbidden
@@ -107,7 +119,7 @@ func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, creden
 		z.count("allowed")
 		code = http.StatusOK
 		v.expires = z.clock.Now().Add(allowTTL)
-	case refused != nil && (refused.ErrStatus.Code == http.StatusUnauthorized || who.kind != anonymous):
+	case refused != nil && (refused.ErrStatus.Code != http.StatusForbidden || who.kind != anonymous):
 		outcome := "refused"
 		if refused.ErrStatus.Code == http.StatusForbidden {
 			outcome = "denied"
@@ -129,7 +141,7 @@ func (z *authorizer) recall(key verdictKey, who caller, credentials http.Header,
 	_, refusal := z.judge.Authorize(credentials, who.kind == thisNode, a.rights())
 	if refusal != nil && refusal.ErrStatus.Code == http.StatusServiceUnavailable {
 		z.count("unavailable")
-		return verdict{}, why
+		return verdict{}, fmt.Errorf("nothing is remembered of it: %w", why)
 	}
 	z.count("remembered")
 	v := verdict{refusal: refusal, expires: z.clock.Now().Add(denyTTL)}
@@ -137,39 +149,33 @@ func (z *authorizer) recall(key verdictKey, who caller, credentials http.Header,
 	return v, nil
 }
 
-func (z *authorizer) lookup(key verdictKey) (verdict, bool) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	v, ok := z.verdicts[key]
-	return v, ok && z.clock.Now().Before(v.expires)
-}
-
-// remember stores a verdict. A full cache loses what has expired, or else any one.
-func (z *authorizer) remember(key verdictKey, v verdict) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	if len(z.verdicts) >= maxVerdicts {
-		now := z.clock.Now()
-		for k, old := range z.verdicts {
-			if !now.Before(old.expires) {
-				delete(z.verdicts, k)
-			}
-		}
-		for k := range z.verdicts {
-			if len(z.verdicts) < maxVerdicts {
-				break
-			}
-			delete(z.verdicts, k)
-		}
+// lookup finds a verdict that still counts. An allowance does not if the cloud has refused the token since, wherever that was.
+func (z *authorizer) lookup(key verdictKey, header http.Header) (v verdict, ok bool) {
+	if v, ok = found(z.refusals, key); !ok || !z.clock.Now().Before(v.expires) {
+		v, ok = found(z.allowed, key)
+		ok = ok && z.clock.Now().Before(v.expires) && !z.judge.Revoked(header)
 	}
-	z.verdicts[key] = v
+	return v, ok
 }
 
-func (z *authorizer) size() int {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	return len(z.verdicts)
+func found(c *lru.Cache, key verdictKey) (verdict, bool) {
+	v, ok := c.Get(key)
+	if !ok {
+		return verdict{}, false
+	}
+	return v.(verdict), true
 }
+
+func (z *authorizer) remember(key verdictKey, v verdict) {
+	if v.refusal != nil {
+		z.refusals.Add(key, v)
+		return
+	}
+	z.refusals.Remove(key)
+	z.allowed.Add(key, v)
+}
+
+func (z *authorizer) size() int { return z.allowed.Len() + z.refusals.Len() }
 
 func newKey(who caller, header http.Header, a attributes) (key verdictKey) {
 	h := sha256.New()

@@ -30,6 +30,7 @@ type asked struct {
 	refused *apierrors.StatusError
 	err     error
 	gate    chan struct{} // if set, reviews wait for it
+	here    bool          // the cloud is not away, whatever the error
 }
 
 func (a *asked) review(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error) {
@@ -50,7 +51,7 @@ func (a *asked) count() int {
 
 // judged is an authorizer that remembers.
 func judged(t *testing.T, a *asked, c clock.Clock) *authorizer {
-	z := newAuthorizer(a.review, c, func(string) {})
+	z := newAuthorizer(a.review, func(error) bool { return !a.here }, newLink(func() bool { return true }), c, func(string) {})
 	var err error
 	z.judge, err = identity.New(identity.Config{Node: "edge-1", Cloud: http.DefaultTransport, Callers: http.DefaultTransport, Clock: c})
 	check(t, err)

@@ -60,6 +60,7 @@ type cloud struct {
 	meters  map[class]*meter
 	resume  *sessions // of connections without the hub's certificate
 	logger  *slog.Logger
+	gone    *link  // it is away
 	changed func() // the judgement of a server changed
 }
 
@@ -94,6 +95,7 @@ func newCloud(c cloudConfig) *cloud {
 		doors: map[doorKey]*door{}, meters: map[class]*meter{}, logger: c.logger,
 		resume: newSessions(), changed: func() {},
 	}
+	k.gone = newLink(func() bool { return k.reach() != writes.Away })
 	for _, cl := range classes {
 		k.meters[cl] = &meter{}
 		for _, as := range []credential{asCaller, asHub} {
@@ -239,6 +241,7 @@ func (k *cloud) judged() {
 			}
 		}
 	}
+	k.gone.look()
 	k.changed()
 }
 
@@ -272,6 +275,19 @@ func (k *cloud) reach() writes.Reach {
 		return writes.Away
 	}
 	return writes.Unknown
+}
+
+// awayBy tells whether a request failed because the cloud is away: it is judged to be, or nobody has judged it yet and there was no connection. A failure
+// alone shows nothing: callers can bring it about.
+func (k *cloud) awayBy(err error) bool {
+	switch k.reach() {
+	case writes.Away:
+		return true
+	case writes.Here:
+		return false
+	}
+	var connect *connectError
+	return errors.Is(err, errNoServer) || errors.As(err, &connect)
 }
 
 // candidates are the servers worth a try, best first: the one in use, other healthy ones, those not judged yet.

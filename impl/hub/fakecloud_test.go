@@ -50,7 +50,7 @@ type fakeCloud struct {
 	seen    []seen
 	node    corev1.Node       // the only one
 	docs    map[string]string // what documents.Shared are, by path
-	refused map[string]bool   // tokens that are answered 401, whatever is asked for
+	refused map[string]int    // what tokens are answered, whatever is asked for
 }
 
 // seen is one request that arrived.
@@ -107,13 +107,21 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 		c.mu.Lock()
 		user := c.user(req)
 		c.seen = append(c.seen, seen{user, req.URL.Path, len(req.TLS.PeerCertificates) > 0})
-		refused := c.refused[user] || strings.HasPrefix(user, "forged")
+		refused := c.refused[user]
+		if strings.HasPrefix(user, "forged") {
+			refused = http.StatusUnauthorized
+		}
 		c.mu.Unlock()
-		if req.ProtoMajor == 2 && (refused || user == "system:anonymous") { // as kube-apiserver, against floods
+		if req.ProtoMajor == 2 && (refused == http.StatusUnauthorized || user == "system:anonymous") { // as kube-apiserver, against floods
 			w.Header().Set("Connection", "close")
 		}
-		if refused {
+		switch refused {
+		case 0:
+		case http.StatusUnauthorized:
 			writeStatus(w, unauthorized("Unauthorized"))
+			return
+		default:
+			w.WriteHeader(refused)
 			return
 		}
 		mux.ServeHTTP(w, req)
@@ -371,14 +379,16 @@ func (c *fakeCloud) reviewed() []string {
 }
 
 // refuse makes tokens count no more.
-func (c *fakeCloud) refuse(tokens ...string) {
+func (c *fakeCloud) refuse(tokens ...string) { c.answers(http.StatusUnauthorized, tokens...) }
+
+func (c *fakeCloud) answers(code int, tokens ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.refused == nil {
-		c.refused = map[string]bool{}
+		c.refused = map[string]int{}
 	}
 	for _, t := range tokens {
-		c.refused[t] = true
+		c.refused[t] = code
 	}
 }
 

@@ -75,6 +75,11 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 	rec := f.stalls.record(w)
 	defer f.stalls.forget(rec)
 	defer f.metrics.answered(rec) // also when a broken stream panics its way out
+	if f.authorizer.judge.Refused(req.Header) {
+		rec.route = "refused"
+		writeStatus(rec, unauthorized("Unauthorized"))
+		return
+	}
 	req, admission, refusal := f.gate.admit(rec, req, who)
 	if refusal != nil {
 		rec.route = "refused"
@@ -123,6 +128,11 @@ func (f *front) read(w *recorder, req *http.Request, who caller, t *target) {
 		return
 	}
 	admissionOf(req.Context()).proven()
+	if t.verb == "watch" { // the cloud would end it when the credentials count no more
+		ctx, done := f.authorizer.judge.While(req.Context(), req.Header)
+		defer done()
+		req = req.WithContext(ctx)
+	}
 	r := f.relays[t.index]
 	if v := f.written.version(t.index); v > 0 && req.URL.Query().Get("resourceVersion") == "" {
 		if s := r.Status(); s.Synced && s.Version < v {

@@ -60,11 +60,10 @@ func (h *Hub) buildShelter() error {
 		Offline: offline.New(offline.Config{Store: s, Overlay: held.Overlay, Clock: h.clock, Logger: h.Logger}),
 		store:   s, writes: held, link: newLink(func() bool { return h.cloud.reach() != writes.Away && !held.Holding() }), cloud: h.cloud,
 		shared: h.discovery.fetch, asHub: h.discovery.through(h.door(classControl, asHub)),
-		gone: newLink(func() bool { return h.cloud.reach() != writes.Away }), clock: h.clock, logger: h.Logger,
+		gone: h.cloud.gone, clock: h.clock, logger: h.Logger,
 	}
 	h.cloud.follow(func() {
 		held.Changed()
-		h.shelter.gone.look()
 		h.shelter.link.look()
 	})
 	h.shelter.link.look() // something may wait from before
@@ -88,7 +87,7 @@ func (h *Hub) buildJudge(file string) (err error) {
 	if h.judge, err = identity.New(c); err != nil {
 		return err
 	}
-	h.front.authorizer.judge = h.judge
+	h.front.authorizer.judge, h.front.proxy.judge, h.front.gate.prove.judge = h.judge, h.judge, h.judge
 	if h.shelter != nil {
 		h.shelter.judge = h.judge
 	}

@@ -161,12 +161,15 @@ func (s *shelter) observe(resp *http.Response) error {
 // rescue answers a request that did not reach the cloud; false if it has to be told so.
 func (s *shelter) rescue(ctx context.Context, w http.ResponseWriter, err error) bool {
 	a := attemptOf(ctx)
-	var connect *connectError
-	if a == nil || a.req.Context().Err() != nil || !a.left.Load() && !errors.Is(err, errNoServer) && !errors.As(err, &connect) {
+	if a == nil || a.req.Context().Err() != nil {
 		return false
 	}
 	if !a.read() {
-		return s.writes.Fallback(w, a.req)
+		var connect *connectError
+		return (errors.Is(err, errNoServer) || errors.As(err, &connect)) && s.writes.Fallback(w, a.req)
+	}
+	if !a.left.Load() && !s.cloud.awayBy(err) {
+		return false
 	}
 	away, until := s.link.state()
 	if !away {

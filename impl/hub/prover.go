@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/limit"
 )
 
@@ -24,6 +25,7 @@ type prover struct {
 	learn func(h http.Header, code int)
 	busy  func(reason, message string, wait time.Duration) *apierrors.StatusError
 	clock clock.PassiveClock
+	judge *identity.Judge
 	each  limit.Rate // questions, by address
 	all   limit.Rate
 
@@ -96,6 +98,7 @@ func (p *prover) ask(h http.Header) (*apierrors.StatusError, error) {
 	}
 	p.learn(h, resp.StatusCode)
 	if resp.StatusCode == http.StatusUnauthorized {
+		p.judge.Refuse(req)
 		return decodeStatus(resp, answer), nil
 	}
 	return nil, nil

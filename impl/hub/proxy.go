@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/quiet"
 )
 
@@ -19,6 +20,7 @@ type proxy struct {
 	asCaller, asHub   *httputil.ReverseProxy
 	viaCaller, viaHub http.RoundTripper // below them
 	shelter           *shelter          // nil: nothing is kept
+	judge             *identity.Judge
 	logger            *slog.Logger
 	failures          *quiet.Log
 }
@@ -43,6 +45,9 @@ func newProxy(c proxyConfig) *proxy {
 			FlushInterval: -1, // a watch event is worth a packet
 			BufferPool:    buffers,
 			ModifyResponse: func(resp *http.Response) error {
+				if resp.StatusCode == http.StatusUnauthorized {
+					p.judge.Refuse(resp.Request)
+				}
 				if t, _ := resp.Request.Context().Value(targetKey{}).(*target); t != nil && t.write {
 					return c.written(resp)
 				}

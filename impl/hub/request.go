@@ -90,6 +90,9 @@ func (t *target) method(req *http.Request, r relay.Resource) bool {
 		t.verb = "watch"
 	}
 	t.fieldSelector, t.labelSelector = query.Get("fieldSelector"), query.Get("labelSelector")
+	if len(t.fieldSelector) > identity.MaxSelector || len(t.labelSelector) > identity.MaxSelector {
+		return false
+	}
 	if t.fieldSelector != "" { // one that names an object is authorized by that name
 		if sel, err := fields.ParseSelector(t.fieldSelector); err == nil {
 			if name, ok := sel.RequiresExactMatch("metadata.name"); ok && name != "." && name != ".." && !strings.ContainsAny(name, "/%") {

@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
+// MaxSelector bounds selectors of reads that the cloud alone does not judge. Longer ones go there, and what it says is not learnt.
+const MaxSelector = 8 << 10
+
 // Attributes are what a read is authorized by.
 type Attributes struct {
 	Verb                                                   string // get, list or watch
@@ -17,7 +20,7 @@ type Attributes struct {
 }
 
 // AttributesOf reads them from a request as kube-apiserver's RequestInfoFactory does. ok is false if it is no read, or in a form that only the
-// cloud should judge: the deprecated /watch/ and /proxy/ paths, a path that is not clean.
+// cloud should judge: the deprecated /watch/ and /proxy/ paths, a path that is not clean, a selector beyond MaxSelector.
 func AttributesOf(req *http.Request) (a Attributes, ok bool) {
 	if req.Method != http.MethodGet || !strings.HasPrefix(req.URL.Path, "/") {
 		return a, false
@@ -62,6 +65,9 @@ func AttributesOf(req *http.Request) (a Attributes, ok bool) {
 		a.Verb = "watch"
 	}
 	a.FieldSelector, a.LabelSelector = query.Get("fieldSelector"), query.Get("labelSelector")
+	if len(a.FieldSelector) > MaxSelector || len(a.LabelSelector) > MaxSelector {
+		return a, false
+	}
 	if a.FieldSelector != "" { // one that names an object is authorized by that name
 		if sel, err := fields.ParseSelector(a.FieldSelector); err == nil {
 			if name, ok := sel.RequiresExactMatch("metadata.name"); ok && name != "." && name != ".." && !strings.ContainsAny(name, "/%") {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,9 +32,12 @@ type bed struct {
 	cloud *cloud
 	key   signer
 	docs  *documents
-	pods  map[string]Pod
 	log   *logBuffer
-	dir   string
+
+	podsMu   sync.Mutex
+	pods     map[string]Pod
+	podsRead int
+	dir      string
 }
 
 func newBed(t testing.TB, change func(*Config)) *bed {
@@ -57,7 +61,13 @@ func (b *bed) start(change func(*Config)) {
 	c := Config{
 		Node: "edge-1", Cloud: asHub{b.cloud}, Callers: b.cloud, Documents: b.docs, File: filepath.Join(b.dir, "verdicts"), Allowance: time.Hour, TTL: DefaultTTL, Clock: b.clock,
 		Random: func() float64 { return 0.5 }, Logger: slog.New(slog.NewTextHandler(b.log, nil)),
-		Pods: func(ns, name string) (Pod, bool) { p, ok := b.pods[ns+"/"+name]; return p, ok },
+		Pods: func(ns, name string) (Pod, bool) {
+			b.podsMu.Lock()
+			defer b.podsMu.Unlock()
+			b.podsRead++
+			p, ok := b.pods[ns+"/"+name]
+			return p, ok
+		},
 	}
 	if change != nil {
 		change(&c)

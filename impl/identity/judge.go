@@ -76,6 +76,8 @@ type Judge struct {
 	time     *cloudTime
 	keys     *keys
 	verdicts *verdicts
+	refused  *refused
+	streams  streams
 	log      *quiet.Log
 }
 
@@ -91,7 +93,7 @@ func New(c Config) (*Judge, error) {
 	if c.Random == nil {
 		c.Random = rand.Float64
 	}
-	j := &Judge{Config: c, node: nodeUser(c.Node), time: &cloudTime{clock: c.Clock}, log: quiet.New(c.Clock, c.Logger)}
+	j := &Judge{Config: c, node: nodeUser(c.Node), time: &cloudTime{clock: c.Clock}, log: quiet.New(c.Clock, c.Logger), refused: newRefused(c.Clock)}
 	j.keys = &keys{
 		asHub: c.Cloud, callers: c.Callers, shared: c.Shared, found: c.Found, docs: c.Documents, time: j.time, clock: c.Clock, random: c.Random, logger: c.Logger, offers: make(chan *offer, 1),
 	}
@@ -105,6 +107,9 @@ func (j *Judge) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return j.keys.run(ctx) })
 	g.Go(func() error { return j.verdicts.run(ctx, j.Clock) })
+	if j.Pods != nil {
+		g.Go(func() error { return j.lookAfterPods(ctx) })
+	}
 	return g.Wait()
 }
 
@@ -363,7 +368,8 @@ func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int
 		return
 	}
 	user, now := j.node, j.time.Now()
-	if !carries && code == http.StatusUnauthorized { // about the hub's certificate, not about rights
+	if code == http.StatusUnauthorized { // without a token it is about the hub's certificate, not about rights
+		j.refuse(header, a.isServers())
 		return
 	}
 	if carries {
@@ -373,13 +379,9 @@ func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int
 		_, known := j.verdicts.last(user.at, authenticated())
 		k := t.claims.Kubernetes
 		switch {
-		case code == http.StatusUnauthorized:
-			if ours || known { // others are many, and refused anyway
-				j.verdicts.learn(user.at, authenticated(), true, now)
-			}
-			return
 		case err != nil: // the cloud took it: there is a new key
 			j.keys.offer(t, true)
+			j.verdicts.learn(user.at, authenticated(), false, now)
 			return
 		case t.claims.ofServiceAccount() && j.keys.get() == nil: // they are wanted here
 			j.keys.offer(t, true)

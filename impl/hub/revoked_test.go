@@ -1,0 +1,226 @@
+package hub
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/weir-edge/weir/impl/identity"
+)
+
+// TestNoOldVerdictBesideTheCloud: what was decided before counts while the cloud is away, and not because a review failed that a caller can make fail.
+func TestNoOldVerdictBesideTheCloud(t *testing.T) {
+	a := asked{allowed: true}
+	clock := clocktesting.NewFakeClock(time.Now())
+	z := judged(t, &a, clock)
+	ask := func(want int32) {
+		t.Helper()
+		err := z.authorize(t.Context(), caller{kind: bearer}, token("a"), listSlices)
+		if code := int32(0); err != nil && err.ErrStatus.Code != want || err == nil && want != code {
+			t.Errorf("got %v, want %d", err, want)
+		}
+	}
+	ask(0)
+	a.allowed, a.err, a.here = false, &unavailableError{errors.New("429 Too Many Requests")}, true
+	clock.Step(allowTTL)
+	ask(http.StatusServiceUnavailable)
+	ask(http.StatusServiceUnavailable)
+	if n := a.count(); n != 3 {
+		t.Errorf("asked %d times", n)
+	}
+	a.here = false
+	ask(0)
+}
+
+// TestRevokedIsNotRemembered: a 401, whatever it was an answer to, ends what is remembered of a token.
+func TestRevokedIsNotRemembered(t *testing.T) {
+	a := asked{allowed: true}
+	clock := clocktesting.NewFakeClock(time.Now())
+	z := judged(t, &a, clock)
+	ask := func() error {
+		if err := z.authorize(t.Context(), caller{kind: bearer}, token("a"), listSlices); err != nil {
+			return err
+		}
+		return nil
+	}
+	check(t, ask())
+	check(t, ask())
+	req, err := http.NewRequest(http.MethodPost, "https://cloud/api/v1/namespaces/a/pods", nil)
+	check(t, err)
+	req.Header = token("a")
+	z.judge.Refuse(req)
+	clock.Step(identity.RefusedFor)
+	a.allowed, a.refused = false, unauthorized("Unauthorized")
+	if err := ask(); err == nil || a.count() != 2 {
+		t.Errorf("a refused token may read: %v, after %d reviews", err, a.count())
+	}
+	a.allowed, a.refused = true, nil
+	clock.Step(denyTTL)
+	check(t, ask())
+	check(t, ask())
+	if n := a.count(); n != 3 {
+		t.Errorf("%d reviews", n)
+	}
+}
+
+// TestRefusalsCostNoAllowance: whoever may do nothing, with however many tokens, costs nobody the allowance that is remembered.
+func TestRefusalsCostNoAllowance(t *testing.T) {
+	a := asked{allowed: true}
+	z := judged(t, &a, clocktesting.NewFakeClock(time.Now()))
+	_ = z.authorize(t.Context(), caller{kind: bearer}, token("a"), listSlices)
+	a.allowed = false
+	for i := range maxVerdicts + 100 {
+		if err := z.authorize(t.Context(), caller{kind: bearer}, token(fmt.Sprint(i)), listSlices); err == nil {
+			t.Fatal("allowed")
+		}
+	}
+	before := a.count()
+	if err := z.authorize(t.Context(), caller{kind: bearer}, token("a"), listSlices); err != nil || a.count() != before {
+		t.Errorf("%v, after %d reviews", err, a.count()-before)
+	}
+	if n := z.size(); n > maxRefusals+1 {
+		t.Errorf("%d verdicts are kept", n)
+	}
+}
+
+// TestReviewOfALostCloud: who waits for a review when the cloud is found to be away gets what is remembered at once.
+func TestReviewOfALostCloud(t *testing.T) {
+	a := asked{allowed: true}
+	clock := clocktesting.NewFakeClock(time.Now())
+	z := judged(t, &a, clock)
+	if err := z.authorize(t.Context(), caller{kind: bearer}, token("a"), listSlices); err != nil {
+		t.Fatal(err)
+	}
+	clock.Step(allowTTL)
+	away := false
+	z.gone = newLink(func() bool { return !away })
+	review := z.review
+	z.review = func(ctx context.Context, c caller, h http.Header, at attributes) (bool, string, *apierrors.StatusError, error) {
+		away = true
+		z.gone.look()
+		if <-ctx.Done(); !errors.Is(ctx.Err(), context.Canceled) {
+			t.Error(ctx.Err())
+		}
+		_, _, _, _ = review(ctx, c, h, at)
+		return false, "", nil, &unavailableError{ctx.Err()}
+	}
+	if err := z.authorize(t.Context(), caller{kind: bearer}, token("a"), listSlices); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRefusedTokenHere: a token that the cloud refuses costs it one request in ten seconds, opens nothing more and keeps nothing open, while others go on.
+func TestRefusedTokenHere(t *testing.T) {
+	b, link := offlineBed(t)
+	cloud := b.clouds[0]
+	cloud.put("default", "web")
+	b.start()
+	b.here()
+	b.fed()
+	client := b.client(nil)
+	bob := []string{"Authorization", "Bearer bob"}
+	watch := func(who []string) <-chan error {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url()+slicesPath+"?watch=1&resourceVersion=100", nil)
+		check(t, err)
+		req.Header.Set(who[0], who[1])
+		resp, err := client.Do(req)
+		check(t, err)
+		if resp.StatusCode != http.StatusOK {
+			t.Fatal(resp.Status)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			defer resp.Body.Close()
+			in := bufio.NewScanner(resp.Body)
+			for in.Scan() {
+			}
+			ended <- in.Err()
+		}()
+		return ended
+	}
+	his, hers := watch(bob), watch(alice)
+	if resp, _ := get(t, client, b.url()+slicesPath, bob...); resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status)
+	}
+	cloud.refuse("bob", "mallory")
+	seen := func(who string) (n int) {
+		cloud.set(func() {
+			for _, s := range cloud.seen {
+				if s.user == who {
+					n++
+				}
+			}
+		})
+		return n
+	}
+	before := seen("bob")
+	for range 20 {
+		for _, who := range []string{"bob", "mallory"} {
+			if resp, _ := do(t, client, http.MethodPost, b.url()+"/echo/x", nil, "Authorization", "Bearer "+who); resp.StatusCode != http.StatusUnauthorized {
+				t.Fatalf("%s writes: %s", who, resp.Status)
+			}
+			for _, path := range []string{"/echo/x", slicesPath, slicesPath + "?watch=1", "/api/v1/endpoints"} {
+				if resp, _ := get(t, client, b.url()+path, "Authorization", "Bearer "+who); resp.StatusCode != http.StatusUnauthorized {
+					t.Fatalf("%s gets %s: %s", who, path, resp.Status)
+				}
+			}
+		}
+	}
+	if n := seen("bob") - before; n != 1 {
+		t.Errorf("a token that was good asked the cloud %d times", n)
+	}
+	if n := seen("mallory"); n != 1 {
+		t.Errorf("a token that never was asked the cloud %d times", n)
+	}
+	check(t, <-his)
+	if resp, _ := get(t, client, b.url()+slicesPath, alice...); resp.StatusCode != http.StatusOK {
+		t.Errorf("another token: %s", resp.Status)
+	}
+	select {
+	case err := <-hers:
+		t.Errorf("the watch of another token ended: %v", err)
+	default:
+	}
+	link.set(true)
+	b.away()
+	if resp, _ := get(t, client, b.url()+slicesPath, bob...); resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without the cloud: %s", resp.Status)
+	}
+	if resp, _ := get(t, client, b.url()+slicesPath, alice...); resp.StatusCode != http.StatusOK {
+		t.Errorf("another token, without the cloud: %s", resp.Status)
+	}
+}
+
+// TestFailedReviewIsNoOutage: a caller whose reviews fail while the cloud is there reads nothing by what was allowed before, from no relay.
+func TestFailedReviewIsNoOutage(t *testing.T) {
+	b, _ := offlineBed(t)
+	b.start()
+	b.here()
+	b.fed()
+	client := b.client(nil)
+	if resp, _ := get(t, client, b.url()+slicesPath, alice...); resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status)
+	}
+	long := url.QueryEscape(strings.TrimSuffix(strings.Repeat("!a,", 6000), ","))
+	for _, code := range []int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusUnauthorized} {
+		b.clouds[0].answers(code, "alice")
+		want := http.StatusServiceUnavailable
+		if code == http.StatusUnauthorized {
+			want = code
+		}
+		for query, want := range map[string]int{"?labelSelector=x!%3D1": want, "?watch=1&labelSelector=x!%3D1": want, "?labelSelector=" + long: code} {
+			if resp, body := get(t, client, b.url()+slicesPath+query, alice...); resp.StatusCode != want {
+				t.Errorf("the cloud says %d to everything: %.40s: %s, want %d: %.900s", code, query, resp.Status, want, body)
+			}
+		}
+	}
+}

@@ -44,6 +44,7 @@ func (r *run) settleAccount(e *episode, before account) {
 		price = reference
 	}
 	e.bytes = max(now.pool-before.pool-price, 0)
+	e.caughtUp, e.changes = now.pool-before.pool, r.truth().bytes(e.began, e.ended)
 	if before.resync > 0 {
 		e.resync = now.pool - before.resync
 	}

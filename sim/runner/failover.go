@@ -18,7 +18,8 @@ func (r *run) addFaults(res *report.Result) {
 	}
 	var totals, detect, elect, resume []float64
 	var worst, resync int64
-	var recovered time.Duration
+	var recovered, fresh time.Duration
+	catchUp := 0.0
 	for _, e := range r.faults {
 		f := report.Fault{
 			At: e.began.Sub(r.began).Seconds(), Name: e.deed.fault.String(), Target: e.deed.name(), Lasted: e.healed.Sub(e.began).Seconds(),
@@ -32,12 +33,19 @@ func (r *run) addFaults(res *report.Result) {
 			totals = append(totals, f.Reached)
 		}
 		res.Faults = append(res.Faults, f)
-		worst, resync, recovered = max(worst, e.bytes), max(resync, e.resync), max(recovered, e.recovered)
+		worst, resync, recovered, fresh = max(worst, e.bytes), max(resync, e.resync), max(recovered, e.recovered), max(fresh, e.fresh)
+		if down := float64(r.s.Topology.Pool.Uplink.Down) / 8; down > 0 {
+			r.metrics["link_load_share"] = max(r.metrics["link_load_share"], float64(e.changes)/e.ended.Sub(e.began).Seconds()/down)
+		}
+		if price := e.changes + r.fullList; price > 0 {
+			catchUp = max(catchUp, float64(e.caughtUp)/float64(price))
+		}
 	}
 	if r.weir().ended.IsZero() {
 		return
 	}
 	r.metrics["failover_cloud_bytes"], r.metrics["recovery_seconds_max"] = float64(worst), recovered.Seconds()
+	r.metrics["fresh_seconds_max"], r.metrics["catch_up_bytes_share"] = fresh.Seconds(), catchUp
 	r.metrics["new_cloud_connections"], r.metrics["stale_seconds_max"] = float64(r.openedInFaults()), r.stale.max()
 	if r.s.BlacksOut() {
 		r.offline.report(r.metrics)

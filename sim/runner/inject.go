@@ -33,8 +33,11 @@ type episode struct {
 	elect     time.Duration // likewise: until another one led
 	healed    time.Time
 	recovered time.Duration // from its end until a marker that was written then was everywhere
+	fresh     time.Duration // from its end until every cache of the pool held what was written then
 	ended     time.Time
 	bytes     int64 // of class pool, beyond the changes
+	caughtUp  int64 // of class pool, changes and all
+	changes   int64 // what the changes of the time are, uncompressed
 	resync    int64 // of class pool from its end until recovered, changes and all
 	opened    int   // connections to the cloud
 	openedBy  []string
@@ -199,6 +202,7 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 		}
 	}
 	writable()
+	marks.Go(func() (err error) { e.fresh, err = r.fresh(ctx, e.healed); return err })
 	if e.recovered, _, err = r.mark(ctx, e.healed); err != nil {
 		return err
 	}
@@ -234,6 +238,47 @@ func (r *run) hubsBack(ctx context.Context, d *deed) (bool, string) {
 		}
 	}
 	return true, ""
+}
+
+// fresh waits until all caches of the pool hold what is written now; it returns how long after a time that was. Caches that are late are told and
+// count as long as they were waited for.
+func (r *run) fresh(ctx context.Context, from time.Time) (time.Duration, error) {
+	r.writing.Lock()
+	versions, err := r.marker.Write(ctx)
+	r.writing.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	late := ""
+	err = r.until(ctx, settlePatience, func() (bool, string) {
+		late = r.lacks(ctx, versions)
+		return late == "", late
+	})
+	if err != nil && ctx.Err() == nil {
+		r.Progress("the pool's caches do not catch up: " + late)
+		err = nil
+	}
+	return time.Since(from), err
+}
+
+// lacks names a cache of the pool that is not at some versions, "" if there is none.
+func (r *run) lacks(ctx context.Context, versions map[string]uint64) string {
+	for _, id := range r.site.Parts() {
+		if id.Kind() != "hub" && id.Kind() != "coordinator" {
+			continue
+		}
+		var s status
+		if err := r.ask(ctx, id, &s); err != nil {
+			return fmt.Sprintf("waiting for %s: %v", id, err)
+		}
+		for _, res := range s.Resources {
+			name, _, _ := strings.Cut(res.Resource, ".")
+			if res.Version < versions[name] {
+				return fmt.Sprintf("%s of %s is at version %d of %d", name, id, res.Version, versions[name])
+			}
+		}
+	}
+	return ""
 }
 
 // note writes what happened to the timeline and the plots.

@@ -61,12 +61,13 @@ type Feeder struct {
 	trusted   net.Conn // over which it was
 
 	// Of the goroutine of Run.
-	asked  atomic.Uint64 // version that the cloud had reached when it was last asked
-	told   bool          // that the cloud shows no bookmarks
-	over   *historyError // to be taken up …
-	overAt *Upstream     // … from here
-	behind time.Time     // since when the upstream is behind
-	barred time.Time     // since when it says that this client may not read
+	plainAt atomic.Pointer[Upstream] // does not know streaming lists
+	asked   atomic.Uint64            // version that the cloud had reached when it was last asked
+	told    bool                     // that the cloud shows no bookmarks
+	over    *historyError            // to be taken up …
+	overAt  *Upstream                // … from here
+	behind  time.Time                // since when the upstream is behind
+	barred  time.Time                // since when it says that this client may not read
 }
 
 // Status is a snapshot of a Feeder for people and policies.
@@ -326,7 +327,7 @@ func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
 			return err
 		}
 	}
-	if up.Gzip && f.thrift.lists(s, gap, f.asked.Load()) {
+	if f.cheaper(up, s, gap) {
 		if err := f.relist(ctx, up, gap); err != nil {
 			return fmt.Errorf("streaming list: %w", err)
 		}

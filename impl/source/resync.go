@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"strconv"
 	"sync"
@@ -88,7 +89,7 @@ func (f *Feeder) compare(ctx context.Context, up *Upstream, fetched map[string]*
 		missing = append(missing, &wire.Object{Key: m.Key, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Version: m.Version})
 	}
 	if !up.Progress && f.largeMetadata(held) { // compressed in one piece they are half as long; a relay testifies in streams only
-		end, err = f.listMetadata(ctx, up, sort)
+		end, err = f.list(ctx, up, metadata, url.Values{}, sort)
 	} else {
 		end, err = f.initial(ctx, up, metadata, url.Values{}, sort)
 	}
@@ -118,19 +119,23 @@ func (f *Feeder) largeMetadata(held map[string]*wire.Object) bool {
 	return n > 0 && size/min(n, estimateOf)*len(held) > compressedFrom*5/4
 }
 
-// listMetadata gives take the metadata of all objects by a plain list, and returns what ends it.
-func (f *Feeder) listMetadata(ctx context.Context, up *Upstream, take func(*wire.Object)) (end *wire.Event, err error) {
+// list gives take objects by a plain list, and returns what would end a streaming one.
+func (f *Feeder) list(ctx context.Context, up *Upstream, of form, query url.Values, take func(*wire.Object)) (end *wire.Event, err error) {
 	res := f.cfg.Relay.Resource()
-	q := question{of: metadataList, query: url.Values{}}
+	kind := res.WireKind()
+	q := question{of: of, query: query}
 	if s := f.cfg.Relay.Status(); s.Synced {
 		q.history = &s.History
+	}
+	if of == metadata {
+		q.of, kind = metadataList, metadataKind
 	}
 	a, err := up.get(ctx, res, q)
 	if err != nil {
 		return nil, cause(ctx, err)
 	}
 	defer a.body.Close()
-	m, err := wire.ReadList(a.body, res.Encoding(), metadataKind, func(o *wire.Object) error {
+	m, err := wire.ReadList(a.body, res.Encoding(), kind, func(o *wire.Object) error {
 		take(o)
 		return nil
 	})
@@ -168,12 +173,19 @@ func (f *Feeder) fetch(ctx context.Context, up *Upstream, version uint64, missin
 
 // initial gives take the objects of a streaming list, leaves the stream, and returns the bookmark that ends the list.
 func (f *Feeder) initial(ctx context.Context, up *Upstream, of form, query url.Values, take func(*wire.Object)) (end *wire.Event, err error) {
+	if f.plainAt.Load() == up {
+		return f.list(ctx, up, of, query, take)
+	}
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	query.Set("sendInitialEvents", "true")
-	query.Set("resourceVersionMatch", "NotOlderThan")
-	query.Set("timeoutSeconds", strconv.Itoa(int(streamTimeout/time.Second)))
-	w, err := f.open(ctx, up, of, query)
+	stream := maps.Clone(query)
+	stream.Set("sendInitialEvents", "true")
+	stream.Set("resourceVersionMatch", "NotOlderThan")
+	stream.Set("timeoutSeconds", strconv.Itoa(int(streamTimeout/time.Second)))
+	w, err := f.open(ctx, up, of, stream)
+	if f.streamless(up, err) {
+		return f.list(ctx, up, of, query, take)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strconv"
 	"sync"
@@ -39,34 +40,30 @@ var (
 // It takes up the history of other, if that is given.
 func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyError, settle func(uint64), why Cause) error {
 	f.listing(why)
+	if f.plainAt.Load() == up {
+		return f.plainList(ctx, up, other, settle)
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer stop(nil)
 	s := f.cfg.Relay.Status()
 	intake := relay.NewIntake(f.cfg.Relay)
-	mine, replace := &s.History, intake.End
+	mine := &s.History
 	if other != nil || !s.Synced {
 		mine = nil
-	}
-	if other != nil && other.yield {
-		replace = intake.Yield
 	}
 	w, err := f.openIn(ctx, up, question{history: mine, past: !s.Synced, query: url.Values{
 		"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}, "timeoutSeconds": {strconv.Itoa(int(streamTimeout / time.Second))},
 	}})
+	if f.streamless(up, err) {
+		return f.plainList(ctx, up, other, settle)
+	}
 	if err != nil {
 		return err
 	}
 	defer w.body.Close()
-	in := w.history
-	switch {
-	case up.Progress: // it says so itself
-	case other != nil:
-		in = other.history
-	default:
-		in = s.History
-	}
+	in := historyFor(up, w.history, other, s)
 	heard := make(chan struct{}, 1)
 	var items []*wire.Object
 	done := false
@@ -81,12 +78,7 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 			return err
 		case ev.InitialEnd:
 			settle(ev.Version)
-			var err error
-			if in, next := f.historyOf(up, s, in, ev.Version, items); next || other != nil || f.cfg.Relay.Status().Version < ev.Version {
-				err = replace(in, ev, items)
-			} else {
-				err = intake.Apply(ev) // it may testify
-			}
+			err := f.takeList(up, s, other, in, intake, ev, items)
 			items, done = nil, true // a list may take long over a thin link: it is not timed
 			if err == nil {
 				f.over = nil
@@ -107,6 +99,59 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 		return io.ErrUnexpectedEOF
 	}
 	return err
+}
+
+// takeList gives the relay a complete list, unless it is beyond that.
+func (f *Feeder) takeList(up *Upstream, before relay.Status, other *historyError, in relay.History, intake *relay.Intake, end *wire.Event, items []*wire.Object) error {
+	in, next := f.historyOf(up, before, in, end.Version, items)
+	switch {
+	case other != nil && other.yield:
+		return intake.Yield(in, end, items)
+	case next || other != nil || f.cfg.Relay.Status().Version < end.Version:
+		return intake.End(in, end, items)
+	}
+	return intake.Apply(end) // it may testify
+}
+
+// historyFor is what a list is taken to be of. A relay says so itself.
+func historyFor(up *Upstream, told relay.History, other *historyError, s relay.Status) relay.History {
+	switch {
+	case up.Progress:
+		return told
+	case other != nil:
+		return other.history
+	}
+	return s.History
+}
+
+// streamless notes by an error that an upstream knows no streaming lists: the feature gate WatchList is off, as it is by default before
+// Kubernetes 1.32, and in 1.33.
+func (f *Feeder) streamless(up *Upstream, err error) bool {
+	var s *StatusError
+	if !errors.As(err, &s) || s.Code != http.StatusUnprocessableEntity || up.Progress {
+		return false
+	}
+	if f.plainAt.Swap(up) != up {
+		f.cfg.Logger.Warn("the cloud has no streaming lists (its feature gate WatchList is off): it is listed and watched instead, and what changes is not compressed",
+			"upstream", up.Name, "err", err)
+	}
+	return true
+}
+
+// plainList is a streamList where there are no streaming lists. Short watches go on behind it.
+func (f *Feeder) plainList(ctx context.Context, up *Upstream, other *historyError, settle func(uint64)) error {
+	s := f.cfg.Relay.Status()
+	var items []*wire.Object
+	end, err := f.list(ctx, up, whole, url.Values{}, func(o *wire.Object) { items = append(items, o) })
+	if err != nil {
+		return err
+	}
+	settle(end.Version)
+	if err := f.takeList(up, s, other, historyFor(up, relay.History{}, other, s), relay.NewIntake(f.cfg.Relay), end, items); err != nil {
+		return err
+	}
+	f.over = nil
+	return nil
 }
 
 // ended is the error of a stream that should have ended by errEnough.

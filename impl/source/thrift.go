@@ -70,6 +70,15 @@ func (t *thrift) lists(s relay.Status, gap time.Duration, cloud uint64) bool {
 	return s.Synced && (t.plain+t.missed(gap) > max(s.Bytes, worthAList) || between(s, cloud) > max(s.Bytes/listShare, worthAList))
 }
 
+// cheaper tells whether a list of an upstream is. What is not compressed behind it only saves what was missed.
+func (f *Feeder) cheaper(up *Upstream, s relay.Status, gap time.Duration) bool {
+	cloud := f.asked.Load()
+	if f.plainAt.Load() == up {
+		return s.Synced && between(s, cloud) > max(s.Bytes, worthAList)
+	}
+	return up.Gzip && f.thrift.lists(s, gap, cloud)
+}
+
 // between estimates how many bytes of events came about from the relay's version to a later one.
 func between(s relay.Status, version uint64) int64 {
 	if version <= s.Version || s.Version <= s.Oldest {

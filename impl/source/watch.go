@@ -30,7 +30,7 @@ func (f *Feeder) watch(ctx context.Context, up *Upstream, from uint64) error {
 		if err := f.apply(intake, ev, up.Gzip); err != nil {
 			return err
 		}
-		if s := f.cfg.Relay.Status(); up.Gzip && f.behindCloud(s) && f.thrift.lists(s, 0, 0) {
+		if s := f.cfg.Relay.Status(); f.behindCloud(s) && f.cheaper(up, s, 0) {
 			return errCheaper
 		}
 		return nil

@@ -27,10 +27,14 @@ const (
 	ViewerGroup        = "weir:viewers"      // read-only access to a coordinator
 	OperatorGroup      = "weir:operators"    // the same, and may clear or delete the Leases of the pool there
 	ReplicaGroup       = "weir:coordinators" // organization of the certificate by which one replica of a coordinator knows another
-	ReplicaUserPrefix  = "weir:coordinator:" // its common name: weir:coordinator:<name of the replica>
+	ReplicaUserPrefix  = "weir:coordinator:" // of its common name, see ReplicaUser
 	NodePoolLabel      = "apps.openyurt.io/nodepool"
 	NodeLeaseNamespace = "kube-node-lease"
 )
+
+// ReplicaUser is the common name of the certificate by which one replica of a pool's coordinator knows another. It names the pool,
+// because etcd looks at nothing else.
+func ReplicaUser(pool, name string) string { return ReplicaUserPrefix + pool + ":" + name }
 
 // Delegated heartbeats. The annotation stands on a node's Lease in kube-node-lease: in the coordinator while the node's hub cannot reach the
 // cloud, in the cloud while the leader of its pool forwards its heartbeats. Without it the node speaks for itself.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -64,6 +65,7 @@ func New(config Config) (*Coordinator, error) {
 	}
 	c.rules = authz.New(set.NodePoolName, relayed...).Authorizer()
 	c.front = newRelays(c.relays, set.Clock)
+	c.front.proves = func(req *http.Request) { c.serving.listener.proves(req) }
 	if err := c.loadCredentials(); err != nil {
 		return nil, err
 	}
@@ -118,7 +120,7 @@ func (c *Coordinator) loadCredentials() error {
 	return nil
 }
 
-func listen(set *settings) (net.Listener, error) {
+func listen(set *settings) (*callers, error) {
 	address := net.JoinHostPort(set.BindAddress, strconv.Itoa(set.SecurePort))
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	switch {
@@ -129,7 +131,7 @@ func listen(set *settings) (net.Listener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
-	return l, nil
+	return newCallers(l), nil
 }
 
 // Addr is where the API is served.

@@ -202,7 +202,7 @@ func (f *feeds) listen(w http.ResponseWriter, req *http.Request) error {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
-	f.pulse.hear(f.stop, http.NewResponseController(w), req.Body, x)
+	f.pulse.hear(f.stop, req.Context(), http.NewResponseController(w), req.Body, x)
 	return nil
 }
 

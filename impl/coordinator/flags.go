@@ -27,7 +27,7 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringArrayVar(&c.ReplicaServers, "replica-server", nil, "name=https://host:port where a replica serves the API; once for each of --initial-cluster")
 	f.StringVar(&c.PeerBindAddress, "peer-bind-address", "", "host:port on which this replica meets the others; that of --initial-cluster if empty")
 	f.StringVar(&c.PeerCertFile, "peer-cert-file", "",
-		"PEM file of the certificate by which the others know this replica, as client and server: CN "+contract.ReplicaUserPrefix+"<name>, O "+contract.ReplicaGroup+" and "+contract.PoolGroupPrefix+"<pool>")
+		"PEM file of the certificate by which the others know this replica, as client and server: CN "+contract.ReplicaUser("<pool>", "<name>")+", O "+contract.ReplicaGroup+" and "+contract.PoolGroupPrefix+"<pool>")
 	f.StringVar(&c.PeerKeyFile, "peer-key-file", "", "PEM file of its key")
 	f.StringVar(&c.PeerCAFile, "peer-ca-file", "", "PEM file of the pool's authority, who signs the certificates of all replicas; --client-ca-file if empty")
 	f.DurationVar(&c.FreshWithin, "fresh-within", 30*time.Second, "a resource is ready while its feed has shown a sign of life within this time")

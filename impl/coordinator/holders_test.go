@@ -4,28 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
 )
-
-// later is a clock that can be set forward; its timers are those of the real one.
-type later struct {
-	clock.RealClock
-	by *atomic.Int64
-}
-
-func (l later) Now() time.Time                  { return l.RealClock.Now().Add(time.Duration(l.by.Load())) }
-func (l later) Since(t time.Time) time.Duration { return l.Now().Sub(t) }
-
-// pass lets time pass for the coordinator, and for nobody else.
-func (l later) pass(d time.Duration) { l.by.Add(int64(d)) }
 
 // leaseOf is the body of a Lease of the pool.
 func leaseOf(meta, holder string, seconds int) string {
@@ -131,7 +117,7 @@ func TestLeaseOfANode(t *testing.T) {
 // TestElectionExpiresByTheCoordinatorsClock: a Lease is free when the coordinator has seen no renewal for its duration. After a restart it
 // waits for a whole duration: it cannot know what it did not see.
 func TestElectionExpiresByTheCoordinatorsClock(t *testing.T) {
-	p, c := newPool(t), later{by: &atomic.Int64{}}
+	p, c := newPool(t), &later{}
 	p.config.Clock = c
 	s := p.start()
 	a, b := s.hub("a"), s.hub("b")

@@ -83,14 +83,14 @@ func TestReplicaFlags(t *testing.T) {
 // TestReplicaCertificate: a replica that the others would not know says so when it starts; they could only complain of somebody unknown.
 func TestReplicaCertificate(t *testing.T) {
 	p := newPool(t)
-	name := pkix.Name{CommonName: contract.ReplicaUserPrefix + "a", Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"}}
+	name := pkix.Name{CommonName: contract.ReplicaUser("p", "a"), Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"}}
 	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	here := []net.IP{net.IPv4(127, 0, 0, 1)}
 	for what, test := range map[string]struct {
 		cert  *x509.Certificate
 		words string
 	}{
-		"of another replica": {&x509.Certificate{Subject: pkix.Name{CommonName: contract.ReplicaUserPrefix + "b", Organization: name.Organization}, IPAddresses: here, ExtKeyUsage: both}, `want "weir:coordinator:a"`},
+		"of another replica": {&x509.Certificate{Subject: pkix.Name{CommonName: contract.ReplicaUser("p", "b"), Organization: name.Organization}, IPAddresses: here, ExtKeyUsage: both}, `want "weir:coordinator:p:a"`},
 		"of another pool": {&x509.Certificate{Subject: pkix.Name{CommonName: name.CommonName, Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "q"}}, IPAddresses: here, ExtKeyUsage: both},
 			`want "weir:pool:p"`},
 		"for a server only":   {&x509.Certificate{Subject: name, IPAddresses: here, ExtKeyUsage: both[:1]}, "as a client"},

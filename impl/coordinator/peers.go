@@ -106,7 +106,7 @@ func (s *settings) tryPeerBindAddress() error {
 
 // checkPeerCert tells why the others would not know this replica by its certificate: they can only complain of somebody unknown.
 func (s *settings) checkPeerCert(pair tls.Certificate, roots *x509.CertPool) error {
-	cert, want := pair.Leaf, contract.ReplicaUserPrefix+s.Name
+	cert, want := pair.Leaf, contract.ReplicaUser(s.NodePoolName, s.Name)
 	if cert.Subject.CommonName != want {
 		return fmt.Errorf("a certificate of this replica: its common name is %q, want %q", cert.Subject.CommonName, want)
 	}
@@ -142,12 +142,12 @@ func (p *peers) cluster() *store.Cluster {
 		return nil
 	}
 	c := &store.Cluster{
-		Name: p.self, Listen: p.set.PeerBindAddress,
+		Token: "weir:" + p.set.NodePoolName, Name: p.self, Listen: p.set.PeerBindAddress,
 		CertFile: p.set.PeerCertFile, KeyFile: p.set.PeerKeyFile, CAFile: p.set.PeerCAFile, Join: p.join,
 	}
 	for _, m := range p.set.members {
 		c.Peers = append(c.Peers, store.Peer{Name: m.name, URL: m.peer})
-		c.CommonNames = append(c.CommonNames, contract.ReplicaUserPrefix+m.name)
+		c.CommonNames = append(c.CommonNames, contract.ReplicaUser(p.set.NodePoolName, m.name))
 	}
 	return c
 }
@@ -215,7 +215,7 @@ func (c *Coordinator) serveRejoin(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	u, _ := genericrequest.UserFrom(req.Context())
-	name := authz.ReplicaOf(u)
+	name := authz.ReplicaOf(c.set.NodePoolName, u)
 	if err := c.store.Readmit(req.Context(), name); err != nil {
 		c.set.Logger.Warn("a replica that lost its data cannot be taken in", "replica", name, "err", err)
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)

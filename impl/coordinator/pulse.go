@@ -33,20 +33,25 @@ type pulse struct {
 	last *feeding // heard last
 }
 
-// hear takes in one connection's pulse, and frees the Lease if it breaks while the leader holds it.
-func (p *pulse) hear(stop context.Context, control *http.ResponseController, body io.Reader, x *feeding) {
+// hear takes in one connection's pulse, and frees the Lease if it breaks while the leader holds it, or if asked ends: the certificate of the
+// leader has expired.
+func (p *pulse) hear(stop, asked context.Context, control *http.ResponseController, body io.Reader, x *feeding) {
 	p.mu.Lock()
 	p.last = x
 	p.mu.Unlock()
 	if control.Flush() != nil {
 		return
 	}
+	defer unblock(asked, control)()
 	// What is waited for is a read of a socket, so the deadline is the system's.
 	reason, buf := "broken", make([]byte, 64)
 	for {
 		began := p.clock.Now()
 		if err := control.SetReadDeadline(time.Now().Add(contract.PulseSilence)); err != nil {
 			return
+		}
+		if asked.Err() != nil { // perhaps before that deadline was set
+			break
 		}
 		if _, err := body.Read(buf); err != nil {
 			if p.clock.Since(began) >= contract.PulseSilence {

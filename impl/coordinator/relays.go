@@ -16,12 +16,13 @@ import (
 // relays serves the relayed resources, in front of what the coordinator keeps itself and behind authorization.
 type relays struct {
 	byResource map[schema.GroupVersionResource]*relay.Relay
-	clock      clock.PassiveClock
+	clock      clock.WithTickerAndDelayedExecution
+	proves     func(*http.Request) // told of each request of somebody of the pool
 	fail       func(w http.ResponseWriter, req *http.Request, err error)
 	next       http.Handler
 }
 
-func newRelays(all []*relay.Relay, c clock.PassiveClock) *relays {
+func newRelays(all []*relay.Relay, c clock.WithTickerAndDelayedExecution) *relays {
 	x := &relays{byResource: map[schema.GroupVersionResource]*relay.Relay{}, clock: c}
 	for _, r := range all {
 		res := r.Resource()
@@ -40,6 +41,9 @@ func (x *relays) of(info *genericrequest.RequestInfo) *relay.Relay {
 
 // ServeHTTP implements http.Handler.
 func (x *relays) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	x.proves(req)
+	req, end := certified(req, x.clock)
+	defer end()
 	info, _ := genericrequest.RequestInfoFrom(req.Context())
 	r := x.of(info)
 	switch {

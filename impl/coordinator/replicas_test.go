@@ -40,7 +40,7 @@ func trio(t *testing.T) []*replica {
 		p := *first
 		p.config.DataDir = filepath.Join(dir, "data")
 		_, _, cert, key := p.ca.sign(&x509.Certificate{
-			Subject:     pkix.Name{CommonName: contract.ReplicaUserPrefix + name, Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"}},
+			Subject:     pkix.Name{CommonName: contract.ReplicaUser("p", name), Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"}},
 			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		})
 		api, peer := freePort(t), freePort(t)
@@ -327,7 +327,7 @@ func TestPeersNeedTheirCertificate(t *testing.T) {
 	// The second calls itself by a name that the others do not know, with a certificate of the pool's authority.
 	dir, honest := t.TempDir(), all[1].flags
 	_, _, cert, key := all[1].pool.ca.sign(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: contract.ReplicaUserPrefix + "9", Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"}},
+		Subject:     pkix.Name{CommonName: contract.ReplicaUser("p", "9"), Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"}},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
 	all[2].flags = append(all[2].flags, "--log-level=debug")

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -41,6 +40,7 @@ import (
 const (
 	watchGrace   = 500 * time.Millisecond  // for watches of Leases to end at a stop
 	requestGrace = 1500 * time.Millisecond // for everything else
+	checkLasts   = time.Second             // for which etcd's health is known: asking is a read by a majority, and anybody may ask
 )
 
 // gates sets the features of the generic server, which are variables of the process.
@@ -53,7 +53,7 @@ var gates = sync.OnceValue(func() error {
 
 // serving is what is taken before the server starts: the port and the files of credentials.
 type serving struct {
-	listener net.Listener
+	listener *callers
 	cert     dynamiccertificates.CertKeyContentProvider
 	ca       *dynamiccertificates.DynamicFileCAContent
 }
@@ -127,7 +127,8 @@ func (c *Coordinator) install(s *genericapiserver.GenericAPIServer, t *types, cf
 
 // addHealth sets the checks: etcd for all, relays for /readyz only.
 func (c *Coordinator) addHealth(cfg *genericapiserver.Config) {
-	etcd := healthz.NamedCheck("etcd", func(req *http.Request) error { return c.store.Check(req.Context()) })
+	check := &recently{check: c.store.Check, lasts: checkLasts, clock: c.set.Clock}
+	etcd := healthz.NamedCheck("etcd", func(*http.Request) error { return check.ask() })
 	cfg.HealthzChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
 	cfg.LivezChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
 	cfg.ReadyzChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}

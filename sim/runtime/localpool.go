@@ -201,7 +201,7 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 	}
 	if c.Name != "" {
 		c.PeerCertFile, c.PeerKeyFile, err = issue(x.authority, dir, "peer", pki.Request{
-			CommonName: contract.ReplicaUserPrefix + c.Name, Organizations: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + x.Name},
+			CommonName: contract.ReplicaUser(x.Name, c.Name), Organizations: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + x.Name},
 			Hosts: []string{c.BindAddress}, Client: true,
 		})
 		if err != nil {

@@ -9,7 +9,7 @@
 //	                                                       only; write the Leases kube-system/yurthub and
 //	                                                       kube-system/leader-informer-sync, of which the coordinator says
 //	                                                       who may hold them, and its own kube-node-lease/<node>
-//	replica CN weir:coordinator:<name>,                    read everything; ask to be taken in again when it has lost its
+//	replica CN weir:coordinator:<pool>:<name>,             read everything; ask to be taken in again when it has lost its
 //	        O weir:coordinators                            data (contract.RejoinPath)
 //	operator O weir:operators                              read everything; clear or delete the two Leases of kube-system
 //	viewer  O weir:viewers                                 read everything

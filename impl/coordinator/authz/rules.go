@@ -68,8 +68,8 @@ func (r *Rules) who(u user.Info) (role, string) {
 		return hub, ""
 	}
 	if slices.Contains(groups, contract.ReplicaGroup) {
-		if ReplicaOf(u) == "" {
-			return stranger, fmt.Sprintf("a certificate of %s must be of a user %s<name>", contract.ReplicaGroup, contract.ReplicaUserPrefix)
+		if ReplicaOf(r.pool, u) == "" {
+			return stranger, fmt.Sprintf("a certificate of %s must be of a user %s", contract.ReplicaGroup, contract.ReplicaUser(r.pool, "<name>"))
 		}
 		return replica, ""
 	}
@@ -83,9 +83,9 @@ func (r *Rules) who(u user.Info) (role, string) {
 		contract.HubGroup, contract.OperatorGroup, contract.ViewerGroup)
 }
 
-// ReplicaOf is the name of the replica of the coordinator that a user is, "" if the user is none.
-func ReplicaOf(u user.Info) string {
-	if name, ok := strings.CutPrefix(u.GetName(), contract.ReplicaUserPrefix); ok {
+// ReplicaOf is the name of the replica of a pool's coordinator that a user is, "" if the user is none.
+func ReplicaOf(pool string, u user.Info) string {
+	if name, ok := strings.CutPrefix(u.GetName(), contract.ReplicaUser(pool, "")); ok {
 		return name
 	}
 	return ""

@@ -18,9 +18,10 @@ var (
 	roleless  = &user.DefaultInfo{Name: "x", Groups: []string{"weir:pool:p"}}
 	hubNoNode = &user.DefaultInfo{Name: "x", Groups: []string{"weir:pool:p", "openyurt:yurthub"}}
 	emptyNode = &user.DefaultInfo{Name: "system:node:", Groups: []string{"weir:pool:p", "openyurt:yurthub"}}
-	second    = &user.DefaultInfo{Name: "weir:coordinator:2", Groups: []string{"weir:pool:p", "weir:coordinators"}}
-	secondOf  = &user.DefaultInfo{Name: "weir:coordinator:2", Groups: []string{"weir:pool:q", "weir:coordinators"}}
-	nameless  = &user.DefaultInfo{Name: "weir:coordinator:", Groups: []string{"weir:pool:p", "weir:coordinators"}}
+	second    = &user.DefaultInfo{Name: "weir:coordinator:p:2", Groups: []string{"weir:pool:p", "weir:coordinators"}}
+	secondOf  = &user.DefaultInfo{Name: "weir:coordinator:p:2", Groups: []string{"weir:pool:q", "weir:coordinators"}}
+	poolOnly  = &user.DefaultInfo{Name: "weir:coordinator:q:2", Groups: []string{"weir:pool:p", "weir:coordinators"}}
+	nameless  = &user.DefaultInfo{Name: "weir:coordinator:p:", Groups: []string{"weir:pool:p", "weir:coordinators"}}
 	anonymous = &user.DefaultInfo{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
 )
 
@@ -96,7 +97,8 @@ func TestRules(t *testing.T) {
 		{"replica feeds nothing", path(second, "post", "/weir/v1/feed/core/v1/endpoints"), "only a hub feeds"},
 		{"replica writes no Lease", lease(second, "update", "kube-system", "yurthub"), "it only reads"},
 		{"replica of another pool", path(secondOf, "post", "/weir/v1/rejoin"), `of pool "q"`},
-		{"replica without a name", path(nameless, "post", "/weir/v1/rejoin"), "must be of a user weir:coordinator:<name>"},
+		{"replica without a name", path(nameless, "post", "/weir/v1/rejoin"), "must be of a user weir:coordinator:p:<name>"},
+		{"replica by its name of another pool", path(poolOnly, "post", "/weir/v1/rejoin"), "must be of a user weir:coordinator:p:<name>"},
 		{"hub is no replica", path(hubA, "post", "/weir/v1/rejoin"), "only read"},
 		{"viewer is no replica", path(reader, "post", "/weir/v1/rejoin"), "only read"},
 

@@ -27,6 +27,7 @@ type Peer struct {
 // Cluster is what makes a store one of several that keep the same data. Members are known to each other by certificate: of CAFile,
 // for the host of their URL, and with a common name of theirs.
 type Cluster struct {
+	Token  string // names the cluster: members of two can never be taken for members of one
 	Name   string // of this member
 	Peers  []Peer // all, this one among them; the same everywhere
 	Listen string // host:port for peers
@@ -60,7 +61,7 @@ func (c *Cluster) apply(e *embed.Config) error {
 	}
 	e.ListenPeerUrls = []url.URL{{Scheme: "https", Host: c.Listen}}
 	e.InitialCluster = strings.Join(all, ",")
-	e.InitialClusterToken = "weir"
+	e.InitialClusterToken = c.Token
 	e.PeerTLSInfo = transport.TLSInfo{
 		CertFile: c.CertFile, KeyFile: c.KeyFile, TrustedCAFile: c.CAFile, ClientCertAuth: true, AllowedCNs: c.CommonNames,
 		// Its common name says who a peer is; from which of its addresses it calls is the network's affair.

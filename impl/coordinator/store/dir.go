@@ -40,6 +40,10 @@ func Lock(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
+	// etcd's socket asks nobody who they are: the folder is what keeps others of this machine out.
+	if err := os.Chmod(path, 0o700); err != nil {
+		return nil, err
+	}
 	d := &Dir{path: path}
 	if d.lock, err = os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, err

@@ -52,8 +52,12 @@ func TestLock(t *testing.T) {
 		t.Errorf("%q does not begin with %q", err, want)
 	}
 	d.Close()
+	check(t, os.Chmod(path, 0o755)) //nolint:gosec // as somebody made it who thought of nothing
 	d, err = Lock(path)
 	check(t, err)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v %v, want a directory that was closed to others", info.Mode(), err)
+	}
 	d.Close()
 }
 

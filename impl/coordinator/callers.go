@@ -1,0 +1,106 @@
+package coordinator
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
+)
+
+// maxStrangers is how many connections may be open over which nobody of the pool has asked anything. Hubs that start together each are
+// one of them for the time of a handshake. Who has proven who it is does not count.
+const maxStrangers = 256
+
+// callers bounds what the connections of strangers cost: the oldest of them ends when there are too many. It is the net.Listener of the API.
+type callers struct {
+	net.Listener
+
+	mu        sync.Mutex
+	strangers *list.List // of *connection, oldest first
+	open      map[string]*connection
+}
+
+// connection is one connection to the API.
+type connection struct {
+	net.Conn
+	callers  *callers
+	stranger *list.Element // nil: no longer, or closed
+}
+
+func newCallers(l net.Listener) *callers {
+	return &callers{Listener: l, strangers: list.New(), open: map[string]*connection{}}
+}
+
+// Accept implements net.Listener.
+func (c *callers) Accept() (net.Conn, error) {
+	raw, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	conn := &connection{Conn: raw, callers: c}
+	c.mu.Lock()
+	conn.stranger = c.strangers.PushBack(conn)
+	c.open[raw.RemoteAddr().String()] = conn
+	var oldest *connection
+	if c.strangers.Len() > maxStrangers {
+		oldest = c.strangers.Front().Value.(*connection)
+		c.known(oldest)
+	}
+	c.mu.Unlock()
+	if oldest != nil {
+		_ = oldest.Conn.Close()
+	}
+	return conn, nil
+}
+
+// known takes a connection from the strangers; c.mu is held.
+func (c *callers) known(conn *connection) {
+	if conn.stranger != nil {
+		c.strangers.Remove(conn.stranger)
+		conn.stranger = nil
+	}
+}
+
+// Close implements net.Conn.
+func (c *connection) Close() error {
+	c.callers.mu.Lock()
+	c.callers.known(c)
+	if at := c.RemoteAddr().String(); c.callers.open[at] == c {
+		delete(c.callers.open, at)
+	}
+	c.callers.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// proves notes that somebody of the pool asks something over a connection.
+func (c *callers) proves(req *http.Request) {
+	if u, ok := genericrequest.UserFrom(req.Context()); !ok || u.GetName() == user.Anonymous {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if conn := c.open[req.RemoteAddr]; conn != nil {
+		c.known(conn)
+	}
+}
+
+var errExpired = errors.New("the certificate of the caller has expired: come again with its successor")
+
+// certified is a request that ends when the time of its caller's certificate is over. A feed, a pulse or a watch may last for months.
+func certified(req *http.Request, c clock.WithDelayedExecution) (*http.Request, func()) {
+	if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 {
+		return req, func() {}
+	}
+	ctx, end := context.WithCancelCause(req.Context())
+	timer := c.AfterFunc(req.TLS.PeerCertificates[0].NotAfter.Sub(c.Now()), func() { end(errExpired) })
+	return req.WithContext(ctx), func() {
+		timer.Stop()
+		end(nil)
+	}
+}

@@ -125,6 +125,10 @@ func (f *feeds) serve(w http.ResponseWriter, req *http.Request, s *slot) error {
 	defer end(nil)
 	x.end = end
 	defer context.AfterFunc(f.stop, func() { end(errStopping) })()
+	if err := s.plausible(x.history); err != nil {
+		w.Header().Set(relay.HistoryHeader, s.relay.Status().History.String()) // an honest leader goes on from there
+		return err
+	}
 	if err := s.take(x); err != nil {
 		return err
 	}
@@ -276,6 +280,16 @@ func (f *feeds) leaves(why error) {
 			x.end(why)
 		}
 	}
+}
+
+// plausible tells why a history that a hub names cannot be the one that follows. Numbers are bounded so that there is always a next one, in which
+// the cloud has the last word.
+func (s *slot) plausible(h relay.History) error {
+	st := s.relay.Status()
+	if st.Synced && st.History.Near(h) || !st.Synced && h.First() {
+		return nil
+	}
+	return &fence.RefusedError{Reason: "history", Message: fmt.Sprintf("%s is in history %d of the cloud, %d cannot follow", s.relay.Resource(), st.History.Number, h.Number)}
 }
 
 // take makes a feed the one of its slot: it ends the one before and waits until that has ended. A feed that is itself ended

@@ -29,14 +29,14 @@ func newMetrics(relays []*relay.Relay, kept prometheus.Collector, unready func(*
 			Name: "weir_coordinator_feeds_accepted_total", Help: "Feeds that were begun.",
 		}, []string{"resource"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_coordinator_feeds_refused_total", Help: "Feeds that were not begun, by reason: incarnation, holder, term, offer, protocol.",
+			Name: "weir_coordinator_feeds_refused_total", Help: "Feeds that were not begun, by reason: incarnation, holder, term, history, offer, protocol.",
 		}, []string{"resource", "reason"}),
 		freed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_coordinator_leases_freed_total", Help: "Times the election Lease was taken from a leader whose pulse was broken or silent.",
 		}, []string{"pulse"}),
 		refilled: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_coordinator_refills_total", Help: "Times a relay that nobody fed was moved forward to what a hub holds. That is not fresh.",
-		}, []string{"resource"}),
+			Name: "weir_coordinator_refills_total", Help: "Times a relay that nobody fed was moved forward to what the hub of a node holds. That is not fresh, and the word of one hub.",
+		}, []string{"resource", "node"}),
 	}
 	m.registry.MustRegister(m.accepted, m.refused, m.freed, m.refilled, relay.NewCollector(relays...), kept)
 	for _, r := range relays {

@@ -56,8 +56,8 @@ func (f *feeds) takeOffer(w http.ResponseWriter, req *http.Request, s *slot) err
 	}
 	name, now := s.relay.Resource().String(), s.relay.Status()
 	age, _ := now.Age(f.clock.Now())
-	f.metrics.refilled.WithLabelValues(name).Inc()
-	f.logger.Info("refilled with what a hub holds: served with its age, and not ready until the cloud is heard", "resource", name, "node", x.node,
+	f.metrics.refilled.WithLabelValues(name, x.node).Inc()
+	f.logger.Warn("refilled at the word of one hub, with what it holds: served with its age, and not ready until the cloud is heard", "resource", name, "node", x.node,
 		"version", now.Version, "history", now.History.Number, "was", before.Version, "age", age.Round(time.Second).String())
 	w.WriteHeader(http.StatusOK)
 	return nil
@@ -69,9 +69,11 @@ func (s *slot) takeOffered(x *feeding, version uint64, unready func(*relay.Relay
 	switch {
 	case unready(s.relay) == nil:
 		return refusedOffer("%s is fresh", s.relay.Resource())
-	case st.Synced && st.History.Number > x.history.Number:
-		return refusedOffer("%s is in history %d of the cloud, which is later than %d", s.relay.Resource(), st.History.Number, x.history.Number)
-	case st.Synced && st.History.Number == x.history.Number && st.Version >= version:
+	case st.Synced && st.History.Number != x.history.Number:
+		return refusedOffer("%s is in history %d of the cloud, not in %d: only a leader, who hears from the cloud, may bring another", s.relay.Resource(), st.History.Number, x.history.Number)
+	case !st.Synced && !x.history.First():
+		return refusedOffer("history %d of the cloud cannot have been counted", x.history.Number)
+	case st.Synced && st.Version >= version:
 		return refusedOffer("%s has reached %d, %d is offered", s.relay.Resource(), st.Version, version)
 	}
 	s.mu.Lock()

@@ -69,8 +69,11 @@ func TestOffer(t *testing.T) {
 	if v := viewer.reached(); v != 120 {
 		t.Errorf("a newer offer has left %d", v)
 	}
-	if metrics := viewer.want(http.StatusOK, http.MethodGet, "/metrics", ""); !strings.Contains(metrics, `weir_coordinator_refills_total{resource="`+slicesName+`"} 2`) {
-		t.Error("the metrics do not tell of two refills")
+	metrics := viewer.want(http.StatusOK, http.MethodGet, "/metrics", "")
+	for _, node := range []string{"a", "b"} {
+		if !strings.Contains(metrics, `weir_coordinator_refills_total{node="`+node+`",resource="`+slicesName+`"} 1`) {
+			t.Errorf("the metrics do not tell of a refill by node %s", node)
+		}
 	}
 
 	term := a.elect("a_1")

@@ -32,6 +32,7 @@ type feed struct {
 	relays      []*relay.Relay
 	feeders     []*feeder // of them
 	shared      *shared
+	ahead       ahead
 	overrule    func(history uint64) // the cloud is in this one
 	coordinator *coordinator
 	maxAge      time.Duration // of the last sign of a stream from the cloud
@@ -137,6 +138,10 @@ func (f *feed) push(ctx context.Context, i int, r *relay.Relay, t contract.Term)
 		if errors.As(err, &later) { // this hub was away when the cloud was restored: the cloud itself has the word
 			f.overrule(later.Number)
 		}
+		var far *source.FarError
+		if errors.As(err, &far) { // one of both counts from what a liar said; what this relay holds is the cloud's
+			f.feeders[i].Renumber(relay.History{Number: far.Number}.Next(r.Status().Version))
+		}
 		f.metrics.feeds.WithLabelValues(name, "broken").Inc()
 		f.broke(i)
 		level := slog.LevelInfo
@@ -178,6 +183,7 @@ func (f *feed) watch(ctx context.Context) {
 			continue
 		}
 		f.shared.take(s)
+		f.doubtAhead(ctx, s)
 		all := f.took(asked, s, want)
 		f.changed()
 		if all {

@@ -138,7 +138,7 @@ func (h *Hub) buildRelays() error {
 		}
 		f := &feeder{relay: r, resource: res.String(), clock: h.clock, looks: func() {}}
 		f.Feeder, err = source.NewFeeder(source.Config{
-			Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.overrule, Denied: f.denied, Clock: h.clock, Logger: h.Logger,
+			Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.overrule, Judge: h.cloudAsJudge, Denied: f.denied, Clock: h.clock, Logger: h.Logger,
 		})
 		if err != nil {
 			return err
@@ -147,6 +147,14 @@ func (h *Hub) buildRelays() error {
 		h.feeders = append(h.feeders, f)
 	}
 	return nil
+}
+
+// cloudAsJudge is the cloud while it can be asked.
+func (h *Hub) cloudAsJudge() *source.Upstream {
+	if h.sources == nil || !h.cloud.healthy() {
+		return nil
+	}
+	return h.sources.cloud
 }
 
 // overrule tells all feeders which history the cloud is in. One may be able to prove what another cannot.

@@ -76,7 +76,7 @@ func (f *refill) look(ctx context.Context, to *replica) {
 func (s *poolStatus) lacks(resource string, history, version uint64) bool {
 	for _, r := range s.Resources {
 		if r.Resource == resource {
-			return !r.Ready && r.Feeder == "" && (r.History < history || r.History == history && r.Version < version)
+			return !r.Ready && r.Feeder == "" && (!r.Synced || r.History == history && r.Version < version)
 		}
 	}
 	return false

@@ -3,6 +3,7 @@ package relay
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -26,6 +27,15 @@ type History struct {
 	Lost   uint64 // the highest version known of earlier histories; it is no part of the name
 }
 
+const (
+	// maxHistory is the last number: nobody counts on, and nobody is believed who names a later one. A pool comes nowhere near it, because
+	// a number grows by historyStep at most at the word of another.
+	maxHistory = 1 << 32
+	// historyStep is how much later than the own one a history may be that a relay takes up at once at the word of another relay. Each is
+	// a restore of the cloud's etcd from a backup, by hand: who has missed more of them than this was away for years, or is lied to.
+	historyStep = 16
+)
+
 // String is the form of HistoryHeader: "<number>/<lost>".
 func (h History) String() string {
 	return strconv.FormatUint(h.Number, 10) + "/" + strconv.FormatUint(h.Lost, 10)
@@ -33,8 +43,16 @@ func (h History) String() string {
 
 // Next is the history that follows one that had reached a version.
 func (h History) Next(reached uint64) History {
-	return History{h.Number + 1, max(h.Lost, reached)}
+	return History{min(h.Number, maxHistory-1) + 1, max(h.Lost, reached)}
 }
+
+// Near tells whether another history may be taken up after h at the word of a relay: whether it is not much later. Only who holds nothing
+// has none to compare with.
+func (h History) Near(o History) bool { return o.Number <= h.Number+historyStep }
+
+// First tells whether a relay that holds nothing may begin with a history at the word of another relay. Half of the numbers are left to
+// count on from.
+func (h History) First() bool { return h.Number <= maxHistory/2 }
 
 // ParseHistory reads what HistoryHeader says; given is false if it is not there.
 func ParseHistory(header http.Header) (h History, given bool, err error) {
@@ -49,7 +67,21 @@ func ParseHistory(header http.Header) (h History, given bool, err error) {
 	if err != nil {
 		return History{}, false, fmt.Errorf("header %s %q: want <number>/<version>: %w", HistoryHeader, s, err)
 	}
+	if err := h.check(); err != nil {
+		return History{}, false, fmt.Errorf("header %s %q: %w", HistoryHeader, s, err)
+	}
 	return h, true, nil
+}
+
+// check tells why nobody can have counted so far.
+func (h History) check() error {
+	switch {
+	case h.Number > maxHistory:
+		return fmt.Errorf("history %d: at most %d", h.Number, uint64(maxHistory))
+	case h.Lost > math.MaxInt64:
+		return fmt.Errorf("version %d: at most %d", h.Lost, int64(math.MaxInt64))
+	}
+	return nil
 }
 
 // ErrHistory refuses a list of an earlier history than that of the relay: it comes from a source that has not learned yet.
@@ -91,6 +123,19 @@ func (r *Relay) yield(h History, version uint64, items []*wire.Object, w word) e
 	}
 	r.begin(h, version, items, w)
 	return nil
+}
+
+// Renumber goes on in another history with all that the relay holds. It is for who hears from the cloud itself and cannot agree with the
+// others of a pool on a number, because theirs was not counted but made up: what clients of this relay know stays true, so that they need
+// not list. Relays that read this one begin anew.
+func (r *Relay) Renumber(h History) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cfg.Logger.Error("the relay goes on in another history, with what it holds from the cloud", "history", h.Number, "was", r.history.Number)
+	r.history = History{h.Number, max(h.Lost, r.history.Lost)}
+	r.said++
+	r.broadcast()
+	r.show(r.cfg.Clock.Now())
 }
 
 // begin goes on with a list of another history; r.mu is held.

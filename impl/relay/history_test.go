@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -136,5 +137,56 @@ func TestRestorationKeepsTheHistory(t *testing.T) {
 	}
 	if a, b := r.Status().History, again.Status().History; a != b {
 		t.Errorf("%+v came back as %+v", a, b)
+	}
+}
+
+// TestHistoriesAreBounded: a number that was made up leaves room for the next ones, and none wraps to the first.
+func TestHistoriesAreBounded(t *testing.T) {
+	for header, ok := range map[string]bool{
+		"1/1000": true, "4294967296/0": true, "4294967297/0": false, "18446744073709551615/0": false, "1/9223372036854775808": false,
+	} {
+		if _, _, err := ParseHistory(http.Header{HistoryHeader: {header}}); (err == nil) != ok {
+			t.Errorf("%s: %v", header, err)
+		}
+	}
+	for _, n := range []uint64{maxHistory - 1, maxHistory, 1<<64 - 1} {
+		if next := (History{Number: n}).Next(7); next != (History{maxHistory, 7}) {
+			t.Errorf("behind %d: %v", n, next)
+		}
+	}
+	r := newRelay(t)
+	x := r.Restoration(5)
+	x.In(History{Number: maxHistory/2 + 1})
+	if err := x.Finish(time.Now()); err == nil || r.Status().Synced {
+		t.Errorf("restored from a disk that was written in a history that nobody counted: %v", err)
+	}
+}
+
+// TestRenumber: clients go on, relays come again.
+func TestRenumber(t *testing.T) {
+	r := newRelay(t)
+	replace(t, r, 1000, slice(t, "a/x", 5))
+	srv := serve(t, r)
+	w := watch(t, srv, "resourceVersion=1000")
+	eventually(t, "the watch", func() bool { return r.Status().Watchers == 1 })
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+slicesPath+"?watch=1&resourceVersion=1000", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(HistoryHeader, "0/0")
+	resp, err := srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	eventually(t, "the relay's watch", func() bool { return r.Status().Watchers == 2 })
+	r.Renumber(History{1, 9000})
+	if shown, err := io.ReadAll(resp.Body); err != nil || len(shown) > 0 {
+		t.Errorf("the relay was shown %q, %v", shown, err)
+	}
+	apply(t, r, wire.Added, slice(t, "a/y", 1001))
+	w.want("ADDED a/y 1001")
+	if code, theirs := askIn(t, srv, "resourceVersion=1000", "0/0"); code != http.StatusGone || theirs != "1/9000" {
+		t.Errorf("answer %d in %s", code, theirs)
 	}
 }

@@ -145,6 +145,12 @@ func (x *Restoration) Version() uint64 { return x.version }
 // Events age from now on: the time for which nobody could be served took nothing from a client's time to come back.
 func (x *Restoration) Finish(asOf time.Time) error {
 	x.pending = nil
+	if err := x.history.check(); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	if !x.history.First() {
+		return fmt.Errorf("restore: history %d cannot have been counted", x.history.Number)
+	}
 	r := x.r
 	r.mu.Lock()
 	defer r.mu.Unlock()

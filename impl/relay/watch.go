@@ -243,7 +243,7 @@ func (x *watcher) drain() (wake <-chan struct{}, done bool, err error) {
 	for {
 		x.r.mu.RLock()
 		events, ok := x.r.ring.since(x.batch[:0], x.seq, watchBatch)
-		wake, epoch, reached, floor := x.r.gather.wake, x.r.epoch, x.r.version, x.r.ring.floor
+		wake, epoch, reached, floor, history := x.r.gather.wake, x.r.epoch, x.r.version, x.r.ring.floor, x.r.history.Number
 		shown, version, said, word := x.r.gather.seq, x.r.gather.version, x.r.said, x.r.testimony()
 		x.r.mu.RUnlock()
 		switch {
@@ -251,6 +251,9 @@ func (x *watcher) drain() (wake <-chan struct{}, done bool, err error) {
 			err := x.write(errorFrame(x.q.out, errTooOld(x.after, floor)))
 			x.flush.Flush()
 			return nil, true, err
+		case x.q.relay && history != x.q.history: // it comes again, and is told
+			x.r.closed("another history")
+			return nil, true, nil
 		case !ok: // fell out of the ring: the client resumes, and gets 410 if that is too late
 			x.r.closed("behind the ring")
 			return nil, true, nil

@@ -30,6 +30,11 @@ type Config struct {
 	// Denied is told that an upstream answers that it does not have the resource, or does not give it to this client. It must not block.
 	// Default: the relay is told (relay.Relay.Deny), which is right if there is nobody else to ask.
 	Denied func(up *Upstream, why error)
+	// Judge, if set, is the cloud while it can be reached, also while the relay is fed from elsewhere; else nil. Another history is taken up
+	// at the word of a relay only if the cloud does not contradict.
+	Judge func() *Upstream
+	// Doubt, if set, is told how the cloud contradicts the relay that is the upstream. It must not block.
+	Doubt func(error)
 	// Clock is for tests. Default the real one.
 	Clock clock.WithTicker
 	// Logger gets each change between working and failing. Default slog.Default().

@@ -31,13 +31,16 @@ type historyError struct {
 
 func (e *historyError) Error() string { return "the history of the cloud is another one: " + e.proof }
 
-// behindError says that an upstream does not know yet what this relay knows.
+// behindError says that an upstream does not know yet what this relay knows, or counts from elsewhere.
 type behindError struct {
 	theirs, mine uint64
 	age          time.Duration // since the upstream's last sign of the cloud; < 0: not known
 }
 
 func (e *behindError) Error() string {
+	if e.theirs > e.mine {
+		return fmt.Sprintf("the upstream says that it is in history %d of the cloud, which cannot follow %d", e.theirs, e.mine)
+	}
 	return fmt.Sprintf("the upstream is still in history %d of the cloud, this relay in %d", e.theirs, e.mine)
 }
 
@@ -46,7 +49,7 @@ func compareHistories(mine *relay.History, theirs relay.History, age time.Durati
 	switch {
 	case mine == nil || theirs.Number == mine.Number:
 		return nil
-	case theirs.Number < mine.Number:
+	case theirs.Number < mine.Number, !mine.Near(theirs): // that nobody can have missed so many is no proof: it may have begun anew
 		return &behindError{theirs.Number, mine.Number, age}
 	}
 	return &historyError{history: theirs, proof: fmt.Sprintf("the upstream is in history %d, this relay in %d", theirs.Number, mine.Number)}
@@ -164,11 +167,22 @@ func (f *Feeder) doubtful() bool {
 // object is as the relay holds it, or changed later; then, or if it is gone, it is asked for as it was at the relay's version.
 // The error is a *historyError if that proves the contrary; any other one leaves the doubt. It returns the version that the upstream has reached.
 func (f *Feeder) verify(ctx context.Context, up *Upstream) (version uint64, err error) {
+	version, err = f.check(ctx, up, f.witness())
+	if version != 0 {
+		f.asked.Store(version)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return version, nil
+}
+
+// check asks for an object of the relay, as verify says. A version that the upstream was seen to be at is returned also with an error.
+func (f *Feeder) check(ctx context.Context, up *Upstream, witness *wire.Object) (version uint64, err error) {
 	ctx, cancel := f.limit(ctx, up, f.cfg.WatchTimeout, fmt.Errorf("no answer after %v", f.cfg.WatchTimeout))
 	defer cancel(nil)
 	f.count(&f.status.Checks)
 	s := f.cfg.Relay.Status()
-	witness := f.witness()
 	version, now, err := f.look(ctx, up, witness, 0)
 	switch {
 	case err != nil:
@@ -176,22 +190,20 @@ func (f *Feeder) verify(ctx context.Context, up *Upstream) (version uint64, err 
 	case version < s.Version:
 		return 0, lost(s, fmt.Sprintf("a consistent read is at version %d, %d was reached", version, s.Version))
 	case witness == nil || now != nil && sameObject(now, witness):
-		f.asked.Store(version)
 		return version, nil
 	case now != nil && now.Version <= s.Version:
 		return 0, contradiction(s, now)
 	}
-	f.asked.Store(version)
 	_, then, err := f.look(ctx, up, witness, s.Version)
 	switch {
 	case gone(err): // compacted: nobody knows. But then the watch was not accepted either.
 		return version, nil
 	case err != nil:
-		return 0, fmt.Errorf("check the history: %w", cause(ctx, err))
+		return version, fmt.Errorf("check the history: %w", cause(ctx, err))
 	case then == nil:
-		return 0, lost(s, fmt.Sprintf("%s did not exist at version %d", witness.Key, s.Version))
+		return version, lost(s, fmt.Sprintf("%s did not exist at version %d", witness.Key, s.Version))
 	case !sameObject(then, witness):
-		return 0, contradiction(s, then)
+		return version, contradiction(s, then)
 	}
 	return version, nil
 }

@@ -51,6 +51,13 @@ func (e *LaterError) Error() string {
 	return fmt.Sprintf("the coordinator is in history %d of the cloud, which is later than that of this relay", e.Number)
 }
 
+// FarError says that the coordinator is in so early a history of the cloud that it does not believe in that of the relay.
+type FarError struct{ Number uint64 }
+
+func (e *FarError) Error() string {
+	return fmt.Sprintf("the coordinator is in history %d of the cloud, which is too far from that of this relay", e.Number)
+}
+
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("feed refused (%d): %s", e.Code, e.Message)
 }
@@ -80,8 +87,12 @@ func Push(ctx context.Context, c PushConfig) error {
 		return fmt.Errorf("feed %s: %w", res, err)
 	}
 	defer resp.Body.Close()
+	theirs, told, badHistory := relay.ParseHistory(resp.Header)
 	if resp.StatusCode != http.StatusOK {
 		err := readStatus(resp, resp.Body)
+		if told && badHistory == nil && !theirs.Near(history) {
+			return fmt.Errorf("feed %s: %w", res, &FarError{theirs.Number})
+		}
 		var s *StatusError
 		if errors.As(err, &s) && (s.Code == http.StatusConflict || s.Code == http.StatusForbidden) {
 			return &RefusedError{s.Code, s.Message}
@@ -92,10 +103,9 @@ func Push(ctx context.Context, c PushConfig) error {
 	if err != nil {
 		return fmt.Errorf("feed %s: header %s: %w", res, contract.ReachedHeader, err)
 	}
-	theirs, _, err := relay.ParseHistory(resp.Header)
 	switch {
-	case err != nil:
-		return fmt.Errorf("feed %s: %w", res, err)
+	case badHistory != nil:
+		return fmt.Errorf("feed %s: %w", res, badHistory)
 	case theirs.Number > history.Number:
 		return fmt.Errorf("feed %s: %w", res, &LaterError{theirs.Number})
 	case theirs.Number < history.Number:

@@ -100,7 +100,13 @@ func run(t *testing.T, f func(context.Context) error) {
 
 func feed(t *testing.T, r *relay.Relay) *Feeder {
 	t.Helper()
-	f, err := NewFeeder(Config{Relay: r, WatchTimeout: 3 * time.Second})
+	return feedBy(t, Config{Relay: r})
+}
+
+func feedBy(t *testing.T, c Config) *Feeder {
+	t.Helper()
+	c.WatchTimeout = 3 * time.Second
+	f, err := NewFeeder(c)
 	if err != nil {
 		t.Fatal(err)
 	}

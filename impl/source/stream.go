@@ -64,6 +64,11 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 	}
 	defer w.body.Close()
 	in := historyFor(up, w.history, other, s)
+	if up.Progress {
+		if err := f.plausible(s, in, other); err != nil {
+			return err
+		}
+	}
 	heard := make(chan struct{}, 1)
 	var items []*wire.Object
 	done := false
@@ -78,7 +83,7 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 			return err
 		case ev.InitialEnd:
 			settle(ev.Version)
-			err := f.takeList(up, s, other, in, intake, ev, items)
+			err := f.takeList(ctx, up, s, other, in, intake, ev, items)
 			items, done = nil, true // a list may take long over a thin link: it is not timed
 			if err == nil {
 				f.over = nil
@@ -102,15 +107,28 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 }
 
 // takeList gives the relay a complete list, unless it is beyond that.
-func (f *Feeder) takeList(up *Upstream, before relay.Status, other *historyError, in relay.History, intake *relay.Intake, end *wire.Event, items []*wire.Object) error {
+func (f *Feeder) takeList(
+	ctx context.Context, up *Upstream, before relay.Status, other *historyError, in relay.History, intake *relay.Intake, end *wire.Event, items []*wire.Object,
+) error {
 	in, next := f.historyOf(up, before, in, end.Version, items)
-	switch {
-	case other != nil && other.yield:
+	now := f.cfg.Relay.Status()
+	switch changes := next || other != nil; {
+	case up.Consistent && changes: // the cloud has the word, whatever the relay was told by others meanwhile
+		if now.Synced && in.Number <= now.History.Number {
+			in = now.History.Next(now.Version)
+		}
 		return intake.Yield(in, end, items)
-	case next || other != nil || f.cfg.Relay.Status().Version < end.Version:
-		return intake.End(in, end, items)
+	case !changes && now.Version >= end.Version:
+		return intake.Apply(end) // it may testify
+	case up.Progress && now.Synced && in.Number != now.History.Number:
+		if err := f.believe(ctx, up, in, end.Version); err != nil {
+			return err
+		}
 	}
-	return intake.Apply(end) // it may testify
+	if other != nil && other.yield {
+		return intake.Yield(in, end, items)
+	}
+	return intake.End(in, end, items)
 }
 
 // historyFor is what a list is taken to be of. A relay says so itself.
@@ -147,7 +165,7 @@ func (f *Feeder) plainList(ctx context.Context, up *Upstream, other *historyErro
 		return err
 	}
 	settle(end.Version)
-	if err := f.takeList(up, s, other, historyFor(up, relay.History{}, other, s), relay.NewIntake(f.cfg.Relay), end, items); err != nil {
+	if err := f.takeList(ctx, up, s, other, historyFor(up, relay.History{}, other, s), relay.NewIntake(f.cfg.Relay), end, items); err != nil {
 		return err
 	}
 	f.over = nil

@@ -9,7 +9,7 @@ import (
 
 // RefusedError says why a feed is refused. Its reason is a label of a metric.
 type RefusedError struct {
-	Reason  string // "incarnation", "holder", "term"
+	Reason  string // "incarnation", "holder", "term", "history", "offer"
 	Message string
 }
 

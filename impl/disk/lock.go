@@ -21,13 +21,10 @@ type Lock struct{ file *os.File }
 // Take makes the folder if need be, readable by its owner alone, and takes it: until Release, or until this process ends however
 // that may be, nobody else can. The error is an InUseError if somebody has it.
 func Take(dir string) (*Lock, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := Make(dir); err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(dir, 0o700); err != nil { // it may have been there
-		return nil, err
-	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"io"
+	"os"
 
 	"golang.org/x/sync/errgroup"
 
@@ -22,7 +23,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c.Logger = logger
+	c.Logger, c.Credentials = logger, os.Getenv("CREDENTIALS_DIRECTORY")
 	h, err := New(c)
 	if err != nil {
 		return err

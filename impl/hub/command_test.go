@@ -26,6 +26,7 @@ func (b *bed) args(pairs ...string) []string {
 		"cloud-ca-file": c.CloudCAFile, "cloud-client-cert-file": c.CloudClientCertFile, "cloud-client-key-file": c.CloudClientKeyFile,
 		"tls-cert-file": c.TLSCertFile, "tls-private-key-file": c.TLSPrivateKeyFile, "client-ca-file": c.ClientCAFile,
 		"secure-port": "0", "health-port": "0", "data-dir": filepath.Join(b.dir, "data"),
+		"store-generated-key-file": filepath.Join(b.dir, "store.key"),
 	}
 	var more []string
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -46,7 +46,10 @@ type Config struct {
 	Offline                                       bool
 	StoreMaxBytes                                 int64
 	StoreEvery, StoreLazy, StoreIdle, StoreForget time.Duration
-	StoreKeyFile                                  string // "": nothing is encrypted
+	StoreKeyFile                                  string // "": the credential, else the generated one
+	StoreGeneratedKeyFile                         string // "": none is generated
+	StorePlaintextSecrets                         bool   // nothing is encrypted
+	Credentials                                   string // the folder of systemd's credentials; "": there is none
 	APIAudiences                                  []string
 	OfflineTokenAllowance                         time.Duration
 	OfflineAccess                                 time.Duration // 0: identity.DefaultTTL
@@ -237,6 +240,9 @@ func (s *settings) checkStore() error {
 	if !s.Offline || s.DataDir == "" {
 		return nil
 	}
+	if s.StorePlaintextSecrets && s.StoreKeyFile != "" {
+		return cli.Usage("--store-plaintext-secrets", true, "false, or no --store-key-file")
+	}
 	if s.ReturnSpread < 0 {
 		return cli.Usage("--return-spread", s.ReturnSpread, "a time, e.g. 5s; 0 is 5s")
 	}
@@ -250,7 +256,7 @@ func (s *settings) checkStore() error {
 func (s *settings) storeConfig() store.Config {
 	return store.Config{
 		Dir: filepath.Join(s.DataDir, "store"), MaxBytes: s.StoreMaxBytes, Every: s.StoreEvery, Lazy: s.StoreLazy, Idle: s.StoreIdle,
-		Forget: s.StoreForget, KeyFile: s.StoreKeyFile, Logger: s.Logger,
+		Forget: s.StoreForget, Logger: s.Logger,
 	}
 }
 

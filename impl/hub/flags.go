@@ -6,6 +6,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/seal"
 )
 
 // bind declares the flags of weir-hub.
@@ -48,7 +49,12 @@ func (c *Config) bind(f *cli.Flags) {
 	f.DurationVar(&c.StoreLazy, "store-lazy", time.Minute, "the same of objects that merely changed")
 	f.DurationVar(&c.StoreIdle, "store-idle", 10*time.Minute, "the same of nothing but that the cloud was still there")
 	f.DurationVar(&c.StoreForget, "store-forget", 30*24*time.Hour, "how long nobody must have asked for something before it is dropped")
-	f.StringVar(&c.StoreKeyFile, "store-key-file", "", "file of 32 bytes that encrypt Secrets on the disk; it should lie elsewhere than --data-dir; without it they are not encrypted")
+	f.StringVar(&c.StoreKeyFile, "store-key-file", "",
+		"file of a key, 32 bytes or these in base64, that encrypts what is kept of objects, Secrets and tokens among them, and of writes; mode 0600, outside --data-dir; "+
+			"without it, the credential "+seal.Credential+" of systemd, else --store-generated-key-file")
+	f.StringVar(&c.StoreGeneratedKeyFile, "store-generated-key-file", "/etc/weir/store.key",
+		"file in which such a key is made at the first start if none is given, on a disk that survives restarts, outside --data-dir; empty makes none")
+	f.BoolVar(&c.StorePlaintextSecrets, "store-plaintext-secrets", false, "encrypt nothing: whoever gets --data-dir has the Secrets and tokens of this node's pods")
 	f.StringArrayVar(&c.APIAudiences, "api-audiences", nil,
 		"audience of the cloud's API, of which a service account's token must name one while the cloud is away; repeatable; without it, the cluster's issuer, as in kube-apiserver")
 	f.DurationVar(&c.OfflineTokenAllowance, "offline-token-allowance", identity.DefaultAllowance,

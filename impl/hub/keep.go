@@ -9,6 +9,7 @@ import (
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/offline"
 	"github.com/weir-edge/weir/impl/offline/writes"
+	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/store"
 )
@@ -17,6 +18,9 @@ import (
 func (h *Hub) keep() (err error) {
 	if h.DataDir == "" {
 		return h.buildJudge("")
+	}
+	if err := disk.Make(h.DataDir); err != nil {
+		return h.cannotKeep(err)
 	}
 	h.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(h.DataDir, "relays"), Relays: h.relays, Clock: h.clock, Logger: h.Logger})
 	if err != nil {
@@ -47,6 +51,10 @@ func (h *Hub) cannotKeep(err error) error {
 func (h *Hub) buildShelter() error {
 	c := h.storeConfig()
 	c.Clock = h.clock
+	var err error
+	if c.Key, err = h.storeKey(); err != nil {
+		return err
+	}
 	s, err := store.Open(c)
 	if err != nil {
 		return h.cannotKeep(err)
@@ -70,6 +78,28 @@ func (h *Hub) buildShelter() error {
 	h.front.shelter, h.front.proxy.shelter = h.shelter, h.shelter
 	h.metrics.registry.MustRegister(s, h.shelter, held)
 	return nil
+}
+
+// storeKey finds the key of the store.
+func (h *Hub) storeKey() (*seal.Key, error) {
+	if h.StorePlaintextSecrets {
+		h.Logger.Warn("Secrets and tokens are kept in the clear: whoever gets --data-dir has them", "dir", h.DataDir)
+		return nil, nil
+	}
+	key, file, err := seal.Source{File: h.StoreKeyFile, Credentials: h.Credentials, Generated: h.StoreGeneratedKeyFile, DataDir: h.DataDir}.Key()
+	const want = "a file of 32 random bytes, mode 0600, outside --data-dir; or --store-plaintext-secrets"
+	switch bad := (*seal.FileError)(nil); {
+	case errors.As(err, &bad):
+		flag := "--store-key-file"
+		if file == h.StoreGeneratedKeyFile {
+			flag = "--store-generated-key-file"
+		}
+		return nil, cli.Usage(flag, file, want+": "+bad.Err.Error())
+	case err == nil && key == nil:
+		return nil, cli.Usage("--store-key-file", "", want)
+	}
+	h.Logger.Info("what is kept of objects is encrypted", "key", file)
+	return key, err
 }
 
 // buildJudge makes who tells callers apart while the cloud is away.

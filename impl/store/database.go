@@ -3,8 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -32,11 +32,18 @@ var tableNames = [tables]string{"objects", "members", "shapes", "documents", "ab
 
 const (
 	databaseName = "cache.db"
-	// formatRow of table about is the format of all rows.
-	formatRow = "format"
-	format    = "weirstore1"
 	// allocSize is by how much the file grows at once.
 	allocSize = 256 << 10
+)
+
+// Rows of table about. formatRow and sealedRow have no checksum of their own.
+const (
+	freshRow  = "fresh"
+	epochRow  = "epoch"
+	digestRow = "digest" // see digest
+	formatRow = "format" // of all rows
+	sealedRow = "sealed" // it is there if no object was ever written in the clear
+	format    = "weirstore2"
 )
 
 // errFull says that the file must not grow any more.
@@ -54,18 +61,19 @@ type database struct {
 	bolt *bbolt.DB
 	path string
 	file *os.File
+	sums digest // of what the file has; who writes holds it
 	// broken: bbolt panicked. It may hold its locks since, and its own Close would wait for them for ever.
 	broken atomic.Bool
 }
 
-// openDatabase opens the file in dir, or makes one.
-func openDatabase(dir string, maxBytes int64) (*database, error) {
-	d := &database{path: filepath.Join(dir, databaseName)}
+// openFile opens a file that mend has seen, or makes one. sealed: no object will be written in the clear.
+func openFile(path string, maxBytes int64, sealed bool) (*database, error) {
+	d := &database{path: path}
 	options := &bbolt.Options{
 		Timeout: 2 * time.Second, FreelistType: bbolt.FreelistMapType, MaxSize: int(maxBytes),
 		InitialMmapSize: int(maxBytes), // so that no write waits for reads to end
 		OpenFile: func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
-			f, err = os.OpenFile(name, flag, mode)
+			f, err = os.OpenFile(name, flag|syscall.O_NOFOLLOW, mode)
 			d.file = f
 			return f, err
 		},
@@ -75,7 +83,7 @@ func openDatabase(dir string, maxBytes int64) (*database, error) {
 			return err
 		}
 		d.bolt.AllocSize = allocSize
-		return d.check()
+		return d.begin(sealed)
 	})
 	if err == nil {
 		return d, nil
@@ -90,36 +98,53 @@ func openDatabase(dir string, maxBytes int64) (*database, error) {
 	return nil, &damagedError{err}
 }
 
-// check makes sure that the file is as long as it should be, and of this format. A new one gets its tables.
-func (d *database) check() error {
-	known := false
-	err := d.bolt.View(func(tx *bbolt.Tx) error {
-		info, err := os.Stat(d.path)
-		if err != nil {
-			return err
+// begin reads the sums of the rows. A new file gets its tables.
+func (d *database) begin(sealed bool) error {
+	known, bare := false, true
+	err := d.bolt.View(func(tx *bbolt.Tx) (err error) {
+		b := tx.Bucket([]byte(tableNames[about]))
+		if b == nil {
+			return nil
 		}
-		if info.Size() < tx.Size() {
-			return &damagedError{fmt.Errorf("it has %d bytes and should have %d", info.Size(), tx.Size())}
+		known, bare = true, b.Get([]byte(sealedRow)) == nil
+		row, ok := decodeRow(about, digestRow, b.Get([]byte(digestRow)))
+		if !ok {
+			return &damagedError{errors.New("the sums of its rows are damaged")}
 		}
-		if b := tx.Bucket([]byte(tableNames[about])); b != nil {
-			known = true
-			if got := string(b.Get([]byte(formatRow))); got != format {
-				return &damagedError{fmt.Errorf("its format is %q, known is %q", got, format)}
-			}
-		}
-		return nil
+		d.sums, err = parseDigest(row)
+		return err
 	})
-	if err != nil || known {
+	if err != nil || known && bare == !sealed {
 		return err
 	}
-	return d.bolt.Update(func(tx *bbolt.Tx) error {
+	return d.update(func(tx *bbolt.Tx, _ *digest) error {
 		for _, name := range tableNames {
 			if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
 				return err
 			}
 		}
-		return tx.Bucket([]byte(tableNames[about])).Put([]byte(formatRow), []byte(format))
+		b := tx.Bucket([]byte(tableNames[about]))
+		if !sealed { // from now on
+			return errors.Join(b.Put([]byte(formatRow), []byte(format)), b.Delete([]byte(sealedRow)))
+		}
+		return errors.Join(b.Put([]byte(formatRow), []byte(format)), b.Put([]byte(sealedRow), []byte{1}))
 	})
+}
+
+// update makes a transaction, to which the sums of the rows belong.
+func (d *database) update(f func(*bbolt.Tx, *digest) error) error {
+	sums := d.sums
+	err := d.bolt.Update(func(tx *bbolt.Tx) error {
+		if err := f(tx, &sums); err != nil {
+			return err
+		}
+		sums.tx = uint64(tx.ID())
+		return tx.Bucket([]byte(tableNames[about])).Put([]byte(digestRow), encodeRow(about, digestRow, sums.encode()))
+	})
+	if err == nil {
+		d.sums = sums
+	}
+	return err
 }
 
 // guarded turns what bbolt does with a damaged file into a damagedError.
@@ -163,44 +188,54 @@ func (d *database) view(t table, f func(*bbolt.Bucket) error) error {
 	})
 }
 
-// commit makes changes durable, all or none of them, and tells how many bytes that took. errFull: nothing was changed. After any
-// other error the file must be opened anew: bbolt's memory and the disk may differ.
-func (d *database) commit(o *overlay) (written int64, err error) {
+// commit makes changes durable, all or none of them, and tells how many bytes that took. Rows that bbolt does not take are left out: one that
+// cannot be written must not keep all others from the disk. errFull: nothing was changed. After any other error the file must be opened anew: bbolt's memory
+// and the disk may differ.
+func (d *database) commit(o *overlay) (done committed, err error) {
 	if d == nil {
-		return 0, errors.New("there is no database")
+		return done, errors.New("there is no database")
 	}
 	err = d.guarded(func() error {
-		return d.bolt.Update(func(tx *bbolt.Tx) error {
+		return d.update(func(tx *bbolt.Tx, sums *digest) error {
 			tx.OnCommit(func() {
 				stats := tx.Stats()
-				written = stats.GetPageAlloc() + int64(os.Getpagesize()) // and the page that makes it count
+				done.bytes = stats.GetPageAlloc() + int64(os.Getpagesize()) // and the page that makes it count
 			})
-			return d.fill(tx, o)
+			return fill(tx, o, sums, &done)
 		})
 	})
 	if errors.Is(err, bbolterrors.ErrMaxSizeReached) || err != nil && strings.Contains(err.Error(), bbolterrors.ErrMaxSizeReached.Error()) {
 		err = errFull
 	}
-	return written, err
+	return done, err
 }
 
-func (d *database) fill(tx *bbolt.Tx, o *overlay) error {
+// committed is what became of a commit.
+type committed struct {
+	bytes   int64
+	refused []place // rows that were left out
+}
+
+func fill(tx *bbolt.Tx, o *overlay, sums *digest, done *committed) error {
 	for t, rows := range o.rows {
 		b := tx.Bucket([]byte(tableNames[t]))
 		if b == nil {
 			return &damagedError{fmt.Errorf("table %s is not there", tableNames[t])}
 		}
-		keys := make([]string, 0, len(rows))
-		for k := range rows {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
+		for _, k := range slices.Sorted(maps.Keys(rows)) {
+			key, row := []byte(k), rows[k]
+			old := b.Get(key)
+			sums.change(table(t), key, old, row)
 			var err error
-			if v := rows[k]; v == nil {
-				err = b.Delete([]byte(k))
+			if row == nil {
+				err = b.Delete(key)
 			} else {
-				err = b.Put([]byte(k), v)
+				err = b.Put(key, row)
+			}
+			if errors.Is(err, bbolterrors.ErrKeyTooLarge) || errors.Is(err, bbolterrors.ErrKeyRequired) || errors.Is(err, bbolterrors.ErrValueTooLarge) {
+				sums.change(table(t), key, row, nil)
+				done.refused = append(done.refused, place{table(t), k})
+				continue
 			}
 			if err != nil {
 				return err
@@ -217,20 +252,4 @@ func (d *database) size() (file, used int64) {
 	})
 	s := d.bolt.Stats()
 	return file, file - int64(s.FreePageN+s.PendingPageN)*int64(os.Getpagesize())
-}
-
-// setAside gives a file that cannot be used a name with the time, and removes earlier ones: one is enough to look at.
-func setAside(dir string, now time.Time) (string, error) {
-	old, _ := filepath.Glob(filepath.Join(dir, "cache-*.bad"))
-	name := "cache-" + now.UTC().Format("20060102T150405.000Z") + ".bad"
-	err := os.Rename(filepath.Join(dir, databaseName), filepath.Join(dir, name))
-	if err != nil {
-		return "", err
-	}
-	for _, f := range old {
-		if filepath.Base(f) != name {
-			_ = os.Remove(f)
-		}
-	}
-	return name, nil
 }

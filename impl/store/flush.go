@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 )
 
@@ -96,12 +97,12 @@ func (s *Store) flush() error {
 	o := s.inFlight
 	s.mu.Unlock()
 
-	written, err := s.db.commit(o)
+	done, err := s.db.commit(o)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inFlight = nil
-	s.stats.Written += written
+	s.refused(done)
 	if err != nil {
 		s.urgent = true
 		s.pending.under(o)
@@ -113,6 +114,15 @@ func (s *Store) flush() error {
 	s.stats.Flushes++
 	s.freshWritten, s.flushedAt = fresh, s.Clock.Now()
 	return nil
+}
+
+// refused notes what a commit wrote and left out. What a row that was left out was part of is not whole, as everybody finds who looks.
+func (s *Store) refused(done committed) {
+	s.stats.Written += done.bytes
+	for _, p := range done.refused {
+		s.stats.Refused++
+		s.Logger.Error("a part of the store cannot be written and is dropped", "table", tableNames[p.table], "key", fmt.Sprintf("%.100q", p.key))
+	}
 }
 
 // settle notes how a write ended. flushing must be held.
@@ -144,26 +154,25 @@ func (s *Store) reopen(why error) {
 		_ = s.db.close()
 		s.db = nil
 	}
+	m, err := s.openDatabase()
 	var d *damagedError
-	if errors.As(why, &d) {
-		s.lose(why)
+	if err == nil && m.why == nil && errors.As(why, &d) { // it is damaged in a way that mend does not know
+		_ = s.db.close()
+		s.db = nil
+		if err = removeFile(filepath.Join(s.Dir, databaseName)); err == nil {
+			s.tell(mended{why: why, removed: true})
+			m, err = s.openDatabase()
+			m.removed = true
+		}
 	}
-	before := s.stats.SetAside
-	if err := s.openDatabase(); err != nil {
+	switch {
+	case err != nil:
 		s.Logger.Error("cannot open the store: it serves from memory; trying again", "err", err)
-		return
-	}
-	if s.stats.SetAside > before && d == nil {
+	case m.removed || m.back:
 		s.forgetAll()
+	case m.rows > 0:
+		s.recheck()
 	}
-}
-
-// lose sets the file aside.
-func (s *Store) lose(why error) {
-	if err := s.setAside(why); err != nil {
-		s.Logger.Error("cannot set the store aside", "err", err)
-	}
-	s.forgetAll()
 }
 
 // forgetAll takes it that nothing is kept. What was asked for is known as incomplete, so that it is fetched again.
@@ -201,6 +210,11 @@ func (s *Store) repair() {
 			"table", tableNames[p.table], "key", fmt.Sprintf("%q", p.key), "why", why)
 		s.remove(p.table, p.key)
 	}
+	s.recheck()
+}
+
+// recheck finds the collections of which something is missing.
+func (s *Store) recheck() {
 	for _, c := range s.collections {
 		if c.complete && s.incomplete(c) {
 			c.complete = false

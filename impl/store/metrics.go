@@ -16,7 +16,8 @@ type Stats struct {
 	FreshAt                        time.Time // when the cloud was last reached
 	Written                        int64     // bytes, since the start
 	Flushes, Errors                int
-	DamagedRows, SetAside, GivenUp int    // rows dropped; files set aside; times that waiting rows were dropped
+	DamagedRows, SetAside, GivenUp int    // rows dropped; files removed; times that waiting rows were dropped
+	Refused                        int    // rows that cannot be written
 	Evicted, Forgotten             int    // components; collections
 	Crowded                        bool   // what is protected leaves no room
 	LastError                      string // "" if the last write succeeded
@@ -63,7 +64,7 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	counter("store_bytes_written_total", "Bytes written to the store's file.", int(st.Written))
 	counter("store_errors_total", "Writes that failed.", st.Errors)
 	counter("store_damaged_rows_total", "Rows that were damaged and dropped.", st.DamagedRows)
-	counter("store_set_aside_total", "Files that could not be used.", st.SetAside)
+	counter("store_set_aside_total", "Files that could not be used and were removed.", st.SetAside)
 	counter("store_evicted_components_total", "Components dropped to make room.", st.Evicted)
 	gauge("queue_entries", "Writes that wait for the cloud.", q.Entries)
 	gauge("queue_events", "Events among them.", q.Events)

@@ -27,7 +27,7 @@ const roleVariable = "WEIR_STORE_TEST"
 // child runs a test of this file again in a process of its own, which dies with this one.
 func child(t *testing.T, test, role string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run", "^"+test+"$", "-test.v")
+	cmd := exec.Command(os.Args[0], "-test.run", "^"+test+"$", "-test.v", fmt.Sprint("-test.short=", testing.Short()))
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd

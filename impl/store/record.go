@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/seal"
 )
 
 func objectKey(r Resource, k Key, f Form) string {
@@ -37,7 +38,7 @@ func (s *Store) fact(r Resource, k Key, f Form) *fact {
 // learn takes a fact, if it is news. mu must be held for writing.
 func (s *Store) learn(r Resource, k Key, f Form, v *fact) {
 	old := s.fact(r, k, f)
-	if old != nil && !v.newer(old) {
+	if old != nil && !v.newer(old) && (!old.sealed || s.Key.Fits(old.raw)) { // one that cannot be read is no use
 		return
 	}
 	if f.metadata() && v.condition == present {
@@ -47,10 +48,15 @@ func (s *Store) learn(r Resource, k Key, f Form, v *fact) {
 		}
 	}
 	key := objectKey(r, k, f)
-	if v.sealed = v.raw != nil && s.seal != nil && s.Sealed(r); v.sealed {
-		v.raw = s.seal.seal(v.raw, append(v.head(), key...))
-	}
+	s.sealFact(v, key)
 	s.put(objects, key, v.encode())
+}
+
+// sealFact encrypts the bytes of a fact that stands under a key, if there are any and if they can be.
+func (s *Store) sealFact(v *fact, key string) {
+	if v.sealed = v.raw != nil && s.Key != nil; v.sealed {
+		v.raw = s.Key.Seal(v.raw, append(v.head(), key...))
+	}
 }
 
 // show takes an object that the cloud has shown.
@@ -79,9 +85,7 @@ func (s *Store) leave(r Resource, k Key, what condition, version uint64) {
 			if raw, err := s.raw(r, k, f, old); err == nil {
 				v.raw = raw
 				key := objectKey(r, k, f)
-				if v.sealed = old.sealed; v.sealed {
-					v.raw = s.seal.seal(raw, append(v.head(), key...))
-				}
+				s.sealFact(v, key)
 				s.put(objects, key, v.encode())
 			}
 		}
@@ -93,12 +97,12 @@ func (s *Store) raw(r Resource, k Key, f Form, v *fact) ([]byte, error) {
 	if !v.sealed {
 		return v.raw, nil
 	}
-	return s.seal.open(v.raw, append(v.head(), objectKey(r, k, f)...))
+	return s.Key.Open(v.raw, append(v.head(), objectKey(r, k, f)...))
 }
 
 // unreadable notes that the bytes of an object are of no use. Without the key they stay: it may come back.
 func (s *Store) unreadable(r Resource, k Key, f Form, err error) {
-	if !errors.Is(err, errNoKey) {
+	if !errors.Is(err, seal.ErrNoKey) {
 		s.damaged(objects, objectKey(r, k, f), err.Error())
 	}
 }

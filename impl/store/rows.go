@@ -15,6 +15,9 @@ import (
 // Each row begins with a checksum over its table, its key and the rest of it: bbolt checks nothing but its head.
 const checksumSize = 4
 
+// idSize is how long the id of a shape is, with which the keys of its members begin.
+const idSize = 8
+
 func checksum(t table, key string, payload []byte) uint32 {
 	return pack.Checksum([]byte{byte(t)}, []byte(key), payload)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/store/queue"
 )
 
@@ -36,10 +38,8 @@ type Config struct {
 	// Protected tells which collections are never dropped to make room. Default: those of the kubelet, which are the
 	// node's pods and what they refer to.
 	Protected func(Shape) bool
-	// KeyFile names a key, 32 bytes; objects of the resources for which Sealed is true are encrypted with it. Default: no key, nothing is.
-	KeyFile string
-	// Sealed tells which resources are encrypted if there is a key. Default: Secrets, and tokens of service accounts.
-	Sealed func(Resource) bool
+	// Key encrypts what the cloud has shown of each object, and the queue. Without one they are on the disk in the clear.
+	Key *seal.Key
 	// Queue bounds the queue of writes; its folder, clock and logger are the store's.
 	Queue queue.Config
 	// Clock is for tests. Default the real one.
@@ -78,26 +78,16 @@ func (c Config) withDefaults() Config {
 	if c.Protected == nil {
 		c.Protected = func(s Shape) bool { return s.Component == "kubelet" }
 	}
-	if c.Sealed == nil {
-		c.Sealed = func(r Resource) bool { return r.Group == "" && r.Name == "secrets" || r == Tokens }
-	}
 	c.Clock = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{})
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
-
-// Rows of table about.
-const (
-	freshRow = "fresh"
-	epochRow = "epoch"
-)
 
 // Store keeps what the clients of a node read. See the package comment.
 type Store struct {
 	Config
 
 	lock   *disk.Lock
-	seal   *sealer
 	queue  *queue.Queue
 	faults faults
 	wake   chan struct{}
@@ -131,55 +121,67 @@ func Open(c Config) (*Store, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	seal, err := newSealer(c.KeyFile)
-	if err != nil {
-		return nil, err
-	}
 	lock, err := disk.Take(c.Dir)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
-		Config: c, lock: lock, seal: seal, wake: make(chan struct{}, 1), pending: newOverlay(), collections: map[string]*collection{},
+		Config: c, lock: lock, wake: make(chan struct{}, 1), pending: newOverlay(), collections: map[string]*collection{},
 		byResource: map[Resource]map[string]*collection{}, dirty: map[*collection]bool{}, epoch: 1, flushedAt: c.Clock.Now(),
 	}
-	c.Queue.Disk, c.Queue.Clock, c.Queue.Logger = disk.Folder(c.Dir), c.Clock, c.Logger
+	c.Queue.Disk, c.Queue.Key, c.Queue.Clock, c.Queue.Logger = disk.Folder(c.Dir), c.Key, c.Clock, c.Logger
 	if s.queue, err = queue.Open(c.Queue); err != nil {
 		return nil, errors.Join(err, lock.Release())
 	}
-	if err := s.openDatabase(); err != nil {
+	m, err := s.openDatabase()
+	if err != nil {
 		s.queue.Close()
 		return nil, errors.Join(fmt.Errorf("store: %w", err), lock.Release())
 	}
 	s.load()
+	if m.rows > 0 {
+		s.recheck()
+	}
 	return s, nil
 }
 
-// openDatabase opens the file, or sets it aside and makes another.
-func (s *Store) openDatabase() error {
-	db, err := openDatabase(s.Dir, s.MaxBytes)
+// openDatabase opens the file as far as it can be believed.
+func (s *Store) openDatabase() (m mended, err error) {
+	if m, err = s.mend(); err != nil {
+		return m, err
+	}
+	db, err := openFile(filepath.Join(s.Dir, databaseName), s.MaxBytes, s.Key != nil)
 	var d *damagedError
-	if errors.As(err, &d) {
-		if err := s.setAside(err); err != nil {
-			return err
+	if errors.As(err, &d) { // in a way that mend does not know
+		m = mended{why: err, removed: true}
+		if err := removeFile(filepath.Join(s.Dir, databaseName)); err != nil {
+			return m, err
 		}
-		db, err = openDatabase(s.Dir, s.MaxBytes)
+		db, err = openFile(filepath.Join(s.Dir, databaseName), s.MaxBytes, s.Key != nil)
 	}
-	if err == nil {
-		s.db = db
+	if err != nil {
+		return m, err
 	}
-	return err
+	s.db = db
+	s.tell(m)
+	return m, nil
 }
 
-func (s *Store) setAside(why error) error {
-	name, err := setAside(s.Dir, s.Clock.Now())
-	if err != nil {
-		return errors.Join(why, err)
+// tell says what was done with a file.
+func (s *Store) tell(m mended) {
+	switch {
+	case m.removed:
+		s.stats.SetAside++
+		s.Logger.Error("what was kept cannot be used: it is removed and a new store begins; clients refill it while the cloud can be reached", "why", m.why)
+	case m.rows > 0:
+		s.stats.DamagedRows += m.rows
+		s.Logger.Error("parts of the store were damaged and are dropped; they are fetched again when clients ask and the cloud can be reached",
+			"rows", m.rows, "why", m.why)
+	case m.back:
+		s.Logger.Warn("the disk did not keep the last write of the store: what was before it counts", "why", m.why)
+	case m.why != nil:
+		s.Logger.Info("the store was written anew", "why", m.why)
 	}
-	s.stats.SetAside++
-	s.Logger.Error("what was kept cannot be used: it is set aside and a new store begins; clients refill it while the cloud can be reached; look at the file, then delete it",
-		"file", name, "err", why)
-	return nil
 }
 
 // load reads what must be known of all collections. Objects are read when somebody asks.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/store/queue"
 )
 
@@ -204,38 +205,89 @@ func TestAge(t *testing.T) {
 	_ = w
 }
 
-// TestSeal: Secrets are not on the disk in the clear, and only with the key can they be read. Without it they stay.
+func newKey(t testing.TB, fill string) *seal.Key {
+	t.Helper()
+	k, err := seal.New([]byte(strings.Repeat(fill, seal.Size)))
+	check(t, err)
+	return k
+}
+
+// TestSeal: no object is on the disk in the clear, and only with the key can they be read. Without it, or with another, they stay.
 func TestSeal(t *testing.T) {
-	dir, key := t.TempDir(), filepath.Join(t.TempDir(), "key")
-	check(t, os.WriteFile(key, []byte(strings.Repeat("k", keySize)), 0o600))
-	s := open(t, Config{Dir: dir, KeyFile: key})
+	dir := t.TempDir()
+	s := open(t, Config{Dir: dir, Key: newKey(t, "k")})
 	shape := Shape{Component: "kubelet", Resource: secrets, Form: JSON}
+	other := Shape{Component: "operator", Resource: widgets, Form: JSON}
 	list(t, s, shape, secretKind, 5, item(t, "a/s", 5, "very-secret-value"))
-	list(t, s, Shape{Component: "operator", Resource: widgets, Form: JSON}, widgetKind, 5, item(t, "a/w", 5, "plain-value"))
+	list(t, s, other, widgetKind, 5, item(t, "a/w", 5, "other-value"))
 	w := watch(t, s, shape, secretKind, 5, event(wire.Modified, item(t, "a/s", 6, "very-secret-value")))
 	w.Close()
+	putStatus(t, s)
 	s.Close()
-	b, err := os.ReadFile(filepath.Join(dir, databaseName))
-	check(t, err)
-	if strings.Contains(string(b), "very-secret-value") || !strings.Contains(string(b), "plain-value") {
-		t.Error("the secret is in the clear, or nothing is there")
+	for _, clear := range []string{"very-secret-value", "other-value", `{"a":1}`} {
+		expect(t, clear, strings.Join(holding(t, dir, clear), " "), "")
 	}
-	keyless := s.Config
-	keyless.KeyFile = ""
-	s = open(t, keyless)
-	expect(t, "without the key", get(s, secrets, JSON, "a/s"), "unknown")
-	expect(t, "its list", read(t, s, shape), "unknown")
-	expect(t, "others", get(s, widgets, JSON, "a/w"), "@5")
-	s.step(true)
-	s.Close()
-	keyless.KeyFile = key
-	s = open(t, keyless)
-	defer s.Close()
+	for _, key := range []*seal.Key{nil, newKey(t, "x")} {
+		c := s.Config
+		c.Key = key
+		wrong := open(t, c)
+		expect(t, "without the key", get(wrong, secrets, JSON, "a/s"), "unknown")
+		expect(t, "its list", read(t, wrong, shape), "unknown")
+		wrong.scrub(t.Context())
+		wrong.step(true)
+		wrong.Close()
+	}
+	s = open(t, s.Config)
 	expect(t, "with the key", get(s, secrets, JSON, "a/s"), "@6")
 	expect(t, "its list, with the key", read(t, s, shape), "6: a/s@6")
-	check(t, os.WriteFile(key, []byte("short"), 0o600))
-	if _, err := newSealer(key); err == nil || !strings.Contains(err.Error(), "32 random bytes") {
-		t.Error(err)
+	expect(t, "another, with the key", read(t, s, other), "5: a/w@5")
+	s.Close()
+	c := s.Config
+	c.Key = newKey(t, "n")
+	s = open(t, c)
+	defer s.Close()
+	list(t, s, shape, secretKind, 6, item(t, "a/s", 6, "very-secret-value"))
+	expect(t, "fetched again for a new key", read(t, s, shape), "6: a/s@6")
+}
+
+// holding are the files below a folder in which some bytes stand.
+func holding(t testing.TB, dir, what string) (files []string) {
+	t.Helper()
+	check(t, filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err != nil || !info.Mode().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if strings.Contains(string(b), what) {
+			files = append(files, info.Name())
+		}
+		return err
+	}))
+	return files
+}
+
+// TestKeyAppears: what was written in the clear before there was a key is not on the disk any more, neither in free pages nor in the queue, and is served.
+func TestKeyAppears(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Config{Dir: dir})
+	shape := Shape{Component: "kubelet", Resource: secrets, Form: JSON}
+	for v := range uint64(5) {
+		list(t, s, shape, secretKind, 5+v, item(t, "a/s", 5+v, strings.Repeat("very-secret-value", 300)))
+		s.step(true)
+	}
+	check(t, s.Queue().Put(queue.Write{Target: queue.Target{Kind: queue.NodeStatus, Name: "n"}, Ours: []byte(`{"a":"very-secret-value"}`)}))
+	s.Close()
+	if got := holding(t, dir, "very-secret-value"); len(got) != 2 {
+		t.Fatalf("in the clear without a key: %v", got)
+	}
+	c := s.Config
+	c.Key = newKey(t, "k")
+	s = open(t, c)
+	defer s.Close()
+	expect(t, "in the clear with a key", strings.Join(holding(t, dir, "very-secret-value"), " "), "")
+	expect(t, "the list", read(t, s, shape), "9: a/s@9")
+	if e, ok := s.Queue().Lookup(queue.Target{Kind: queue.NodeStatus, Name: "n"}); !ok || string(e.Ours) != `{"a":"very-secret-value"}` {
+		t.Errorf("what waits for the cloud: %+v", e)
 	}
 }
 

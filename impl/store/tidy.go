@@ -55,10 +55,10 @@ func (s *Store) evict(target int64) {
 	if dropped.empty() {
 		return
 	}
-	written, err := s.db.commit(dropped)
+	done, err := s.db.commit(dropped)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stats.Written += written
+	s.refused(done)
 	if err != nil {
 		s.Logger.Warn("cannot make room in the store", "err", err)
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -34,6 +35,7 @@ type HubConfig struct {
 	HealthPort        int    `json:"health-port"`
 	ProxyPort         int    `json:"proxy-port"`
 	DataDir           string `json:"data-dir"`
+	StoreKeyFile      string `json:"store-generated-key-file,omitempty"` // with a DataDir: beside the config, unless another is named
 
 	PoolScopeResources []string `json:"pool-scope-resources,omitempty"`
 
@@ -73,7 +75,12 @@ type CoordinatorConfig struct {
 }
 
 // Write writes the file into a folder and returns its path.
-func (c HubConfig) Write(dir string) (string, error) { return write(dir, c, c.Flags) }
+func (c HubConfig) Write(dir string) (string, error) {
+	if c.DataDir != "" && c.StoreKeyFile == "" { // hubs of one machine share none
+		c.StoreKeyFile = filepath.Join(dir, "store.key")
+	}
+	return write(dir, c, c.Flags)
+}
 
 // Write writes the file into a folder and returns its path.
 func (c CoordinatorConfig) Write(dir string) (string, error) { return write(dir, c, c.Flags) }

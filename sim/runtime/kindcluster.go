@@ -213,7 +213,7 @@ func (s *kindSite) hub(l node.Launch, c node.HubConfig) (Part, error) {
 	}
 	probe := node.HubProbe(l.Name, c)
 	// The kubelet calls it at 127.0.0.1, pods and this process at the node's address.
-	c.BindAddress, c.HealthBindAddress, c.DataDir = "0.0.0.0", "0.0.0.0", hubData
+	c.BindAddress, c.HealthBindAddress, c.DataDir, c.StoreKeyFile = "0.0.0.0", "0.0.0.0", hubData, hubKey
 	config, err := c.Write(l.Dir)
 	if err != nil {
 		return nil, err

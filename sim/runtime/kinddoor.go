@@ -18,6 +18,7 @@ const (
 	doorScript     = "/usr/local/bin/weir-door"
 	unitFolder     = "/etc/systemd/system/"
 	hubData        = "/var/lib/weir/hub"
+	hubKey         = "/etc/weir/store.key"
 )
 
 // doorRules make one address the node's door to the API for all that runs on it: kube-proxy, the CNI, CoreDNS, other pods. They

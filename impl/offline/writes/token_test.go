@@ -2,7 +2,6 @@ package writes
 
 import (
 	"bytes"
-	"crypto/rand"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -24,12 +24,10 @@ func TestTokens(t *testing.T) {
 		t.Run(media, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Now())
 			dir := t.TempDir()
-			key := filepath.Join(t.TempDir(), "key")
-			secret := make([]byte, 32)
-			_, _ = rand.Read(secret)
-			check(t, os.WriteFile(key, secret, 0o600))
+			key, err := seal.New([]byte(strings.Repeat("k", seal.Size)))
+			check(t, err)
 			openStore := func() *store.Store {
-				s, err := store.Open(store.Config{Dir: dir, Clock: clock, Logger: quiet, KeyFile: key})
+				s, err := store.Open(store.Config{Dir: dir, Clock: clock, Logger: quiet, Key: key})
 				check(t, err)
 				return s
 			}

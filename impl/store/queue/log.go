@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/pack"
+	"github.com/weir-edge/weir/impl/seal"
 )
 
 const (
@@ -17,6 +18,7 @@ const (
 	tempName  = fileName + ".tmp"
 	badName   = fileName + ".bad"
 	magic     = "weirqueue1\n"
+	sealed    = "weirqueue2\n" // with records that are encrypted
 	mark      = "\xf7WQ\x0a"
 	frameHead = len(mark) + 4 + 4
 	maxRecord = 8 << 20
@@ -24,21 +26,35 @@ const (
 	leastGarbage = 256 << 10
 )
 
+// format is how a file is written: in the clear, or encrypted.
+type format struct{ key *seal.Key }
+
+func (f format) magic() string {
+	if f.key != nil {
+		return sealed
+	}
+	return magic
+}
+
 // appendFrame frames a record: mark, length, checksum of length and record, record. No frame depends on the one before
 // it, so that behind a damaged one the next is found by its mark.
-func appendFrame(dst []byte, r *record) []byte {
+func (f format) appendFrame(dst []byte, r *record) []byte {
+	b := r.append(nil)
+	if f.key != nil {
+		b = f.key.Seal(b, []byte(sealed))
+	}
 	start := len(dst)
 	dst = append(dst, mark...)
 	dst = append(dst, make([]byte, 8)...)
-	dst = r.append(dst)
+	dst = append(dst, b...)
 	frame := dst[start:]
 	binary.LittleEndian.PutUint32(frame[len(mark):], uint32(len(frame)-frameHead))
 	binary.LittleEndian.PutUint32(frame[len(mark)+4:], pack.Checksum(frame[len(mark):len(mark)+4], frame[frameHead:]))
 	return dst
 }
 
-// frameAt reads the frame that b begins with; n is its size, 0 if there is no whole one.
-func frameAt(b []byte) (r *record, n int) {
+// frameAt gives the record of the frame that b begins with; n is the size of the frame, 0 if there is no whole one.
+func frameAt(b []byte) (record []byte, n int) {
 	if len(b) < frameHead || string(b[:len(mark)]) != mark {
 		return nil, 0
 	}
@@ -50,21 +66,26 @@ func frameAt(b []byte) (r *record, n int) {
 	if pack.Checksum(b[len(mark):len(mark)+4], b[frameHead:n]) != binary.LittleEndian.Uint32(b[len(mark)+4:]) {
 		return nil, 0
 	}
-	r, err := parseRecord(b[frameHead:n])
-	if err != nil { // the checksum is right: a later version of Weir wrote it
-		return nil, 0
-	}
-	return r, n
+	return b[frameHead:n], n
 }
 
-// readLog gives the records of a file to f, in order. end is behind the last whole one; bad counts damaged bytes before it.
-// What stands behind end was cut off by a power cut.
-func readLog(b []byte, f func(*record)) (end, bad int) {
-	if bytes.HasPrefix(b, []byte(magic)) {
-		end = len(magic)
+// contents are what a file was found to have.
+type contents struct {
+	end    int  // behind the last whole frame; what stands behind it was cut off by a power cut
+	bad    int  // damaged bytes before that, and those that cannot be read: the key is not here, or a later version of Weir wrote them
+	sealed bool // the file says that its records are encrypted
+	known  bool // the file says what it is
+}
+
+// read gives the records of a file to f, in order.
+func (f format) read(b []byte, take func(*record)) (c contents) {
+	c.sealed = bytes.HasPrefix(b, []byte(sealed))
+	c.known = c.sealed || bytes.HasPrefix(b, []byte(magic))
+	if c.known {
+		c.end = len(magic)
 	}
-	for at := end; at < len(b); {
-		r, n := frameAt(b[at:])
+	for at := c.end; at < len(b); {
+		body, n := frameAt(b[at:])
 		if n == 0 {
 			next := bytes.Index(b[at+1:], []byte(mark))
 			if next < 0 {
@@ -73,53 +94,69 @@ func readLog(b []byte, f func(*record)) (end, bad int) {
 			at += 1 + next
 			continue
 		}
-		f(r)
-		bad += at - end
+		c.bad += at - c.end
 		at += n
-		end = at
+		c.end = at
+		if r, err := f.parse(body, c.sealed); err == nil {
+			take(r)
+		} else {
+			c.bad += n
+		}
 	}
-	return end, bad
+	if len(b) > 0 && !c.known { // another format, or its head is damaged
+		c.bad = max(c.bad, len(magic))
+	}
+	return c
+}
+
+func (f format) parse(body []byte, sealedFile bool) (*record, error) {
+	if sealedFile || f.key.Fits(body) {
+		raw, err := f.key.Open(body, []byte(sealed))
+		if err != nil {
+			return nil, err
+		}
+		body = raw
+	}
+	return parseRecord(body)
 }
 
 // journal is the file.
 type journal struct {
+	format
 	disk disk.Disk
 	file disk.File // nil: the next write makes a new file
 	size int64     // of what is good in it
 }
 
 // openJournal reads the file, if there is one, and tells what was wrong with it.
-func openJournal(d disk.Disk, f func(*record)) (j *journal, bad, torn int, err error) {
+func openJournal(d disk.Disk, key *seal.Key, f func(*record)) (j *journal, found contents, torn int, err error) {
 	_ = d.Remove(tempName) // of a process that was killed
-	j = &journal{disk: d}
+	j = &journal{format: format{key}, disk: d}
 	file, err := d.Open(fileName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return j, 0, 0, nil
+		return j, found, 0, nil
 	}
 	if err != nil {
-		return nil, 0, 0, err
+		return nil, found, 0, err
 	}
 	b, err := io.ReadAll(file)
 	if err != nil {
-		return nil, 0, 0, errors.Join(err, file.Close())
+		return nil, found, 0, errors.Join(err, file.Close())
 	}
-	end, bad := readLog(b, f)
-	if len(b) > 0 && !bytes.HasPrefix(b, []byte(magic)) { // another format, or its head is damaged
-		bad = max(bad, len(magic))
-	}
-	torn = len(b) - end
-	if end < len(magic) || bad > 0 { // written anew by the caller
-		if bad > 0 {
+	found = j.read(b, f)
+	torn = len(b) - found.end
+	if found.end < len(magic) || found.bad > 0 || found.sealed != (key != nil) { // written anew by the caller
+		if found.bad > 0 && (found.sealed || key == nil) { // else the copy might be in the clear
 			keepBad(d, b)
 		}
-		return j, bad, torn, file.Close()
+		return j, found, torn, file.Close()
 	}
 	// Sync: a process that was killed may not have come to it, and what was read counts from now on.
-	if err := errors.Join(file.Cut(int64(end)), file.Sync()); err != nil {
-		return j, bad, torn, file.Close()
+	if err := errors.Join(file.Cut(int64(found.end)), file.Sync()); err != nil {
+		return j, found, torn, file.Close()
 	}
-	j.file, j.size = file, int64(end)
-	return j, bad, torn, nil
+	j.file, j.size = file, int64(found.end)
+	return j, found, torn, nil
 }
 
 // keepBad keeps a copy of a damaged file for whoever wants to look at it. The next one takes its place. If the disk is full,
@@ -173,7 +210,7 @@ func (j *journal) rewrite(frames []byte) error {
 	if err != nil {
 		return fmt.Errorf("write the queue anew: %w", err)
 	}
-	b := append([]byte(magic), frames...)
+	b := append([]byte(j.magic()), frames...)
 	_, err = f.Write(b)
 	if err == nil {
 		err = f.Sync()

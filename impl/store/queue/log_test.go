@@ -55,8 +55,8 @@ func FuzzLog(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file, one []byte) {
 		s := newState()
 		take := func(r *record) { s.apply(r.own()) }
-		if end, bad := readLog(file, take); end > len(file) || bad > end {
-			t.Fatalf("%d bytes: end %d, %d bad", len(file), end, bad)
+		if c := (format{}).read(file, take); c.end > len(file) || c.bad > c.end {
+			t.Fatalf("%d bytes: %+v", len(file), c)
 		}
 		if r, err := parseRecord(one); err == nil {
 			s.apply(r.own())
@@ -65,7 +65,7 @@ func FuzzLog(f *testing.F) {
 			}
 		}
 		out := newState()
-		readLog(append([]byte(magic), s.frames()...), func(r *record) { out.apply(r.own()) })
+		(format{}).read(append([]byte(magic), s.frames(format{})...), func(r *record) { out.apply(r.own()) })
 		if len(out.entries) != len(s.entries) || out.bytes != s.bytes || out.events != s.events {
 			t.Fatalf("%d entries of %d bytes, read again %d of %d", len(s.entries), s.bytes, len(out.entries), out.bytes)
 		}

@@ -12,12 +12,15 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/seal"
 )
 
 // Config says where a queue is kept and how much it takes.
 type Config struct {
 	// Disk is the folder of the queue, which no other process may use.
 	Disk disk.Disk
+	// Key encrypts the records. Default: none, they are in the clear.
+	Key *seal.Key
 	// MaxBytes bounds what waits. Default 16 MiB.
 	MaxBytes int
 	// MaxEvents bounds the Events among it. Default 1000.
@@ -110,16 +113,22 @@ func Open(c Config) (*Queue, error) {
 	c = c.withDefaults()
 	q := &Queue{Config: c, state: newState()}
 	q.bucket = bucket{perMinute: c.EventsPerMinute, burst: c.EventBurst, left: float64(c.EventBurst), at: c.Clock.Now()}
-	j, bad, torn, err := openJournal(c.Disk, func(r *record) { q.state.apply(r.own()) })
+	j, found, torn, err := openJournal(c.Disk, c.Key, func(r *record) { q.state.apply(r.own()) })
 	if err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
-	q.journal, q.stats.DamagedByte = j, bad
-	if bad > 0 {
-		c.Logger.Error("the queue of writes was damaged: what could be read of it will be pushed; look at the copy, then delete it",
-			"file", badName, "damagedBytes", bad, "entries", len(q.state.entries))
+	q.journal, q.stats.DamagedByte = j, found.bad
+	if found.bad > 0 {
+		c.Logger.Error("the queue of writes was damaged, or encrypted with a key that is not here: what could be read of it will be pushed; look at the copy, then delete it",
+			"file", badName, "damagedBytes", found.bad, "entries", len(q.state.entries))
 	} else if n := len(q.state.entries); n > 0 || torn > 0 {
 		c.Logger.Info("writes wait for the cloud", "entries", n, "tornBytes", torn)
+	}
+	if found.known && !found.sealed && c.Key != nil { // what is in the clear does not stay
+		_ = c.Disk.Remove(badName)
+		if err := j.rewrite(q.state.frames(j.format)); err != nil {
+			c.Logger.Error("the queue of writes cannot be encrypted: it stays in the clear until the next write", "err", err)
+		}
 	}
 	return q, nil
 }
@@ -201,12 +210,12 @@ func (q *Queue) admit(w Write, old *Entry) error {
 
 // write makes a record count: on the disk, then in memory. Its caller holds writing.
 func (q *Queue) write(r *record, sync bool) error {
-	frame := appendFrame(nil, r)
+	frame := q.journal.appendFrame(nil, r)
 	before, rewritten := q.journal.size, 0
 	err := q.journal.append(frame, sync)
 	if err != nil && q.journal.file == nil || err == nil && q.journal.wasteful(int64(q.state.bytes)) {
 		// A new file holds the state and this record. If there is one that will do, it is no harm if that fails.
-		if again := q.journal.rewrite(append(q.state.frames(), frame...)); again == nil {
+		if again := q.journal.rewrite(append(q.state.frames(q.journal.format), frame...)); again == nil {
 			before, rewritten, sync, err = 0, 1, true, nil
 		} else if q.journal.file == nil {
 			err = again

@@ -110,10 +110,10 @@ func before(a, b *Entry) int {
 func (s *state) ordered() []*Entry { return slices.SortedFunc(maps.Values(s.entries), before) }
 
 // frames are the records that make a state like this one.
-func (s *state) frames() []byte {
+func (s *state) frames(f format) []byte {
 	var b []byte
 	for _, e := range s.ordered() {
-		b = appendFrame(b, &record{kind: recordKeep, seq: e.Seq, flag: e.Base != nil, entry: *e})
+		b = f.appendFrame(b, &record{kind: recordKeep, seq: e.Seq, flag: e.Base != nil, entry: *e})
 	}
 	return b
 }

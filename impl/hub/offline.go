@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -224,20 +225,22 @@ func impersonates(h http.Header) bool {
 	return false
 }
 
-// componentOf names who asks in the store.
+// componentOf names who asks in the store. It belongs to whom the cloud has authenticated, whatever name the caller takes besides.
 func componentOf(req *http.Request, who caller) string {
-	user := ""
-	switch {
-	case impersonates(req.Header):
-		user = "as " + req.Header.Get("Impersonate-User")
-	case who.kind == anonymous:
-		user = "anonymous"
-	case who.kind == bearer:
-		if user = userOf(caller{}, req.Header); user == "" {
-			user = "token"
+	owner := ""
+	switch who.kind {
+	case anonymous:
+		owner = "anonymous"
+	case bearer:
+		if owner = serviceAccountOf(req.Header); owner == "" {
+			owner = "token"
 		}
 	}
-	return store.ComponentOf(req.UserAgent(), user)
+	as := ""
+	if impersonates(req.Header) {
+		as = cmp.Or(req.Header.Get("Impersonate-User"), "nobody")
+	}
+	return store.ComponentOf(req.UserAgent(), owner, as)
 }
 
 // run tells the store what is known of the cloud, and the cloud what was written without it, until ctx ends.

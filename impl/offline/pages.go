@@ -12,6 +12,7 @@ import (
 
 const (
 	maxPages = 64              // lists under way
+	maxOwned = 8               // of one caller other than the node
 	pagesAge = 5 * time.Minute // kube-apiserver's continue tokens live that long
 )
 
@@ -49,19 +50,43 @@ func (p *pages) take(k pageKey) *paged {
 	return l
 }
 
-// put waits for the next page, or for the same again.
+// put waits for the next page, or for the same again. If there is no room, the caller that has most lists under way gives up its oldest.
 func (p *pages) put(k pageKey, l *paged) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.expire()
 	if old := p.all[k]; old != nil {
 		old.listing.Close()
-	} else if len(p.all) >= maxPages {
-		l.listing.Close()
-		return
 	}
 	l.at = p.clock.Now()
 	p.all[k] = l
+	owned := map[string]int{}
+	most := store.Owner(k.shape.Component)
+	for k := range p.all {
+		owner := store.Owner(k.shape.Component)
+		if owned[owner]++; owned[owner] > owned[most] {
+			most = owner
+		}
+	}
+	own := store.Owner(k.shape.Component)
+	switch {
+	case own != "" && owned[own] > maxOwned:
+		p.drop(own)
+	case len(p.all) > maxPages:
+		p.drop(most)
+	}
+}
+
+// drop forgets the list of a caller that has waited longest; mu is held.
+func (p *pages) drop(owner string) {
+	var oldest pageKey
+	for k, l := range p.all {
+		if store.Owner(k.shape.Component) == owner && (p.all[oldest] == nil || l.at.Before(p.all[oldest].at)) {
+			oldest = k
+		}
+	}
+	p.all[oldest].listing.Close()
+	delete(p.all, oldest)
 }
 
 // expire forgets lists that nobody goes on with; mu is held.

@@ -19,8 +19,8 @@ type Document struct {
 
 // PutDocument keeps a document under a name, which should be the path and what makes answers to it differ.
 func (s *Store) PutDocument(name string, d Document) error {
-	if name == "" || len(name) > 4096 || len(d.Body) > maxDocument {
-		return fmt.Errorf("store: a document of %d bytes with a name of %d: at most %d and 4096", len(d.Body), len(name), maxDocument)
+	if name == "" || len(name) > maxKey || len(d.Body) > maxDocument {
+		return fmt.Errorf("store: a document of %d bytes with a name of %d: at most %d and %d", len(d.Body), len(name), maxDocument, maxKey)
 	}
 	b := binary.AppendVarint(nil, d.At.Unix())
 	b = pack.Bytes(b, d.ContentType)

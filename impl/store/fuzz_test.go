@@ -38,7 +38,7 @@ func FuzzRecords(f *testing.F) {
 			t.Fatal("a row is another when it is written again")
 		}
 		_, _, _ = (Shape{Fields: key, Labels: ""}).scope()
-		if name := ComponentOf(key, key); name == "" || bytes.IndexByte([]byte(name), 0) >= 0 {
+		if name := ComponentOf(key, key, key); name == "" || bytes.IndexByte([]byte(name), 0) >= 0 {
 			t.Fatalf("component %q", name)
 		}
 	})

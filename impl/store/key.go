@@ -96,7 +96,11 @@ func (s Shape) validate() error {
 	if s.Form >= forms {
 		return fmt.Errorf("store: %v: want protobuf or json, or metadata of them", s.Form)
 	}
-	if n := strings.Count(s.encode(), "\x00"); n != 7 {
+	key := s.encode()
+	if len(key) > maxKey {
+		return fmt.Errorf("store: a shape of %d bytes: at most %d", len(key), maxKey)
+	}
+	if strings.Count(key, "\x00") != 7 {
 		return fmt.Errorf("store: a zero byte in a shape of %v", s.Resource)
 	}
 	return nil
@@ -139,9 +143,9 @@ func (s Shape) scope() (namespace, name string, ok bool) {
 	return namespace, name, true
 }
 
-// ComponentOf names who sends a request: the first word of its User-Agent, and its user if that is not the node itself, as
-// components of all kinds are built without a name of their own. Shapes of one component stand side by side.
-func ComponentOf(userAgent, user string) string {
+// ComponentOf names who sends a request: the first word of its User-Agent, whom the cloud has authenticated if that is not the node itself, and in whose name it
+// asks, if it asks in another's. Components of all kinds are built without a name of their own. Shapes of one component stand side by side.
+func ComponentOf(userAgent, owner, as string) string {
 	name, _, _ := strings.Cut(userAgent, "/")
 	name, _, _ = strings.Cut(name, " ")
 	name = strings.Map(func(r rune) rune {
@@ -153,8 +157,19 @@ func ComponentOf(userAgent, user string) string {
 	if name = name[:min(len(name), 64)]; name == "" {
 		name = "unnamed"
 	}
-	if user == "" {
-		return name
+	word := strings.NewReplacer("\x00", "_", " ", "_")
+	if owner != "" || as != "" {
+		name += " " + word.Replace(owner[:min(len(owner), 256)])
 	}
-	return name + " " + strings.ReplaceAll(user[:min(len(user), 256)], "\x00", "_")
+	if as != "" {
+		name += " " + word.Replace(as[:min(len(as), 256)])
+	}
+	return name
+}
+
+// Owner is whom the cloud has authenticated for a component, "" for the node itself. What a caller can choose is no part of it, so bounds go by it.
+func Owner(component string) string {
+	_, rest, _ := strings.Cut(component, " ")
+	owner, _, _ := strings.Cut(rest, " ")
+	return owner
 }

@@ -165,13 +165,33 @@ func (s *Store) Written(r Resource, f Form, kind wire.Kind, o *wire.Object) {
 	}
 }
 
+// recording is a list under way. Its items are in no collection yet, and are kept as if they were.
+type recording struct {
+	shape Shape
+	keys  map[Key]bool
+	left  bool // there was no room for an item: the list will not be whole
+}
+
+// begin notes that a list is under way, and end that it is no more. mu must be held for writing.
+func (s *Store) begin(shape Shape) *recording {
+	r := &recording{shape: shape, keys: map[Key]bool{}}
+	s.recordings[r] = true
+	return r
+}
+
+func (s *Store) end(r *recording) { delete(s.recordings, r) }
+
+// crowded tells whether what waits for the disk has no more room for a component. The last half is the node's own: nobody else's lists may make
+// the store give up what its kubelet lives from.
+func (s *Store) crowded(component string) bool {
+	return s.pending.bytes > maxPending/2 && Owner(component) != ""
+}
+
 // Listing records a list, page by page. Close it in any case.
 type Listing struct {
-	s      *Store
-	shape  Shape
-	kind   wire.Kind
-	keys   map[Key]bool
-	closed bool
+	*recording
+	s    *Store
+	kind wire.Kind
 }
 
 // List begins to record a list.
@@ -181,14 +201,16 @@ func (s *Store) List(shape Shape, kind wire.Kind) (*Listing, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listings++
-	return &Listing{s: s, shape: shape, kind: kind, keys: map[Key]bool{}}, nil
+	return &Listing{recording: s.begin(shape), s: s, kind: kind}, nil
 }
 
 // Add takes an item. It is known from now on, whatever becomes of the list.
 func (l *Listing) Add(o *wire.Object) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
+	if l.left = l.left || l.s.crowded(l.shape.Component); l.left {
+		return
+	}
 	l.keys[l.s.show(l.shape.Resource, l.shape.Form, l.kind, o)] = true
 	l.s.bound()
 }
@@ -197,16 +219,16 @@ func (l *Listing) Add(o *wire.Object) {
 func (l *Listing) Close() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	if !l.closed {
-		l.closed = true
-		l.s.listings--
-	}
+	l.s.end(l.recording)
 }
 
 // Commit takes it that the list was complete, and what its version was.
 func (l *Listing) Commit(version uint64) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
+	if l.left || l.s.crowded(l.shape.Component) {
+		return
+	}
 	l.s.commit(l.s.collectionOf(l.shape), l.kind, version, l.keys)
 	l.s.bound()
 }

@@ -53,7 +53,7 @@ func TestLongShapes(t *testing.T) {
 	w := watch(t, s, kubelet(), podKind, 10, event(wire.Added, pod(t, "a/y", 11)))
 	w.Close()
 	s.step(true)
-	if st := s.Stats(); st.LastError != "" || st.Refused != 0 || st.PendingBytes > 0 {
+	if st := s.Stats(); st.LastError != "" || st.Refused != 2 || st.PendingBytes > 0 {
 		t.Errorf("%+v", st)
 	}
 	s = again(t, s)

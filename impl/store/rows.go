@@ -18,6 +18,9 @@ const checksumSize = 4
 // idSize is how long the id of a shape is, with which the keys of its members begin.
 const idSize = 8
 
+// maxKey is how long a key may be: a caller chooses its selectors and names, and the engine takes no key of more than 32 KiB.
+const maxKey = 4 << 10
+
 func checksum(t table, key string, payload []byte) uint32 {
 	return pack.Checksum([]byte{byte(t)}, []byte(key), payload)
 }
@@ -104,8 +107,12 @@ func (s *Store) get(t table, key string) (payload []byte, ok bool) {
 	return payload, ok
 }
 
-// put and remove change a row; mu must be held for writing.
+// put and remove change a row; mu must be held for writing. A row with a key that is too long is not kept: what it is a part of is not whole then.
 func (s *Store) put(t table, key string, payload []byte) {
+	if len(key) > maxKey {
+		s.stats.Refused++
+		return
+	}
 	s.pending.set(t, key, encodeRow(t, key, payload))
 }
 
@@ -134,6 +141,9 @@ func (s *Store) scan(t table, prefix string, f func(key string, payload []byte))
 	err := s.db.view(t, func(b *bbolt.Bucket) error {
 		c := b.Cursor()
 		for k, row := c.Seek([]byte(prefix)); k != nil && bytes.HasPrefix(k, []byte(prefix)); k, row = c.Next() {
+			if len(k) > bbolt.MaxKeySize {
+				return errOrder
+			}
 			key := string(k)
 			if key <= last && last != "" {
 				return errOrder

@@ -108,7 +108,7 @@ type Store struct {
 	flushedAt         time.Time
 	urgent            bool      // something came or went since the last write
 	waitingSince      time.Time // of what merely changed
-	listings          int       // under way
+	recordings        map[*recording]bool
 	retryAt           time.Time
 	retry             time.Duration
 	stats             Stats
@@ -127,7 +127,7 @@ func Open(c Config) (*Store, error) {
 	}
 	s := &Store{
 		Config: c, lock: lock, wake: make(chan struct{}, 1), pending: newOverlay(), collections: map[string]*collection{},
-		byResource: map[Resource]map[string]*collection{}, dirty: map[*collection]bool{}, epoch: 1, flushedAt: c.Clock.Now(),
+		byResource: map[Resource]map[string]*collection{}, dirty: map[*collection]bool{}, recordings: map[*recording]bool{}, epoch: 1, flushedAt: c.Clock.Now(),
 	}
 	c.Queue.Disk, c.Queue.Key, c.Queue.Clock, c.Queue.Logger = disk.Folder(c.Dir), c.Key, c.Clock, c.Logger
 	if s.queue, err = queue.Open(c.Queue); err != nil {

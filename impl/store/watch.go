@@ -9,7 +9,7 @@ type Watching struct {
 	s       *Store
 	c       *collection
 	kind    wire.Kind
-	initial map[Key]bool // of a streaming list that has not ended; else nil
+	initial *recording // a streaming list that has not ended; else nil
 	closed  bool
 }
 
@@ -30,8 +30,7 @@ func (s *Store) Watch(shape Shape, kind wire.Kind, from uint64, streaming bool) 
 	w.of(kind)
 	switch {
 	case streaming:
-		w.initial = map[Key]bool{}
-		s.listings++
+		w.initial = s.begin(shape)
 	case c.complete && !s.covers(c, from):
 		c.complete = false
 		s.dirty[c] = true
@@ -81,6 +80,13 @@ func (w *Watching) Event(ev *wire.Event) {
 	if s.collections[c.key] != c { // it was dropped, to make room
 		s.index(c)
 	}
+	if s.crowded(c.Component) { // the event is missed
+		if c.complete = false; w.initial != nil {
+			w.initial.left = true
+		}
+		s.dirty[c] = true
+		return
+	}
 	if ev.Kind != (wire.Kind{}) && ev.Kind != w.kind {
 		w.of(ev.Kind)
 	}
@@ -89,7 +95,7 @@ func (w *Watching) Event(ev *wire.Event) {
 		k := s.show(c.Resource, c.Form, w.kind, ev.Object)
 		switch {
 		case w.initial != nil:
-			w.initial[k] = true
+			w.initial.keys[k] = true
 			return
 		case w.news(ev.Version):
 			s.setMember(c, k, true)
@@ -97,14 +103,16 @@ func (w *Watching) Event(ev *wire.Event) {
 	case wire.Deleted:
 		k := Key{ev.Object.Namespace, ev.Object.Name}
 		if w.initial != nil {
-			delete(w.initial, k)
+			delete(w.initial.keys, k)
 		} else if w.news(ev.Version) {
 			s.setMember(c, k, false)
 		}
 		s.leave(c.Resource, k, s.absence(c), ev.Version)
 	case wire.Bookmark:
 		if ev.InitialEnd && w.initial != nil {
-			s.commit(c, w.kind, ev.Version, w.initial)
+			if !w.initial.left {
+				s.commit(c, w.kind, ev.Version, w.initial.keys)
+			}
 			w.initialDone()
 		}
 	default:
@@ -125,8 +133,8 @@ func (w *Watching) news(version uint64) bool {
 
 func (w *Watching) initialDone() {
 	if w.initial != nil {
+		w.s.end(w.initial)
 		w.initial = nil
-		w.s.listings--
 	}
 }
 

@@ -58,7 +58,8 @@ func (d Folder) Rename(from, to string) error {
 	return d.sync()
 }
 
-// WriteFile makes a small file with a content, in place of one that exists, at once and durably. Only its owner can read it.
+// WriteFile makes a small file with a content, in place of one that exists, at once and durably. Only its owner can
+// read it.
 func WriteFile(path string, content []byte) error {
 	d, name := Folder(filepath.Dir(path)), filepath.Base(path)
 	f, err := d.Create(name + ".tmp")

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Private tells what is wrong if others than its owner can read a file: a key that they can read is no key. It is no error that the file is not there: who
-// reads it finds out.
+// Private tells what is wrong if others than its owner can read a file: a key that they can read is no key. It is no
+// error that the file is not there: who reads it finds out.
 func Private(path string) error {
 	info, err := os.Stat(path)
 	switch {

@@ -54,7 +54,7 @@ func (f *Filters) match(req *http.Request) (q request, ok bool) {
 	if req.Method != http.MethodGet || len(req.Header["Upgrade"]) > 0 {
 		return q, false
 	}
-	component := store.ComponentOf(req.UserAgent(), "")
+	component := store.ComponentOf(req.UserAgent(), "", "")
 	for _, r := range []resource{services, slicesOf} {
 		rules := f.rules[use{component, r}]
 		if len(rules) == 0 {

@@ -306,6 +306,10 @@ func (c *fakeCloud) core(w http.ResponseWriter, req *http.Request) {
 		c.nodes(w, req)
 		return
 	}
+	if len(parts) > 5 && (parts[4] == "secrets" || parts[4] == "serviceaccounts") {
+		canary(w, req, parts[4])
+		return
+	}
 	c.pool("endpoints")(w, req)
 }
 

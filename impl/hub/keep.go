@@ -16,6 +16,7 @@ import (
 
 // keep brings back what the relays held before, and keeps what they hold from now on.
 func (h *Hub) keep() (err error) {
+	h.tellOpenKeys()
 	if h.DataDir == "" {
 		return h.buildJudge("")
 	}
@@ -37,6 +38,17 @@ func (h *Hub) keep() (err error) {
 		h.kept.Close()
 	}
 	return err
+}
+
+// tellOpenKeys warns of keys of certificates that others than their owner can read. It is no error: in a container's
+// volume, or by a group that an operator made for that, it may be meant. Unlike the key of the store they were made by
+// others, who chose the mode.
+func (h *Hub) tellOpenKeys() {
+	for _, file := range []string{h.CloudClientKeyFile, h.TLSPrivateKeyFile, h.CoordinatorClientKeyFile, h.DelegateClientKeyFile} {
+		if err := disk.Private(file); file != "" && err != nil {
+			h.Logger.Warn("a key is not this process's alone", "file", file, "why", err)
+		}
+	}
 }
 
 // cannotKeep says what is wrong with the folder for data.

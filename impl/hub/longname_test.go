@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestLongNames: nothing that a client sends keeps the store from the disk, neither a selector nor a name that is longer than what the store can file.
+// TestLongNames: nothing that a client sends keeps the store from the disk, neither a selector nor a name that is
+// longer than what the store can file.
 func TestLongNames(t *testing.T) {
 	b, link := offlineBed(t)
 	b.clouds[0].put("default", "web")

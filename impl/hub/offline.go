@@ -225,7 +225,8 @@ func impersonates(h http.Header) bool {
 	return false
 }
 
-// componentOf names who asks in the store. It belongs to whom the cloud has authenticated, whatever name the caller takes besides.
+// componentOf names who asks in the store. It belongs to whom the cloud has authenticated, whatever name the caller
+// takes besides.
 func componentOf(req *http.Request, who caller) string {
 	owner := ""
 	switch who.kind {

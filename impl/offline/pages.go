@@ -50,7 +50,8 @@ func (p *pages) take(k pageKey) *paged {
 	return l
 }
 
-// put waits for the next page, or for the same again. If there is no room, the caller that has most lists under way gives up its oldest.
+// put waits for the next page, or for the same again. If there is no room, the caller that has most lists under way
+// gives up its oldest.
 func (p *pages) put(k pageKey, l *paged) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

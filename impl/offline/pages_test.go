@@ -11,7 +11,8 @@ import (
 	"github.com/weir-edge/weir/impl/store"
 )
 
-// TestPagesApart: callers that begin lists and end none stop no other caller's list in pages, and hold no more than a bounded number.
+// TestPagesApart: callers that begin lists and end none stop no other caller's list in pages, and hold no more than a
+// bounded number.
 func TestPagesApart(t *testing.T) {
 	b := newBed(t)
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))

@@ -53,7 +53,8 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestSource: the key that is named, the credential, the one that is made, in this order; never one in the folder of the data, nor one that others can read.
+// TestSource: the key that is named, the credential, the one that is made, in this order; never one in the folder of
+// the data, nor one that others can read.
 func TestSource(t *testing.T) {
 	dir := t.TempDir()
 	in := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }

@@ -31,6 +31,12 @@
 //   - The wall clock is wrong: it is the only one that a restart leaves. An age below zero is told as zero, and no age makes a
 //     restored relay fresh; when the clock is set right, so is the age.
 //
+// # What is in the clear
+//
+// All of it: what a pool shares is read by all its nodes. Secrets are never among it, since relays have none
+// (relay.ParseResource refuses them). Who makes ConfigMaps or Pods resources of the pool has these in the clear on
+// each node's disk and on the coordinator's.
+//
 // # Memory
 //
 // Nothing is copied but the block being written or read, 64 KiB or one object. While a file is written, the relay's tree is shared

@@ -200,3 +200,12 @@ func TestConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestNoSecrets: a relay, and so a snapshot, never has Secrets.
+func TestNoSecrets(t *testing.T) {
+	for _, name := range []string{"secrets.v1.", "secrets.v1", "secrets.v1.=Secret"} {
+		if r, err := relay.ParseResource(name); err == nil {
+			t.Errorf("%s is a resource of a pool: %v", name, r)
+		}
+	}
+}

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// TestCallersApart: one caller cannot drop what others live from, whatever it calls itself, however much it asks for, and although it asked last.
+// TestCallersApart: one caller cannot drop what others live from, whatever it calls itself, however much it asks for,
+// and although it asked last.
 func TestCallersApart(t *testing.T) {
 	const own, other = "system:serviceaccount:a:greedy", "system:serviceaccount:b:modest"
 	as := func(i int) string { return ComponentOf(fmt.Sprint("agent", i), own, fmt.Sprint("user", i)) }
@@ -46,7 +47,8 @@ func TestCallersApart(t *testing.T) {
 	}
 }
 
-// TestCrowdedByOne: a caller whose lists come faster than the disk takes them misses them itself; what others changed is kept.
+// TestCrowdedByOne: a caller whose lists come faster than the disk takes them misses them itself; what others changed
+// is kept.
 func TestCrowdedByOne(t *testing.T) {
 	s := open(t, Config{Dir: t.TempDir()})
 	defer s.Close()

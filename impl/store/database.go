@@ -36,7 +36,7 @@ const (
 	allocSize = 256 << 10
 )
 
-// Rows of table about. formatRow and sealedRow have no checksum of their own.
+// Rows of table about. formatRow has no checksum of its own.
 const (
 	freshRow  = "fresh"
 	epochRow  = "epoch"
@@ -127,7 +127,7 @@ func (d *database) begin(sealed bool) error {
 		if !sealed { // from now on
 			return errors.Join(b.Put([]byte(formatRow), []byte(format)), b.Delete([]byte(sealedRow)))
 		}
-		return errors.Join(b.Put([]byte(formatRow), []byte(format)), b.Put([]byte(sealedRow), []byte{1}))
+		return errors.Join(b.Put([]byte(formatRow), []byte(format)), b.Put([]byte(sealedRow), encodeRow(about, sealedRow, nil)))
 	})
 }
 
@@ -188,9 +188,9 @@ func (d *database) view(t table, f func(*bbolt.Bucket) error) error {
 	})
 }
 
-// commit makes changes durable, all or none of them, and tells how many bytes that took. Rows that bbolt does not take are left out: one that
-// cannot be written must not keep all others from the disk. errFull: nothing was changed. After any other error the file must be opened anew: bbolt's memory
-// and the disk may differ.
+// commit makes changes durable, all or none of them, and tells how many bytes that took. Rows that bbolt does not take
+// are left out: one that cannot be written must not keep all others from the disk. errFull: nothing was changed. After
+// any other error the file must be opened anew: bbolt's memory and the disk may differ.
 func (d *database) commit(o *overlay) (done committed, err error) {
 	if d == nil {
 		return done, errors.New("there is no database")

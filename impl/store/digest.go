@@ -8,19 +8,20 @@ import (
 	"github.com/weir-edge/weir/impl/pack"
 )
 
-// groups is into how many groups the rows are divided. Their sums have to fit, with the other rows of table about, into the page of the
-// tables themselves: then they cost no page of their own.
+// groups is into how many groups the rows are divided. Their sums have to fit, with the other rows of table about, into
+// the page of the tables themselves: then they cost no page of their own.
 const groups = 128
 
-// digest says what the rows of a database are: bbolt and the sums of rows cannot tell a row of today from the same row of last week, as a page has it
-// that the disk never wrote. It belongs to one transaction, which is in the page that makes that count.
+// digest says what the rows of a database are: bbolt and the sums of rows cannot tell a row of today from the same row
+// of last week, as a page has it that the disk never wrote. It belongs to one transaction, which is in the page that
+// makes that count.
 type digest struct {
 	tx   uint64
 	sums [groups]uint32 // of what each row of a group adds
 }
 
-// groupOf gives the group of a row. Rows of one namespace, or of one collection, are in one group: they stand in the same pages, and what cannot
-// be believed takes few groups with it.
+// groupOf gives the group of a row. Rows of one namespace, or of one collection, are in one group: they stand in the
+// same pages, and what cannot be believed takes few groups with it.
 func groupOf(t table, key []byte) int {
 	part := key
 	if t == members {
@@ -33,8 +34,8 @@ func groupOf(t table, key []byte) int {
 	return int(pack.Checksum([]byte{byte(t)}, part) % groups)
 }
 
-// share is what a row adds to the sum of its group: its own checksum, as it is written. So a row of which the rest is damaged is still counted as
-// what it was.
+// share is what a row adds to the sum of its group: its own checksum, as it is written. So a row of which the rest is
+// damaged is still counted as what it was.
 func share(row []byte) uint32 {
 	var b [checksumSize]byte
 	copy(b[:], row)

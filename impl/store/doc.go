@@ -30,18 +30,44 @@
 //
 //	lock            one process uses the folder
 //	cache.db        bbolt, with the tables below
-//	cache-*.bad     the last database that could not be used
+//	cache.db.new    the same, while it is written anew
 //	queue.log       what waits for the cloud, see package queue
 //
 //	table      key                                     value
-//	objects    resource, namespace, name, form         what the cloud said, version, uid, kind, bytes (encrypted or not)
+//	objects    resource, namespace, name, form         what the cloud said, version, uid, kind, bytes (encrypted)
 //	members    hash of a shape, namespace, name
 //	shapes     component, resource, form, namespace,   version, complete or not, as of, last asked for, number of members, sum of
 //	           selectors                               hashes of their keys
 //	documents  name                                    discovery, OpenAPI, /version
-//	about      fresh, epoch, format
+//	about      fresh, epoch, format, sealed, digest
 //
 // Each value begins with a CRC-32C of table, key and value, since bbolt checks none of its data.
+//
+// # What is believed
+//
+// A sum over a row does not tell today's row from last week's, which stands in a page that the disk never wrote: such a
+// page is whole, and so is a list in it. So the rows are divided into 128 groups, and the row digest has the sum of
+// each group's sums and the number of the transaction, which is also in the page that makes it count. Whatever is
+// missing, older or too much is then in a group of which the sum is another. The digest stands in the page of the
+// tables themselves, which each transaction writes in any case: it costs no page.
+//
+// bbolt believes the headers of its pages. It frees as many pages as a page says that belong to it, and copies as many
+// bytes as a row says that it has: one flipped bit takes all memory of the machine. So before bbolt opens the file, all
+// of its pages in use are looked at: that each has one place, is what its place asks for, and ends inside the file,
+// that rows stand side by side inside their page with their keys in order, and that the free pages are in no other use
+// (survey). Each page is read once at most, so that takes no more time and memory than the file is large, whatever
+// stands there; of a row of more than a page only the first is read. Then, in this order:
+//
+//   - the last transaction is whole: it counts;
+//   - the one before is whole, of which all pages are still there: the disk lost a part of the last one, and the one
+//     before counts;
+//   - else a new file is written with the rows of those groups that add up;
+//   - else, if not even the page of the tables can be believed, the file is removed.
+//
+// A sum over each page, as other engines have, would find damaged pages but not old ones, unless the page above has it
+// too, which is a change of bbolt's format. Another engine would have to be as small in memory, and be asked the same
+// questions. What is found at opening is what a power cut or a bit that flips on the flash leaves. What flips in the
+// page cache of a running process is not looked for.
 //
 // # What it costs a flash
 //
@@ -58,15 +84,22 @@
 //   - A damaged row is dropped when it is read, at the latest by the check of all rows after a start. Collections that it was part of are
 //     unknown until they are listed anew: by a client, or by the hub when a client's watch begins again (Store.Covers), which is within ten
 //     minutes. All others are served.
-//   - A database that bbolt cannot read (it panics, or faults behind the end of a cut file) is set aside under another name, kept
-//     once, and a new one begins. The queue has a file of its own and is not touched. One kind of damage is not caught: a page
-//     that is its own child, of which the odds are those of a forged page. Another is not seen: a disk that lies about a sync, and keeps
-//     a whole page of before, shows objects as they were then.
+//   - A damaged page costs the rows of its groups, as above. What bbolt still stumbles over (it panics, or faults) is
+//     removed, and a new file begins. No copy is kept for anybody to look at: it might hold what should not lie about.
+//     The queue has a file of its own and is not touched.
+//   - A disk that lies about a sync, and keeps a page of before: the transaction before counts, or what is in the
+//     groups of that page is unknown.
+//   - A row that bbolt does not take, for one with a key that is too long, is dropped: it keeps no other from the disk.
+//     Keys of more than 4 KiB, of which a caller chooses selectors and names, are not written in the first place.
 //   - The disk is full, or breaks: the store serves from memory and from what it can read; it tries again, with pauses from 5 s to
 //     5 min. If more than 16 MiB wait, they are dropped, and what they were part of is incomplete. After a failed commit the file is
 //     opened anew, since bbolt's memory may differ from the disk.
-//   - The store is full: whole components are dropped, the one that asked least recently first. What the kubelet asked for, the
-//     node's pods and all they refer to, is never dropped, nor is the queue.
+//   - The store is full: whole components are dropped. The caller that has most gives first, of its components the one
+//     that asked least recently. A caller is whom the cloud has authenticated, whatever it calls itself (Owner); all
+//     but the node have 2,000 collections at most. So nobody can make the store drop what others live from. What the
+//     kubelet asked for, the node's pods and all they refer to, is never dropped, nor is the queue.
+//   - One caller's lists come faster than the disk takes them: when 8 of the 16 MiB wait, only the node's own are
+//     recorded.
 //   - The wall clock is wrong: ages are, as they are told by it. Nothing else depends on it but how long nobody asked.
 //
 // What nobody has asked for in Config.Forget (30 days) is dropped, but only while the cloud has been there for an hour: a node that is cut
@@ -75,15 +108,19 @@
 //
 // # Encryption
 //
-// With Config.KeyFile Secrets are encrypted with AES-256-GCM, each bound to its place and version. That protects a disk that is stolen,
-// sent back or copied, if the key lies elsewhere: in memory, sealed by a TPM, on another device. It does not protect from root on the
-// running node, nor hide names and versions; what was written before there was a key may stay in free pages of the file. Without the
-// key, what is encrypted is unknown, and stays.
+// With Config.Key the bytes of all objects (Secrets and tokens, but also ConfigMaps, and pods, of which the environment
+// may have passwords) and the records of the queue are encrypted with AES-256-GCM, each bound to its place and version.
+// See package seal for the key, and what it is worth. In the clear are names, versions, selectors, uids and times, and
+// documents: discovery, OpenAPI, and the public keys of the cluster.
+//
+// If a key appears over a file that was written without one, a new file is written and the old one removed, free pages
+// and all; the queue is written anew. (The blocks of removed files are the file system's.) Without the key, or with
+// another, what is encrypted is unknown, and stays until it is recorded anew.
 //
 // # Memory
 //
 // In memory are the collections (about 500 bytes each), and what waits to be written. Objects are read from the mapped file, one at a
-// time. Opening reads the table shapes and nothing else.
+// time. Opening looks at the whole file, page by page, and keeps the table shapes.
 //
 // # Goroutines
 //

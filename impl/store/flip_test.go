@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFlippedBits: each bit of each page's header is another, one at a time. Nothing of that takes more memory or time than the file is large.
-// It runs in a process of its own that may not have more address space than a store needs.
+// TestFlippedBits: each bit of each page's header is another, one at a time. Nothing of that takes more memory or time
+// than the file is large. It runs in a process of its own that may not have more address space than a store needs.
 func TestFlippedBits(t *testing.T) {
 	if dir := os.Getenv(roleVariable); dir != "" {
 		flipBits(t, dir)
@@ -30,7 +30,8 @@ func TestFlippedBits(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// spaceOfStores bounds what a process that opens stores may map. The Go runtime and a store of 8 MiB take 1.3 GB of it, nearly all of it never touched.
+// spaceOfStores bounds what a process that opens stores may map. The Go runtime and a store of 8 MiB take 1.3 GB of it,
+// nearly all of it never touched.
 const spaceOfStores = 2 << 30
 
 func flipBits(t *testing.T, dir string) {

@@ -116,7 +116,8 @@ func (s *Store) flush() error {
 	return nil
 }
 
-// refused notes what a commit wrote and left out. What a row that was left out was part of is not whole, as everybody finds who looks.
+// refused notes what a commit wrote and left out. What a row that was left out was part of is not whole, as everybody
+// finds who looks.
 func (s *Store) refused(done committed) {
 	s.stats.Written += done.bytes
 	for _, p := range done.refused {

@@ -143,8 +143,9 @@ func (s Shape) scope() (namespace, name string, ok bool) {
 	return namespace, name, true
 }
 
-// ComponentOf names who sends a request: the first word of its User-Agent, whom the cloud has authenticated if that is not the node itself, and in whose name it
-// asks, if it asks in another's. Components of all kinds are built without a name of their own. Shapes of one component stand side by side.
+// ComponentOf names who sends a request: the first word of its User-Agent, whom the cloud has authenticated if that is
+// not the node itself, and in whose name it asks, if it asks in another's. Components of all kinds are built without a
+// name of their own. Shapes of one component stand side by side.
 func ComponentOf(userAgent, owner, as string) string {
 	name, _, _ := strings.Cut(userAgent, "/")
 	name, _, _ = strings.Cut(name, " ")
@@ -167,7 +168,8 @@ func ComponentOf(userAgent, owner, as string) string {
 	return name
 }
 
-// Owner is whom the cloud has authenticated for a component, "" for the node itself. What a caller can choose is no part of it, so bounds go by it.
+// Owner is whom the cloud has authenticated for a component, "" for the node itself. What a caller can choose is no
+// part of it, so bounds go by it.
 func Owner(component string) string {
 	_, rest, _ := strings.Cut(component, " ")
 	owner, _, _ := strings.Cut(rest, " ")

@@ -75,8 +75,8 @@ func (s *Store) mend() (m mended, err error) {
 	return m, nil
 }
 
-// stepBack makes a file what it was before its last transaction, of which a page is missing: the disk did not write all of it before the power was cut.
-// The pages of the one before are still there.
+// stepBack makes a file what it was before its last transaction, of which a page is missing: the disk did not write all
+// of it before the power was cut. The pages of the one before are still there.
 func stepBack(f *os.File, to *survey) error {
 	last := to.size // of two pages, the one that is not to's
 	if to.at != 0 {
@@ -88,7 +88,8 @@ func stepBack(f *os.File, to *survey) error {
 	return f.Sync()
 }
 
-// renew writes a new file with the rows of an old one that can be believed, encrypted if there is a key, and tells how many cannot.
+// renew writes a new file with the rows of an old one that can be believed, encrypted if there is a key, and tells how
+// many cannot.
 func (s *Store) renew(f *os.File, size int64, old *survey) (lost int, err error) {
 	d, err := openFile(filepath.Join(s.Dir, newName), s.MaxBytes, s.Key != nil)
 	if err != nil {
@@ -143,7 +144,8 @@ func (s *Store) renew(f *os.File, size int64, old *survey) (lost int, err error)
 	return max(0, old.rows-len(old.about)-copied), nil
 }
 
-// removeFile removes a file that cannot be used. It is not kept for anybody to look at: it may hold what should not lie about.
+// removeFile removes a file that cannot be used. It is not kept for anybody to look at: it may hold what should not lie
+// about.
 func removeFile(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

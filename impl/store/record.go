@@ -181,8 +181,8 @@ func (s *Store) begin(shape Shape) *recording {
 
 func (s *Store) end(r *recording) { delete(s.recordings, r) }
 
-// crowded tells whether what waits for the disk has no more room for a component. The last half is the node's own: nobody else's lists may make
-// the store give up what its kubelet lives from.
+// crowded tells whether what waits for the disk has no more room for a component. The last half is the node's own:
+// nobody else's lists may make the store give up what its kubelet lives from.
 func (s *Store) crowded(component string) bool {
 	return s.pending.bytes > maxPending/2 && Owner(component) != ""
 }

@@ -18,7 +18,8 @@ const checksumSize = 4
 // idSize is how long the id of a shape is, with which the keys of its members begin.
 const idSize = 8
 
-// maxKey is how long a key may be: a caller chooses its selectors and names, and the engine takes no key of more than 32 KiB.
+// maxKey is how long a key may be: a caller chooses its selectors and names, and the engine takes no key of more than
+// 32 KiB.
 const maxKey = 4 << 10
 
 func checksum(t table, key string, payload []byte) uint32 {
@@ -107,7 +108,8 @@ func (s *Store) get(t table, key string) (payload []byte, ok bool) {
 	return payload, ok
 }
 
-// put and remove change a row; mu must be held for writing. A row with a key that is too long is not kept: what it is a part of is not whole then.
+// put and remove change a row; mu must be held for writing. A row with a key that is too long is not kept: what it is a
+// part of is not whole then.
 func (s *Store) put(t table, key string, payload []byte) {
 	if len(key) > maxKey {
 		s.stats.Refused++

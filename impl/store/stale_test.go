@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestStalePage: the page that makes a transaction count is on the disk, and one page that it refers to is still what it was before. Such a page
-// is whole: no sum over a row can tell. What is served is the list of the transaction, the one before, or nothing.
+// TestStalePage: the page that makes a transaction count is on the disk, and one page that it refers to is still what
+// it was before. Such a page is whole: no sum over a row can tell. What is served is the list of the transaction, the
+// one before, or nothing.
 func TestStalePage(t *testing.T) {
 	h := live(t, 12)
 	outcome := map[string]int{}

@@ -212,7 +212,8 @@ func newKey(t testing.TB, fill string) *seal.Key {
 	return k
 }
 
-// TestSeal: no object is on the disk in the clear, and only with the key can they be read. Without it, or with another, they stay.
+// TestSeal: no object is on the disk in the clear, and only with the key can they be read. Without it, or with another,
+// they stay.
 func TestSeal(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Config{Dir: dir, Key: newKey(t, "k")})
@@ -266,7 +267,8 @@ func holding(t testing.TB, dir, what string) (files []string) {
 	return files
 }
 
-// TestKeyAppears: what was written in the clear before there was a key is not on the disk any more, neither in free pages nor in the queue, and is served.
+// TestKeyAppears: what was written in the clear before there was a key is not on the disk any more, neither in free
+// pages nor in the queue, and is served.
 func TestKeyAppears(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Config{Dir: dir})

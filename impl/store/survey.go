@@ -78,9 +78,10 @@ func metas(r io.ReaderAt) (all []meta) {
 	return all
 }
 
-// survey is what a look at a whole file finds, before bbolt believes any of it. bbolt checks neither how many pages a page says that belong to it,
-// which it frees one by one, nor how long it says that its rows are, which it copies. The look visits each page once, so
-// it takes no more than the file is large, whatever stands there; of long rows it does not read what is behind their first page.
+// survey is what a look at a whole file finds, before bbolt believes any of it. bbolt checks neither how many pages a
+// page says that belong to it, which it frees one by one, nor how long it says that its rows are, which it copies. The
+// look visits each page once, so it takes no more than the file is large, whatever stands there; of long rows it does
+// not read what is behind their first page.
 type survey struct {
 	meta
 	file  io.ReaderAt

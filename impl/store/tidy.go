@@ -53,9 +53,10 @@ func (s *Store) greedy() string {
 	return ""
 }
 
-// evict drops whole components until about so many bytes are in use, and then the objects that nobody else has. The caller that has most gives first, so
-// that nobody can crowd out others; of its components, the one that asked least recently. A component with an open watch asks now. What is protected stays.
-// It is a transaction of its own: the pages that it frees can be used by the next. flushing must be held.
+// evict drops whole components until about so many bytes are in use, and then the objects that nobody else has. The
+// caller that has most gives first, so that nobody can crowd out others; of its components, the one that asked least
+// recently. A component with an open watch asks now. What is protected stays. It is a transaction of its own: the pages
+// that it frees can be used by the next. flushing must be held.
 func (s *Store) evict(target int64) {
 	_, used := s.db.size()
 	s.mu.Lock()
@@ -102,7 +103,8 @@ type claim struct {
 	components []*claim // of a caller
 }
 
-// dropSome drops components until so many bytes and collections are gone, or a bit less, since several may hold one object. It tells whether there was any.
+// dropSome drops components until so many bytes and collections are gone, or a bit less, since several may hold one
+// object. It tells whether there was any.
 func (s *Store) dropSome(bytes int64, collections int) bool {
 	callers := s.callers()
 	dropped := false
@@ -132,7 +134,8 @@ func (s *Store) dropSome(bytes int64, collections int) bool {
 	return dropped
 }
 
-// callers tells what callers have that may be dropped, and of each the components, the one that asked least recently first.
+// callers tells what callers have that may be dropped, and of each the components, the one that asked least recently
+// first.
 func (s *Store) callers() (all []*claim) {
 	sizes := map[string]int64{}
 	s.scan(objects, "", func(key string, payload []byte) {
@@ -196,8 +199,8 @@ func (s *Store) sweep(now time.Time) {
 	s.sweepObjects()
 }
 
-// sweepObjects removes the objects that are in no collection and in no list under way: the cloud has said that they are gone, or nobody is left who asked.
-// mu must be held for writing.
+// sweepObjects removes the objects that are in no collection and in no list under way: the cloud has said that they are
+// gone, or nobody is left who asked. mu must be held for writing.
 func (s *Store) sweepObjects() (freed int64) {
 	held := map[Resource]map[string]bool{}
 	for r, all := range s.byResource {

@@ -240,7 +240,8 @@ func TestDamagedPart(t *testing.T) {
 	expect(t, "fetched again", read(t, s, kubelet()), "12: a/x@5 a/y@6")
 }
 
-// TestRemoved: a file that cannot be used is removed, since it may hold what should not lie about, and the queue is not touched.
+// TestRemoved: a file that cannot be used is removed, since it may hold what should not lie about, and the queue is not
+// touched.
 func TestRemoved(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Config{Dir: dir})

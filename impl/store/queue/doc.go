@@ -33,7 +33,7 @@
 // damaged is set aside; these writes are nowhere else. A record appended costs one write and one sync, where a transaction of the
 // database costs several pages and two.
 //
-//	"weirqueue1\n"
+//	"weirqueue1\n", or "weirqueue2\n" if its records are encrypted (Config.Key)
 //	frame*: mark (4 bytes), length (4), CRC-32C of length and record (4), record
 //	record: kind, number of the write, flag, and
 //	  P  a write: target, time, ours, base if it is the first of its target
@@ -43,8 +43,10 @@
 //
 // The file is written anew beside the old one, which it replaces, when more than half of it, and at least 256 KiB, is of no use any
 // more, and when the queue is empty. A tail that a power cut left is cut off: it was not answered. Behind a damaged frame the next one is
-// found by its mark, and the rest counts; a copy of the file is kept as queue.log.bad. A damaged last frame looks like a tail. After a
-// failed sync the file is written anew.
+// found by its mark, and the rest counts; a copy of the file is kept as queue.log.bad, but not one that may be in the
+// clear while there is a key. A damaged last frame looks like a tail. After a failed sync the file is written anew. So
+// it is when a key appears over a file in the clear. Frames of which the key is not here count as damaged: they are in
+// the copy.
 //
 // # Goroutines
 //

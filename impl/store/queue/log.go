@@ -74,14 +74,13 @@ type contents struct {
 	end    int  // behind the last whole frame; what stands behind it was cut off by a power cut
 	bad    int  // damaged bytes before that, and those that cannot be read: the key is not here, or a later version of Weir wrote them
 	sealed bool // the file says that its records are encrypted
-	known  bool // the file says what it is
 }
 
 // read gives the records of a file to f, in order.
 func (f format) read(b []byte, take func(*record)) (c contents) {
 	c.sealed = bytes.HasPrefix(b, []byte(sealed))
-	c.known = c.sealed || bytes.HasPrefix(b, []byte(magic))
-	if c.known {
+	known := c.sealed || bytes.HasPrefix(b, []byte(magic))
+	if known {
 		c.end = len(magic)
 	}
 	for at := c.end; at < len(b); {
@@ -103,7 +102,7 @@ func (f format) read(b []byte, take func(*record)) (c contents) {
 			c.bad += n
 		}
 	}
-	if len(b) > 0 && !c.known { // another format, or its head is damaged
+	if len(b) > 0 && !known { // another format, or its head is damaged
 		c.bad = max(c.bad, len(magic))
 	}
 	return c

@@ -124,7 +124,7 @@ func Open(c Config) (*Queue, error) {
 	} else if n := len(q.state.entries); n > 0 || torn > 0 {
 		c.Logger.Info("writes wait for the cloud", "entries", n, "tornBytes", torn)
 	}
-	if found.known && !found.sealed && c.Key != nil { // what is in the clear does not stay
+	if found.end+torn > 0 && !found.sealed && c.Key != nil { // what is, or may be, in the clear does not stay
 		_ = c.Disk.Remove(badName)
 		if err := j.rewrite(q.state.frames(j.format)); err != nil {
 			c.Logger.Error("the queue of writes cannot be encrypted: it stays in the clear until the next write", "err", err)

@@ -75,6 +75,8 @@ const (
 	OfferHeader = "Weir-Offer"
 	// AgeHeader of an answer: seconds since the relay was last known to be fresh, also when that was before a restart.
 	AgeHeader = "Weir-Age"
+	// ConsistentHeader of a read, with the value true: only the cloud may answer it, as it stands now, and nothing that is kept in the pool.
+	ConsistentHeader = "Weir-Consistent"
 )
 
 // PulsePeriod is the longest time between two bytes of a leader's pulse; a coordinator that hears nothing for PulseSilence takes

@@ -60,6 +60,7 @@ type Config struct {
 
 	PoolScopeResources   []string
 	UpstreamWatchTimeout time.Duration
+	MaxStaleRead         time.Duration // 0: nobody minds
 	RingBytes            int64
 	RingAge              time.Duration
 
@@ -232,6 +233,10 @@ func (s *settings) checkResources() error {
 	}
 	if t := s.UpstreamWatchTimeout; t < 3*time.Second || t%time.Second != 0 {
 		return cli.Usage("--upstream-watch-timeout", t, "whole seconds, 3s or more: the cloud tells how fresh a watch is 2s before its end")
+	}
+	if s.MaxStaleRead < 0 || s.MaxStaleRead > 0 && s.MaxStaleRead < 2*s.UpstreamWatchTimeout {
+		return cli.Usage("--max-stale-read", s.MaxStaleRead,
+			fmt.Sprintf("%v or more, twice --upstream-watch-timeout, since a quiet resource gives a sign that often; or 0 for no limit", 2*s.UpstreamWatchTimeout))
 	}
 	return nil
 }

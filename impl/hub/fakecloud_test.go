@@ -22,9 +22,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/relay"
@@ -48,6 +46,7 @@ type fakeCloud struct {
 	lists   map[string]int                                                // lists of pool-scope resources by user
 	denies  func(user, resource string) int                               // code that answers all about a pool-scope resource, 0: none
 	seen    []seen
+	removed map[string]int    // how often an object was, by its name
 	node    corev1.Node       // the only one
 	docs    map[string]string // what documents.Shared are, by path
 	refused map[string]int    // what tokens are answered, whatever is asked for
@@ -70,7 +69,7 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &fakeCloud{
-		t: t, relays: map[string]*relay.Relay{}, stop: cancel, version: 100, ready: http.StatusOK, lists: map[string]int{},
+		t: t, relays: map[string]*relay.Relay{}, stop: cancel, version: 100, ready: http.StatusOK, lists: map[string]int{}, removed: map[string]int{},
 		allow:  func(string, *authorizationv1.ResourceAttributes) bool { return true },
 		denies: func(string, string) int { return 0 },
 	}
@@ -292,14 +291,11 @@ func (c *fakeCloud) mayWatch(w http.ResponseWriter, req *http.Request, user stri
 	return false
 }
 
-// core serves Endpoints, and takes a PUT of one: its answer is the object as it was stored.
+// core serves Endpoints, and takes writes of them.
 func (c *fakeCloud) core(w http.ResponseWriter, req *http.Request) {
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/") // api v1 namespaces NS endpoints NAME
-	if req.Method == http.MethodPut && len(parts) == 6 && parts[4] == "endpoints" {
-		e := c.put(parts[3], parts[5])
-		e.APIVersion, e.Kind = "v1", "Endpoints"
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(e)
+	if req.Method != http.MethodGet && len(parts) >= 5 && parts[4] == "endpoints" {
+		c.write(w, req, parts[3], parts[5:])
 		return
 	}
 	if parts[2] == "nodes" {
@@ -348,10 +344,7 @@ func (c *fakeCloud) put(namespace, name string) *corev1.Endpoints {
 	c.version++
 	v := c.version
 	c.mu.Unlock()
-	e := &corev1.Endpoints{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), ResourceVersion: strconv.FormatUint(v, 10)},
-		Subsets:    []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "10.0.0.1"}}}},
-	}
+	e := c.object(namespace, name, v)
 	raw, err := e.Marshal()
 	check(c.t, err)
 	o, err := wire.ParseObject(wire.Protobuf, raw)

@@ -74,6 +74,9 @@ func (c *Config) bind(f *cli.Flags) {
 		"resource.version.group that the pool keeps one copy of, which each of its nodes may read (never Secrets); the same as at the coordinator; "+
 			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
 	f.DurationVar(&c.UpstreamWatchTimeout, "upstream-watch-timeout", 10*time.Second, "how long one watch at the cloud lasts before it is resumed; shorter is fresher")
+	f.DurationVar(&c.MaxStaleRead, "max-stale-read", 30*time.Second,
+		"age from which a relay's state answers no read with unset resourceVersion any more, while the cloud is there: the cloud is asked for its version, once for all, and the read "+
+			"waits for that; 0 never asks")
 	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
 	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")
 

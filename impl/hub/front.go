@@ -2,10 +2,10 @@ package hub
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync/atomic"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
@@ -15,27 +15,22 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 )
 
-// waitWritten is how long a read waits for a write that went through this hub, as long as kube-apiserver lets a read wait
-// for its cache. Then the cloud itself answers.
-const waitWritten = 3 * time.Second
-
 // front is the handler of all API traffic: it tells who calls, and sends the request to a relay or to the cloud.
 type front struct {
-	identifier *identifier
-	gate       *gate
-	router     router
-	authorizer *authorizer
-	relays     []*relay.Relay // by target.index
-	feeders    []*feeder      // likewise
-	written    *written
-	clock      clock.PassiveClock
-	proxy      *proxy
-	metrics    *metrics
-	beats      *beats
-	shelter    *shelter // nil: writes are the cloud's
-	filters    *filter.Filters
-	stalls     *stalls
-	closing    atomic.Bool
+	identifier  *identifier
+	gate        *gate
+	router      router
+	authorizer  *authorizer
+	relays      []*relay.Relay // by target.index
+	feeders     []*feeder      // likewise
+	consistency *consistency
+	proxy       *proxy
+	metrics     *metrics
+	beats       *beats
+	shelter     *shelter // nil: writes are the cloud's
+	filters     *filter.Filters
+	stalls      *stalls
+	closing     atomic.Bool
 }
 
 // close refuses new requests from now on. It is called before streams end: a client that opens its watch again at a hub that is about to end, on
@@ -88,11 +83,14 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 	}
 	defer admission.leave()
 	t, lost := f.route(req)
+	consistent := req.Header.Get(contract.ConsistentHeader)
 	switch {
 	case who.kind == stranger:
 		rec.route = "refused"
 		writeStatus(rec, who.refusal)
-	case t != nil && !t.write:
+	case consistent != "" && consistent != "true" && consistent != "false":
+		writeStatus(rec, apierrors.NewBadRequest(fmt.Sprintf("header %s: %q: want true or false", contract.ConsistentHeader, consistent)))
+	case t != nil && !t.write && consistent != "true":
 		rec.route = "relay"
 		f.read(rec, req, who, t)
 	case who.kind == thisNode && ownLease(req, f.beats.node):
@@ -133,24 +131,30 @@ func (f *front) read(w *recorder, req *http.Request, who caller, t *target) {
 		defer done()
 		req = req.WithContext(ctx)
 	}
-	r := f.relays[t.index]
-	if v := f.written.version(t.index); v > 0 && req.URL.Query().Get("resourceVersion") == "" {
-		if s := r.Status(); s.Synced && s.Version < v {
-			ctx, cancel := context.WithTimeout(req.Context(), waitWritten)
-			err := r.WaitVersion(ctx, v)
-			cancel()
-			if err != nil {
-				w.route = "cloud"
-				f.proxy.serve(w, req, who, t)
-				return
-			}
-		}
+	r, query := f.relays[t.index], req.URL.Query()
+	switch version, _ := strconv.ParseUint(query.Get("resourceVersion"), 10, 64); {
+	case version > 0 && (t.verb != "watch" || isTrue(query, "sendInitialEvents")):
+		f.consistency.ahead(t, version)
+	case query.Get("resourceVersion") == "" && query.Get("continue") == "" && !f.consistency.current(req.Context(), t):
+		f.behind(w, req, who, t)
+		return
 	}
-	if s := r.Status(); s.Synced {
-		age, _ := s.Age(f.clock.Now())
+	if age, ok := f.consistency.ages[t.index].age(); ok && r.Status().Synced {
 		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
 	}
 	r.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), callerKey{}, called{who, t})))
+}
+
+// behind answers a read that its relay cannot answer yet.
+func (f *front) behind(w *recorder, req *http.Request, who caller, t *target) {
+	done, refusal := f.consistency.pass(t)
+	if refusal != nil {
+		writeStatus(w, refusal)
+		return
+	}
+	defer done()
+	w.route = "cloud"
+	f.proxy.serve(w, req, who, t)
 }
 
 // fallback answers what a relay cannot answer truthfully: the cloud does.

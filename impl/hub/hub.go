@@ -162,6 +162,7 @@ func (h *Hub) overrule(number uint64) {
 	if h.shelter != nil {
 		h.shelter.history(number)
 	}
+	h.front.consistency.reset()
 	for _, f := range h.feeders {
 		f.Overrule(number)
 	}
@@ -184,27 +185,28 @@ func (h *Hub) buildFront() {
 	gate.prove = newProver(h.cloud.doors[doorKey{classNode, asUnproven, true}], gate)
 	gate.away = func() bool { return h.cloud.reach() == writes.Away }
 	callers := gated{gate, door(classNode, asCaller)}
-	wr := &written{clock: h.clock, newest: make([]writtenVersion, len(h.relays))}
+	consistency := newConsistency(h.relays, h.MaxStaleRead, cloudUpstream(h.cloud, h.metrics), h.cloud.reach, h.clock, func(about, outcome string) {
+		h.metrics.questions.WithLabelValues(about, outcome).Inc()
+	})
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
 	review := reviewer{asCaller: callers, asHub: door(classControl, asHub)}
 	proxy := newProxy(proxyConfig{
-		asCaller: h.discovery.through(callers), asHub: h.discovery.through(door(classNode, asHub)), written: wr.observe, clock: h.clock, logger: h.Logger,
+		asCaller: h.discovery.through(callers), asHub: h.discovery.through(door(classNode, asHub)), written: consistency, clock: h.clock, logger: h.Logger,
 	})
 	h.front = &front{
 		identifier: &identifier{
 			user: contract.NodeUserPrefix + h.NodeName, roots: h.clientCA, allowance: h.OfflineTokenAllowance, now: func() time.Time { return h.judge.Now() },
 		},
-		gate:       gate,
-		stalls:     &stalls{clock: h.clock, count: func() { h.metrics.stalled.Inc() }, logger: h.Logger},
-		router:     router{h.resources},
-		authorizer: newAuthorizer(gate.limited(review.review), h.cloud.awayBy, h.cloud.gone, h.clock, func(outcome string) { h.metrics.reviews.WithLabelValues(outcome).Inc() }),
-		relays:     h.relays,
-		feeders:    h.feeders,
-		written:    wr,
-		clock:      h.clock,
-		proxy:      proxy,
-		beats:      newBeats(h.NodeName, &urgent{h.cloud.doors[doorKey{classHeartbeat, asHub, false}], h.clock}, proxy, h.clock, h.Logger, h.metrics),
-		metrics:    h.metrics,
+		gate:        gate,
+		stalls:      &stalls{clock: h.clock, count: func() { h.metrics.stalled.Inc() }, logger: h.Logger},
+		router:      router{h.resources},
+		authorizer:  newAuthorizer(gate.limited(review.review), h.cloud.awayBy, h.cloud.gone, h.clock, func(outcome string) { h.metrics.reviews.WithLabelValues(outcome).Inc() }),
+		relays:      h.relays,
+		feeders:     h.feeders,
+		consistency: consistency,
+		proxy:       proxy,
+		beats:       newBeats(h.NodeName, &urgent{h.cloud.doors[doorKey{classHeartbeat, asHub, false}], h.clock}, proxy, h.clock, h.Logger, h.metrics),
+		metrics:     h.metrics,
 	}
 }
 
@@ -385,6 +387,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	storing, stored := context.WithCancel(context.WithoutCancel(ctx))
 	defer stored()
 	h.front.authorizer.start(serving)
+	h.front.consistency.start(serving)
 	var doors sync.WaitGroup
 	open := func(l net.Listener) {
 		doors.Add(1)

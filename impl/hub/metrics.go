@@ -21,6 +21,8 @@ type metrics struct {
 	offers   *prometheus.CounterVec
 	bodies   *prometheus.CounterVec
 
+	questions *prometheus.CounterVec
+
 	heartbeats *prometheus.CounterVec
 	mirrored   *prometheus.CounterVec
 	forwards   *prometheus.CounterVec
@@ -41,6 +43,8 @@ func newMetrics() *metrics {
 		forged: counter("forged_documents_total", "Copies of API discovery that the pool had and that were not used, since they are not what they say."),
 		feeds:  counter("feeds_total", "Feeds of the coordinator that ended, by outcome.", "resource", "outcome"),
 		offers: counter("offers_total", "Offers of what a relay holds to a coordinator that nobody feeds, by outcome (taken, refused, failed).", "resource", "outcome"),
+		questions: counter("questions_total",
+			"Small reads that asked the cloud what a read with unset resourceVersion has to show, by what they were about (version, object) and outcome (answered, failed).", "about", "outcome"),
 		bodies: counter("relay_source_bytes_total", "Bytes of lists and watches that fed relays, compressed as they came.", "source"),
 
 		heartbeats: counter("heartbeats_total",
@@ -49,7 +53,7 @@ func newMetrics() *metrics {
 		forwards: counter("heartbeat_forwards_total",
 			"Steps of forwarding heartbeats of other nodes, by step (read-cloud, read-pool, write) and outcome; write ok is a heartbeat forwarded.", "step", "outcome"),
 	}
-	m.registry.MustRegister(m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.feeds, m.offers, m.bodies, m.heartbeats, m.mirrored, m.forwards,
+	m.registry.MustRegister(m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.feeds, m.offers, m.bodies, m.questions, m.heartbeats, m.mirrored, m.forwards,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -21,22 +21,29 @@ type proxy struct {
 	viaCaller, viaHub http.RoundTripper // below them
 	shelter           *shelter          // nil: nothing is kept
 	judge             *identity.Judge
+	written           written
 	logger            *slog.Logger
 	failures          *quiet.Log
 }
 
 type proxyConfig struct {
 	asCaller, asHub http.RoundTripper
-	written         func(*http.Response) error // sees the answer to each write of a relayed resource
+	written         written
 	clock           clock.PassiveClock
 	logger          *slog.Logger
+}
+
+// written is told what became of each write of a relayed resource.
+type written interface {
+	observe(t *target, resp *http.Response) error // before the writer sees the answer
+	lost(t *target)                               // there is none, and the cloud may have done it
 }
 
 // targetKey carries the *target of a write to its answer.
 type targetKey struct{}
 
 func newProxy(c proxyConfig) *proxy {
-	p := &proxy{logger: c.logger, failures: quiet.New(c.clock, c.logger), viaCaller: c.asCaller, viaHub: c.asHub}
+	p := &proxy{logger: c.logger, failures: quiet.New(c.clock, c.logger), viaCaller: c.asCaller, viaHub: c.asHub, written: c.written}
 	buffers := &bufferPool{}
 	build := func(rt http.RoundTripper) *httputil.ReverseProxy {
 		return &httputil.ReverseProxy{
@@ -48,8 +55,10 @@ func newProxy(c proxyConfig) *proxy {
 				if resp.StatusCode == http.StatusUnauthorized {
 					p.judge.Refuse(resp.Request)
 				}
-				if t, _ := resp.Request.Context().Value(targetKey{}).(*target); t != nil && t.write {
-					return c.written(resp)
+				if t := writeOf(resp.Request); t != nil {
+					if err := c.written.observe(t, resp); err != nil {
+						return err
+					}
 				}
 				if p.shelter != nil {
 					return p.shelter.observe(resp)
@@ -62,6 +71,14 @@ func newProxy(c proxyConfig) *proxy {
 	}
 	p.asCaller, p.asHub = build(c.asCaller), build(c.asHub)
 	return p
+}
+
+// writeOf is the write of a relayed resource that a request is, nil if it is none.
+func writeOf(req *http.Request) *target {
+	if t, _ := req.Context().Value(targetKey{}).(*target); t != nil && t.write {
+		return t
+	}
+	return nil
 }
 
 // rewrite leaves a request as it came, but for hop-by-hop headers, which ReverseProxy has removed, and what front has (illFormed, clean).
@@ -79,7 +96,7 @@ func (p *proxy) serve(w http.ResponseWriter, req *http.Request, who caller, t *t
 	if who.kind == thisNode {
 		next, via = p.asHub, p.viaHub
 	}
-	if p.shelter != nil && t == nil { // what relays hold is kept by them
+	if p.shelter != nil && (t == nil || t.write) { // what relays hold is kept by them
 		p.shelter.serve(w, req, who, via, next)
 		return
 	}
@@ -95,6 +112,9 @@ func (p *proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
 		return
 	}
 	var connect *connectError
+	if t := writeOf(req); t != nil && !errors.Is(err, errNoServer) && !errors.As(err, &connect) {
+		p.written.lost(t)
+	}
 	why := ": " + err.Error() // it names addresses
 	if admissionOf(req.Context()).unproven() {
 		why = ""

@@ -3,6 +3,7 @@ package hub
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -32,37 +33,58 @@ type target struct {
 	write bool // else get, list or watch
 }
 
+// key is the object's as relays have it, "" if it has no name.
+func (t *target) key() string {
+	if t.namespace == "" || t.name == "" {
+		return t.name
+	}
+	return t.namespace + "/" + t.name
+}
+
+// covers tells whether a read is about an object.
+func (t *target) covers(key string) bool {
+	namespace, name, namespaced := strings.Cut(key, "/")
+	if !namespaced {
+		namespace, name = "", key
+	}
+	return (t.namespace == "" || t.namespace == namespace) && (t.name == "" || t.name == name)
+}
+
 // router finds the requests that are about relayed resources. It reads paths as kube-apiserver's RequestInfoFactory does
 // (endpoints/request/requestinfo.go); what it does not recognize goes to the cloud untouched.
 type router struct{ resources []relay.Resource }
 
-// route returns nil for a request that is not about a relayed resource, or about a subresource of it. A watch over
-// WebSocket is the cloud's, too.
+// connects are the subresources that open a way to something else, whatever the method: nothing of the object is written.
+var connects = []string{"attach", "exec", "log", "portforward", "proxy"}
+
+// route returns nil for a request that is not about a relayed resource. Reads are those that a relay can answer: none of a subresource,
+// of another version of the API, or over WebSocket. Writes are all that may change an object that a relay holds.
 func (rt router) route(req *http.Request) *target {
 	if len(req.Header["Upgrade"]) > 0 {
 		return nil
 	}
-	path := req.URL.Path
 	for i, r := range rt.resources {
-		rest, ok := strings.CutPrefix(path, r.Path()+"/")
+		rest, ok := below(r, req)
 		if !ok {
 			continue
 		}
-		t := &target{index: i, attributes: attributes{group: r.Group, version: r.Version}}
+		t := &target{index: i, attributes: attributes{group: r.Group, version: r.Version, resource: r.Resource}}
 		parts := strings.Split(rest, "/")
 		if parts[0] == "namespaces" && len(parts) > 2 && r.Namespaced {
-			t.namespace, parts = parts[1], parts[2:]
+			if t.namespace = parts[1]; t.namespace == "" {
+				return nil
+			}
+			parts = parts[2:]
 		}
-		if parts[0] != r.Resource || len(parts) > 2 || t.namespace == "" && strings.HasPrefix(rest, "namespaces/") {
+		if parts[0] != r.Resource {
 			continue
 		}
-		t.resource = parts[0]
-		if len(parts) == 2 {
+		if len(parts) > 1 {
 			if t.name = parts[1]; t.name == "" {
 				return nil
 			}
 		}
-		if !t.method(req, r) {
+		if !t.method(req, r, parts[min(2, len(parts)):]) {
 			return nil
 		}
 		return t
@@ -70,19 +92,30 @@ func (rt router) route(req *http.Request) *target {
 	return nil
 }
 
-// method fills in verb and selectors; false for methods that are no verbs of an object.
-func (t *target) method(req *http.Request, r relay.Resource) bool {
+// below is the path of a request below the root of a resource's API; a write may use another version of it.
+func below(r relay.Resource, req *http.Request) (rest string, ok bool) {
+	if rest, ok = strings.CutPrefix(req.URL.Path, r.Path()+"/"); ok || r.Group == "" || req.Method == http.MethodGet {
+		return rest, ok
+	}
+	if rest, ok = strings.CutPrefix(req.URL.Path, "/apis/"+r.Group+"/"); ok {
+		_, rest, ok = strings.Cut(rest, "/")
+	}
+	return rest, ok
+}
+
+// method fills in verb and selectors; false if the request neither writes an object nor can be answered by a relay. sub is what follows the name.
+func (t *target) method(req *http.Request, r relay.Resource, sub []string) bool {
 	switch req.Method {
 	case http.MethodGet:
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
 		t.write = true
-		return true
+		return len(sub) == 0 || len(sub) == 1 && !slices.Contains(connects, sub[0])
 	default:
 		return false
 	}
-	if t.name != "" {
+	if t.name != "" { // a Namespace is authorized in itself, so the cloud answers
 		t.verb = "get"
-		return t.namespace != "" || !r.Namespaced
+		return len(sub) == 0 && (t.namespace != "" || !r.Namespaced && r.Resource != "namespaces")
 	}
 	query := req.URL.Query()
 	t.verb = "list"

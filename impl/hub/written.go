@@ -7,110 +7,202 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-const (
-	// maxWritten bounds the answers that are looked into: kube-apiserver takes no larger object by default.
-	maxWritten = 4 << 20
-	// writtenAge is how long a write is waited for at all. If it did not show in a minute, the feed is broken, or the history
-	// of the cloud is another one.
-	writtenAge = time.Minute
-)
+// maxWritten bounds the answers that are looked into: kube-apiserver takes no larger object by default.
+const maxWritten = 4 << 20
 
-// written remembers, per relayed resource, the newest version that a write through this hub produced, so that the
-// writer reads its own writes here though its reads are served from a relay.
-type written struct {
-	clock clock.PassiveClock
-
-	mu     sync.Mutex
-	newest []writtenVersion // by target.index
-}
-
-type writtenVersion struct {
-	version uint64
-	at      time.Time
-}
-
-// observe looks into the answer to a write before the writer sees it.
-func (wr *written) observe(resp *http.Response) error {
-	t, _ := resp.Request.Context().Value(targetKey{}).(*target)
-	if t == nil || resp.StatusCode < 200 || resp.StatusCode > 299 || resp.ContentLength > maxWritten {
+// observe looks into the answer to a write of a relayed resource before the writer sees it, and notes what reads here have to show from now on.
+//
+//	answer                                          what later reads show
+//	the object                                      its version
+//	Status of a DELETE that names the UID           nothing of that UID
+//	the objects of a deletecollection               nothing of their UIDs, unless it is on its way out
+//	409, 404, 5xx, a Status, a Scale, no answer     what the cloud says of this object when it is asked (see consistency)
+//	of these, what names no object                  the version that the cloud says it is at
+//	any other refusal, a dry run                    as before: nothing was written, and nothing was learnt
+//
+// The resourceVersion of a list is that of before the deletions, so it does not count.
+func (c *consistency) observe(t *target, resp *http.Response) error {
+	o := c.owed[t.index]
+	deletion := resp.Request.Method == http.MethodDelete
+	switch code := resp.StatusCode; {
+	case resp.Request.URL.Query().Has("dryRun"):
+		return nil
+	case code == http.StatusNotFound && t.name == "": // there is no such resource or namespace
+		return nil
+	case code == http.StatusConflict && t.name == "": // AlreadyExists
+	case code == http.StatusConflict, code == http.StatusNotFound, code >= http.StatusInternalServerError:
+		o.doubt(t.key())
+		return nil
+	case code < 200 || code > 299:
 		return nil
 	}
+	body, whole, err := peek(resp)
+	if err != nil {
+		c.lost(t)
+		return fmt.Errorf("read the answer to a write: %w", err)
+	}
+	kind, media := "", mediaOf(resp.Header)
+	if whole {
+		kind = kindOf(media, body)
+	}
+	switch {
+	case kind == "Status":
+		s, ok := statusOf(media, body)
+		switch {
+		case !ok || s.Details == nil:
+			o.doubt(t.key())
+		case deletion && t.name != "" && s.Details.UID != "" && resp.StatusCode < 300:
+			o.gone(t.key(), string(s.Details.UID), false)
+		case resp.StatusCode == http.StatusConflict: // a name that is taken
+			named := *t
+			named.name = s.Details.Name
+			o.doubt(named.key())
+		default:
+			o.doubt(t.key())
+		}
+	case kind == c.relays[t.index].Resource().Kind, kind == "PartialObjectMetadata":
+		o.wrote(t.key(), media, body)
+	case deletion && t.name == "" && strings.HasSuffix(kind, "List"):
+		o.emptied(media, body)
+	default:
+		o.doubt(t.key())
+	}
+	return nil
+}
+
+// lost notes a write that has no answer: whether it was done, only the cloud knows.
+func (c *consistency) lost(t *target) { c.owed[t.index].doubt(t.key()) }
+
+// wrote takes the answer that has the object.
+func (o *owed) wrote(key, media string, body []byte) {
+	m, ok := metadataOf(media, body)
+	version, err := wire.ParseVersion(m.ResourceVersion)
+	final := m.DeletionTimestamp != nil && len(m.Finalizers) == 0 && (m.DeletionGracePeriodSeconds == nil || *m.DeletionGracePeriodSeconds == 0)
+	switch {
+	case !ok || err != nil || version == 0:
+		o.doubt(key)
+	case final: // this write may have taken the last finalizer away; the answer then has the version of before the deletion
+		o.reach(version)
+		o.doubt(key)
+	default:
+		o.reach(version)
+	}
+}
+
+// emptied takes the answer of a deletecollection that has the objects as they were before.
+func (o *owed) emptied(media string, body []byte) {
+	enc := wire.JSON
+	if media == mediaProtobuf {
+		enc = wire.Protobuf
+	}
+	var all []*wire.Object
+	_, _, err := wire.ReadAnyList(bytes.NewReader(body), enc, func(_ wire.Kind, item *wire.Object) error {
+		if all = append(all, item); len(all) > maxFacts {
+			return fmt.Errorf("more than %d", maxFacts)
+		}
+		return nil
+	})
+	if err != nil {
+		o.doubt("")
+		return
+	}
+	for _, item := range all {
+		if leaving(enc, item) { // already before: whether this has ended it, its metadata cannot tell
+			o.doubt(item.Key)
+		} else {
+			o.gone(item.Key, item.UID, true)
+		}
+	}
+}
+
+// leaving tells whether an object has a deletionTimestamp.
+func leaving(enc wire.Encoding, o *wire.Object) bool {
+	media := mediaJSON
+	if enc == wire.Protobuf {
+		media = ""
+	}
+	m, ok := decodeMetadata(media, o.Raw)
+	return ok && m.DeletionTimestamp != nil
+}
+
+// peek reads a body, at most maxWritten of it, and puts it back. whole is false if there is more.
+func peek(resp *http.Response) (body []byte, whole bool, err error) {
 	head, err := io.ReadAll(io.LimitReader(resp.Body, maxWritten+1))
 	if err != nil {
-		return fmt.Errorf("read the answer to a write: %w", err)
+		return nil, false, err
 	}
 	rest := resp.Body
 	resp.Body = struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(head), rest), rest}
-	if v := versionOf(resp.Header, head); v > 0 {
-		wr.remember(t.index, v)
+	if len(head) > maxWritten {
+		return nil, false, nil
 	}
-	return nil
+	if resp.Header.Get("Content-Encoding") != "gzip" {
+		return head, true, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(head))
+	if err != nil {
+		return nil, false, nil //nolint:nilerr // nothing can be read of it here; its reader will see
+	}
+	if body, err = io.ReadAll(io.LimitReader(z, 4*maxWritten)); err != nil || len(body) == 4*maxWritten {
+		return nil, false, nil //nolint:nilerr // likewise
+	}
+	return body, true, nil
 }
 
-func (wr *written) remember(index int, version uint64) {
-	wr.mu.Lock()
-	defer wr.mu.Unlock()
-	now := wr.clock.Now()
-	if w := &wr.newest[index]; version > w.version || now.Sub(w.at) > writtenAge {
-		*w = writtenVersion{version, now}
-	}
-}
-
-// version is what a read with unset resourceVersion should wait for, 0 if there is nothing.
-func (wr *written) version(index int) uint64 {
-	wr.mu.Lock()
-	defer wr.mu.Unlock()
-	w := wr.newest[index]
-	if wr.clock.Now().Sub(w.at) > writtenAge {
-		return 0
-	}
-	return w.version
-}
-
-// versionOf reads the resourceVersion of an object, 0 if the body is none or has none (a deletion may answer a Status).
-func versionOf(h http.Header, body []byte) uint64 {
-	if h.Get("Content-Encoding") == "gzip" {
-		z, err := gzip.NewReader(bytes.NewReader(body))
-		if err != nil {
-			return 0
-		}
-		if body, err = io.ReadAll(io.LimitReader(z, 4*maxWritten)); err != nil {
-			return 0
-		}
-	}
+func mediaOf(h http.Header) string {
 	media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
-	switch strings.TrimSpace(media) {
+	return strings.TrimSpace(media)
+}
+
+// kindOf is what a body declares, "" if it is in another form than JSON or protobuf, or broken.
+func kindOf(media string, body []byte) string {
+	switch media {
 	case mediaProtobuf:
-		kind, raw, err := wire.SplitEnvelope(body)
-		if err != nil || kind.Kind == "Status" {
-			return 0
+		if k, _, err := wire.SplitEnvelope(body); err == nil {
+			return k.Kind
 		}
-		o, err := wire.ParseObject(wire.Protobuf, raw)
-		if err != nil {
-			return 0
+	case mediaJSON:
+		var k metav1.TypeMeta
+		if json.Unmarshal(body, &k) == nil {
+			return k.Kind
 		}
-		return o.Version
-	case "application/json":
-		var o metav1.PartialObjectMetadata
-		if json.Unmarshal(body, &o) != nil || o.Kind == "Status" {
-			return 0
-		}
-		v, _ := strconv.ParseUint(o.ResourceVersion, 10, 64)
-		return v
 	}
-	return 0
+	return ""
+}
+
+func statusOf(media string, body []byte) (s metav1.Status, ok bool) {
+	if media == mediaJSON {
+		return s, json.Unmarshal(body, &s) == nil
+	}
+	_, raw, err := wire.SplitEnvelope(body)
+	return s, err == nil && s.Unmarshal(raw) == nil
+}
+
+func metadataOf(media string, body []byte) (m metav1.PartialObjectMetadata, ok bool) {
+	if media == mediaProtobuf {
+		_, raw, err := wire.SplitEnvelope(body)
+		if err != nil {
+			return m, false
+		}
+		body = raw
+	}
+	return decodeMetadata(media, body)
+}
+
+// decodeMetadata reads JSON, or a bare protobuf message of whatever kind: its first field is the metadata.
+func decodeMetadata(media string, raw []byte) (m metav1.PartialObjectMetadata, ok bool) {
+	if media == mediaJSON {
+		return m, json.Unmarshal(raw, &m) == nil
+	}
+	return m, m.Unmarshal(raw) == nil
 }

@@ -49,9 +49,9 @@
 // one, whatever its versions; within one, an older list is refused as ever.
 //
 // Clients name no history. Those that watch when it changes are told by an ERROR event 410, and list. Those that come back afterwards
-// bring a version, and get 410 unless it means something: until the highest version of the lost histories is passed (History.Lost),
-// one ahead of the relay cannot come from this history, and one behind it must be a version that the relay was at. A watch
-// ahead of a relay is else accepted (rule 2), and would wait in silence.
+// bring a version, and get 410 unless it means something. Until the highest version of the lost histories is passed (History.Lost), one ahead
+// of the relay must be reached within the 3 s that a read waits: a client may have heard a little more of this history than the relay. One
+// behind it must be a version that the relay was at. A watch ahead of a relay is else accepted (rule 2), and would wait in silence.
 //
 // What remains: a client that was away when the history changed, comes back within the age of the ring, and brings a version of the lost
 // history that happens to be one of the present history's as well, is not found out. kube-apiserver finds out none. A restore

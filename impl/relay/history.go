@@ -160,8 +160,8 @@ func (r *Relay) begin(h History, version uint64, items []*wire.Object, w word) {
 // alien tells whether a version that a client brings can only be of a history that was lost. A plain watch ahead of the relay is
 // accepted otherwise (rule 2), and would show nothing, or changes to a state that the client does not have.
 //
-// Until this history has passed the versions of the lost one, nothing is ahead in it that a client of this relay could know. Of the
-// versions behind, only those mean something that this relay had: its list, and its events. r.mu is held.
+// Until this history has passed the versions of the lost one, one ahead that the relay does not reach while the client waits (see
+// Relay.wait) counts as lost. Of the versions behind, only those mean something that this relay had: its list, and its events. r.mu is held.
 func (r *Relay) alien(q *request) bool {
 	switch {
 	case r.history.Number == 0 || q.relay || q.version == 0:
@@ -172,6 +172,14 @@ func (r *Relay) alien(q *request) bool {
 		return !r.ring.had(q.version)
 	}
 	return false
+}
+
+// doubts tells whether a version ahead of the relay may be of a lost history. Who brings it may also have heard a little more of this
+// history, from the cloud: if the relay reaches it in a moment, it was so.
+func (r *Relay) doubts(q *request) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return q.version > r.version && r.alien(q)
 }
 
 // agree tells whether a relay that asks is in the same history, nil if it is.

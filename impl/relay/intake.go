@@ -66,6 +66,7 @@ func (i *Intake) testimony(ev *wire.Event) error {
 	}
 	if now := i.r.cfg.Clock.Now(); i.r.synced && i.r.version >= i.by.Version {
 		i.r.vouch(i.by.about(i.by.Version, now), now)
+		i.r.broadcast() // somebody may wait for a sign
 	}
 	return nil
 }

@@ -228,18 +228,35 @@ func (r *Relay) Status() Status {
 	}
 }
 
+// Object returns the object at a key, "namespace/name" or "name" as wire.Object.Key has it; nil if there is none.
+func (r *Relay) Object(key string) *wire.Object {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	o, _ := r.tree.Get(&wire.Object{Key: key})
+	return o
+}
+
 // WaitVersion waits until the relay has reached a version, or returns ctx's error.
 func (r *Relay) WaitVersion(ctx context.Context, version uint64) error {
 	return r.until(ctx, func() bool { return r.synced && r.version >= version })
 }
 
-// until waits until something holds, or returns ctx's error.
+// until waits until something holds of what r.mu guards, or returns ctx's error.
 func (r *Relay) until(ctx context.Context, holds func() bool) error {
+	return r.WaitUntil(ctx, func() bool {
+		r.mu.RLock()
+		defer r.mu.RUnlock()
+		return holds()
+	})
+}
+
+// WaitUntil waits until something holds that depends on what the relay has and how fresh that is, or returns ctx's error.
+func (r *Relay) WaitUntil(ctx context.Context, holds func() bool) error {
 	for {
 		r.mu.RLock()
-		done, changed := holds(), r.notify
+		changed := r.notify
 		r.mu.RUnlock()
-		if done {
+		if holds() {
 			return nil
 		}
 		select {

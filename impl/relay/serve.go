@@ -84,7 +84,12 @@ func (r *Relay) wait(ctx context.Context, q *request, version uint64) error {
 		if _, err := r.meet(q, version); err != nil { // the history changed meanwhile
 			return err
 		}
-		return errAhead(version, r.Status().Version)
+		r.mu.RLock()
+		defer r.mu.RUnlock()
+		if r.alien(q) {
+			return errTooOld(version, r.ring.floor)
+		}
+		return errAhead(version, r.version)
 	}
 	return nil
 }
@@ -98,9 +103,6 @@ func (r *Relay) meet(q *request, version uint64) (reached bool, err error) {
 	}
 	if err := agree(r.history, q); err != nil {
 		return false, err
-	}
-	if version > r.version && r.alien(q) {
-		return false, errTooOld(q.version, r.ring.floor)
 	}
 	return r.version >= version, nil
 }

@@ -59,7 +59,7 @@ func (r *Relay) serveWatch(w http.ResponseWriter, req *http.Request, q *request)
 	}
 	initial := q.opts.SendInitialEvents != nil && *q.opts.SendInitialEvents
 	wait := uint64(0)
-	if q.opts.SendInitialEvents != nil {
+	if q.opts.SendInitialEvents != nil || r.doubts(q) {
 		wait = q.version // a streaming list waits; a plain watch ahead of the cache is accepted (rule 2)
 	}
 	err := r.wait(req.Context(), q, wait)

@@ -23,6 +23,16 @@ func NewIntake(r *Relay) *Intake { return &Intake{r: r} }
 // NewRefill begins to take what somebody who is not a source holds (see Intake.End). Only its list counts.
 func NewRefill(r *Relay) *Intake { return &Intake{r: r, refill: true} }
 
+// Behind says that the upstream had passed the relay up to a version when it was asked: what comes until then is a backlog, and no sign that the
+// relay has all there is.
+func (i *Intake) Behind(version uint64) {
+	i.r.mu.Lock()
+	defer i.r.mu.Unlock()
+	if i.r.version < version {
+		i.by = &Testimony{Version: version - 1, AsOf: i.r.progress}
+	}
+}
+
 // End takes the list that the watch began with, at the bookmark that ends it, as Relay.ReplaceIn does. A refill moves the relay forward only,
 // ErrOlder tells that it does not, and proves nothing but that this was all there was at a time.
 func (i *Intake) End(h History, ev *wire.Event, items []*wire.Object) error {

@@ -138,10 +138,14 @@ func TestBacklogOverThinLink(t *testing.T) {
 	link := newThinLink()
 	thin := &Upstream{Name: "thin cloud", URL: u, Client: link.over(t, srv), Consistent: true}
 	thin.Ask, thin.Arrived = link.over(t, srv), link.carried.Load
+	asOf := mine.Status().ProgressAt
 	f.Use(thin)
 	eventually(t, "all of the backlog", func() bool {
 		if link.pass(perTick) {
 			c.Step(tick)
+		}
+		if s := mine.Status(); s.Version > 11 && s.Version < 10+changes-1 && s.ProgressAt.After(asOf) {
+			t.Fatalf("a backlog passes for fresh at version %d", s.Version)
 		}
 		return mine.Status().Version == 10+changes || link.carried.Load() > int64(3*backlog)
 	})

@@ -19,14 +19,20 @@ const (
 	slack = 5 * time.Second
 	// inFront bounds the bytes that an answer may be behind, with what HTTP/2 lets a server send before it is read.
 	inFront = 4 << 20
+	// lag is how much later than its timeout a watch ends over a link that is not full.
+	lag = 2 * time.Second
 	// short is how soon a watch that showed nothing must not end: else an upstream that ends each at once is asked without rest.
 	short = time.Second
 )
 
 // watch feeds the relay from a version by one short watch. It is left once the rest of a backlog costs more than a list.
 func (f *Feeder) watch(ctx context.Context, up *Upstream, from uint64) error {
-	intake := relay.NewIntake(f.cfg.Relay)
+	intake, first := relay.NewIntake(f.cfg.Relay), true
 	err := f.short(ctx, up, whole, from, func(ev *wire.Event) error {
+		if first && up.Consistent {
+			intake.Behind(f.asked.Load())
+		}
+		first = false
 		if err := f.apply(intake, ev, up.Gzip); err != nil {
 			return err
 		}
@@ -70,8 +76,8 @@ func (f *Feeder) short(ctx context.Context, up *Upstream, of form, from uint64, 
 		shown = true
 		return take(ev)
 	})
-	if err == nil && f.cfg.Clock.Since(began) < f.cfg.WatchTimeout-short {
-		f.doubts() // its server ended it before its time
+	if lasted := f.cfg.Clock.Since(began); err == nil && (lasted < f.cfg.WatchTimeout-short || lasted > f.cfg.WatchTimeout+lag) {
+		f.doubts() // its server ended it before its time, or the link holds back what it carries: how far is the cloud?
 	}
 	if err == nil && !shown && f.cfg.Clock.Since(began) < short {
 		return errors.New("the upstream ended the watch at once")

@@ -109,6 +109,7 @@ func changeBytes(endpoints int) float64 { return 2200 + 205*float64(endpoints) }
 func (c Cell) Scenario(base *scenario.Scenario) (*scenario.Scenario, error) {
 	s := *base
 	s.Name, s.Faults, s.Batches = c.Name(), c.faults, true
+	s.Clients = slices.DeleteFunc(slices.Clone(base.Clients), func(k scenario.ClientKind) bool { return k == scenario.Kubectl }) // what it reads first is longer than a list
 	s.Description = fmt.Sprintf("%s over %v, with changes that take %d %% of it uncompressed: %s.", base.Name, c.Rate, c.Load, c.Fault)
 	s.Topology.Pool.Uplink.Up, s.Topology.Pool.Uplink.Down = c.Rate, c.Rate
 	pace := float64(c.Rate) / 8 * float64(c.Load) / 100 / changeBytes(s.Workload.Endpoints)

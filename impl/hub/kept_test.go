@@ -8,13 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/relay"
 )
 
 // process is weir-hub as a child of the test.
@@ -194,7 +195,9 @@ func TestStoppedHubKeepsAll(t *testing.T) {
 	b.config.DataDir = filepath.Join(b.dir, "data")
 	b.clouds[0].put("default", "web")
 	stop := b.start()
-	eventually(t, "the relays", func() bool { have, _, _ := b.hub.holds(time.Now()); return have })
+	eventually(t, "the relays", func() bool {
+		return !slices.ContainsFunc(b.hub.relays, func(r *relay.Relay) bool { return !r.Status().Synced })
+	})
 	stop()
 	b.config.CloudServers = []string{"https://127.0.0.1:1"}
 	stop = b.start()

@@ -56,7 +56,6 @@ func TestDocumentsShared(t *testing.T) {
 	})
 	for _, n := range nodes {
 		p.hubs[n].config.DataDir, p.hubs[n].config.Offline = filepath.Join(p.hubs[n].dir, "data"), true
-		p.hubs[n].config.StoreGeneratedKeyFile = filepath.Join(p.hubs[n].dir, "store.key")
 	}
 	p.start(nodes...)
 	eventually(t, "one hub to lead and the others to follow", func() bool { return p.settled(nodes...) != "" })

@@ -25,7 +25,6 @@ func offlineBed(t *testing.T) (*bed, *cut) {
 	b.config.PoolScopeResources = []string{"endpointslices.v1.discovery.k8s.io"}
 	b.config.ReturnSpread = 50 * time.Millisecond
 	b.config.DataDir, b.config.Offline, b.config.StoreEvery = filepath.Join(b.dir, "data"), true, 10*time.Millisecond
-	b.config.StoreGeneratedKeyFile = filepath.Join(b.dir, "store.key")
 	return b, link
 }
 

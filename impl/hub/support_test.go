@@ -138,7 +138,8 @@ func newBed(t testing.TB, clouds int) *bed {
 	b.credentials("edge-1")
 	path := func(name string) string { return filepath.Join(b.dir, name) }
 	b.config = Config{
-		NodeName: "edge-1", NodePoolName: "pool-a",
+		StoreGeneratedKeyFile: path("store.key"),
+		NodeName:              "edge-1", NodePoolName: "pool-a",
 		CloudCAFile: path("cloud-ca.crt"), CloudClientCertFile: path("cloud.crt"), CloudClientKeyFile: path("cloud.key"), CloudPostQuantum: true,
 		BindAddress: "127.0.0.1", HealthBindAddress: "127.0.0.1",
 		TLSCertFile: path("serving.crt"), TLSPrivateKeyFile: path("serving.key"), ClientCAFile: path("cloud-ca.crt"),

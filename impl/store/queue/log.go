@@ -39,7 +39,7 @@ func (f format) magic() string {
 // appendFrame frames a record: mark, length, checksum of length and record, record. No frame depends on the one before
 // it, so that behind a damaged one the next is found by its mark.
 func (f format) appendFrame(dst []byte, r *record) []byte {
-	b := r.append(nil)
+	b := r.encode()
 	if f.key != nil {
 		b = f.key.Seal(b, []byte(sealed))
 	}

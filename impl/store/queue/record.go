@@ -27,8 +27,8 @@ type record struct {
 	sentAt string
 }
 
-func (r *record) append(dst []byte) []byte {
-	dst = append(dst, r.kind)
+func (r *record) encode() []byte {
+	dst := []byte{r.kind}
 	dst = binary.AppendUvarint(dst, r.seq)
 	flag := byte(0)
 	if r.flag {
@@ -58,7 +58,7 @@ func (r *record) append(dst []byte) []byte {
 	return dst
 }
 
-// parseRecord reads what append wrote. Bytes of the record are parts of b.
+// parseRecord reads what encode wrote. Bytes of the record are parts of b.
 func parseRecord(b []byte) (*record, error) {
 	p := pack.NewReader(b)
 	r := &record{kind: p.Byte(), seq: p.Uvarint()}

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 )
 
-// TestFeedDenied: what the cloud does not give to the leader is answered so, takes nothing from the readiness of others, and is fed once it is given.
+// TestFeedDenied: what the cloud does not give to the leader is answered so, takes nothing from the readiness of
+// others, and is fed once it is given.
 func TestFeedDenied(t *testing.T) {
 	s := newPool(t).start()
 	a, viewer := s.hub("a"), s.viewer()

@@ -82,7 +82,7 @@ func (c *Coordinator) serveStatus(w http.ResponseWriter, req *http.Request) {
 
 // waits tells why the pool has to wait for a relay; nil: it is ready, or there is nothing that it could be fed with.
 func (c *Coordinator) waits(r *relay.Relay) error {
-	if r.Denied() != nil {
+	if r.Status().Denied != "" {
 		return nil
 	}
 	return c.unready(r)

@@ -38,8 +38,8 @@ func deny(p *poolBed, by func(user, resource string) int) {
 	p.clouds[0].server.CloseClientConnections()
 }
 
-// TestPoolWithoutOneResource: what the cloud does not have takes nothing from the others. Its reads are answered as the cloud does, at all hubs, before it
-// is there, once it is, and when it is gone again.
+// TestPoolWithoutOneResource: what the cloud does not have takes nothing from the others. Its reads are answered as the
+// cloud does, at all hubs, before it is there, once it is, and when it is gone again.
 func TestPoolWithoutOneResource(t *testing.T) {
 	nodes := []string{"edge-1", "edge-2", "edge-3"}
 	p := newPoolBed(t, nodes...)
@@ -93,7 +93,8 @@ func TestPoolWithoutOneResource(t *testing.T) {
 	}
 }
 
-// TestPoolLeaderWithoutGrant: a leader that may not read one resource makes way for a hub that may. Meanwhile its clients are answered by the cloud.
+// TestPoolLeaderWithoutGrant: a leader that may not read one resource makes way for a hub that may. Meanwhile its
+// clients are answered by the cloud.
 func TestPoolLeaderWithoutGrant(t *testing.T) {
 	p := newPoolBed(t, "edge-1", "edge-2")
 	for _, h := range p.hubs {
@@ -115,7 +116,8 @@ func TestPoolLeaderWithoutGrant(t *testing.T) {
 	})
 }
 
-// TestPoolCoordinatorLacksResource: a resource that only hubs have is fed by each for itself, all others by the pool, and the hubs say so.
+// TestPoolCoordinatorLacksResource: a resource that only hubs have is fed by each for itself, all others by the pool,
+// and the hubs say so.
 func TestPoolCoordinatorLacksResource(t *testing.T) {
 	p := newPoolOf(t, []string{"endpoints.v1."}, "edge-1", "edge-2")
 	p.start("edge-1", "edge-2")
@@ -165,4 +167,24 @@ func TestExposedResources(t *testing.T) {
 	if log := b.log.String(); strings.Count(log, "level=WARN") != 1 || !strings.Contains(log, "configmaps.v1.") {
 		t.Errorf("log: %s", log)
 	}
+}
+
+// TestOneResourceFails: where the cloud answers lists of one resource by an error, clients are told that error, and the hub
+// is ready for the others.
+func TestOneResourceFails(t *testing.T) {
+	b := newBed(t, 1)
+	fails := func(_, resource string) int {
+		if resource == "endpointslices" {
+			return http.StatusInternalServerError
+		}
+		return 0
+	}
+	b.clouds[0].set(func() { b.clouds[0].denies = fails })
+	b.start()
+	b.fed()
+	if code := b.code(); code != http.StatusInternalServerError {
+		t.Errorf("a list of what fails: %d", code)
+	}
+	b.clouds[0].set(func() { b.clouds[0].denies = func(string, string) int { return 0 } })
+	eventually(t, "the relay to be fed", func() bool { return b.resource("endpointslices").Synced && b.code() == http.StatusOK })
 }

@@ -19,7 +19,8 @@ const (
 	sharedAsk  = 2 * time.Second  // for an answer
 )
 
-// shared is what this hub and the coordinator have in common: the lists of both are given by flags, and one is often changed before the other.
+// shared is what this hub and the coordinator have in common: the lists of both are given by flags, and one is often
+// changed before the other.
 type shared struct {
 	mine        []string // in the order of Hub.relays
 	coordinator *coordinator
@@ -86,10 +87,12 @@ func (s *shared) take(status *poolStatus) {
 	s.mu.Unlock()
 	s.changed()
 	if !slices.Equal(was.Coordinator, lacks.Coordinator) {
-		s.tell(lacks.Coordinator, "the coordinator does not have resources of --pool-scope-resources of this hub: each hub takes them from the cloud")
+		s.tell(lacks.Coordinator, "the coordinator does not have resources of --pool-scope-resources of this hub: "+
+			"each hub takes them from the cloud")
 	}
 	if !slices.Equal(was.Hub, lacks.Hub) {
-		s.tell(lacks.Hub, "the coordinator has resources that this hub does not have in --pool-scope-resources: here they are the cloud's, and this hub does not feed them")
+		s.tell(lacks.Hub, "the coordinator has resources that this hub does not have in --pool-scope-resources: "+
+			"here they are the cloud's, and this hub does not feed them")
 	}
 	if len(was.Coordinator)+len(was.Hub) > 0 && len(lacks.Coordinator)+len(lacks.Hub) == 0 {
 		s.logger.Info("hub and coordinator have the same resources")

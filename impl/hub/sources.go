@@ -24,8 +24,8 @@ type feeder struct {
 	refused  atomic.Pointer[time.Time] // when the coordinator said that it does not have the resource; nil: it did not
 }
 
-// denied takes the answer of an upstream that does not have the resource, or does not give it. The coordinator's word is not the last one: there is the
-// cloud to ask, and until that has answered, the relay goes on with what it holds.
+// denied takes the answer of an upstream that does not have the resource, or does not give it. The coordinator's word
+// is not the last one: there is the cloud to ask, and until that has answered, the relay goes on with what it holds.
 func (f *feeder) denied(up *source.Upstream, why error) {
 	if up.Consistent {
 		f.relay.Deny(why)
@@ -42,14 +42,22 @@ func (f *feeder) lacked() bool {
 	return at != nil && !f.relay.Status().ProgressAt.After(*at)
 }
 
-// unavailable tells whether the relay has nothing to answer with, and will not have soon: nobody whom it was fed by gives it the resource. Then the
-// cloud answers each request by itself.
+// unavailable tells whether the relay has nothing to answer with, and will not have soon: nobody whom it was fed by
+// gives it the resource. Then the cloud answers each request by itself.
 func (f *feeder) unavailable() bool {
 	s := f.relay.Status()
-	return s.Denied != "" || !s.Synced && f.lacked()
+	return s.Denied != "" || !s.Synced && (f.lacked() || f.broken())
 }
 
-// found takes that the cloud answered a client about the resource: if it had said that there is none, it has changed its mind.
+// broken tells whether the cloud answers lists of the resource by an error, as it does for a custom resource that it
+// cannot convert. One that is only busy is not asked more.
+func (f *feeder) broken() bool {
+	s := f.Status()
+	return s.Upstream == role.Cloud.String() && s.LastError != "" && s.Answer != 0 && s.Answer != http.StatusTooManyRequests
+}
+
+// found takes that the cloud answered a client about the resource: if it had said that there is none, it has changed
+// its mind.
 func (f *feeder) found() {
 	if why := f.relay.Denied(); why != nil && why.ErrStatus.Code == http.StatusNotFound {
 		f.Kick()

@@ -13,9 +13,10 @@ type denial struct {
 	at  time.Time
 }
 
-// Deny takes the answer of a source that does not have the resource (404), or does not give it to this relay (403). That is an answer and no failure: what
-// the relay holds is not so any more, or cannot be kept up. Until the source shows a sign again, the relay answers by its Fallback, and if it has none,
-// what the source did; its watches end, as they do at a kube-apiserver whose custom resource goes. The state stays, for the resume.
+// Deny takes the answer of a source that does not have the resource (404), or does not give it to this relay (403).
+// That is an answer and no failure: what the relay holds is not so any more, or cannot be kept up. Until the source
+// shows a sign again, the relay answers by its Fallback, and if it has none, what the source did; its watches end, as
+// they do at a kube-apiserver whose custom resource goes. The state stays, for the resume.
 func (r *Relay) Deny(why error) {
 	s := statusOf(why)
 	r.mu.Lock()
@@ -23,7 +24,8 @@ func (r *Relay) Deny(why error) {
 	if r.denied == nil {
 		close(r.ended)
 		r.ended = make(chan struct{})
-		r.cfg.Logger.Warn("the source does not give this resource: nothing is served from here until it does", "code", s.Code, "err", s.Message)
+		r.cfg.Logger.Warn("the source does not give this resource: nothing is served from here until it does",
+			"code", s.Code, "err", s.Message)
 	}
 	r.denied = &denial{&apierrors.StatusError{ErrStatus: s}, r.cfg.Clock.Now()}
 	r.broadcast()

@@ -22,8 +22,8 @@ func answer(t *testing.T, r *Relay, query string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// TestDeny: what the source does not give is answered as the source does, from when it says so until it shows a sign of later. Watches end, as clean as
-// those of a kube-apiserver do, and are resumed when it is over.
+// TestDeny: what the source does not give is answered as the source does, from when it says so until it shows a sign of
+// later. Watches end, as clean as those of a kube-apiserver do, and are resumed when it is over.
 func TestDeny(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(1e9, 0))
 	r := newRelay(t, withClock(clock))

@@ -13,8 +13,9 @@ type Resource struct {
 	There  bool // the coordinator says that it is fresh there, and has said so since it was left or denied the resource
 }
 
-// Detours decide for each resource by itself whether it is fed from where Snapshot.Source says. What the pool does not have, because its lists differ, or its
-// leader is not given it, is fed from the cloud, and takes nothing from the others. Like a Machine they are pure, and one goroutine steps them.
+// Detours decide for each resource by itself whether it is fed from where Snapshot.Source says. What the pool does not
+// have, because its lists differ, or its leader is not given it, is fed from the cloud, and takes nothing from the
+// others. Like a Machine they are pure, and one goroutine steps them.
 type Detours struct {
 	cfg  Config
 	rng  *rand.Rand

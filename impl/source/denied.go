@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// barredPatience is for how long an upstream has to say that this client may not read before a relay that holds something believes it: a
-// kube-apiserver that has just started says so before it knows its own rules.
+// barredPatience is for how long an upstream has to say that this client may not read before a relay that holds
+// something believes it: a kube-apiserver that has just started says so before it knows its own rules.
 const barredPatience = 5 * time.Second
 
 // Status makes the error one that a relay can answer with, and tell others.

@@ -31,7 +31,8 @@ func (u *refusing) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	u.relay.ServeHTTP(w, req)
 }
 
-// TestFeederDenied: 404 is an answer. What a relay holds is not served on it, and is what it goes on with once the upstream has the resource again.
+// TestFeederDenied: 404 is an answer. What a relay holds is not served on it, and is what it goes on with once the
+// upstream has the resource again.
 func TestFeederDenied(t *testing.T) {
 	cloud, mine := newRelay(t), newRelay(t)
 	list(t, cloud, 10, "x")

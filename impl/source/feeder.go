@@ -86,6 +86,7 @@ type Status struct {
 	Checks    int       // times the upstream was asked whether its history is the relay's
 	Histories int       // times it was another one
 	LastError string    // "" while it works
+	Answer    int       // status code of the upstream's answer that LastError is about, 0 if there was no answer
 	Since     time.Time // when it began to work or to fail
 	reported  time.Time // when it was last said that it fails
 }
@@ -244,7 +245,7 @@ func (f *Feeder) failed(up *Upstream, err error) {
 		f.status.reported = now
 	}
 	lasts := now.Sub(f.status.Since)
-	f.status.LastError = err.Error()
+	f.status.LastError, f.status.Answer = err.Error(), answered(err)
 	if gone(err) {
 		f.status.Gone++
 	}

@@ -91,10 +91,16 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("answer %d %s: %s", e.Code, e.Reason, e.Message)
 }
 
-func gone(err error) bool {
+// answered is the code of the answer that an error is about, 0 if there was none.
+func answered(err error) int {
 	var s *StatusError
-	return errors.As(err, &s) && s.Code == http.StatusGone
+	if errors.As(err, &s) {
+		return s.Code
+	}
+	return 0
 }
+
+func gone(err error) bool { return answered(err) == http.StatusGone }
 
 func fromStatus(s *metav1.Status) *StatusError {
 	e := &StatusError{Code: int(s.Code), Reason: s.Reason, Message: s.Message}

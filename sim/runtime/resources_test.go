@@ -137,9 +137,9 @@ type hubState struct {
 	}
 }
 
-// TestCustomResourceComesAndGoes: a custom resource in pool scope is not there when the pool starts, is installed, deleted and created again while it is
-// written. The pool never loses its readiness for the others. Each hub answers as the cloud does, and an informer behind a follower ends with what
-// the cloud has.
+// TestCustomResourceComesAndGoes: a custom resource in pool scope is not there when the pool starts, is installed,
+// deleted and created again while it is written. The pool never loses its readiness for the others. Each hub answers as
+// the cloud does, and an informer behind a follower ends with what the cloud has.
 func TestCustomResourceComesAndGoes(t *testing.T) {
 	resources := []string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io", "widgets.v1.example.com=Widget"}
 	site := up(t, Topology{Pools: []Pool{{

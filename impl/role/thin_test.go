@@ -1,0 +1,66 @@
+package role
+
+import (
+	"testing"
+	"time"
+)
+
+// answer steps a machine and gives its requests the results of a coordinator without Leases, until it asks for nothing more. It tells whether it stood.
+func answer(m *Machine, in Input) (out Output, stood bool) {
+	out = m.Step(in)
+	for actions := out.Actions; len(actions) > 0; actions = actions[1:] {
+		r := Result{Kind: actions[0].Kind, Sent: in.Now}
+		if r.Kind == Acquire {
+			r.Outcome, stood = Failed, true
+		}
+		next := in
+		next.Result = &r
+		out = m.Step(next)
+		actions = append(actions, out.Actions...)
+	}
+	return out, stood
+}
+
+// A pool's cache that is not fresh and moves is catching up over a link that is full: nobody leaves it to load that link more. One that stands still is left.
+func TestCacheThatMovesIsNotLeft(t *testing.T) {
+	for moves, want := range map[bool]Source{true: Coordinator, false: Cloud} {
+		m, err := New(Config{Identity: "a_1", Grace: 30 * time.Second, Spread: 30 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := Input{Coordinator: true, Cloud: true, Unproven: true, Have: true}
+		var out Output
+		for ; in.Now <= 5*time.Minute; in.Now += time.Second {
+			if moves && in.Now%(20*time.Second) == 0 {
+				in.Reached++
+			}
+			out, _ = answer(m, in)
+		}
+		if out.Snapshot.Source != want {
+			t.Errorf("moves %t: fed from %v, want %v", moves, out.Snapshot.Source, want)
+		}
+	}
+}
+
+// Of hubs that find no Lease, one that holds only what its disk held stands later than others: theirs is newer.
+func TestRestoredHubStandsLast(t *testing.T) {
+	stands := func(restored bool) time.Duration {
+		m, err := New(Config{Identity: "a_1", Grace: 30 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := Input{Cloud: true, Have: true, Restored: restored}
+		answer(m, in)
+		for in.Now = 10 * time.Second; in.Now < time.Minute; in.Now += 100 * time.Millisecond {
+			in.Coordinator = true // lost its disk, and is back
+			if _, stood := answer(m, in); stood {
+				return in.Now - 10*time.Second
+			}
+		}
+		return -1
+	}
+	newer, older := stands(false), stands(true)
+	if newer < 0 || older < 4*time.Second || older < newer+2*time.Second {
+		t.Errorf("a hub stands after %v, one from its disk after %v", newer, older)
+	}
+}

@@ -70,12 +70,7 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 	rec := f.stalls.record(w)
 	defer f.stalls.forget(rec)
 	defer f.metrics.answered(rec) // also when a broken stream panics its way out
-	if f.authorizer.judge.Refused(req.Header) {
-		rec.route = "refused"
-		writeStatus(rec, unauthorized("Unauthorized"))
-		return
-	}
-	req, admission, refusal := f.gate.admit(rec, req, who)
+	req, admission, refusal := f.gate.admit(rec, req, who, f.authorizer.judge.Refused(req.Header))
 	if refusal != nil {
 		rec.route = "refused"
 		writeStatus(rec, refusal)
@@ -96,6 +91,12 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 	case who.kind == thisNode && ownLease(req, f.beats.node):
 		f.beats.serve(rec, req)
 	default:
+		if refusal := f.gate.passes(req, who); refusal != nil {
+			admission.slow()
+			rec.route = "refused"
+			writeStatus(rec, refusal)
+			return
+		}
 		req, taken := f.shelter.take(rec, req, who)
 		if !taken {
 			rec.route = "cloud"

@@ -167,13 +167,20 @@ func admissionOf(ctx context.Context) *admission {
 	return a
 }
 
-// admit lets a request pass, or says why not. The request that is returned is to be used, and leave to be called when it is over.
-func (g *gate) admit(w http.ResponseWriter, req *http.Request, who caller) (_ *http.Request, a *admission, refusal *apierrors.StatusError) {
+// admit lets a request pass, or says why not; refused tells that the cloud has refused its credentials just now. The request that is returned is to be used, and leave to be called when it is over.
+func (g *gate) admit(w http.ResponseWriter, req *http.Request, who caller, refused bool) (_ *http.Request, a *admission, refusal *apierrors.StatusError) {
 	a = &admission{g: g, rc: http.NewResponseController(w), req: req}
 	if c, _ := req.Context().Value(connKey{}).(*conn); c != nil {
 		a.conn = c.below
 	}
+	defer func() {
+		if refusal != nil {
+			a.slow()
+		}
+	}()
 	switch {
+	case refused:
+		return req, a, unauthorized("Unauthorized")
 	case who.kind == thisNode:
 		a.rank(limit.Kept)
 		return req, a, nil
@@ -235,9 +242,9 @@ func (a *admission) enter(s *limit.Slots, key string) *apierrors.StatusError {
 	return a.g.busy(refusedSum, fmt.Sprintf("%d requests are under way", s.Sum), time.Second)
 }
 
-// ask finds out what an unknown token is worth, if somebody has sent a bad one lately.
+// ask finds out what an unknown token is worth, if somebody has sent a bad one lately, or many come at once.
 func (a *admission) ask() *apierrors.StatusError {
-	if a.g.prove == nil || !a.g.prove.suspicious() || a.g.away() {
+	if a.g.away() || !a.g.prove.suspicious() && a.g.strangers.Held() <= maxTrusting {
 		return nil
 	}
 	good, refusal := a.g.prove.prove(a.req.Context(), a.req.Header, a.key)
@@ -275,6 +282,13 @@ func (a *admission) unproven() bool {
 	return a.slots == &a.g.strangers
 }
 
+// slow makes who was refused ask more slowly: else a flood of refusals would take the processor.
+func (a *admission) slow() {
+	if a.conn != nil {
+		a.conn.Slow(refusalPause)
+	}
+}
+
 func (a *admission) rank(r limit.Rank) {
 	if a.conn != nil {
 		a.conn.Prove(r)
@@ -290,6 +304,31 @@ func (a *admission) leave() {
 	}
 }
 
+// share is what a caller may send to the cloud.
+func (g *gate) share(h http.Header) (*limit.Rate, string) {
+	key := g.keyOf(h)
+	if key == "anonymous" {
+		return &g.public, key
+	}
+	return &g.rate, key
+}
+
+func (g *gate) spent(wait time.Duration) *apierrors.StatusError {
+	return g.busy(refusedRate, "this caller has used up its share of requests to the cloud", wait)
+}
+
+// passes says why a request should not begin its way to the cloud: its caller's share is used up. That is found out again on the way, but costs more there.
+func (g *gate) passes(req *http.Request, who caller) *apierrors.StatusError {
+	if who.kind == thisNode || g.away() {
+		return nil
+	}
+	rate, key := g.share(req.Header)
+	if wait := rate.Wait(key, g.clock.Now()); wait > 0 {
+		return g.spent(wait)
+	}
+	return nil
+}
+
 // gated is a way to the cloud for callers' own requests. It takes each from its caller's share.
 type gated struct {
 	gate *gate
@@ -298,13 +337,10 @@ type gated struct {
 
 // RoundTrip implements http.RoundTripper. Its error is a *busyError if the share is used up.
 func (d gated) RoundTrip(req *http.Request) (*http.Response, error) {
-	rate, key := &d.gate.rate, d.gate.keyOf(req.Header)
-	if key == "anonymous" {
-		rate = &d.gate.public
-	}
+	rate, key := d.gate.share(req.Header)
 	if wait := rate.Take(key, d.gate.clock.Now()); wait > 0 {
 		closeBody(req)
-		return nil, &busyError{d.gate.busy(refusedRate, "this caller has used up its share of requests to the cloud", wait)}
+		return nil, &busyError{d.gate.spent(wait)}
 	}
 	if key == "anonymous" && isPublic(req) {
 		return d.whole(req)

@@ -7,7 +7,7 @@ const (
 	maxConnections        = 512 // of a port
 	maxConnectionsAddress = 256
 	maxHeader             = 64 << 10 // of one request; kube-apiserver takes 1 MiB, but tokens here are 16 KiB at most
-	maxStreams            = 250      // of one HTTP/2 connection
+	maxStreams            = 100      // of one HTTP/2 connection, as kube-apiserver allows
 	maxStreamsNode        = 1000     // the same of this node: a kubelet watches each secret it needs
 	receiveBuffer         = 256 << 10
 	headerTimeout         = 10 * time.Second
@@ -19,21 +19,23 @@ const (
 	maxUnprovenAddress = 100
 	unprovenBody       = 10 * time.Second // for the body of a request
 
-	stallTimeout = time.Minute // for which a client may take nothing of an answer
+	refusalPause = 20 * time.Millisecond // until more is read of a connection, for each request on it that a limit refused
+	stallTimeout = time.Minute           // for which a client may take nothing of an answer
 
 	maxReviews       = 256 // that wait or are under way
 	maxCallerReviews = 128
 	parallelReviews  = 32
 
 	defaultCallerRate  = 20 // new requests to the cloud a second
-	defaultCallerBurst = 200
+	defaultCallerBurst = 100
 	maxCallerLimit     = 100_000
 	publicRate         = 4 // the same of all who have no credential
-	publicBurst        = 20
+	publicBurst        = 10
 
 	maxAnonymousConnections = 4 // to each server of the cloud
 	maxPublicAnswer         = 64 << 10
 	maxProofConnections     = 2
+	maxTrusting             = 16               // requests with unknown tokens that are under way unasked
 	suspicion               = 10 * time.Minute // for which tokens have to be proved after the cloud refused one
 	proofRate               = 5
 	proofBurst              = 30

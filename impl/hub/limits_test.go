@@ -155,6 +155,7 @@ func TestForgedTokens(t *testing.T) {
 // TestCallerRate: one caller has a share of the uplink, the node and others are not behind it.
 func TestCallerRate(t *testing.T) {
 	b := newBed(t, 1)
+	b.config.CallerRate, b.config.CallerBurst = 0, 0
 	b.config.HeartbeatInterval, b.config.HeartbeatTimeout = 5*time.Second, 5*time.Second // the flood takes the processor, too
 	b.start()
 	client, cert := b.client(nil), b.ca.tls("system:node:edge-1", "system:nodes")
@@ -162,7 +163,7 @@ func TestCallerRate(t *testing.T) {
 	get(t, client, b.url()+"/echo/x", alice...)
 	get(t, node, b.url()+"/echo/x")
 	codes := flood(t, client, 600, func(int) (string, []string) { return b.url() + "/echo/x", alice })
-	if codes[http.StatusTooManyRequests] == 0 || codes[http.StatusOK] < 100 {
+	if codes[http.StatusTooManyRequests] == 0 || codes[http.StatusOK] < defaultCallerBurst {
 		t.Errorf("600 requests of one caller: %v", codes)
 	}
 	var resp *http.Response
@@ -270,7 +271,7 @@ func TestStreams(t *testing.T) {
 		name string
 		cert *tls.Certificate
 		want uint32
-	}{{"node", &node, 1000}, {"others", nil, 250}} {
+	}{{"node", &node, 1000}, {"others", nil, 100}} {
 		config := &tls.Config{RootCAs: b.local.pool(), NextProtos: []string{"h2"}}
 		if test.cert != nil {
 			config.Certificates = []tls.Certificate{*test.cert}

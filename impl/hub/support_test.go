@@ -143,6 +143,7 @@ func newBed(t testing.TB, clouds int) *bed {
 		CloudCAFile: path("cloud-ca.crt"), CloudClientCertFile: path("cloud.crt"), CloudClientKeyFile: path("cloud.key"), CloudPostQuantum: true,
 		BindAddress: "127.0.0.1", HealthBindAddress: "127.0.0.1",
 		TLSCertFile: path("serving.crt"), TLSPrivateKeyFile: path("serving.key"), ClientCAFile: path("cloud-ca.crt"),
+		CallerRate: 10_000, CallerBurst: 10_000, // tests have little time
 		UpstreamWatchTimeout: 3 * time.Second,
 		CoordinatorCAFile:    path("pool-ca.crt"), CoordinatorClientCertFile: path("pool.crt"), CoordinatorClientKeyFile: path("pool.key"),
 		DelegateClientCertFile: path("delegate.crt"), DelegateClientKeyFile: path("delegate.key"),

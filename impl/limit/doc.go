@@ -2,8 +2,8 @@
 // (Slots) and connections (Listener).
 //
 // Each bound has two parts: what one caller may have, and what all may have together. A caller is a key that the user of the package
-// chooses. Memory is bounded too, whatever the number of keys. The package starts no goroutine, and reads no clock but the one
-// it is given.
+// chooses. Memory is bounded too, whatever the number of keys. The package starts no goroutine. Rate reads no clock, it is told the
+// time.
 package limit
 
 import (
@@ -23,7 +23,12 @@ type Rate struct {
 }
 
 // Take takes one from the bucket of a key. If it is empty nothing is taken, and wait says when there is one again.
-func (r *Rate) Take(key string, now time.Time) (wait time.Duration) {
+func (r *Rate) Take(key string, now time.Time) (wait time.Duration) { return r.look(key, now, true) }
+
+// Wait is what Take would say. It takes nothing.
+func (r *Rate) Wait(key string, now time.Time) time.Duration { return r.look(key, now, false) }
+
+func (r *Rate) look(key string, now time.Time, take bool) (wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.full == nil {
@@ -48,9 +53,11 @@ func (r *Rate) Take(key string, now time.Time) (wait time.Duration) {
 	if wait = full.Sub(now) - time.Duration(r.Burst)*r.Every; wait > 0 {
 		return wait
 	}
-	if shared {
+	switch {
+	case !take:
+	case shared:
 		r.rest = full
-	} else {
+	default:
 		r.full[key] = full
 	}
 	return 0

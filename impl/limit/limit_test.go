@@ -24,6 +24,9 @@ func TestRate(t *testing.T) {
 	if wait := r.Take("a", now); wait != time.Second/10 {
 		t.Errorf("told to wait %s", wait)
 	}
+	if r.Wait("b", now) != 0 || r.Wait("b", now) != 0 || len(r.full) != 1 {
+		t.Error("who asks for the time to wait has taken something")
+	}
 	if got := granted("b", 10); got != 3 {
 		t.Errorf("%d of another caller", got)
 	}
@@ -86,8 +89,9 @@ type fakeConn struct {
 	closed bool
 }
 
-func (c *fakeConn) RemoteAddr() net.Addr { return c.from }
-func (c *fakeConn) Close() error         { c.closed = true; return nil }
+func (c *fakeConn) Read([]byte) (int, error) { return 0, nil }
+func (c *fakeConn) RemoteAddr() net.Addr     { return c.from }
+func (c *fakeConn) Close() error             { c.closed = true; return nil }
 
 func TestListener(t *testing.T) {
 	below := fakeListener{make(chan net.Conn, 1)}
@@ -131,5 +135,18 @@ func TestListener(t *testing.T) {
 	otherConn.Prove(Proven)
 	if l.Open() != 4 {
 		t.Errorf("%d count after a connection was closed twice", l.Open())
+	}
+	for _, c := range []*Conn{nodeConn, otherConn} { // that of the node is not slowed, and one that is closed waits for nothing
+		c.Slow(time.Hour)
+		if d := time.Duration(c.owes.Load()); d != 0 && c == nodeConn {
+			t.Errorf("the node waits %s", d)
+		}
+		if n, err := c.Read(nil); n != 0 || err != nil {
+			t.Error(n, err)
+		}
+	}
+	provenConn.Slow(time.Millisecond)
+	if _, err := provenConn.Read(nil); err != nil || provenConn.owes.Load() != 0 {
+		t.Errorf("%v, still owes %d", err, provenConn.owes.Load())
 	}
 }

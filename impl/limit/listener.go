@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"net"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // Rank is what a connection has shown of its caller. Of those that are too many, the lowest rank goes first.
@@ -42,6 +44,37 @@ type Conn struct {
 	addr string
 	rank Rank
 	at   *list.Element // nil: it counts no more
+
+	owes   atomic.Int64  // how long the next Read waits
+	closed chan struct{} // by Close
+	once   sync.Once
+}
+
+// maxPause is the longest that one Read waits.
+const maxPause = time.Second
+
+// Slow makes the next Read wait, unless the connection is of rank Kept: whoever asks for what is refused has to ask more slowly, and what it has
+// sent meanwhile waits at its own end.
+func (c *Conn) Slow(d time.Duration) {
+	c.l.mu.Lock()
+	kept := c.rank == Kept
+	c.l.mu.Unlock()
+	if !kept {
+		c.owes.Add(int64(d))
+	}
+}
+
+// Read implements net.Conn.
+func (c *Conn) Read(p []byte) (int, error) {
+	if d := time.Duration(c.owes.Swap(0)); d > 0 {
+		timer := time.NewTimer(min(d, maxPause))
+		select {
+		case <-timer.C:
+		case <-c.closed:
+		}
+		timer.Stop()
+	}
+	return c.Conn.Read(p)
 }
 
 // Accept implements net.Listener.
@@ -50,9 +83,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &Conn{Conn: c, l: l, addr: Host(c.RemoteAddr())}
+	conn := &Conn{Conn: c, l: l, addr: Host(c.RemoteAddr()), closed: make(chan struct{})}
 	if old := l.add(conn); old != nil {
-		_ = old.Conn.Close()
+		_ = old.Close()
 		if l.Closed != nil {
 			l.Closed()
 		}
@@ -154,6 +187,7 @@ func (c *Conn) Prove(r Rank) {
 
 // Close implements net.Conn.
 func (c *Conn) Close() error {
+	c.once.Do(func() { close(c.closed) })
 	c.l.mu.Lock()
 	c.l.remove(c)
 	c.l.mu.Unlock()

@@ -1,0 +1,334 @@
+package offline
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/weir-edge/weir/sim/link"
+)
+
+// stretch is how long a flood lasts: the test is run with -stretch 10s for figures.
+var stretch = flag.Duration("stretch", 4*time.Second, "how long a flood lasts")
+
+const (
+	floodRate   = 2000     // requests a second
+	floodUplink = 10_000   // bytes a second beyond those of quiet times
+	floodAnon   = 32 << 20 // bytes of RssAnon beyond those of quiet times; with a processor of its own a hub takes less than twice those of quiet times
+)
+
+// flood is one way in which a pod takes all that it can.
+type flood struct {
+	name   string
+	header func() string // Authorization; "": none
+	paths  []string
+	conns  bool // by connections, not by requests
+}
+
+// TestFlood: while a pod floods its hub the uplink carries little more, the hub takes little more memory, nobody else gets an error, the
+// cloud is not taken to be away, and the kubelet's heartbeats pass. How long others wait is told, not judged: that is for a machine of its own.
+func TestFlood(t *testing.T) {
+	stretch := *stretch
+	b := newBed(t, nil)
+	b.fill(2, 10)
+	b.fillSlices(50, 20)
+	victim, pod := b.account("victim"), b.account("flooder")
+	random := func() string {
+		var raw [32]byte
+		_, _ = rand.Read(raw[:])
+		return "Bearer " + hex.EncodeToString(raw[:])
+	}
+	const reads, watches = "/api/v1/namespaces/default/configmaps", "/apis/discovery.k8s.io/v1/endpointslices?watch=1&timeoutSeconds=5"
+	for _, f := range []flood{
+		{name: "no credential", header: func() string { return "" }, paths: []string{"/version", reads, watches}},
+		{name: "random tokens", header: random, paths: []string{"/version", reads, watches}},
+		{name: "one bad token", header: func() string { return "Bearer bad" }, paths: []string{"/version", reads, watches}},
+		{name: "own token", header: func() string { return "Bearer " + pod }, paths: []string{"/version"}},
+		{name: "connections", conns: true},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			b.restart() // what one flood leaves in memory is not the next one's
+			b.here()
+			b.stretch(time.Second, victim, nil)
+			quiet := b.stretch(stretch, victim, nil)
+			connections := b.metric("weir_hub_cloud_connections_total", "class", "node")
+			loud := b.stretch(stretch, victim, &f)
+			opened := b.metric("weir_hub_cloud_connections_total", "class", "node") - connections
+			excess := max(0, loud.uplink-quiet.uplink) / loud.took.Seconds()
+			t.Logf("quiet: %s", quiet)
+			t.Logf("heap %.1f MB in use, %.1f MB idle, stacks %.1f MB, %.0f goroutines", b.metric("go_memstats_heap_inuse_bytes")/1e6,
+				(b.metric("go_memstats_heap_idle_bytes")-b.metric("go_memstats_heap_released_bytes"))/1e6, b.metric("go_memstats_stack_inuse_bytes")/1e6, b.metric("go_goroutines"))
+			t.Logf("%s; %.1f kB/s more than quiet, RssAnon %.2f x, p99 %.2f x, %.0f new connections; answers %v",
+				loud, excess/1e3, float64(loud.anon)/float64(quiet.anon), loud.p99.Seconds()/quiet.p99.Seconds(), opened, loud.answers)
+			if excess > floodUplink && !(stretch < 10*time.Second && f.name == "own token") { // in a short time its burst weighs more
+				t.Errorf("the uplink carried %.0f B/s more than in quiet times, want %d", excess, floodUplink)
+			}
+			if loud.anon > quiet.anon+floodAnon {
+				t.Errorf("RssAnon is %d, in quiet times it was %d", loud.anon, quiet.anon)
+			}
+			if opened > 8 {
+				t.Errorf("%.0f new connections to the cloud", opened)
+			}
+			for what, n := range map[string]int64{"requests of another caller": loud.failed, "heartbeats of the kubelet": loud.late} {
+				if n > 0 {
+					t.Errorf("%d %s failed", n, what)
+				}
+			}
+			if n := b.metric("weir_hub_authorizations_total", "outcome", "remembered"); n != 0 {
+				t.Errorf("%v verdicts of the time without the cloud were used", n)
+			}
+			if n := b.metric("weir_hub_requests_total", "route", "store"); n != 0 {
+				t.Errorf("%v requests were answered from the store", n)
+			}
+			if b.metric("weir_hub_cloud_server_healthy") != 1 {
+				t.Error("the cloud is taken to be away")
+			}
+		})
+	}
+}
+
+// account makes a service account that may read a little, and returns a token of it.
+func (b *bed) account(name string) string {
+	t, ctx := b.t, b.t.Context()
+	_, err := b.admin.CoreV1().ServiceAccounts("default").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	check(t, err)
+	_, err = b.admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"get", "list", "watch"}},
+		},
+	}, metav1.CreateOptions{})
+	check(t, err)
+	_, err = b.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: name}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+	token, err := b.admin.CoreV1().ServiceAccounts("default").CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	check(t, err)
+	return token.Status.Token
+}
+
+// stretched is what a stretch of time was like.
+type stretched struct {
+	took         time.Duration
+	p50, p99     time.Duration // of requests of the other caller
+	uplink       float64       // bytes, both directions
+	anon         int64         // the most that RssAnon was
+	failed, late int64
+	sent         int64 // requests of the flood
+	answers      map[string]int64
+}
+
+func (s stretched) String() string {
+	return fmt.Sprintf("p50 %v, p99 %v, uplink %.1f kB/s, RssAnon %.1f MB, flood %.0f/s", s.p50.Round(100*time.Microsecond), s.p99.Round(100*time.Microsecond),
+		s.uplink/1e3/s.took.Seconds(), float64(s.anon)/1e6, float64(s.sent)/s.took.Seconds())
+}
+
+// stretch lets a caller and the kubelet work for a while, beside a flood if there is one.
+func (b *bed) stretch(d time.Duration, token string, f *flood) (s stretched) {
+	t := b.t
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	var failed, late, sent atomic.Int64
+	var mu sync.Mutex
+	var waits []time.Duration
+	answers := map[string]int64{}
+	var wg sync.WaitGroup
+	client := b.bare()
+	for _, path := range []string{"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?limit=500", "/api/v1/namespaces/default/configmaps/file-001"} {
+		wg.Go(func() {
+			each(ctx, 150*time.Millisecond, func() {
+				began := time.Now()
+				code, _ := ask(t.Context(), client, b.url+path, "Bearer "+token)
+				mu.Lock()
+				waits = append(waits, time.Since(began))
+				mu.Unlock()
+				if code != http.StatusOK {
+					failed.Add(1)
+					t.Logf("%s: %d", path, code)
+				}
+			})
+		})
+	}
+	kubelet, err := kubernetes.NewForConfig(b.kubelet("kubelet", "application/json"))
+	check(t, err)
+	wg.Go(func() {
+		leases := kubelet.CoordinationV1().Leases("kube-node-lease")
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: edge}}
+		each(ctx, time.Second, func() {
+			now, holder, long := metav1.NowMicro(), edge, int32(40)
+			lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &long, RenewTime: &now}
+			got, err := leases.Get(t.Context(), edge, metav1.GetOptions{})
+			if err == nil {
+				got.Spec = lease.Spec
+				_, err = leases.Update(t.Context(), got, metav1.UpdateOptions{})
+			} else {
+				_, err = leases.Create(t.Context(), lease, metav1.CreateOptions{})
+			}
+			if err != nil {
+				late.Add(1)
+				t.Log(err)
+			}
+		})
+	})
+	wg.Go(func() {
+		each(ctx, 250*time.Millisecond, func() {
+			if u, err := b.hub.Usage(); err == nil {
+				s.anon = max(s.anon, int64(u.RSSAnon))
+			}
+		})
+	})
+	before, began := b.crossed(), time.Now()
+	switch {
+	case f == nil:
+	case f.conns:
+		wg.Go(func() { b.connect(ctx, &sent) })
+	default:
+		pod, n := b.bare(), 0
+		wg.Go(func() {
+			each(ctx, time.Second/100, func() {
+				for range floodRate / 100 {
+					path, header := f.paths[n%len(f.paths)], f.header()
+					n++
+					wg.Go(func() {
+						asking, stop := context.WithTimeout(ctx, 5*time.Second)
+						defer stop()
+						code, reason := ask(asking, pod, b.url+path, header)
+						sent.Add(1)
+						mu.Lock()
+						answers[fmt.Sprint(code, reason)]++
+						mu.Unlock()
+					})
+				}
+			})
+		})
+	}
+	wg.Wait()
+	s.took = time.Since(began)
+	s.uplink = b.crossed() - before
+	slices.Sort(waits)
+	s.p50, s.p99 = waits[len(waits)/2], waits[len(waits)*99/100]
+	s.failed, s.late, s.sent, s.answers = failed.Load(), late.Load(), sent.Load(), answers
+	client.CloseIdleConnections()
+	return s
+}
+
+// here waits until the hub has all, and knows that the cloud is there.
+func (b *bed) here() {
+	eventually(b.t, "the hub to be there", func() bool {
+		return b.metric("weir_hub_cloud_server_healthy") == 1 && b.metric("weir_relay_objects", "resource", "endpointslices.v1.discovery.k8s.io") >= 50
+	})
+}
+
+// each calls f so often until ctx ends, also if it takes longer.
+func each(ctx context.Context, every time.Duration, f func()) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		f()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// crossed are the bytes that crossed the link.
+func (b *bed) crossed() float64 {
+	return float64(link.Sum(b.link.Counters(), func(link.Counter) bool { return true }))
+}
+
+// bare is a client without a credential.
+func (b *bed) bare() *http.Client {
+	config, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: b.ca}})
+	check(b.t, err)
+	tr := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, MaxConnsPerHost: 4}
+	b.t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr, Timeout: 30 * time.Second}
+}
+
+// ask gets something, and says why there was no answer.
+func ask(ctx context.Context, c *http.Client, url, authorization string) (code int, why string) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, " request"
+	}
+	if authorization != "" {
+		req.Header.Set("Authorization", authorization)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return 0, " no answer"
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, ""
+}
+
+// connect opens connections that do nothing, that send headers slowly, and that send a body slowly.
+func (b *bed) connect(ctx context.Context, sent *atomic.Int64) {
+	t := b.t
+	u, err := url.Parse(b.url)
+	check(t, err)
+	config, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: b.ca, ServerName: u.Hostname()}})
+	check(t, err)
+	config.NextProtos = []string{"http/1.1"}
+	begin := []string{
+		"", "GET /version HTTP/1.1\r\nHost: hub\r\nX-Slow: ",
+		"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer nobody\r\nContent-Length: 100000\r\n\r\n",
+	}
+	var wg sync.WaitGroup
+	for i := range 2000 {
+		if ctx.Err() != nil {
+			break
+		}
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", u.Host)
+		if err != nil {
+			continue
+		}
+		sent.Add(1)
+		wg.Go(func() {
+			defer conn.Close()
+			first := begin[0]
+			if i%4 == 0 {
+				first = begin[1+i/4%2]
+			}
+			out := conn
+			if first != "" {
+				secure := tls.Client(conn, config)
+				if secure.HandshakeContext(ctx) != nil {
+					return
+				}
+				out = secure
+			}
+			_, _ = io.WriteString(out, first)
+			each(ctx, time.Second, func() { _, _ = io.WriteString(out, strings.Repeat("x", min(1, len(first)))) })
+		})
+	}
+	<-ctx.Done()
+	wg.Wait()
+}

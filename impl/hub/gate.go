@@ -53,8 +53,9 @@ type gate struct {
 	count     func(reason string)
 	logger    *slog.Logger
 
-	mu   sync.Mutex
-	told map[string]tally // by reason
+	mu      sync.Mutex
+	told    map[string]tally // by reason
+	trusted map[digest]int   // requests under way with tokens that nobody was asked about
 }
 
 // tally is what the log has not said yet.
@@ -66,7 +67,7 @@ type tally struct {
 func newGate(s *settings, c clock.PassiveClock, count func(string)) *gate {
 	every := time.Second / time.Duration(s.CallerRate)
 	g := &gate{
-		anonymous: s.Anonymous, known: lru.New(maxKnownTokens), clock: c, count: count, logger: s.Logger, told: map[string]tally{},
+		anonymous: s.Anonymous, known: lru.New(maxKnownTokens), clock: c, count: count, logger: s.Logger, told: map[string]tally{}, trusted: map[digest]int{},
 		rate:      limit.Rate{Every: every, Burst: s.CallerBurst, Keys: maxCallers},
 		public:    limit.Rate{Every: time.Second / publicRate, Burst: publicBurst},
 		underway:  limit.Slots{Sum: maxRequests, Each: maxCallerRequests},
@@ -117,6 +118,25 @@ func digestOf(h http.Header) (d digest) {
 	return d
 }
 
+// trust lets a request with an unknown token pass unasked, if there are few such tokens. distrust has to be called when it is over.
+func (g *gate) trust(d digest) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.trusted[d] == 0 && len(g.trusted) >= maxTrusting {
+		return false
+	}
+	g.trusted[d]++
+	return true
+}
+
+func (g *gate) distrust(d digest) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.trusted[d]--; g.trusted[d] == 0 {
+		delete(g.trusted, d)
+	}
+}
+
 func (g *gate) knows(d digest) bool {
 	_, ok := g.known.Get(d)
 	return ok
@@ -158,6 +178,7 @@ type admission struct {
 	mu    sync.Mutex
 	slots *limit.Slots // nil: it holds none
 	key   string
+	over  func() // called once, when nobody has to be asked about its token any more; may be nil
 }
 
 type admissionKey struct{}
@@ -244,7 +265,11 @@ func (a *admission) enter(s *limit.Slots, key string) *apierrors.StatusError {
 
 // ask finds out what an unknown token is worth, if somebody has sent a bad one lately, or many come at once.
 func (a *admission) ask() *apierrors.StatusError {
-	if a.g.away() || !a.g.prove.suspicious() && a.g.strangers.Held() <= maxTrusting {
+	if a.g.away() {
+		return nil
+	}
+	if d := digestOf(a.req.Header); !a.g.prove.suspicious() && a.g.trust(d) {
+		a.over = func() { a.g.distrust(d) }
 		return nil
 	}
 	good, refusal := a.g.prove.prove(a.req.Context(), a.req.Header, a.key)
@@ -269,7 +294,16 @@ func (a *admission) proven() {
 		a.slots.Leave(a.key)
 		a.slots, a.key = &a.g.underway, key
 	}
+	a.settle()
 	_ = a.rc.SetReadDeadline(time.Time{})
+}
+
+// settle ends the trust in an unknown token; a.mu is held.
+func (a *admission) settle() {
+	if a.over != nil {
+		a.over()
+		a.over = nil
+	}
 }
 
 // unproven tells whether the caller has shown nothing that counts.
@@ -298,6 +332,7 @@ func (a *admission) rank(r limit.Rank) {
 func (a *admission) leave() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.settle()
 	if a.slots != nil {
 		a.slots.Leave(a.key)
 		a.slots = nil

@@ -35,7 +35,7 @@ const (
 	maxAnonymousConnections = 4 // to each server of the cloud
 	maxPublicAnswer         = 64 << 10
 	maxProofConnections     = 2
-	maxTrusting             = 16               // requests with unknown tokens that are under way unasked
+	maxTrusting             = 16               // unknown tokens whose requests are under way unasked
 	suspicion               = 10 * time.Minute // for which tokens have to be proved after the cloud refused one
 	proofRate               = 5
 	proofBurst              = 30

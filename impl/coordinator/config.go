@@ -29,6 +29,7 @@ type Config struct {
 
 	PoolScopeResources []string // none: Endpoints and EndpointSlices
 	RingBytes          int64    // 0: the relay's default
+	RelayMaxBytes      int64    // likewise
 	RingAge            time.Duration
 	FreshWithin        time.Duration
 
@@ -107,8 +108,8 @@ func (s *settings) checkResources() error {
 		if slices.ContainsFunc(s.resources, func(o relay.Resource) bool { return o.Group == r.Group && o.Resource == r.Resource }) {
 			return cli.Usage("--pool-scope-resources", name, "each resource once")
 		}
-		if err := (relay.Config{Resource: r, RingBytes: s.RingBytes, RingAge: s.RingAge}).Validate(); err != nil {
-			return cli.Usage("--ring-bytes, --ring-age", fmt.Sprint(s.RingBytes, ", ", s.RingAge), err.Error())
+		if err := (relay.Config{Resource: r, RingBytes: s.RingBytes, MaxBytes: s.RelayMaxBytes, RingAge: s.RingAge}).Validate(); err != nil {
+			return cli.Usage("--ring-bytes, --relay-max-bytes, --ring-age", fmt.Sprint(s.RingBytes, ", ", s.RelayMaxBytes, ", ", s.RingAge), err.Error())
 		}
 		if why := r.Exposed(); why != "" {
 			s.Logger.Warn(why, "flag", "--pool-scope-resources", "resource", name)

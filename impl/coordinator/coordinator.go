@@ -56,7 +56,7 @@ func New(config Config) (*Coordinator, error) {
 	c := &Coordinator{set: set}
 	var relayed []authz.GroupResource
 	for _, res := range set.resources {
-		r, err := relay.New(relay.Config{Resource: res, RingBytes: set.RingBytes, RingAge: set.RingAge, Clock: set.Clock, Logger: set.Logger})
+		r, err := relay.New(relay.Config{Resource: res, RingBytes: set.RingBytes, MaxBytes: set.RelayMaxBytes, RingAge: set.RingAge, Clock: set.Clock, Logger: set.Logger})
 		if err != nil {
 			return nil, err
 		}

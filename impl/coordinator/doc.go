@@ -38,7 +38,9 @@
 // A feed names the history of the cloud that it is of, and the answer that of the relay (relay.HistoryHeader). A later one
 // comes as a list that may be at a lower version: the relay throws away what it holds, hubs that watch it get one 410, and list from
 // here. One of an earlier history is not applied: the coordinator need not know who is right, because the leader, which reads the
-// number in the answer, asks the cloud. Fencing is as ever: a leader of before, of whatever history, has no term. The number is kept
+// number in the answer, asks the cloud. One that cannot be the next, because nobody can have missed so many restores, is refused, so that
+// a leader that lies cannot use the numbers up; an honest one goes on from the number in the answer. A feed, a batch or an offer of more
+// bytes than --relay-max-bytes is refused. Fencing is as ever: a leader of before, of whatever history, has no term. The number is kept
 // with the relay on the disk; with an old disk, or none, the next feed brings it. Leases are the pool's own and not concerned.
 //
 // A feed breaks off when the leader's relay takes up another history, and begins anew: a leader that dies in between leaves either
@@ -47,10 +49,11 @@
 // # Offers
 //
 // While no hub reaches the cloud nobody leads. A hub that holds a newer state than a relay here, which is not ready and which no leader
-// feeds, may then offer it: the same POST, with contract.OfferHeader in place of a term. It moves the relay forward only, is served with
-// its age, and makes nothing ready. So a coordinator that lost its disk has the last state that any hub holds. A leader's feed ends an offer that comes, and follows
-// one that came. As a leader may, a hub that lies can so lie to its pool, but only while the cloud is away: afterwards the
-// leader's list, or the change of history that it shows, puts it right.
+// feeds, may then offer it: the same POST, with contract.OfferHeader in place of a term. It moves the relay forward only, in the history
+// that the relay is in. It is served with its age, makes nothing ready, and is told with the name of its node. So a coordinator that lost
+// its disk has the last state that any hub holds. A leader's feed ends an offer that comes, and follows one that came. As a leader may, a
+// hub that lies can so lie to its pool, but only while the cloud is away: afterwards the leader's list, or the change of history that it
+// shows, puts it right.
 //
 // # Pulse
 //

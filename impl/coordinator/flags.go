@@ -20,6 +20,8 @@ func (c *Config) bind(f *cli.Flags) {
 		"resource.version.group that the leader feeds and the pool reads here, each node all of it (never Secrets); the same as at the hubs; "+
 			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
 	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
+	f.Int64Var(&c.RelayMaxBytes, "relay-max-bytes", 128<<20,
+		"bytes per resource that are taken from a leader or another replica, with 1 KiB beside each object")
 	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")
 	f.StringVar(&c.Name, "name", "", "name of this replica, one of --initial-cluster; only if the pool has three")
 	f.StringArrayVar(&c.InitialCluster, "initial-cluster", nil,

@@ -62,6 +62,7 @@ type Config struct {
 	UpstreamWatchTimeout time.Duration
 	MaxStaleRead         time.Duration // 0: nobody minds
 	RingBytes            int64
+	RelayMaxBytes        int64 // 0: the relay's default
 	RingAge              time.Duration
 
 	EnableCoordinator         bool
@@ -223,8 +224,8 @@ func (s *settings) checkResources() error {
 		if slices.ContainsFunc(s.resources, func(o relay.Resource) bool { return o.String() == r.String() }) {
 			return cli.Usage("--pool-scope-resources", name, "each resource once")
 		}
-		if err := (relay.Config{Resource: r, RingBytes: s.RingBytes, RingAge: s.RingAge}).Validate(); err != nil {
-			return cli.Usage("--ring-bytes, --ring-age", fmt.Sprint(s.RingBytes, ", ", s.RingAge), err.Error())
+		if err := (relay.Config{Resource: r, RingBytes: s.RingBytes, MaxBytes: s.RelayMaxBytes, RingAge: s.RingAge}).Validate(); err != nil {
+			return cli.Usage("--ring-bytes, --relay-max-bytes, --ring-age", fmt.Sprint(s.RingBytes, ", ", s.RelayMaxBytes, ", ", s.RingAge), err.Error())
 		}
 		if why := r.Exposed(); why != "" {
 			s.Logger.Warn(why, "flag", "--pool-scope-resources", "resource", name)

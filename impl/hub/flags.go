@@ -78,6 +78,8 @@ func (c *Config) bind(f *cli.Flags) {
 		"age from which a relay's state answers no read with unset resourceVersion any more, while the cloud is there: the cloud is asked for its version, once for all, and the read "+
 			"waits for that; 0 never asks")
 	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
+	f.Int64Var(&c.RelayMaxBytes, "relay-max-bytes", 128<<20,
+		"bytes per resource that are taken from others of the pool, with 1 KiB beside each object; what comes from the cloud is not bounded")
 	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")
 
 	f.BoolVar(&c.EnableCoordinator, "enable-coordinator", false, "take part in the pool's coordinator")

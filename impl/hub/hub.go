@@ -129,7 +129,7 @@ func (h *Hub) build() error {
 func (h *Hub) buildRelays() error {
 	for _, res := range h.resources {
 		r, err := relay.New(relay.Config{
-			Resource: res, RingBytes: h.RingBytes, RingAge: h.RingAge, Clock: h.clock, Logger: h.Logger,
+			Resource: res, RingBytes: h.RingBytes, MaxBytes: h.RelayMaxBytes, RingAge: h.RingAge, Clock: h.clock, Logger: h.Logger,
 			Fallback: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { h.front.fallback(w, req) }),
 			Alone:    func() bool { return h.cloud.reach() == writes.Away },
 		})

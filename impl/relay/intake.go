@@ -13,12 +13,20 @@ type Intake struct {
 	r        *Relay
 	by       *Testimony // nil: the upstream is the cloud
 	refill   bool
+	bounded  bool          // the upstream is a relay
+	room     *Room         // of the batch that is coming
 	from, to uint64        // of the batch that is coming; to is 0: none is
 	events   []*wire.Event // of it
 }
 
 // NewIntake begins to take a watch.
 func NewIntake(r *Relay) *Intake { return &Intake{r: r} }
+
+// Bound says that the upstream is another relay, which may mean harm: what it sends is bounded by Config.MaxBytes.
+func (i *Intake) Bound() *Intake {
+	i.bounded = true
+	return i
+}
 
 // NewRefill begins to take what somebody who is not a source holds (see Intake.End). Only its list counts.
 func NewRefill(r *Relay) *Intake { return &Intake{r: r, refill: true} }
@@ -92,12 +100,15 @@ func (i *Intake) Apply(ev *wire.Event) error {
 		if i.to != 0 || ev.BatchTo <= ev.Version {
 			return fmt.Errorf("apply: a batch from %d to %d begins inside one to %d", ev.Version, ev.BatchTo, i.to)
 		}
-		i.from, i.to = ev.Version, ev.BatchTo
+		i.from, i.to, i.room = ev.Version, ev.BatchTo, i.r.Room()
 		return nil
 	case i.to == 0:
-		return i.r.apply(ev, i.by)
+		return i.single(ev)
 	case ev.Type != wire.Bookmark:
 		i.events = append(i.events, ev)
+		if err := i.room.Take(ev.Object); err != nil {
+			return fmt.Errorf("apply: a batch: %w", err)
+		}
 		return nil
 	case ev.Version != i.to:
 		return fmt.Errorf("apply: a bookmark at %d inside the batch from %d to %d", ev.Version, i.from, i.to)
@@ -105,6 +116,19 @@ func (i *Intake) Apply(ev *wire.Event) error {
 	b, events := &batch{from: i.from, to: i.to}, i.events
 	i.to, i.events = 0, nil
 	return i.r.applyBatch(b, events, i.by)
+}
+
+// single takes an event that is of no batch.
+func (i *Intake) single(ev *wire.Event) error {
+	if i.bounded && ev.Object != nil && ev.Type != wire.Deleted {
+		i.r.mu.RLock()
+		err := i.r.fits(ev.Object)
+		i.r.mu.RUnlock()
+		if err != nil {
+			return fmt.Errorf("apply: %w", err)
+		}
+	}
+	return i.r.apply(ev, i.by)
 }
 
 // applyBatch takes a whole batch.
@@ -120,7 +144,6 @@ func (r *Relay) applyBatch(b *batch, events []*wire.Event, by *Testimony) error 
 	case r.version > b.from:
 		return fmt.Errorf("apply: a batch from %d to %d, but %d is reached", b.from, b.to, r.version)
 	}
-	r.version = b.from // the bookmark that begins a batch is one
 	var gone, changed []*wire.Object
 	for _, ev := range events {
 		if ev.Type != wire.Deleted {
@@ -130,6 +153,10 @@ func (r *Relay) applyBatch(b *batch, events []*wire.Event, by *Testimony) error 
 			gone = append(gone, old)
 		}
 	}
+	if err := r.fits(changed...); err != nil { // batches come from relays only
+		return fmt.Errorf("apply: a batch: %w", err)
+	}
+	r.version = b.from // the bookmark that begins a batch is one
 	now := r.cfg.Clock.Now()
 	r.counts.applied += uint64(len(events))
 	r.sign(by.about(b.to, now), now)

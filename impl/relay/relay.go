@@ -24,6 +24,9 @@ type Config struct {
 	RingBytes int64
 	// RingAge bounds the same in time. Default 5 min, at least 1 s.
 	RingAge time.Duration
+	// MaxBytes bounds what is taken from another relay: what this one holds then, and a list or batch that comes, with 1 KiB beside each
+	// object. Default 128 MiB, at least 1 MiB. What comes from the cloud is not bounded.
+	MaxBytes int64
 	// WriteTimeout closes a watch or list whose client takes nothing for that long. Default 60 s.
 	WriteTimeout time.Duration
 	// Gather bounds how long a change may be held back from watchers while changes come in a run, so that each is woken for
@@ -48,6 +51,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("relay: no resource")
 	case c.RingBytes != 0 && c.RingBytes < 64<<10:
 		return fmt.Errorf("relay: ring of %d bytes: at least %d", c.RingBytes, 64<<10)
+	case c.MaxBytes != 0 && c.MaxBytes < 1<<20:
+		return fmt.Errorf("relay: %d bytes from another relay: at least %d", c.MaxBytes, 1<<20)
 	case c.RingAge != 0 && c.RingAge < time.Second:
 		return fmt.Errorf("relay: ring age %v: at least 1s", c.RingAge)
 	case c.Gather > time.Second:
@@ -61,6 +66,9 @@ func (c Config) Validate() error {
 func (c Config) withDefaults() Config {
 	if c.RingBytes == 0 {
 		c.RingBytes = 16 << 20
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = 128 << 20
 	}
 	if c.RingAge == 0 {
 		c.RingAge = 5 * time.Minute

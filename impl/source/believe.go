@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
 // What a relay of the pool says of the cloud's history is hearsay: whoever leads the pool, or its coordinator, may lie. It is believed within
@@ -36,6 +37,23 @@ func (f *Feeder) believe(ctx context.Context, up *Upstream, in relay.History, ve
 		return err
 	}
 	return nil
+}
+
+// intake begins to take a watch of an upstream.
+func (f *Feeder) intake(up *Upstream) *relay.Intake {
+	i := relay.NewIntake(f.cfg.Relay)
+	if up.Progress {
+		i.Bound()
+	}
+	return i
+}
+
+// room bounds a list of an upstream, if that is a relay.
+func (f *Feeder) room(up *Upstream) func(*wire.Object) error {
+	if up.Progress {
+		return f.cfg.Relay.Room().Take
+	}
+	return func(*wire.Object) error { return nil }
 }
 
 func (f *Feeder) judge() *Upstream {

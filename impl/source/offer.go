@@ -59,6 +59,7 @@ func TakeOffer(body io.Reader, r *relay.Relay, h relay.History, admit func() err
 	res := r.Resource()
 	events := wire.NewEventReader(body, res.Encoding(), res.WireKind())
 	var items []*wire.Object
+	room := r.Room()
 	for {
 		ev, err := events.Next()
 		switch {
@@ -70,6 +71,9 @@ func TakeOffer(body io.Reader, r *relay.Relay, h relay.History, admit func() err
 			return fmt.Errorf("offer: the hub's relay says: %s", ev.Status.Message)
 		case ev.Type == wire.Added:
 			items = append(items, ev.Object)
+			if err := room.Take(ev.Object); err != nil {
+				return fmt.Errorf("offer: %w", err)
+			}
 		case !ev.InitialEnd:
 			return fmt.Errorf("offer: a %s event among the initial ones", ev.Type)
 		default:

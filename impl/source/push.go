@@ -272,7 +272,8 @@ func Receive(ctx context.Context, body io.Reader, r *relay.Relay, h relay.Histor
 	res := r.Resource()
 	events := wire.NewEventReader(body, res.Encoding(), res.WireKind())
 	var items []*wire.Object
-	listing, intake := mode[0] == modeList, relay.NewIntake(r)
+	listing, intake := mode[0] == modeList, relay.NewIntake(r).Bound()
+	room := r.Room()
 	for ctx.Err() == nil {
 		ev, err := events.Next()
 		if errors.Is(err, io.EOF) {
@@ -289,6 +290,7 @@ func Receive(ctx context.Context, body io.Reader, r *relay.Relay, h relay.Histor
 			return fmt.Errorf("feed: the leader's relay says: %s", ev.Status.Message)
 		case listing && ev.Type == wire.Added:
 			items = append(items, ev.Object)
+			err = room.Take(ev.Object)
 		case listing && ev.InitialEnd:
 			err, items, listing = intake.End(h, ev, items), nil, false
 		case listing:

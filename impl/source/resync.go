@@ -190,6 +190,7 @@ func (f *Feeder) initial(ctx context.Context, up *Upstream, of form, query url.V
 		return nil, err
 	}
 	defer w.body.Close()
+	room := f.room(up)
 	err = f.read(ctx, up, w, func(ev *wire.Event) error {
 		switch {
 		case ev.InitialEnd:
@@ -197,7 +198,7 @@ func (f *Feeder) initial(ctx context.Context, up *Upstream, of form, query url.V
 			return errEnough
 		case ev.Type == wire.Added:
 			take(ev.Object)
-			return nil
+			return room(ev.Object)
 		}
 		return fmt.Errorf("a %s event among the initial ones", ev.Type)
 	})

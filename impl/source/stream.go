@@ -48,7 +48,7 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 	defer beside.Wait()
 	defer stop(nil)
 	s := f.cfg.Relay.Status()
-	intake := relay.NewIntake(f.cfg.Relay)
+	intake := f.intake(up)
 	mine := &s.History
 	if other != nil || !s.Synced {
 		mine = nil
@@ -71,7 +71,7 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 	}
 	heard := make(chan struct{}, 1)
 	var items []*wire.Object
-	done := false
+	room, done := f.room(up), false
 	err = f.read(ctx, up, w, func(ev *wire.Event) error {
 		switch {
 		case done:
@@ -93,7 +93,7 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 			return err
 		case ev.Type == wire.Added:
 			items = append(items, ev.Object)
-			return nil
+			return room(ev.Object)
 		}
 		return fmt.Errorf("a %s event among the initial ones", ev.Type)
 	})

@@ -27,7 +27,7 @@ const (
 
 // watch feeds the relay from a version by one short watch. It is left once the rest of a backlog costs more than a list.
 func (f *Feeder) watch(ctx context.Context, up *Upstream, from uint64) error {
-	intake, first := relay.NewIntake(f.cfg.Relay), true
+	intake, first := f.intake(up), true
 	err := f.short(ctx, up, whole, from, func(ev *wire.Event) error {
 		if first && up.Consistent {
 			intake.Behind(f.asked.Load())

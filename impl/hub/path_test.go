@@ -1,0 +1,73 @@
+package hub
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+// FuzzPath: what the hub reads from a request line is what kube-apiserver authorizes it by, or the cloud answers.
+func FuzzPath(f *testing.F) {
+	for _, uri := range []string{
+		"/api/v1/endpoints", "//api/v1/endpoints", "/api/v1/endpoints/", "/api//v1/endpoints", "/api/v1/namespaces/a/../b/endpoints", "/api/v1/namespaces/a%2f..%2fb/endpoints",
+		"/API/v1/endpoints", "/api/v1/namespaces/a/endpoints/x", "/api/v1/namespaces/a/endpoints/x/status", "/api/v1/namespaces//endpoints", "/api/v1/namespaces/status/endpoints",
+		"/api/v1/namespaces/a/status", "/api/v1/namespaces/a/finalize/x", "/api/v1/watch/endpoints", "/api/v1/proxy/endpoints/x", "/api/v1/watch", "/apis/discovery.k8s.io/v1/endpointslices?watch",
+		"/apis/discovery.k8s.io/v1/endpointslices?watch=0&watch=1", "/apis/discovery.k8s.io/v1/endpointslices?watch=FALSE", "/apis/discovery.k8s.io/v1/endpointslices?watch=true;x",
+		"/api/v1/namespaces/a/endpoints?fieldSelector=metadata.name%3Dx", "/api/v1/endpoints?fieldSelector=metadata.name%3D..,metadata.namespace%3Da", "/api/v1/endpoints?watch=&limit=x",
+		"/api/v1/endpoints/x", "/api/v1/namespaces/endpoints", "/version", "/apis", "/", "/api/v1", "/apis/apps/v1/", "/api/v1/endpoints?fieldSelector=a&fieldSelector=metadata.name%3Dx",
+	} {
+		f.Add(uri)
+	}
+	kube := genericrequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+	var rt router
+	for _, name := range defaultResources() {
+		res, err := relay.ParseResource(name)
+		check(f, err)
+		rt.resources = append(rt.resources, res)
+	}
+	f.Fuzz(func(t *testing.T, uri string) {
+		u, err := url.ParseRequestURI(uri)
+		if err != nil {
+			return
+		}
+		req := &http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}}
+		if illFormed(req) != nil {
+			return
+		}
+		info, err := kube.NewRequestInfo(req)
+		agree := func(who string, a identity.Attributes) {
+			if err != nil || !info.IsResourceRequest {
+				t.Fatalf("%s: %q is %+v, and nothing for kube-apiserver: %v", who, uri, a, err)
+			}
+			want := identity.Attributes{
+				Verb: info.Verb, Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource, Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name,
+			}
+			a.FieldSelector, a.LabelSelector = "", ""
+			if len(info.Parts) > 3 { // the rest is what the subresource reads
+				a.Subresource = info.Subresource
+			}
+			if want.Verb != "get" && want.Name == "" { // it does not name an object either if it cannot be read, and is answered 400
+				a.Name = ""
+			}
+			if a != want {
+				t.Fatalf("%s: %q is %+v, and %+v for kube-apiserver", who, uri, a, want)
+			}
+		}
+		if target := rt.route(req); target != nil {
+			agree("route", target.rights())
+		}
+		switch a, ok := identity.AttributesOf(req); {
+		case !ok:
+		case a.Path == "":
+			agree("attributes", a)
+		case err != nil || info.IsResourceRequest:
+			t.Fatalf("%q is no resource, and %+v for kube-apiserver: %v", uri, info, err)
+		}
+	})
+}

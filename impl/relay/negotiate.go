@@ -114,7 +114,7 @@ func (r *Relay) negotiate(req *http.Request, watch, get bool) (output, error) {
 		}
 		known = true
 	}
-	if known && r.cfg.Fallback != nil {
+	if r.cfg.Fallback != nil && (known || alone) {
 		plain.fallback = true
 		return plain, nil
 	}

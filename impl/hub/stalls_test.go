@@ -32,7 +32,7 @@ func TestStalls(t *testing.T) {
 		check(t, err)
 		req.Header.Set(alice[0], alice[1])
 		req.Header.Set("X-Kind", "slow")
-		resp, err := slow.Do(req) //nolint:bodyclose // closed below
+		resp, err := slow.Do(req)
 		check(t, err)
 		answers = append(answers, resp.Body)
 	}

@@ -24,7 +24,7 @@ func TestRate(t *testing.T) {
 	if wait := r.Take("a", now); wait != time.Second/10 {
 		t.Errorf("told to wait %s", wait)
 	}
-	if r.Wait("b", now) != 0 || r.Wait("b", now) != 0 || len(r.full) != 1 {
+	if wait := r.Wait("b", now); wait != 0 || len(r.full) != 1 {
 		t.Error("who asks for the time to wait has taken something")
 	}
 	if got := granted("b", 10); got != 3 {

@@ -1,0 +1,128 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func newTestGate() (*gate, *clocktesting.FakeClock) {
+	clk := clocktesting.NewFakeClock(time.Now())
+	s := &settings{Config: Config{CallerRate: 10, CallerBurst: 10, Logger: slog.New(slog.DiscardHandler)}}
+	return newGate(s, clk, func(string) {}), clk
+}
+
+// TestReviewsBounded: whoever begins reviews and leaves has no more than a bound of them under way or waiting, and the node waits for none.
+func TestReviewsBounded(t *testing.T) {
+	g, _ := newTestGate()
+	var underWay, most atomic.Int64
+	leave := make(chan struct{})
+	review := g.limited(func(_ context.Context, who caller, _ http.Header, _ attributes) (bool, string, *apierrors.StatusError, error) {
+		if who.kind == thisNode {
+			return true, "", nil, nil
+		}
+		n := underWay.Add(1)
+		defer underWay.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		<-leave
+		return true, "", nil, nil
+	})
+	var busy, good atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 1000 {
+		wg.Go(func() {
+			_, _, _, err := review(t.Context(), caller{kind: bearer}, http.Header{"Authorization": {fmt.Sprint("Bearer t", i)}}, attributes{})
+			switch {
+			case err == nil:
+				good.Add(1)
+			case busyStatus(err) != nil:
+				busy.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	eventually(t, "all that may to be under way", func() bool { return underWay.Load() == parallelReviews && busy.Load() == 1000-maxCallerReviews })
+	if ok, _, _, err := review(t.Context(), caller{kind: thisNode}, http.Header{}, attributes{}); !ok || err != nil {
+		t.Errorf("the node: %t, %v", ok, err)
+	}
+	close(leave)
+	wg.Wait()
+	if most.Load() != parallelReviews || good.Load() != maxCallerReviews || g.reviews.Held() != 0 {
+		t.Errorf("%d at once, %d good, %d left", most.Load(), good.Load(), g.reviews.Held())
+	}
+}
+
+// TestTrust: few unknown tokens go unasked at once, however many requests each has.
+func TestTrust(t *testing.T) {
+	g, _ := newTestGate()
+	token := func(i int) digest { return digestOf(http.Header{"Authorization": {fmt.Sprint("Bearer t", i)}}) }
+	for i := range 2 * maxTrusting {
+		for range 3 {
+			if got, want := g.trust(token(i)), i < maxTrusting; got != want {
+				t.Errorf("token %d: %t", i, got)
+			}
+		}
+	}
+	for range 3 {
+		g.distrust(token(0))
+	}
+	if !g.trust(token(100)) || g.trust(token(0)) || len(g.trusted) != maxTrusting {
+		t.Errorf("%d tokens after one has left", len(g.trusted))
+	}
+}
+
+// TestRefusalsAreTold: the log says a reason once a minute, whatever is refused.
+func TestRefusalsAreTold(t *testing.T) {
+	g, clk := newTestGate()
+	log := &logBuffer{}
+	g.logger = slog.New(slog.NewTextHandler(log, nil))
+	lines := func() (n int) {
+		for _, c := range log.String() {
+			if c == '\n' {
+				n++
+			}
+		}
+		return n
+	}
+	for range 10_000 {
+		g.refuse(refusedRate)
+	}
+	g.refuse(refusedAnonymous)
+	if n := lines(); n != 2 {
+		t.Errorf("%d lines for two reasons", n)
+	}
+	clk.Step(tellRefused)
+	g.refuse(refusedRate)
+	g.refuse(refusedRate)
+	if n := lines(); n != 3 {
+		t.Errorf("%d lines a minute later", n)
+	}
+}
+
+// TestPublicPaths: they are what everybody may see, however they are written.
+func TestPublicPaths(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/version": true, "/version/": true, "/healthz": true, "/readyz/ping": true, "/livez/": true,
+		"/": false, "/versions": false, "/healthz/../api": false, "//version": false, "/version//x": false, "/api/version": false, "/metrics": false,
+	} {
+		req, err := http.NewRequest(http.MethodGet, "https://hub"+path, nil)
+		check(t, err)
+		if got := isPublic(req); got != want {
+			t.Errorf("%s: %t", path, got)
+		}
+		req.Method = http.MethodPost
+		if isPublic(req) {
+			t.Errorf("POST %s", path)
+		}
+	}
+}

@@ -165,6 +165,12 @@ func testAhead(t *testing.T, w *world) {
 	beat := func(at string, fields string) string {
 		return `{"metadata":{"annotations":{"openyurt.io/delegate-heartbeat":"true"}` + fields + `},"spec":{"renewTime":"` + at + `"}}`
 	}
+	// As in a cluster: the Lease is the kubelet's, and the forwarder's first write takes renewTime from it.
+	kubelet := `{"spec":{"leaseDurationSeconds":41,"renewTime":"` + time.Now().Add(-time.Minute).UTC().Format("2006-01-02T15:04:05.000000Z") + `"}}`
+	if _, err := w.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Patch(
+		t.Context(), "a-1", types.MergePatchType, []byte(kubelet), metav1.PatchOptions{FieldManager: "kubelet"}); err != nil {
+		t.Fatal(err)
+	}
 	in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format("2006-01-02T15:04:05.000000Z") }
 	w.eventually(t, "the forwarder may write", func() bool { return patch(both, beat(in(0), ""), metav1.PatchOptions{}) == nil })
 	forged := `,"managedFields":[{"manager":"x","operation":"Update","apiVersion":"coordination.k8s.io/v1","time":"9999-12-31T00:00:00Z",` +

@@ -54,6 +54,10 @@ unit: assets ## tests of all packages, the real kube-apiserver as oracle among t
 race: ## the concurrent packages under the race detector
 	CGO_ENABLED=1 go test -race -short -timeout 30m $(RACE)
 
+.PHONY: attack
+attack: build assets ## try to break pools, all attempts of the table, some quarter of an hour; reports/out/attack/index.html
+	bin/weir attack $(ARGS)
+
 .PHONY: soak
 soak: assets ## a hub that is killed 500 times while a node writes and its link comes and goes; some fifteen minutes
 	go test ./sim/offline -run TestKills -v -timeout 60m -args -kills=500

@@ -45,3 +45,6 @@ func (c *Cloud) Retime(token string, end time.Time) (string, error) {
 	}
 	return jwt.Signed(signer).Claims(claims).Serialize()
 }
+
+// TokenKey is the public key of tokens, as PEM: what everybody may know.
+func (c *Cloud) TokenKey() []byte { return c.signing.PublicPEM }

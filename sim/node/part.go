@@ -70,6 +70,9 @@ func NewCommand(l Launch, args []string, base string, transport http.RoundTrippe
 // Name is what people call the part.
 func (p *Part) Name() string { return p.launch.Name }
 
+// Data is the folder of what it keeps, "" if it keeps nothing.
+func (p *Part) Data() string { return p.launch.Data }
+
 // LogFile is where it logs.
 func (p *Part) LogFile() string { return p.launch.LogFile }
 

@@ -1,0 +1,738 @@
+package attack
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/documents"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/proc"
+	"github.com/weir-edge/weir/sim/runtime"
+)
+
+// forgedAddress is where a liar sends the traffic of a Service.
+const forgedAddress = "6.6.6.6"
+
+// lied is a pool whose coordinator runs, and whose second node is the attacker; the hub of the first one starts later.
+func lied(number string) *place {
+	return &place{name: "lied-" + number, mode: runtime.Weir, nodes: 2, coordinators: 1, flags: swift(nil)}
+}
+
+func liarAttacks() []Attack {
+	truth := func(ctx context.Context, x *scene) error { return x.truth(ctx) }
+	recovers := "the pool serves what the cloud has within two minutes, without hands"
+	asLeader := func(number, goal, sent string, h relay.History, version uint64) Attack {
+		return Attack{
+			Number: number, Position: Leader, Goal: goal, Sent: sent, Expected: recovers,
+			Control: "the pool has an honest leader then, which feeds it", place: lied(number),
+			play: func(ctx context.Context, x *scene) error {
+				l, err := x.usurper(ctx)
+				if err != nil {
+					return err
+				}
+				x.feed(ctx, l, h, version)
+				return errors.Join(x.honest(ctx), truth(ctx, x))
+			},
+		}
+	}
+	fake := func(number string) *place {
+		return &place{name: "fake-" + number, mode: runtime.Weir, nodes: 1, flags: swift(nil)}
+	}
+	return []Attack{
+		asLeader(
+			"55", "what a pool holds can never be put right again", "a feed in history 2^64-1, then an honest leader",
+			relay.History{Number: math.MaxUint64}, 9e18,
+		),
+		asLeader(
+			"55b", "what a pool holds can never be put right again",
+			"a feed in history 2^63 that has lost version 2^64-1", relay.History{Number: 1 << 63, Lost: math.MaxUint64},
+			1,
+		),
+		asLeader(
+			"56", "what a pool holds is ahead of all that the cloud will ever say",
+			"a feed at version 9e18 in the same history, then an honest leader", relay.History{}, 9e18,
+		),
+		{
+			Number: "57", Position: Leader, Goal: "fill the memory of the pool",
+			Sent:     "a list of 512 objects of 1 MiB that does not end",
+			Expected: "refused, the coordinator's RssAnon grows by less than 256 MB",
+			Control:  "an honest leader feeds it afterwards", place: lied("57"), play: endlessList,
+		},
+		{
+			Number: "58", Position: Leader, Goal: "send the traffic of the pool elsewhere",
+			Sent:     "a forged EndpointSlice, while a follower reaches the cloud",
+			Expected: "the follower serves what the cloud has within two minutes",
+			Control:  "the follower's hub serves", place: lied("58"), play: lyingLeader,
+		},
+		{
+			Number: "59", Position: Leader, Goal: "forge what clients know of the API",
+			Sent: "the document /apis with the cloud's ETag and another body", Expected: "clients get the cloud's",
+			Control: "the follower's hub serves /apis", place: lied("59"), play: forgedDocument,
+		},
+		{
+			Number: "60", Position: Member, Goal: "send the traffic of the pool elsewhere while it is cut off",
+			Sent:     "offers: the version after the present one, and a later history, with a forged slice",
+			Expected: "refused, or told in log or metrics",
+			Control:  "the hub serves what it had", place: led("60"), away: true,
+			prepare: func(ctx context.Context, x *scene) error { return x.untilLed(ctx) }, play: forgedOffer,
+		},
+		{
+			Number: "13", Position: Leader, Goal: "have a key of the attacker's taken for the cluster's",
+			Sent: "a forged JWKS in the pool, a token signed with it, with Connection: Authorization, to a hub " +
+				"that has no keys; while the cloud is away the token of another account signed so",
+			Expected: "401 or 503",
+			Control:  "the kubelet reads on", place: fake("13"), away: true, prepare: forgedKeys,
+			asks: []ask{
+				{as: "forged account", path: plainMap, codes: unknown},
+				{as: "forged account", path: slices1, codes: unknown}, {as: "forged", path: "/version", codes: unknown},
+			},
+			controls: []ask{{as: "kubelet", path: "/api/v1/nodes/{node}", header: []string{kubeletAgent}, codes: ok}},
+		},
+		{
+			Number: "62", Position: Coordinator, Goal: "break hubs from within the pool",
+			Sent:     "documents of 1 GiB, history 2^64-1 in answers, Leases called .. and a/b, an endless watch",
+			Expected: "the hub's RssAnon grows by less than 128 MB, it serves what the cloud has",
+			Control:  "the hub serves", place: fake("62"), play: lyingCoordinator,
+		},
+	}
+}
+
+// usurper takes the election for node 2, whose key the attacker has, while nobody leads.
+func (x *scene) usurper(ctx context.Context) (contract.Term, error) {
+	holder := x.node(2) + "_liar"
+	var a answer
+	err := until(ctx, "the liar to be elected", func() bool {
+		a = x.send(
+			ctx,
+			ask{
+				as: "member 2", at: coordinatorDoor, method: http.MethodPost, path: poolLeases,
+				body: electionLease(holder, 15),
+			},
+		)
+		return a.code == http.StatusCreated
+	})
+	if err != nil {
+		return contract.Term{}, fmt.Errorf("%w: %s %.200s", err, a, a.body)
+	}
+	version, err := wire.ParseVersion(x.lease(ctx, contract.ElectionLease).ResourceVersion)
+	return contract.Term{Incarnation: x.poolStatus(ctx).Incarnation, Version: version}, err
+}
+
+// upstream is the coordinator, as the liar reaches it.
+func (x *scene) upstream() (*source.Upstream, func(), error) {
+	who, err := x.who("member 2")
+	if err != nil {
+		return nil, nil, err
+	}
+	client, base, err := x.client(coordinatorDoor, who, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	client.Timeout = 0
+	u, err := url.Parse(base)
+	return &source.Upstream{Name: "coordinator", URL: u, Client: client}, client.CloseIdleConnections, err
+}
+
+// forgedRelay holds one slice, of the Service of the stage with another address.
+func forgedRelay(h relay.History, version uint64) (*relay.Relay, error) {
+	res, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
+	if err != nil {
+		return nil, err
+	}
+	r, err := relay.New(relay.Config{Resource: res, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	o, err := forgedSlice(version, 0)
+	if err == nil {
+		err = r.ReplaceIn(h, version, []*wire.Object{o})
+	}
+	return r, err
+}
+
+// keepRelay runs a relay until the returned function is called.
+func keepRelay(ctx context.Context, r *relay.Relay) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = r.Run(ctx) }()
+	return func() { cancel(); <-ended }
+}
+
+// forgedSlice is a slice with the address of the liar, and as many bytes of ballast.
+func forgedSlice(version uint64, ballast int) (*wire.Object, error) {
+	s := discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "shop-1", Namespace: "a", UID: "6b6b6b6b-0000-0000-0000-000000000000",
+			ResourceVersion: wire.FormatVersion(version),
+			Labels:          map[string]string{discoveryv1.LabelServiceName: "shop"},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{forgedAddress}}},
+	}
+	if ballast > 0 {
+		s.Name = fmt.Sprintf("ballast-%d", version)
+		s.Annotations = map[string]string{"ballast": strings.Repeat("x", ballast)}
+	}
+	raw, err := s.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	return wire.ParseObject(wire.Protobuf, raw)
+}
+
+// feed pushes a forged state for a while, as a leader does.
+func (x *scene) feed(ctx context.Context, term contract.Term, h relay.History, version uint64) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	r, err := forgedRelay(h, version)
+	if err != nil {
+		x.note("the forged relay: %v", err)
+		return
+	}
+	defer keepRelay(ctx, r)()
+	u, closeIdle, err := x.upstream()
+	if err != nil {
+		x.note("%v", err)
+		return
+	}
+	defer closeIdle()
+	err = source.Push(
+		ctx, source.PushConfig{Relay: r, Coordinator: u, Term: term, Logger: slog.New(slog.DiscardHandler)},
+	)
+	if errors.Is(err, context.DeadlineExceeded) {
+		x.note("the feed is taken")
+	} else {
+		x.note("the feed: %.160v", err)
+	}
+}
+
+// honest starts the hub of node 1, and waits until it leads.
+func (x *scene) honest(ctx context.Context) error {
+	if err := runtime.Start(ctx, x.site, runtime.HubOf(x.node(1))); err != nil {
+		return err
+	}
+	leads := within(ctx, patience, func() bool { return x.poolStatus(ctx).Leader == x.node(1) })
+	x.note("an honest leader: %t", leads)
+	return nil
+}
+
+// truth judges by what a client sees at the honest hub and at the coordinator: what the cloud has, and changes of it.
+func (x *scene) truth(ctx context.Context) error {
+	stamp := fmt.Sprintf("%d", time.Now().UnixNano())
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"attack":%q}}}`, stamp)
+	if _, err := x.admin.DiscoveryV1().EndpointSlices("a").Patch(
+		ctx, "shop-1", "application/merge-patch+json", []byte(patch), metav1.PatchOptions{},
+	); err != nil {
+		return err
+	}
+	for _, q := range []ask{
+		{as: "reader", at: hubDoor, path: slicesOfA}, {as: "viewer", at: coordinatorDoor, path: slicesOfA},
+	} {
+		var a answer
+		right := within(ctx, 2*time.Minute, func() bool {
+			a = x.send(ctx, q)
+			return a.code == http.StatusOK && strings.Contains(a.body, "attack") && !strings.Contains(
+				a.body, forgedAddress,
+			)
+		})
+		x.judge(
+			right, "at the %s: %s, the cloud's state: %t, the forged address: %t", q.at, a, right,
+			strings.Contains(a.body, forgedAddress),
+		)
+	}
+	var s poolStatus
+	led := within(ctx, patience, func() bool { s = x.poolStatus(ctx); return s.Leader == x.node(1) && s.Ready })
+	x.control(led, "leader %s, ready %t", s.Leader, s.Ready)
+	return nil
+}
+
+// endlessList feeds large objects without an end.
+func endlessList(ctx context.Context, x *scene) error {
+	term, err := x.usurper(ctx)
+	if err != nil {
+		return err
+	}
+	u, closeIdle, err := x.upstream()
+	if err != nil {
+		return err
+	}
+	defer closeIdle()
+	before, err := x.coordinator().Usage()
+	if err != nil {
+		return err
+	}
+	const objects, size = 512, 1 << 20
+	pipe, body := io.Pipe()
+	sent := make(chan int, 1)
+	go func() {
+		n := 0
+		defer func() { sent <- n }()
+		if _, err := body.Write([]byte("L")); err != nil {
+			return
+		}
+		for i := range objects {
+			o, err := forgedSlice(uint64(i+1), size)
+			if err != nil {
+				return
+			}
+			kind := wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}
+			if _, err := body.Write(wire.AppendProtobufFrame(nil, "ADDED", kind, o.Raw)); err != nil {
+				return
+			}
+			n++
+		}
+	}()
+	feeding, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(feeding, http.MethodPost, u.URL.JoinPath(slicesFeed).String(), pipe)
+	if err != nil {
+		return err
+	}
+	req.Header.Set(contract.TermHeader, term.String())
+	ended := make(chan string, 1)
+	go func() {
+		resp, err := u.Client.Do(req)
+		if err != nil {
+			ended <- err.Error()
+			pipe.CloseWithError(err)
+			return
+		}
+		defer resp.Body.Close()
+		why, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+		ended <- resp.Status + " " + string(why)
+		pipe.CloseWithError(errors.New("ended"))
+	}()
+	var n int
+	var why string
+	select {
+	case n = <-sent:
+	case why = <-ended:
+		n = <-sent
+	case <-feeding.Done():
+		pipe.CloseWithError(feeding.Err())
+		n = <-sent
+	}
+	after, err := x.coordinator().Usage()
+	cancel()
+	if err != nil {
+		x.judge(false, "the coordinator: %v", err)
+		return nil
+	}
+	grown := (after.RSSAnon - before.RSSAnon) >> 20
+	x.judge(grown < 256, "%d objects sent, RssAnon +%d MB; %.120s", n, grown, why)
+	if err := x.honest(ctx); err != nil {
+		return err
+	}
+	x.control(within(ctx, 2*time.Minute, func() bool { s := x.poolStatus(ctx); return s.Leader == x.node(1) && s.Ready }), "an honest leader feeds it")
+	return nil
+}
+
+// lyingLeader goes on leading and feeding while the hub of node 1, a follower, reaches the cloud.
+func lyingLeader(ctx context.Context, x *scene) error {
+	term, err := x.usurper(ctx)
+	if err != nil {
+		return err
+	}
+	reign, abdicate := context.WithCancel(ctx)
+	defer abdicate()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		x.reign(reign, term)
+	}()
+	defer func() { abdicate(); <-stopped }()
+	if err := runtime.Start(ctx, x.site, runtime.HubOf(x.node(1))); err != nil {
+		return err
+	}
+	q := ask{as: "reader", path: slicesOfA}
+	x.control(within(ctx, patience, func() bool { return x.send(ctx, q).code == http.StatusOK }), "the follower serves slices")
+	at := func() (string, bool) {
+		a := x.send(ctx, q)
+		return a.String(), a.code == http.StatusOK && !strings.Contains(a.body, forgedAddress) && strings.Contains(
+			a.body, "10.1.0.1",
+		)
+	}
+	right := within(ctx, 2*time.Minute, func() bool { _, right := at(); return right })
+	s := x.poolStatus(ctx)
+	code, _ := at()
+	x.judge(
+		right, "leader %s; the follower, after two minutes at the most: %s, what the cloud has: %t", s.Leader, code,
+		right,
+	)
+	return nil
+}
+
+// reign renews the election, says that the pool is fresh, and feeds, until ctx ends.
+func (x *scene) reign(ctx context.Context, term contract.Term) {
+	go func() {
+		for ctx.Err() == nil {
+			x.feed(ctx, term, relay.History{}, 9e18)
+		}
+	}()
+	holder := x.node(2) + "_liar"
+	for i := 0; ctx.Err() == nil; i++ {
+		for _, name := range []string{contract.ElectionLease, contract.InformerSync} {
+			l := x.lease(ctx, name)
+			method, path := http.MethodPut, poolLeases+"/"+name
+			if l.Name == "" {
+				method, path = http.MethodPost, poolLeases
+				_ = json.Unmarshal(
+					[]byte(strings.Replace(electionLease(holder, 15), `"`+contract.ElectionLease+`"`, `"`+name+`"`, 1)),
+					&l,
+				)
+			}
+			seconds, now := int32(15), metav1.NowMicro()
+			l.APIVersion, l.Kind, l.ManagedFields = "coordination.k8s.io/v1", "Lease", nil
+			l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = &holder, &seconds, &now
+			data, _ := json.Marshal(l)
+			x.send(ctx, ask{as: "member 2", at: coordinatorDoor, method: method, path: path, body: string(data)})
+		}
+		within(ctx, 2*time.Second, func() bool { return false })
+	}
+}
+
+// forgedDocument puts a document with the cloud's own ETag and another body into the pool.
+func forgedDocument(ctx context.Context, x *scene) error {
+	term, err := x.usurper(ctx)
+	if err != nil {
+		return err
+	}
+	accept := "Accept: " + documents.Accept
+	real := x.send(ctx, ask{as: "reader", at: cloudDoor, path: "/apis", header: []string{accept}})
+	forged := strings.Replace(real.body, "discovery.k8s.io", "forged.example.com", 1)
+	k := documents.Key{Path: "/apis", Accept: documents.Accept}
+	put := ask{
+		as: "member 2", at: coordinatorDoor, method: http.MethodPut, path: contract.DocumentsPath + "?" + k.Query(),
+		header: []string{
+			"Etag: " + real.header.Get("Etag"), "Content-Type: " + real.header.Get("Content-Type"),
+			contract.TermHeader + ": " + term.String(),
+		},
+		body: forged,
+	}
+	x.note("the document: %s", x.send(ctx, put))
+	reign, abdicate := context.WithCancel(ctx)
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); x.reign(reign, term) }()
+	defer func() { abdicate(); <-stopped }()
+	if err := runtime.Start(ctx, x.site, runtime.HubOf(x.node(1))); err != nil {
+		return err
+	}
+	var a answer
+	q := ask{as: "reader", path: "/apis", header: []string{accept}}
+	x.control(within(ctx, patience, func() bool { a = x.send(ctx, q); return a.code == http.StatusOK }), "the hub answers /apis: %s", a)
+	for range 5 {
+		a = x.send(ctx, q)
+		x.judge(
+			!strings.Contains(a.body, "forged.example.com"), "/apis: %s, forged: %t", a,
+			strings.Contains(a.body, "forged.example.com"),
+		)
+	}
+	return nil
+}
+
+// forgedOffer offers a forged state to the coordinator of a pool that is cut off.
+func forgedOffer(ctx context.Context, x *scene) error {
+	u, closeIdle, err := x.upstream()
+	if err != nil {
+		return err
+	}
+	defer closeIdle()
+	known := x.send(ctx, ask{as: "viewer", at: coordinatorDoor, path: slices1 + "?limit=1"})
+	var list metav1.PartialObjectMetadataList
+	if err := json.Unmarshal([]byte(known.body), &list); err != nil {
+		return err
+	}
+	version, err := wire.ParseVersion(list.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		what    string
+		h       relay.History
+		version uint64
+	}{
+		{"the next version", relay.History{}, version + 1}, {"a far version", relay.History{}, 9e18},
+		{"a later history", relay.History{Number: 1}, version},
+		{"the last history", relay.History{Number: math.MaxUint64}, 1},
+	} {
+		r, err := forgedRelay(c.h, c.version)
+		if err != nil {
+			return err
+		}
+		var offered error
+		stop := keepRelay(ctx, r)
+		taken := within(ctx, 5*time.Second, func() bool { offered = source.Offer(ctx, r, u); return offered == nil })
+		stop()
+		shown := x.send(ctx, ask{as: "reader", path: slicesOfA})
+		lies := strings.Contains(shown.body, forgedAddress)
+		x.judge(!lies, "%s: taken %t (%.80v), clients see it: %t", c.what, taken, offered, lies)
+	}
+	a := x.send(ctx, ask{as: "reader", path: slicesOfA})
+	x.control(a.code == http.StatusOK, "the hub serves slices: %s", a)
+	return nil
+}
+
+// fakeCoordinator is a server at the address of the pool's coordinator, with a certificate of the pool. It serves until
+// the returned function is called.
+func (x *scene) fakeCoordinator(ctx context.Context, h http.Handler) (stop func(), err error) {
+	authority, err := x.vault.Authority(x.place.name)
+	if err != nil {
+		return nil, err
+	}
+	address, err := x.vault.Coordinator(x.place.name)
+	if err != nil {
+		return nil, err
+	}
+	host, _, _ := strings.Cut(address, ":")
+	pair, err := authority.Issue(pki.Request{CommonName: "weir-coordinator", Hosts: []string{host}})
+	if err != nil {
+		return nil, err
+	}
+	cert, err := pair.TLS()
+	if err != nil {
+		return nil, err
+	}
+	l, err := tls.Listen(
+		"tcp", address,
+		&tls.Config{
+			Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12,
+		},
+	)
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: answerPatience,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = server.Serve(l) }()
+	return func() { _ = server.Close(); <-ended }, ctx.Err()
+}
+
+// forgedKeys shows a hub without keys those of the attacker, and proves them by a token that the cloud never judged.
+func forgedKeys(ctx context.Context, x *scene) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(der)
+	kid := base64.RawURLEncoding.EncodeToString(sum[:])
+	set, err := json.Marshal(
+		jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: kid, Algorithm: "ES256", Use: "sig"}}},
+	)
+	if err != nil {
+		return err
+	}
+	stop, err := x.fakeCoordinator(ctx, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == contract.DocumentsPath && req.URL.Query().Get("path") == documents.Keys {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Etag", `"forged"`)
+			_, _ = w.Write(set)
+			return
+		}
+		pretend(w, req, 0)
+	}))
+	if err != nil {
+		return err
+	}
+	x.keep("stop", stop)
+	defer stop()
+	reader, err := x.who("reader")
+	if err != nil {
+		return err
+	}
+	sign := func(account string) (string, error) { return resigned(reader.token, key, kid, account) }
+	first, err := sign("attacker")
+	if err != nil {
+		return err
+	}
+	second, err := sign("reader2")
+	if err != nil {
+		return err
+	}
+	x.let("forged", actor{token: first})
+	x.let("forged account", actor{token: second})
+	if err := runtime.Start(ctx, x.site, runtime.HubOf(x.node(1))); err != nil {
+		return err
+	}
+	for range 100 { // it has to be the first token that the hub sees
+		for _, trick := range tricks() {
+			if a := x.send(ctx, ask{wire: withTrick("/version", first, trick)}); a.code == http.StatusOK {
+				x.note("/version with the trick: 200")
+				break
+			}
+		}
+		if within(ctx, 100*time.Millisecond, func() bool { return false }) {
+			break
+		}
+	}
+	// Another token would have the hub ask the cloud for keys.
+	q := ask{as: "kubelet", path: "/api/v1/nodes/{node}", header: []string{kubeletAgent}, codes: ok}
+	return until(ctx, "the kubelet to be served", func() bool { return x.send(ctx, q).right(q) })
+}
+
+// resigned is a token with another account, signed with another key.
+func resigned(token string, key *ecdsa.PrivateKey, kid, account string) (string, error) {
+	claims, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
+	if err != nil {
+		return "", err
+	}
+	signer, err := jose.NewSigner(
+		jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: kid}}, nil,
+	)
+	if err != nil {
+		return "", err
+	}
+	signed, err := signer.Sign([]byte(strings.ReplaceAll(string(claims), "reader", account)))
+	if err != nil {
+		return "", err
+	}
+	return signed.CompactSerialize()
+}
+
+// pretend answers as a coordinator that is well, fed and in a history.
+func pretend(w http.ResponseWriter, req *http.Request, history uint64) {
+	if history > 0 {
+		w.Header().Set(relay.HistoryHeader, fmt.Sprintf("%d/0", history))
+	}
+	switch p := req.URL.Path; {
+	case p == "/healthz" || p == "/readyz" || p == "/livez":
+		_, _ = io.WriteString(w, "ok")
+	case p == contract.StatusPath:
+		w.Header().Set("Content-Type", "application/json")
+		var resources []map[string]any
+		for _, name := range []string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io"} {
+			resources = append(
+				resources,
+				map[string]any{
+					"resource": name, "synced": true, "ready": true, "version": uint64(9e18), "history": history,
+					"feeder": "x",
+				},
+			)
+		}
+		_ = json.NewEncoder(w).Encode(
+			map[string]any{"incarnation": "fake", "leader": "x", "ready": true, "resources": resources},
+		)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(
+			w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`,
+		)
+	}
+}
+
+// lyingCoordinator answers a hub with too much and with nonsense.
+func lyingCoordinator(ctx context.Context, x *scene) error {
+	stop, err := x.fakeCoordinator(ctx, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		flood := func(head, unit string, bytes int) {
+			_, _ = io.WriteString(w, head)
+			for n := 0; n < bytes; n += len(unit) {
+				if _, err := io.WriteString(w, unit); err != nil {
+					return
+				}
+			}
+		}
+		ballast := strings.Repeat("x", 64<<10)
+		switch p := req.URL.Path; {
+		case p == contract.DocumentsPath && req.Method == http.MethodGet:
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Etag", `"x"`)
+			flood(`{"x":"`, ballast, 1<<30)
+		case strings.HasPrefix(p, poolLeases) && (req.Method == http.MethodPost || req.Method == http.MethodPut): // the hub may lead
+			body, _ := io.ReadAll(io.LimitReader(req.Body, 1<<20))
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(
+				w, strings.Replace(string(body), `"metadata":{`, `"metadata":{"uid":"x","resourceVersion":"5",`, 1),
+			)
+		case strings.HasSuffix(p, "/leases"):
+			w.Header().Set("Content-Type", "application/json")
+			lease := func(name string) string {
+				return fmt.Sprintf(
+					`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":%q,"namespace":"kube-node-lease","resourceVersion":"1","annotations":{%q:"true"}},"spec":{"holderIdentity":%q,"leaseDurationSeconds":2147483647,"renewTime":"9999-12-31T23:59:59.999999Z"}}`,
+					name, contract.DelegateHeartbeat, name,
+				)
+			}
+			names := []string{"..", "a/b", "../../secrets/x", "", strings.Repeat("n", 100_000)}
+			if req.URL.Query().Get("watch") != "" {
+				for _, n := range names {
+					flood("", `{"type":"ADDED","object":`+lease(n)+"}\n", 1)
+				}
+				flood("", `{"type":"MODIFIED","object":`+lease("loop")+"}\n", 256<<20)
+				return
+			}
+			items := make([]string, 0, len(names))
+			for _, n := range names {
+				items = append(items, lease(n))
+			}
+			_, _ = io.WriteString(
+				w,
+				`{"kind":"LeaseList","apiVersion":"coordination.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[`+strings.Join(items, ",")+"]}",
+			)
+		case strings.HasPrefix(p, "/api/v1/endpoints") || strings.HasPrefix(p, slices1):
+			w.Header().Set(relay.HistoryHeader, fmt.Sprintf("%d/0", uint64(math.MaxUint64)))
+			w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch")
+			flood("\x7f\xff\xff\xff", ballast, 256<<20)
+		default:
+			pretend(w, req, math.MaxUint64)
+		}
+	}))
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := runtime.Start(ctx, x.site, runtime.HubOf(x.node(1))); err != nil {
+		return err
+	}
+	q := ask{as: "reader", path: slices1, codes: ok, has: "shop-1"}
+	var peak, first proc.Usage
+	first, err = x.hub(1).Usage()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	served := within(ctx, 90*time.Second, func() bool {
+		if u, err := x.hub(1).Usage(); err == nil && u.RSSAnon > peak.RSSAnon {
+			peak = u
+		}
+		for _, path := range []string{"/apis", "/api"} { // what the pool shares
+			x.send(ctx, ask{as: "reader", path: path, header: []string{"Accept: " + documents.Accept}})
+		}
+		return time.Since(began) > 30*time.Second && x.send(ctx, q).right(q)
+	})
+	a := x.send(ctx, q)
+	grown := (peak.RSSAnon - first.RSSAnon) >> 20
+	x.judge(served, "slices: %s, what the cloud has: %t", a, served)
+	x.judge(grown < 128 && x.hub(1).Running(), "RssAnon +%d MB, the hub runs: %t", grown, x.hub(1).Running())
+	x.check(ctx, ask{as: "reader", path: plainMap, codes: ok, has: "hello"})
+	return nil
+}

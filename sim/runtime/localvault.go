@@ -1,0 +1,62 @@
+package runtime
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/pki"
+)
+
+// Vault is a Site that hands out what only the testbed has, for whoever plays an attacker: keys that sign, and disks.
+type Vault interface {
+	// Cloud issues certificates of nodes, and knows the key that signs tokens.
+	Cloud() *cloud.Cloud
+	// Authority is the one of a pool: it signs for the coordinator, its callers, and the doors of hubs.
+	Authority(pool string) (*pki.Authority, error)
+	// Coordinator is where hubs of a pool look for their first coordinator, "host:port", whether it runs or not.
+	Coordinator(pool string) (address string, err error)
+	// Kept is the folder of what a part keeps, "" if it keeps nothing.
+	Kept(id PartID) (folder string, err error)
+	// Logs is the folder of the logs of all parts.
+	Logs() string
+}
+
+var _ Vault = (*localSite)(nil)
+
+func (s *localSite) Cloud() *cloud.Cloud { return s.cloud }
+
+func (s *localSite) Logs() string { return s.logDir }
+
+func (s *localSite) Authority(pool string) (*pki.Authority, error) {
+	if p := s.pool(pool); p != nil {
+		return p.authority, nil
+	}
+	return nil, fmt.Errorf("there is no pool %q", pool)
+}
+
+func (s *localSite) Coordinator(pool string) (string, error) {
+	p := s.pool(pool)
+	if p == nil {
+		return "", fmt.Errorf("there is no pool %q", pool)
+	}
+	host, err := p.coordinatorHost(0)
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort)), nil
+}
+
+func (s *localSite) Kept(id PartID) (string, error) {
+	part, err := s.Part(id)
+	if err != nil {
+		return "", err
+	}
+	if p, ok := part.(*node.Part); ok {
+		return p.Data(), nil
+	}
+	return "", nil
+}

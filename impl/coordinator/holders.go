@@ -90,7 +90,7 @@ func foreign(l *coordinationv1.Lease, node string) string {
 		return "a hub sets no metadata.finalizers"
 	case len(l.Labels) > 0:
 		return "a hub sets no metadata.labels"
-	case len(l.OwnerReferences) > 0 && !(own && ownedByNode(l.OwnerReferences, node)):
+	case len(l.OwnerReferences) > 0 && (!own || !ownedByNode(l.OwnerReferences, node)):
 		return "a hub sets no metadata.ownerReferences, but that of its node to its node's Lease"
 	}
 	for key := range l.Annotations {

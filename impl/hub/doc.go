@@ -84,6 +84,13 @@
 // network: their relays end the watches of clients with 410, and those list at their own hub. The uplink carries one list,
 // whatever the number of clients. A hub that comes back with a disk of before is told by the coordinator.
 //
+// # A leader that lies
+//
+// Whoever leads may lie to its pool. A hub that follows and reaches the cloud compares: about every 40 s the metadata of one object for each
+// resource of which something changed (see doubt). A contradiction that is still there 10 s later is told, with the leader's node, and counted in
+// weir_hub_pool_contradictions_total. Then the pool's cache is left as if it were not fresh, until another node leads or the cloud contradicts no
+// longer. An object whose content alone was forged, under the version that the cloud gave it, is not found out so, nor one that is withheld.
+//
 // # Heartbeats
 //
 // A request for the Lease of this node by its kubelet is a heartbeat. It is passed to the cloud, to one server after another (see urgent), and mirrored in the coordinator.

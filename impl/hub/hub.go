@@ -138,7 +138,7 @@ func (h *Hub) buildRelays() error {
 		}
 		f := &feeder{relay: r, resource: res.String(), clock: h.clock, looks: func() {}}
 		f.Feeder, err = source.NewFeeder(source.Config{
-			Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.overrule, Judge: h.cloudAsJudge, Denied: f.denied, Clock: h.clock, Logger: h.Logger,
+			Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.overrule, Judge: h.cloudAsJudge, Doubt: func(err error) { h.pool.doubt.told(res.String(), err) }, Denied: f.denied, Clock: h.clock, Logger: h.Logger,
 		})
 		if err != nil {
 			return err
@@ -271,6 +271,9 @@ func (h *Hub) buildPool() error {
 		discovery: h.discovery, relays: h.relays, feeders: h.feeders, shared: p.shared, overrule: h.overrule, coordinator: c,
 		maxAge: h.maxAge(), patience: h.LeaderElectLeaseDuration / 3,
 		refused: p.refused, changed: p.changed, clock: h.clock, logger: h.Logger, metrics: h.metrics, terms: make(chan contract.Term),
+	}
+	p.doubt = &doubt{
+		feeders: h.feeders, cloud: h.cloudAsJudge, leader: p.leaderNode, changed: p.changed, clock: h.clock, logger: h.Logger, metrics: h.metrics,
 	}
 	p.mirror = newMirror(c, h.NodeName, h.HeartbeatTimeout, h.front.beats.now, h.clock, h.Logger, h.metrics)
 	h.front.beats.mirror = p.mirror

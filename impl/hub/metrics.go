@@ -11,15 +11,16 @@ import (
 
 // metrics are what the hub counts itself; what others hold is read when it is asked for (see state).
 type metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	refusals *prometheus.CounterVec
-	reviews  *prometheus.CounterVec
-	stalled  prometheus.Counter
-	forged   *prometheus.CounterVec
-	feeds    *prometheus.CounterVec
-	offers   *prometheus.CounterVec
-	bodies   *prometheus.CounterVec
+	registry       *prometheus.Registry
+	requests       *prometheus.CounterVec
+	refusals       *prometheus.CounterVec
+	reviews        *prometheus.CounterVec
+	stalled        prometheus.Counter
+	contradictions *prometheus.CounterVec
+	forged         *prometheus.CounterVec
+	feeds          *prometheus.CounterVec
+	offers         *prometheus.CounterVec
+	bodies         *prometheus.CounterVec
 
 	questions *prometheus.CounterVec
 
@@ -40,9 +41,10 @@ func newMetrics() *metrics {
 		stalled: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "weir", Subsystem: "hub", Name: "stalled_answers_total", Help: "Answers that were ended because their client took nothing for a minute.",
 		}),
-		forged: counter("forged_documents_total", "Copies of API discovery that the pool had and that were not used, since they are not what they say."),
-		feeds:  counter("feeds_total", "Feeds of the coordinator that ended, by outcome.", "resource", "outcome"),
-		offers: counter("offers_total", "Offers of what a relay holds to a coordinator that nobody feeds, by outcome (taken, refused, failed).", "resource", "outcome"),
+		contradictions: counter("pool_contradictions_total", "Times the cloud contradicted, when asked again, what the pool's cache holds of a resource: the leader lies, or has not learned of a restore.", "resource"),
+		forged:         counter("forged_documents_total", "Copies of API discovery that the pool had and that were not used, since they are not what they say."),
+		feeds:          counter("feeds_total", "Feeds of the coordinator that ended, by outcome.", "resource", "outcome"),
+		offers:         counter("offers_total", "Offers of what a relay holds to a coordinator that nobody feeds, by outcome (taken, refused, failed).", "resource", "outcome"),
 		questions: counter("questions_total",
 			"Small reads that asked the cloud what a read with unset resourceVersion has to show, by what they were about (version, object) and outcome (answered, failed).", "about", "outcome"),
 		bodies: counter("relay_source_bytes_total", "Bytes of lists and watches that fed relays, compressed as they came.", "source"),
@@ -53,7 +55,7 @@ func newMetrics() *metrics {
 		forwards: counter("heartbeat_forwards_total",
 			"Steps of forwarding heartbeats of other nodes, by step (read-cloud, read-pool, write) and outcome; write ok is a heartbeat forwarded.", "step", "outcome"),
 	}
-	m.registry.MustRegister(m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.feeds, m.offers, m.bodies, m.questions, m.heartbeats, m.mirrored, m.forwards,
+	m.registry.MustRegister(m.contradictions, m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.feeds, m.offers, m.bodies, m.questions, m.heartbeats, m.mirrored, m.forwards,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

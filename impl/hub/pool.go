@@ -32,6 +32,7 @@ type pool struct {
 	wantCloud   func(within time.Duration)
 	holds       func(now time.Time) (have, restored bool, reached uint64) // of Input
 	feed        *feed
+	doubt       *doubt
 	refill      *refill
 	mirror      *mirror
 	forwarding  *forwarding
@@ -83,6 +84,7 @@ func (p *pool) run(ctx context.Context) error {
 	g.Go(func() error { return p.feed.run(asking) })
 	g.Go(func() error { return p.refill.run(probing) })
 	g.Go(func() error { return p.shared.run(probing) })
+	g.Go(func() error { return p.doubt.run(probing) })
 	g.Go(func() error { return p.mirror.run(probing) })
 	g.Go(func() error { return p.forwarding.run(probing) })
 	p.loop(ctx, asking, g)
@@ -101,6 +103,7 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 		p.proof.noticed(p.clock.Now(), p.snapshot().Leader == "" || showsFree(in), in.Election != nil && in.Election.Holder != "")
 		in.Unproven = !p.proof.holds(p.clock.Now(), p.snapshot().Source == role.Cloud)
 		in.Fresh, in.Unable = p.feed.look(p.clock.Now())
+		in.Doubted = p.doubt.holds()
 		in.Have, in.Restored, in.Reached = p.holds(p.clock.Now())
 		p.fresh.Store(in.Fresh)
 		out := p.machine.Step(in)

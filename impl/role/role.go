@@ -149,6 +149,7 @@ type Input struct {
 	Have        bool          // the relays hold a state, fresh or not
 	Restored    bool          // the state is what a disk held, and nothing came from a source since
 	Reached     uint64        // changes when what is not fresh in the relays moves: then the source is slow, and not dead
+	Doubted     bool          // the cloud contradicts what the leader feeds the pool
 	Stop        bool          // the hub ends: give back the Lease
 	Election    *Record       // the election Lease as a watch showed it, nil: nothing new
 	Sync        *Record       // leader-informer-sync, likewise

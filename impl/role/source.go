@@ -11,7 +11,7 @@ type sourcing struct {
 
 // choose returns the source, which may be the one of before.
 func (s *sourcing) choose(m *Machine, in Input) Source {
-	ready := m.sync.ready(m, in)
+	ready := m.sync.ready(m, in) && !in.Doubted
 	if m.elect.held {
 		s.leave, s.back = 0, 0
 		return Cloud
@@ -41,7 +41,7 @@ func (s *sourcing) atCoordinator(m *Machine, in Input, ready bool) Source {
 	switch {
 	case ready, !in.Cloud:
 		s.leave = 0
-	case s.leave == 0, in.Now >= s.leave && in.Reached != s.moved:
+	case s.leave == 0, in.Now >= s.leave && in.Reached != s.moved && !in.Doubted:
 		s.leave, s.moved = in.Now+m.cfg.Grace+m.spread(m.cfg.Spread), in.Reached
 	}
 	if s.leave != 0 && in.Now >= s.leave { // at once if there is no Grace

@@ -96,8 +96,8 @@ func (j *Judge) refuse(h http.Header, itself bool) {
 		user := tokenUser(t)
 		last, known := j.verdicts.last(user.at, authenticated())
 		ours, _ := j.ours(t)
-		good := ours && j.inTime(t) == nil || known
-		if good && !(known && last.denied()) && !itself {
+		good := known && !last.denied() || !known && ours && j.inTime(t) == nil
+		if good && !itself {
 			return
 		}
 		if ours || known { // others are many, and refused anyway

@@ -61,12 +61,17 @@ func (x *scene) flood(ctx context.Context, account string, n int, path func(i in
 	}
 	defer client.CloseIdleConnections()
 	var refused atomic.Int32
-	err = parallel(ctx, 32, n, func(i int) {
+	asking, cancel := context.WithTimeout(ctx, 3*time.Minute) // a hub that limits him lets him not come to an end
+	defer cancel()
+	err = parallel(asking, 32, n, func(i int) {
 		if a := do(ctx, client, base, who, ask{path: path(i)}); a.code == http.StatusTooManyRequests {
 			refused.Add(1)
 		}
 	})
 	x.note("%d of %d answered by 429", refused.Load(), n)
+	if asking.Err() != nil {
+		return ctx.Err()
+	}
 	return err
 }
 

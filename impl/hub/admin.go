@@ -28,11 +28,20 @@ func (h *Hub) admin() http.Handler {
 	return mux
 }
 
-// readyz is good once every relay can answer, or the cloud does in its place: clients of pool-scope resources get more than 503 then.
+// readyz is good once every relay can answer, or the cloud does in its place: clients of pool-scope resources get more than 503 then. While the cloud is
+// there, what a relay holds must not be older than --max-stale-read either.
 func (h *Hub) readyz(w http.ResponseWriter, _ *http.Request) {
-	for _, f := range h.feeders {
-		if !f.relay.Status().Synced && !f.unavailable() {
+	there := h.cloud.healthy()
+	for i, f := range h.feeders {
+		v := h.front.consistency.ages[i]
+		switch {
+		case f.unavailable():
+		case !f.relay.Status().Synced:
 			http.Error(w, f.resource+" is not synced yet", http.StatusServiceUnavailable)
+			return
+		case there && v.old():
+			age, _ := v.age()
+			http.Error(w, fmt.Sprintf("%s is not known to be fresh: what is held is of %v ago", f.resource, age.Round(time.Second)), http.StatusServiceUnavailable)
 			return
 		}
 	}

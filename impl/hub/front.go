@@ -77,7 +77,7 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	defer admission.leave()
-	t, lost := f.route(req)
+	t, lost := f.route(req, who)
 	consistent := req.Header.Get(contract.ConsistentHeader)
 	switch {
 	case who.kind == stranger:
@@ -109,9 +109,14 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 }
 
 // route finds the relay that is to answer. If that is not given the resource, the request is the cloud's to answer; lost is what feeds the relay.
-func (f *front) route(req *http.Request) (t *target, lost *feeder) {
+func (f *front) route(req *http.Request, who caller) (t *target, lost *feeder) {
 	t = f.router.route(req)
-	if t == nil || t.write || !f.feeders[t.index].unavailable() {
+	switch {
+	case t == nil || t.write:
+		return t, nil
+	case f.shelter != nil && who.kind == thisNode && t.ofNode(f.beats.node) && !impersonates(req.Header):
+		return nil, nil
+	case !f.feeders[t.index].unavailable():
 		return t, nil
 	}
 	return nil, f.feeders[t.index]

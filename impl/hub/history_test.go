@@ -3,7 +3,9 @@ package hub
 import (
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -37,7 +39,9 @@ func (p *poolBed) misses(node, name string) {
 func TestCloudRestored(t *testing.T) {
 	p := newPoolBed(t, "edge-1", "edge-2", "edge-3")
 	cloud := p.clouds[0]
-	p.hubs["edge-3"].config.DataDir = filepath.Join(p.hubs["edge-3"].dir, "data")
+	for _, h := range p.hubs {
+		h.config.DataDir, h.config.Offline, h.config.StoreEvery, h.config.StorePlaintextSecrets = filepath.Join(h.dir, "data"), true, 10*time.Millisecond, true
+	}
 	cloud.put("default", "kept")
 	p.start("edge-1", "edge-2")
 	eventually(t, "a leader", func() bool { return p.settled("edge-1", "edge-2") != "" })
@@ -102,6 +106,12 @@ func TestCloudRestored(t *testing.T) {
 			t.Errorf("%s: %+v", n, p.hubs[n].hub.Status().Resources)
 		}
 	}
+	for n, h := range p.hubs {
+		eventually(t, n+" to keep what is of this history", func() bool {
+			d, _ := h.hub.shelter.store.Document(historyDocument)
+			return string(d.Body) == "1"
+		})
+	}
 }
 
 // TestLeaderOfBefore: a hub that was alone with its disk when the cloud was restored, and leads when it is back, lists from the
@@ -121,4 +131,57 @@ func TestLeaderOfBefore(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
+}
+
+// TestStoreOfFollower: what a follower keeps for the time without the cloud follows the cloud to another history, though the pool told it of that.
+func TestStoreOfFollower(t *testing.T) {
+	p := newPoolBed(t, "edge-1", "edge-2")
+	cloud := p.clouds[0]
+	for _, h := range p.hubs {
+		h.config.PoolScopeResources = []string{"endpointslices.v1.discovery.k8s.io"}
+	}
+	follower := p.hubs["edge-2"]
+	link := newCut(t, strings.TrimPrefix(cloud.url(), "https://"))
+	follower.config.CloudServers = []string{link.url()}
+	follower.config.DataDir, follower.config.Offline, follower.config.StoreEvery = filepath.Join(follower.dir, "data"), true, 10*time.Millisecond
+	follower.config.StorePlaintextSecrets = true
+	cloud.put("default", "kept")
+	p.start("edge-1")
+	eventually(t, "a leader", func() bool { return p.settled("edge-1") != "" })
+	p.start("edge-2")
+	eventually(t, "a follower", func() bool { return p.settled("edge-1", "edge-2") == "edge-1" })
+	follower.here()
+	for range 20 {
+		cloud.put("default", "lost")
+	}
+	cloud.advance("endpointslices")
+	eventually(t, "the relays to have heard of that", func() bool {
+		return p.hubs["edge-1"].hub.Status().Resources[0].Version > 101 && follower.hub.Status().Resources[0].Version > 101
+	})
+	cert := p.ca.tls("system:node:edge-2", "system:nodes")
+	node := follower.client(&cert)
+	if names, _, resp := follower.list(node, ""); names != "kept lost" {
+		t.Fatalf("%s: %q", resp.Status, names)
+	}
+	follower.kept(1)
+
+	cloud.restore(101)
+	eventually(t, "another history", func() bool { return p.inHistory(1, "edge-1", "edge-2") })
+	cloud.put("default", "new")
+	if names, _, resp := follower.list(node, ""); names != "kept new" {
+		t.Fatalf("%s: %q", resp.Status, names)
+	}
+	link.set(true)
+	follower.away()
+	if names, _, resp := follower.list(node, ""); names != "kept new" {
+		t.Errorf("without the cloud: %s: %q, and the cloud has kept new", resp.Status, names)
+	}
+}
+
+// advance lets a resource reach the version that the cloud is at.
+func (c *fakeCloud) advance(resource string) {
+	c.mu.Lock()
+	v := c.version
+	c.mu.Unlock()
+	check(c.t, c.relays[resource].Apply(&wire.Event{Type: wire.Bookmark, Version: v}))
 }

@@ -138,7 +138,7 @@ func (h *Hub) buildRelays() error {
 		}
 		f := &feeder{relay: r, resource: res.String(), clock: h.clock, looks: func() {}}
 		f.Feeder, err = source.NewFeeder(source.Config{
-			Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.overrule, Judge: h.cloudAsJudge, Doubt: func(err error) { h.pool.doubt.told(res.String(), err) }, Denied: f.denied, Clock: h.clock, Logger: h.Logger,
+			Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.learned, Judge: h.cloudAsJudge, Doubt: func(err error) { h.pool.doubt.told(res.String(), err) }, Denied: f.denied, Clock: h.clock, Logger: h.Logger,
 		})
 		if err != nil {
 			return err
@@ -155,6 +155,19 @@ func (h *Hub) cloudAsJudge() *source.Upstream {
 		return nil
 	}
 	return h.sources.cloud
+}
+
+// learned follows another history of the cloud. What is kept of it for the time without it is of before, wherever this hub heard of that: a store that went
+// on would take the truth for the word of a server that lags.
+func (h *Hub) learned(number uint64, cloud bool) {
+	if cloud {
+		h.overrule(number)
+		return
+	}
+	h.front.consistency.reset()
+	if h.shelter != nil {
+		h.shelter.history(number)
+	}
 }
 
 // overrule tells all feeders which history the cloud is in. One may be able to prove what another cannot.
@@ -288,17 +301,18 @@ func (h *Hub) buildPool() error {
 	return nil
 }
 
-// holds tells what the relays hold, as role.Input wants to know it. One that holds nothing, beside others that do, need not wait as long: see
-// role.Detours.
-func (h *Hub) holds(now time.Time) (have, restored bool, reached uint64) {
+// holds tells what the relays hold. One that holds nothing, beside others that do, need not wait as long: see role.Detours.
+func (h *Hub) holds(now time.Time, in *role.Input) {
+	in.Have, in.Restored, in.Aged, in.Reached = false, false, false, 0
 	for _, r := range h.relays {
 		s := r.Status()
-		have, restored = have || s.Synced, restored || s.Restored && s.Denied == ""
+		age, ok := s.Age(now)
+		in.Have, in.Restored = in.Have || s.Synced, in.Restored || s.Restored && s.Denied == ""
+		in.Aged = in.Aged || s.Denied == "" && ok && age > h.FailoverGracePeriod
 		if !s.Fresh(now, h.maxAge()) {
-			reached += s.Version
+			in.Reached += s.Version
 		}
 	}
-	return have, restored, reached
 }
 
 // maxAge is how long ago a stream from the cloud may have given its last sign to be fresh.

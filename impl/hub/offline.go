@@ -319,7 +319,7 @@ func (s *shelter) document(req *http.Request, k documents.Key) (*http.Response, 
 // history tells the store in which history the cloud is.
 func (s *shelter) history(number uint64) {
 	d, _ := s.store.Document(historyDocument)
-	if known, _ := strconv.ParseUint(string(d.Body), 10, 64); number <= known {
+	if known, _ := strconv.ParseUint(string(d.Body), 10, 64); number == known {
 		return
 	}
 	s.store.NewHistory()

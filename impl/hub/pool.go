@@ -30,7 +30,7 @@ type pool struct {
 	proof       *proof
 	cloudOK     func() bool
 	wantCloud   func(within time.Duration)
-	holds       func(now time.Time) (have, restored bool, reached uint64) // of Input
+	holds       func(now time.Time, in *role.Input) // fills in what is of the relays
 	feed        *feed
 	doubt       *doubt
 	refill      *refill
@@ -104,7 +104,7 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 		in.Unproven = !p.proof.holds(p.clock.Now(), p.snapshot().Source == role.Cloud)
 		in.Fresh, in.Unable = p.feed.look(p.clock.Now())
 		in.Doubted = p.doubt.holds()
-		in.Have, in.Restored, in.Reached = p.holds(p.clock.Now())
+		p.holds(p.clock.Now(), &in)
 		p.fresh.Store(in.Fresh)
 		out := p.machine.Step(in)
 		in.Result, in.Refused, in.Election, in.Sync = nil, nil, nil, nil

@@ -50,6 +50,28 @@ func (t *target) covers(key string) bool {
 	return (t.namespace == "" || t.namespace == namespace) && (t.name == "" || t.name == name)
 }
 
+// ofNode tells whether a read is of a node's own Node or pods. What the node itself reads of these is node-scope where it is kept for the time without the
+// cloud, also if a relay has the resource: its statuses, its registration and the tokens of its pods are judged then by what was kept, and what it wrote
+// meanwhile is laid over that. It is what the node reads without Weir, too: its own share of the resource, from the cloud itself.
+func (t *target) ofNode(node string) bool {
+	switch {
+	case t.group != "":
+		return false
+	case t.resource == "nodes":
+		return t.name == node
+	case t.resource != "pods":
+		return false
+	case t.verb == "get":
+		return true
+	}
+	sel, err := fields.ParseSelector(t.fieldSelector)
+	if err != nil {
+		return false
+	}
+	on, ok := sel.RequiresExactMatch("spec.nodeName")
+	return ok && on == node
+}
+
 // router finds the requests that are about relayed resources. It reads paths as kube-apiserver's RequestInfoFactory does
 // (endpoints/request/requestinfo.go); what it does not recognize goes to the cloud untouched.
 type router struct{ resources []relay.Resource }

@@ -39,6 +39,7 @@ type hub struct {
 	coordinator, cloud bool // healthy, as the hub judges
 	lost               bool // answers of the coordinator do not come back
 	fresh, stop, have  bool
+	aged               bool // what it has
 	silent             bool // its streams from the cloud
 	out                Output
 	term               contract.Term // being fed
@@ -77,6 +78,7 @@ func (p *pool) stepWith(h *hub, in Input) {
 	was := h.out.Snapshot
 	h.have = h.have || was.Source != Nowhere
 	in.Now, in.Coordinator, in.Cloud, in.Fresh = p.Now(), h.coordinator, h.cloud, h.fresh && h.term != contract.Term{}
+	in.Aged = h.aged && was.Source == Nowhere
 	in.Stop, in.Refused, in.Have, in.Silent = h.stop, h.refused, h.have, h.silent && was.Source == Cloud
 	in.Unproven, in.Unable = h.silent, !h.fresh && h.term != contract.Term{}
 	h.out = h.m.Step(in)
@@ -286,6 +288,9 @@ func (p *pool) do(command string) {
 			continue
 		case "have":
 			h.have = true
+			continue
+		case "aged":
+			h.have, h.aged = true, true
 			continue
 		case "kill":
 			h.running = false

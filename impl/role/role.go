@@ -148,6 +148,7 @@ type Input struct {
 	Unproven    bool          // nothing came from the cloud since the election Lease was seen to be free: it may be away, too
 	Have        bool          // the relays hold a state, fresh or not
 	Restored    bool          // the state is what a disk held, and nothing came from a source since
+	Aged        bool          // the state is older than Config.Grace
 	Reached     uint64        // changes when what is not fresh in the relays moves: then the source is slow, and not dead
 	Doubted     bool          // the cloud contradicts what the leader feeds the pool
 	Stop        bool          // the hub ends: give back the Lease

@@ -23,7 +23,7 @@ func (s *sourcing) choose(m *Machine, in Input) Source {
 		return s.atCoordinator(m, in, ready)
 	}
 	switch {
-	case ready, in.Have:
+	case ready, in.Have && !in.Aged: // the grace is for a state that was fresh when it began
 		return s.atCoordinator(m, in, ready)
 	case in.Now < m.patience():
 		return Nowhere

@@ -24,9 +24,9 @@ type Config struct {
 	// WatchTimeout is the timeoutSeconds of upstream watches, whole seconds, at least 3 s (a bookmark comes 2 s before the end).
 	// Default 10 s.
 	WatchTimeout time.Duration
-	// Learned, if set, is told when the cloud's history is found to be another one, and its number: all resources of a cloud are in
-	// the same history, so feeders of others should be overruled (Overrule). It must not block.
-	Learned func(number uint64)
+	// Learned, if set, is told when the cloud's history is found to be another one, its number, and whether the cloud itself has shown it. All resources of
+	// a cloud are in the same history: then feeders of others should be overruled (Overrule). Else each of them follows its own upstream. It must not block.
+	Learned func(number uint64, cloud bool)
 	// Denied is told that an upstream answers that it does not have the resource, or does not give it to this client. It must not block.
 	// Default: the relay is told (relay.Relay.Deny), which is right if there is nobody else to ask.
 	Denied func(up *Upstream, why error)

@@ -105,8 +105,8 @@ func (f *Feeder) learned(up *Upstream, err error) {
 	}
 	f.over, f.overAt, f.behind = other, up, time.Time{}
 	f.asked.Store(0)
-	if f.cfg.Learned != nil && up.Consistent {
-		f.cfg.Learned(other.history.Number)
+	if f.cfg.Learned != nil {
+		f.cfg.Learned(other.history.Number, up.Consistent)
 	}
 	f.count(&f.status.Histories)
 	f.cfg.Logger.Error("what the relay holds is of another history of the cloud; it is listed anew", "upstream", up.Name,

@@ -100,6 +100,9 @@ func (c *consistency) current(ctx context.Context, t *target) bool {
 	if old && v.worthAsking() {
 		_ = c.askVersion(ctx, t.index) // if it cannot tell, the answer tells its age
 	}
+	if old && v.lags() { // others have waited already
+		return false
+	}
 	return r.WaitUntil(ctx, func() bool { return o.shown(t) && !(old && v.old() && v.asked()) }) == nil
 }
 

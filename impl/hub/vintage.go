@@ -97,6 +97,18 @@ func (v *vintage) asked() bool {
 	return v.last != nil && v.clock.Since(v.last.began) <= v.max
 }
 
+// lags tells whether the relay has had its time to reach the version that the cloud told, and has not.
+func (v *vintage) lags() bool {
+	reached := v.relay.Status().Version
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	since := time.Duration(0)
+	if v.last != nil {
+		since = v.clock.Since(v.last.began)
+	}
+	return v.last != nil && reached < v.last.version && since > waitWritten && since <= v.max
+}
+
 // worthAsking tells whether the cloud should be asked how old this is.
 func (v *vintage) worthAsking() bool {
 	if v.asked() {

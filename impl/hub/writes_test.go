@@ -16,7 +16,14 @@ import (
 // TestWritesWithoutCloud: the status that a kubelet writes while the cloud is away is kept, shown, survives a restart, and is there before
 // clients see the cloud's state again. All else is refused.
 func TestWritesWithoutCloud(t *testing.T) {
+	for name, more := range map[string][]string{"nodes are node-scope": nil, "nodes are pool-scope": {"nodes.v1.", "pods.v1."}} {
+		t.Run(name, func(t *testing.T) { testWritesWithoutCloud(t, more) })
+	}
+}
+
+func testWritesWithoutCloud(t *testing.T, more []string) {
 	b, link := offlineBed(t)
+	b.config.PoolScopeResources = append(b.config.PoolScopeResources, more...)
 	cloud := b.clouds[0]
 	cloud.node = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", UID: "uid", ResourceVersion: "100"}}
 	cert := b.ca.tls("system:node:edge-1", "system:nodes")
@@ -57,6 +64,9 @@ func TestWritesWithoutCloud(t *testing.T) {
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %s", what, resp.Status)
 		}
+	}
+	if resp, body := do(t, node, http.MethodPost, b.url()+"/api/v1/nodes", []byte(`{"metadata":{"name":"edge-1"}}`), "Content-Type", mediaJSON); resp.StatusCode != http.StatusConflict {
+		t.Errorf("the node registers: %s %s", resp.Status, body)
 	}
 	if got := kernel(node); got != "6.1" {
 		t.Errorf("the kubelet reads %q after its write", got)

@@ -1,12 +1,17 @@
 package relay
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -188,5 +193,50 @@ func TestRenumber(t *testing.T) {
 	w.want("ADDED a/y 1001")
 	if code, theirs := askIn(t, srv, "resourceVersion=1000", "0/0"); code != http.StatusGone || theirs != "1/9000" {
 		t.Errorf("answer %d in %s", code, theirs)
+	}
+}
+
+// TestAheadInANewHistory: who has heard a little more of the new history than the relay waits, as in any other.
+func TestAheadInANewHistory(t *testing.T) {
+	for name, query := range map[string]string{
+		"get": "", "list": "?resourceVersion=906", "watch": "?watch=1&timeoutSeconds=1&resourceVersion=906",
+		"streaming list": "?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=906",
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Now())
+			r := newRelay(t, withClock(clock))
+			replace(t, r, 1000, slice(t, "a/x", 5))
+			if err := r.ReplaceIn(r.Status().History.Next(1000), 900, []*wire.Object{slice(t, "a/x", 5)}); err != nil {
+				t.Fatal(err)
+			}
+			srv := serve(t, r)
+			path := slicesPath + query
+			if name == "get" {
+				path = "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/x?resourceVersion=906"
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			answer := make(chan string, 1)
+			go func() {
+				req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+path, nil)
+				if err != nil {
+					t.Error(err)
+				}
+				resp, err := srv.Client().Do(req)
+				if err != nil {
+					answer <- err.Error()
+					return
+				}
+				defer resp.Body.Close()
+				line, _ := bufio.NewReader(resp.Body).ReadString('}')
+				answer <- resp.Status + " " + line
+			}()
+			eventually(t, "the request to wait, or to be answered", func() bool { return clock.HasWaiters() || len(answer) > 0 })
+			apply(t, r, wire.Added, slice(t, "a/y", 906))
+			apply(t, r, wire.Added, slice(t, "a/z", 907))
+			if a := <-answer; !strings.HasPrefix(a, "200") || strings.Contains(a, "ERROR") {
+				t.Error(a)
+			}
+		})
 	}
 }

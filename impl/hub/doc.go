@@ -64,6 +64,9 @@
 // when the cloud is judged to be away, or for a connection for 200 ms after a start. Watches without the cloud end when it is back.
 // Who may read is told by package identity; who may read a collection may also get what is in it.
 //
+// What the node's own certificate reads of its own Node and its own pods is node-scope in this, also if pods and nodes are in pool scope: it is passed and kept
+// (target.ofNode). Others read relays, which show what the cloud has, without what waits here.
+//
 // Statuses and Events that this node writes meanwhile are kept for the cloud, on disk; any other write is refused (package writes). When the
 // cloud is back, heartbeats pass at once, the rest over --return-spread: first what waits of statuses; then clients, who are served as
 // before until then. If the hub's own certificate has expired meanwhile, nothing of it is lost: it waits until the files are replaced.

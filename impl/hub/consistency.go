@@ -103,7 +103,7 @@ func (c *consistency) current(ctx context.Context, t *target) bool {
 	if old && v.lags() { // others have waited already
 		return false
 	}
-	return r.WaitUntil(ctx, func() bool { return o.shown(t) && !(old && v.old() && v.asked()) }) == nil
+	return r.WaitUntil(ctx, func() bool { return o.shown(t) && (!old || !v.old() || !v.asked()) }) == nil
 }
 
 // ahead notes that a client has seen a version that the relay has not reached: reads with unset version must not show less than that later.

@@ -134,7 +134,7 @@ func (w *writer) configMap(i int, label string) *corev1.ConfigMap {
 
 func (w *writer) absent(ctx context.Context, name string) error {
 	if _, err := w.hub.CoreV1().ConfigMaps("default").Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		return fmt.Errorf("get %s after its deletion: %v", name, err)
+		return fmt.Errorf("get %s after its deletion: %w", name, err)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func (w *writer) conflicts(ctx context.Context, t *testing.T, i int) error {
 	}
 	seen.Data["mine"] = fmt.Sprint(i)
 	if _, err := all.Update(ctx, seen, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
-		return fmt.Errorf("an update of an old version: %v", err)
+		return fmt.Errorf("an update of an old version: %w", err)
 	}
 	now, err := all.Get(ctx, name, metav1.GetOptions{})
 	if err == nil && now.ResourceVersion != other.ResourceVersion {
@@ -222,7 +222,7 @@ func (w *writer) taken(ctx context.Context, _ *testing.T, i int) error {
 		return err
 	}
 	if _, err := w.hub.CoreV1().ConfigMaps("default").Create(ctx, o, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create what is there: %v", err)
+		return fmt.Errorf("create what is there: %w", err)
 	}
 	_, err := w.hub.CoreV1().ConfigMaps("default").Get(ctx, o.Name, metav1.GetOptions{})
 	return err
@@ -259,14 +259,14 @@ func (w *writer) slices(ctx context.Context, _ *testing.T, i int) error {
 		}
 	}
 	name := w.name(i) + "-0"
-	s, err := all.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
+	if _, err := all.Get(ctx, name, metav1.GetOptions{}); err != nil {
 		return fmt.Errorf("get: %w", err)
 	}
 	if list, err := all.List(ctx, own); err != nil || len(list.Items) != 3 {
 		return fmt.Errorf("list: %d of 3, %w", len(list.Items), err)
 	}
-	if s, err = all.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"patched":"true"}}}`), metav1.PatchOptions{}); err != nil {
+	s, err := all.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"patched":"true"}}}`), metav1.PatchOptions{})
+	if err != nil {
 		return err
 	}
 	s.Annotations["updated"] = "true"
@@ -280,7 +280,7 @@ func (w *writer) slices(ctx context.Context, _ *testing.T, i int) error {
 		return err
 	}
 	if _, err := all.Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		return fmt.Errorf("expected 404, got %v", err)
+		return fmt.Errorf("expected 404, got %w", err)
 	}
 	if list, err := all.List(ctx, own); err != nil || len(list.Items) != 2 {
 		return fmt.Errorf("list after a deletion: %d of 2, %w", len(list.Items), err)

@@ -88,14 +88,14 @@ func foreign(l *coordinationv1.Lease, node string) string {
 	switch {
 	case len(l.Finalizers) > 0:
 		return "a hub sets no metadata.finalizers"
-	case len(l.Labels) > 0:
-		return "a hub sets no metadata.labels"
 	case len(l.OwnerReferences) > 0 && (!own || !ownedByNode(l.OwnerReferences, node)):
 		return "a hub sets no metadata.ownerReferences, but that of its node to its node's Lease"
 	}
-	for key := range l.Annotations {
-		if !own || key != contract.DelegateHeartbeat {
-			return "a hub sets no metadata.annotations, but " + contract.DelegateHeartbeat + " to its node's Lease: " + strconv.Quote(key)
+	for what, pairs := range map[string]map[string]string{"metadata.annotations": l.Annotations, "metadata.labels": l.Labels} {
+		for key := range pairs {
+			if !own || key != contract.DelegateHeartbeat {
+				return "a hub sets no " + what + ", but " + contract.DelegateHeartbeat + " to its node's Lease: " + strconv.Quote(key)
+			}
 		}
 	}
 	return ""

@@ -106,7 +106,7 @@ func TestLeaseOfANode(t *testing.T) {
 		{`"name":"a","labels":{"x":"y"}`, http.StatusForbidden},
 		{`"name":"a","annotations":{"x":"y"}`, http.StatusForbidden},
 		{`"name":"a",` + fmt.Sprintf(owner, "b"), http.StatusForbidden},
-		{`"name":"a","annotations":{"openyurt.io/delegate-heartbeat":"true"},` + fmt.Sprintf(owner, "a"), http.StatusCreated},
+		{`"name":"a","labels":{"openyurt.io/delegate-heartbeat":"true"},"annotations":{"openyurt.io/delegate-heartbeat":"true"},` + fmt.Sprintf(owner, "a"), http.StatusCreated},
 	} {
 		if got, answer, err := a.do(http.MethodPost, nodeLeases, leaseOf(c.meta, "a", 40)); err != nil || got != c.code {
 			t.Errorf("%s: %d %s, %v; want %d", c.meta, got, answer, err, c.code)

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 
 	"github.com/google/btree"
 
@@ -64,34 +65,42 @@ type view struct {
 	said    uint64
 }
 
-// wait waits until the relay has reached a version, but not for longer than kube-apiserver would.
+// wait waits until the relay has reached a version, but not for longer than kube-apiserver would. It starts no goroutine, since a simulator runs it on one thread.
 func (r *Relay) wait(ctx context.Context, q *request, version uint64) error {
-	if reached, err := r.meet(q, version); reached || err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	timer := r.cfg.Clock.NewTimer(waitAhead)
-	defer timer.Stop()
-	go func() {
-		select {
-		case <-timer.C():
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	if err := r.WaitVersion(ctx, version); err != nil {
-		if _, err := r.meet(q, version); err != nil { // the history changed meanwhile
+	end := r.cfg.Clock.Now().Add(waitAhead)
+	var timer clock.Timer
+	for {
+		r.mu.RLock()
+		changed := r.notify
+		r.mu.RUnlock()
+		if reached, err := r.meet(q, version); reached || err != nil {
 			return err
 		}
-		r.mu.RLock()
-		defer r.mu.RUnlock()
-		if r.alien(q) {
-			return errTooOld(version, r.ring.floor)
+		left := end.Sub(r.cfg.Clock.Now())
+		if left <= 0 || ctx.Err() != nil {
+			return r.late(q, version)
 		}
-		return errAhead(version, r.version)
+		if timer == nil {
+			timer = r.cfg.Clock.NewTimer(left)
+			defer timer.Stop()
+		}
+		timer.Reset(left)
+		select {
+		case <-changed:
+		case <-timer.C():
+		case <-ctx.Done():
+		}
 	}
-	return nil
+}
+
+// late is the answer to who has waited in vain.
+func (r *Relay) late(q *request, version uint64) error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.alien(q) {
+		return errTooOld(version, r.ring.floor)
+	}
+	return errAhead(version, r.version)
 }
 
 // meet tells whether a version is reached, and by an error that it cannot be.

@@ -12,7 +12,7 @@ import (
 
 // dry is a hub whose attacks come while the cloud is away, and break nothing.
 func dry() *place {
-	return &place{name: "dry", mode: runtime.HubOnly, nodes: 1, hubs: []int{1}, flags: swift(nil)}
+	return &place{name: "dry", mode: runtime.HubOnly, nodes: 1, hubs: []int{1}, flags: swift()}
 }
 
 // secret64 is the beginning of the canary as JSON shows it.
@@ -96,7 +96,7 @@ func awayAttacks() []Attack {
 			Sent: "a token for the audience vault", Expected: "401", Control: "the same pod's token for the API",
 			before: []ask{reads},
 			prepare: func(ctx context.Context, x *scene) error {
-				token, err := x.ofPod(ctx, "vault", "reader", "vault")
+				token, err := x.ofPod(ctx, "vault", "vault")
 				x.let("vault", actor{token: token})
 				return err
 			},

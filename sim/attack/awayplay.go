@@ -99,7 +99,7 @@ func revoked(ctx context.Context, x *scene) error {
 }
 
 func longExpired(ctx context.Context, x *scene) error {
-	token, err := x.ofPod(ctx, "old", "reader")
+	token, err := x.ofPod(ctx, "old")
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func longExpired(ctx context.Context, x *scene) error {
 }
 
 func elsewhere(ctx context.Context, x *scene) error {
-	p, err := x.pod(ctx, x.place.name+"-elsewhere", "reader", foreign+"-1")
+	p, err := x.pod(ctx, x.place.name+"-elsewhere", foreign+"-1")
 	if err != nil {
 		return err
 	}
@@ -123,13 +123,13 @@ func elsewhere(ctx context.Context, x *scene) error {
 		return err
 	}
 	x.let("elsewhere", actor{token: token})
-	here, err := x.ofPod(ctx, "here", "reader")
+	here, err := x.ofPod(ctx, "here")
 	x.let("here", actor{token: here})
 	return err
 }
 
 func replaced(ctx context.Context, x *scene) error {
-	old, err := x.ofPod(ctx, "swap", "reader")
+	old, err := x.ofPod(ctx, "swap")
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func replaced(ctx context.Context, x *scene) error {
 	); err != nil {
 		return err
 	}
-	replacement, err := x.ofPod(ctx, "swap", "reader")
+	replacement, err := x.ofPod(ctx, "swap")
 	x.let("replacement", actor{token: replacement})
 	return err
 }
@@ -227,7 +227,7 @@ func fickle(ctx context.Context, x *scene) error {
 // hadToken has the kubelet ask for the token of a pod.
 func hadToken(ctx context.Context, x *scene) error {
 	name := "token-" + x.attack.Number
-	if _, err := x.ofPod(ctx, name, "reader"); err != nil {
+	if _, err := x.ofPod(ctx, name); err != nil {
 		return err
 	}
 	p, err := x.admin.CoreV1().Pods("a").Get(ctx, x.place.name+"-"+name, metav1.GetOptions{})
@@ -237,7 +237,7 @@ func hadToken(ctx context.Context, x *scene) error {
 	q := ask{
 		as: "kubelet", method: http.MethodPost, path: "/api/v1/namespaces/a/serviceaccounts/reader/token",
 		header: []string{kubeletAgent},
-		body:   tokenRequest(p.Name, string(p.UID), "", 3607), codes: []int{200, 201}, has: "eyJ",
+		body:   tokenRequest(p.Name, string(p.UID), ""), codes: []int{200, 201}, has: "eyJ",
 	}
 	x.keep("token request", q)
 	x.keep("pod", p)
@@ -253,7 +253,11 @@ func hadToken(ctx context.Context, x *scene) error {
 	return nil
 }
 
-func tokenRequest(pod, uid, audience string, seconds int) string {
+// tokenRequestHead begins every request for a token.
+const tokenRequestHead = `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1",`
+
+func tokenRequest(pod, uid, audience string) string {
+	const seconds = 3607 // as a kubelet asks
 	audiences := "[]"
 	if audience != "" {
 		audiences = fmt.Sprintf("[%q]", audience)
@@ -266,17 +270,17 @@ func otherTokens(ctx context.Context, x *scene) error {
 	p, good := x.kept["pod"].(*corev1.Pod), x.kept["token request"].(ask)
 	uid := string(p.UID)
 	for _, c := range []struct{ account, body string }{
-		{"reader", tokenRequest(p.Name, "00000000-0000-0000-0000-000000000000", "", 3607)},
-		{"reader", tokenRequest(p.Name, uid, "vault", 3607)},
-		{"reader", tokenRequest("another", uid, "", 3607)},
-		{"other", tokenRequest(p.Name, uid, "", 3607)},
+		{"reader", tokenRequest(p.Name, "00000000-0000-0000-0000-000000000000", "")},
+		{"reader", tokenRequest(p.Name, uid, "vault")},
+		{"reader", tokenRequest("another", uid, "")},
+		{"other", tokenRequest(p.Name, uid, "")},
 		{"reader", `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{"expirationSeconds":3607}}`},
-		{"reader", strings.Replace(tokenRequest(p.Name, uid, "", 3607), `"Pod"`, `"Secret"`, 1)},
+		{"reader", strings.Replace(tokenRequest(p.Name, uid, ""), `"Pod"`, `"Secret"`, 1)},
 	} {
 		q := good
 		q.path, q.body, q.codes, q.has, q.lacks = "/api/v1/namespaces/a/serviceaccounts/"+c.account+"/token", c.body, append([]int{400, 404}, nobody...), "", "eyJ"
 		a := x.send(ctx, q)
-		x.judge(a.right(q), "%s of %.160s: %s", c.account, c.body[strings.Index(c.body, `"spec"`):], a)
+		x.judge(a.right(q), "%s of %.160s: %s", c.account, strings.TrimPrefix(c.body, tokenRequestHead), a)
 	}
 	x.check(ctx, good)
 	return nil
@@ -317,7 +321,7 @@ func queueNothing(ctx context.Context, x *scene) error {
 }
 
 func kubeletPod(ctx context.Context, x *scene) error {
-	if _, err := x.pod(ctx, x.place.name+"-stranger", "reader", foreign+"-1"); err != nil {
+	if _, err := x.pod(ctx, x.place.name+"-stranger", foreign+"-1"); err != nil {
 		return err
 	}
 	return x.kubeletLists(ctx)

@@ -25,7 +25,7 @@ const (
 
 // atCloud are attacks that go to kube-apiserver itself, with what is installed there for Weir.
 func atCloud() *place {
-	return &place{name: "sky", mode: runtime.HubOnly, nodes: 2, manager: true, flags: swift(nil)}
+	return &place{name: "sky", mode: runtime.HubOnly, nodes: 2, manager: true, flags: swift()}
 }
 
 const (
@@ -70,7 +70,7 @@ func cloudAttacks() []Attack {
 				"binding on a pod",
 			Expected: "403 or 422, and no annotation", Control: "the kubelet's own status",
 			prepare: func(ctx context.Context, x *scene) error {
-				_, err := x.pod(ctx, "sky-bound", "reader", x.node(1))
+				_, err := x.pod(ctx, "sky-bound", x.node(1))
 				return err
 			},
 			play: func(ctx context.Context, x *scene) error {
@@ -146,7 +146,7 @@ func cloudAttacks() []Attack {
 			Sent: "Secrets, the other Node, its Lease, its pods, a token of one of its pods, CSRs", Expected: "403",
 			Control: "its own Node, and slices",
 			prepare: func(ctx context.Context, x *scene) error {
-				p, err := x.pod(ctx, "sky-other", "reader", x.node(2))
+				p, err := x.pod(ctx, "sky-other", x.node(2))
 				if err != nil {
 					return err
 				}
@@ -160,7 +160,7 @@ func cloudAttacks() []Attack {
 					ask{
 						as: "hub", at: cloudDoor, method: http.MethodPost,
 						path: "/api/v1/namespaces/a/serviceaccounts/reader/token",
-						body: tokenRequest("sky-other", x.kept["uid"].(string), "", 3607), codes: []int{403},
+						body: tokenRequest("sky-other", x.kept["uid"].(string), ""), codes: []int{403},
 					},
 				)
 				return nil

@@ -229,7 +229,7 @@ func managerToken(ctx context.Context, x *scene) error {
 	if _, err := x.admin.CoreV1().Nodes().Patch(ctx, x.node(1), types.MergePatchType, free, metav1.PatchOptions{}); err != nil {
 		return err
 	}
-	p, err := x.pod(ctx, "sky-managed", "reader", x.node(1))
+	p, err := x.pod(ctx, "sky-managed", x.node(1))
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

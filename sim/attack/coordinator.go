@@ -29,7 +29,7 @@ var (
 // led is a pool with one hub, which leads, and a second node, whose key the attacker has.
 func led(number string) *place {
 	return &place{
-		name: "led-" + number, mode: runtime.Weir, nodes: 2, hubs: []int{1}, coordinators: 1, flags: swift(nil),
+		name: "led-" + number, mode: runtime.Weir, nodes: 2, hubs: []int{1}, coordinators: 1, flags: swift(),
 	}
 }
 
@@ -49,7 +49,7 @@ func coordinatorPaths() []ask {
 			path: contract.RejoinPath, method: http.MethodPost, body: "{}",
 		},
 		{path: contract.DocumentsPath + "?path=/apis", method: http.MethodPut, body: "{}"}, {
-			path: poolLeases, method: http.MethodPost, body: electionLease("stranger_1", 15),
+			path: poolLeases, method: http.MethodPost, body: electionLease("stranger_1"),
 		},
 		{path: poolLeases + "/" + contract.ElectionLease, method: http.MethodDelete},
 	}
@@ -63,7 +63,8 @@ func all(asks []ask, as string, codes ...int) []ask {
 	return asks
 }
 
-func electionLease(holder string, seconds int) string {
+func electionLease(holder string) string {
+	const seconds = 15
 	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
 	return fmt.Sprintf(`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":%q,"namespace":%q},"spec":{"holderIdentity":%q,"leaseDurationSeconds":%d,"acquireTime":%q,"renewTime":%q,"leaseTransitions":1}}`,
 		contract.ElectionLease, contract.LeaseNamespace, holder, seconds, now, now)
@@ -137,7 +138,7 @@ func coordinatorAttacks() []Attack {
 				"peers, under every name",
 			Expected: "refused",
 			Control:  "a replica's own certificate is taken",
-			place:    &place{name: "trio", mode: runtime.Weir, nodes: 1, coordinators: 3, replicas: 3, flags: swift(nil)},
+			place:    &place{name: "trio", mode: runtime.Weir, nodes: 1, coordinators: 3, replicas: 3, flags: swift()},
 			play:     foreignReplica,
 		},
 		Attack{

@@ -160,7 +160,7 @@ func othersPaths(ctx context.Context, x *scene) error {
 			as: "viewer", method: http.MethodPost, path: contract.PulsePath,
 			header: []string{contract.TermHeader + ": " + s.Term},
 		},
-		{as: "viewer", method: http.MethodPost, path: poolLeases, body: electionLease("viewer_1", 15)},
+		{as: "viewer", method: http.MethodPost, path: poolLeases, body: electionLease("viewer_1")},
 		{as: "viewer", method: http.MethodDelete, path: poolLeases + "/" + contract.ElectionLease},
 		{as: attacker, path: slices1, header: impersonate}, {
 			as: attacker, path: poolLeases,

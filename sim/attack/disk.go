@@ -18,7 +18,7 @@ import (
 )
 
 // afterwards is where all that the others left is searched. It is played last.
-var afterwards = &place{name: "afterwards", mode: runtime.HubOnly, nodes: 1, hubs: []int{1}, flags: swift(nil)}
+var afterwards = &place{name: "afterwards", mode: runtime.HubOnly, nodes: 1, hubs: []int{1}, flags: swift()}
 
 func diskAttacks() []Attack {
 	return []Attack{
@@ -28,7 +28,7 @@ func diskAttacks() []Attack {
 				"read, as text, base64 and reversed",
 			Expected: "none",
 			Control:  "the hub itself reads the Secret from it",
-			place:    &place{name: "disk", mode: runtime.HubOnly, nodes: 1, hubs: []int{1}, flags: swift(nil)},
+			place:    &place{name: "disk", mode: runtime.HubOnly, nodes: 1, hubs: []int{1}, flags: swift()},
 			play:     stealDisk,
 		},
 		{

@@ -32,7 +32,7 @@ func (x *scene) memory() int64 {
 }
 
 // watchMemory looks at the hub's memory while something happens, and judges its growth.
-func (x *scene) watchMemory(ctx context.Context, most int64, what string, do func() error) error {
+func (x *scene) watchMemory(ctx context.Context, what string, do func() error) error {
 	before, peak := x.memory(), atomic.Int64{}
 	looking, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -44,7 +44,7 @@ func (x *scene) watchMemory(ctx context.Context, most int64, what string, do fun
 	stop()
 	wg.Wait()
 	grown := peak.Load() - before
-	x.judge(grown < most && x.hub(1).Running(), "%s: RssAnon +%d MB", what, grown>>20)
+	x.judge(grown < moreMemory && x.hub(1).Running(), "%s: RssAnon +%d MB", what, grown>>20)
 	return err
 }
 
@@ -168,7 +168,7 @@ func (s *stream2) drain() {
 
 func headerFlood(ctx context.Context, x *scene) error {
 	const connections, streams, pieces, piece = 4, 100, 56, 16 << 10
-	return x.watchMemory(ctx, moreMemory, "900 kB of headers on each of 400 streams", func() error {
+	return x.watchMemory(ctx, "900 kB of headers on each of 400 streams", func() error {
 		var all []*stream2
 		defer func() {
 			for _, s := range all {
@@ -243,7 +243,7 @@ func (x *scene) watching(ctx context.Context) (alive func() bool, sees func(stri
 		return nil, nil, nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+who.token)
-	resp, err := client.Do(req)
+	resp, err := client.Do(req) //nolint:bodyclose // closed by the function that is returned
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = errors.Join(errors.New(resp.Status), resp.Body.Close())
 	}
@@ -286,7 +286,7 @@ func rapidReset(ctx context.Context, x *scene) error {
 	}
 	defer stop()
 	before := x.connections()
-	err = x.watchMemory(ctx, moreMemory, "2,000 watches opened and reset", func() error {
+	err = x.watchMemory(ctx, "2,000 watches opened and reset", func() error {
 		for range 4 {
 			s, err := x.http2(ctx, actor{})
 			if err != nil {
@@ -433,7 +433,7 @@ func firstPages(ctx context.Context, x *scene) error {
 }
 
 func readNothing(ctx context.Context, x *scene) error {
-	return x.watchMemory(ctx, moreMemory, "100 answers that nobody reads", func() error {
+	return x.watchMemory(ctx, "100 answers that nobody reads", func() error {
 		who, err := x.who("reader")
 		if err != nil {
 			return err
@@ -587,7 +587,7 @@ func bomb(ctx context.Context, x *scene) error {
 	}
 	one := packed.String() // members of gzip may follow each other
 	body := strings.Repeat(one, 8)
-	return x.watchMemory(ctx, moreMemory, fmt.Sprintf("4 GiB in %d MB", len(body)>>20), func() error {
+	return x.watchMemory(ctx, fmt.Sprintf("4 GiB in %d MB", len(body)>>20), func() error {
 		for _, q := range []ask{
 			{as: "kubelet", method: http.MethodPut, path: leaseOfOwn}, {as: "kubelet", method: http.MethodPatch, path: "/api/v1/nodes/{node}/status"}, {
 				as: "kubelet", method: http.MethodPost, path: "/api/v1/namespaces/a/events",
@@ -610,7 +610,7 @@ func manyWatches(ctx context.Context, x *scene) error {
 	if err != nil {
 		return err
 	}
-	return x.watchMemory(ctx, moreMemory, "1,800 watches of one token", func() error {
+	return x.watchMemory(ctx, "1,800 watches of one token", func() error {
 		watching, stop := context.WithCancel(ctx)
 		defer stop()
 		var open, refused atomic.Int32

@@ -43,7 +43,6 @@ type ground struct {
 
 	mu     sync.Mutex
 	actors map[string]actor
-	cuts   int
 }
 
 // newGround starts what runs at a place from the beginning.

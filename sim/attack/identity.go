@@ -31,7 +31,7 @@ var (
 
 // harbour is the pool of attacks that break nothing.
 func harbour() *place {
-	return &place{name: "harbour", mode: runtime.Weir, nodes: 2, hubs: []int{1, 2}, coordinators: 1, flags: swift(nil)}
+	return &place{name: "harbour", mode: runtime.Weir, nodes: 2, hubs: []int{1, 2}, coordinators: 1, flags: swift()}
 }
 
 // long is a label selector of as many bytes.
@@ -332,14 +332,14 @@ func identityAttacks() []Attack {
 			Expected: "no 101",
 			Control:  "the same without the upgrade",
 			asks: []ask{
-				{wire: upgrade(slices1, "h2c"), codes: nobody}, {
-					at: plainDoor, wire: upgrade(slices1, "h2c"), codes: nobody,
+				{wire: upgrade(slices1), codes: nobody}, {
+					at: plainDoor, wire: upgrade(slices1), codes: nobody,
 				},
 				{
-					at: plainDoor, wire: upgrade("/api/v1/secrets", "h2c"),
+					at: plainDoor, wire: upgrade("/api/v1/secrets"),
 					codes: append([]int{http.StatusBadRequest}, nobody...),
 				},
-				{at: plainDoor, wire: upgrade("/version", "h2c"), codes: []int{200, 400, 401, 403}},
+				{at: plainDoor, wire: upgrade("/version"), codes: []int{200, 400, 401, 403}},
 				{at: plainDoor, wire: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", codes: malformed},
 			},
 			controls: []ask{{as: "reader", h1: true, path: slices1, codes: ok, has: "shop-1"}},

@@ -100,15 +100,15 @@ func expiredHere(ctx context.Context, x *scene) error {
 }
 
 // ofPod makes a pod of this node, which the kubelet reads, and a token that is bound to it.
-func (x *scene) ofPod(ctx context.Context, pod, account string, audiences ...string) (token string, err error) {
-	p, err := x.pod(ctx, x.place.name+"-"+pod, account, x.node(1))
+func (x *scene) ofPod(ctx context.Context, pod string, audiences ...string) (token string, err error) {
+	p, err := x.pod(ctx, x.place.name+"-"+pod, x.node(1))
 	if err != nil {
 		return "", err
 	}
 	if err := x.kubeletLists(ctx); err != nil {
 		return "", err
 	}
-	return x.token(ctx, "a/"+account, p, audiences...)
+	return x.token(ctx, "a/reader", p, audiences...)
 }
 
 // kubeletLists has the kubelet list the pods of its node, as it does when it starts.
@@ -300,8 +300,8 @@ func spellings(all []spelling, as ...string) func(context.Context, *scene) error
 	}
 }
 
-func upgrade(path, to string) string {
-	return "GET " + path + " HTTP/1.1\r\nHost: hub\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: " + to + "\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"
+func upgrade(path string) string {
+	return "GET " + path + " HTTP/1.1\r\nHost: hub\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"
 }
 
 // smuggle hides a request of another identity behind the end of a body.

@@ -29,7 +29,7 @@ const forgedAddress = "6.6.6.6"
 
 // lied is a pool whose coordinator runs, and whose second node is the attacker; the hub of the first one starts later.
 func lied(number string) *place {
-	return &place{name: "lied-" + number, mode: runtime.Weir, nodes: 2, coordinators: 1, flags: swift(nil)}
+	return &place{name: "lied-" + number, mode: runtime.Weir, nodes: 2, coordinators: 1, flags: swift()}
 }
 
 func liarAttacks() []Attack {
@@ -50,7 +50,7 @@ func liarAttacks() []Attack {
 		}
 	}
 	fake := func(number string) *place {
-		return &place{name: "fake-" + number, mode: runtime.Weir, nodes: 1, flags: swift(nil)}
+		return &place{name: "fake-" + number, mode: runtime.Weir, nodes: 1, flags: swift()}
 	}
 	return []Attack{
 		asLeader(
@@ -120,7 +120,7 @@ func (x *scene) usurper(ctx context.Context) (contract.Term, error) {
 			ctx,
 			ask{
 				as: "member 2", at: coordinatorDoor, method: http.MethodPost, path: poolLeases,
-				body: electionLease(holder, 15),
+				body: electionLease(holder),
 			},
 		)
 		return a.code == http.StatusCreated
@@ -391,7 +391,7 @@ func (x *scene) reign(ctx context.Context, term contract.Term) {
 			if l.Name == "" {
 				method, path = http.MethodPost, poolLeases
 				_ = json.Unmarshal(
-					[]byte(strings.Replace(electionLease(holder, 15), `"`+contract.ElectionLease+`"`, `"`+name+`"`, 1)),
+					[]byte(strings.Replace(electionLease(holder), `"`+contract.ElectionLease+`"`, `"`+name+`"`, 1)),
 					&l,
 				)
 			}

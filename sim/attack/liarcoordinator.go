@@ -156,10 +156,10 @@ func pretend(w http.ResponseWriter, req *http.Request, history uint64) {
 	if history > 0 {
 		w.Header().Set(relay.HistoryHeader, fmt.Sprintf("%d/0", history))
 	}
-	switch p := req.URL.Path; {
-	case p == "/healthz" || p == "/readyz" || p == "/livez":
+	switch req.URL.Path {
+	case "/healthz", "/readyz", "/livez":
 		_, _ = io.WriteString(w, "ok")
-	case p == contract.StatusPath:
+	case contract.StatusPath:
 		w.Header().Set("Content-Type", "application/json")
 		var resources []map[string]any
 		for _, name := range []string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io"} {

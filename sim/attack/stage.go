@@ -43,20 +43,16 @@ type place struct {
 }
 
 // swift are flags with which a hub sees within seconds that the cloud is away.
-func swift(more node.Flags) node.Flags {
-	flags := node.Flags{
+func swift() node.Flags {
+	return node.Flags{
 		"heartbeat-interval": "1s", "heartbeat-timeout": "1s", "heartbeat-failed-retry": 3, "heartbeat-healthy-threshold": 1,
 		"proxy-port": 10261, "return-spread": "1s",
 	}
-	for name, value := range more {
-		flags[name] = value
-	}
-	return flags
 }
 
 // own is a place of one hub for one attack, which breaks it.
 func own(number string) *place {
-	return &place{name: "lone-" + number, mode: runtime.HubOnly, nodes: 1, hubs: []int{1}, flags: swift(nil)}
+	return &place{name: "lone-" + number, mode: runtime.HubOnly, nodes: 1, hubs: []int{1}, flags: swift()}
 }
 
 // topology has a pool for each place that the attacks need.
@@ -139,13 +135,13 @@ func (s *stage) account(ctx context.Context, name string) (token string, err err
 	return s.token(ctx, "a/"+name, nil)
 }
 
-// pod makes a pod of an account in namespace a on a node.
-func (s *stage) pod(ctx context.Context, name, account, on string) (*corev1.Pod, error) {
+// pod makes a pod of the account reader on a node.
+func (s *stage) pod(ctx context.Context, name, on string) (*corev1.Pod, error) {
 	seconds := int64(3607)
 	return s.admin.CoreV1().Pods("a").Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
-			NodeName: on, ServiceAccountName: account, AutomountServiceAccountToken: new(bool),
+			NodeName: on, ServiceAccountName: "reader", AutomountServiceAccountToken: new(bool),
 			Containers: []corev1.Container{{Name: "main", Image: "example.com/image:1"}},
 			// Without it, the kubelet may ask for no token of the account.
 			Volumes: []corev1.Volume{{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{

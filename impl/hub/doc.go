@@ -30,13 +30,20 @@
 // resources; whoever holds the node's certificate has them through the hub.
 //
 // A certificate of this node that has expired counts on for --offline-token-allowance (24 h) while the cloud is away, since nobody can renew it then; it is
-// refused as soon as the cloud is back, and nothing of such a request is ever sent there (see shelter.admit). A kubelet with rotateCertificates does not show its certificate any
+// refused as soon as the cloud is back, and nothing of such a request is ever sent there (see shelter.admit). So it reads, registers, gets tokens that were
+// issued before, and sends heartbeats, which a leader forwards as its own; statuses and Events are refused with 503. A kubelet with rotateCertificates does not show its certificate any
 // more when that has expired, except on connections that it has: so a hub or a kubelet that restarts then finds no credentials. Only a longer life helps. The certificate
 // for the hub may be by an authority of the node's own (--client-ca-file), as the cloud never sees it.
 //
 // Connections with and without the hub's certificate are never mixed, nor are their TLS sessions (a session resumes
-// the identity it began with). Headers of front proxies (X-Remote-*) are dropped; impersonation is the cloud's to judge. The
-// plain HTTP port knows no certificates.
+// the identity it began with). Headers by which a front proxy tells who calls, and from where (X-Remote-*, X-Forwarded-*, X-Real-Ip), are dropped; impersonation
+// is the cloud's to judge. The plain HTTP port knows no certificates. A request whose Connection header names anything but close, keep-alive, upgrade, te and
+// http2-settings, or whose line names no path, is answered 400: the cloud could get another request than the one that came.
+//
+// A token that the cloud answers 401 is answered so here for 10 s, whatever it is used for: kube-apiserver ends the connection with each 401. At once all that was
+// remembered of it counts no more, and its open watches of relays end. They also end when the store sees the pod go to which the token is bound. A
+// ServiceAccount that is deleted, and rights that are taken away, are found out when the token is used with the cloud next: at the latest when the watch ends.
+// (A 401 from behind kube-apiserver, by a server of another group or through services/proxy, says nothing of a token that was good.)
 //
 // # Who may have how much
 //
@@ -49,7 +56,8 @@
 //
 // Each read from a relay is authorized by the cloud, with the credentials of the request itself, which authenticates and
 // authorizes in one round trip. Who may watch is asked by the very watch, which is left as soon as it begins (100 bytes);
-// who may get or list, by a SelfSubjectAccessReview (500 bytes). Allowances count 5 minutes, denials 30 seconds. Without
+// who may get or list, by a SelfSubjectAccessReview (500 bytes). Allowances count 5 minutes, denials 30 seconds: one review
+// for each token and question in that time. If a review fails beside a cloud that is there, the answer is 503. A selector of more than 8 KiB is the cloud's to answer. Without
 // the cloud a valid verdict still counts; then package identity tells who is calling, by the cluster's own keys, and what the cloud decided for
 // that caller last: denied is denied, an allowance counts for --offline-access (7 days), and what nobody decided is 503. It never fails open.
 // Decisions are kept on disk, as hashes of who asked and of what was asked.
@@ -60,14 +68,14 @@
 // away serves on. The header contract.AgeHeader of each read tells how old the state is, wherever this hub has it from.
 //
 // With Config.Offline what passes the proxy is kept as well, and answers reads while the cloud is away (packages store and offline). The
-// cloud is away when each of its servers was judged and none is healthy. A read that cannot connect is answered so too, and so is one that waits for an answer
+// cloud is away when each of its servers was judged and none is healthy. A read that cannot connect before anybody has judged the cloud is answered so too, and so is one that waits for an answer
 // when the cloud is judged to be away, or for a connection for 200 ms after a start. Watches without the cloud end when it is back.
 // Who may read is told by package identity; who may read a collection may also get what is in it.
 //
 // What the node's own certificate reads of its own Node and its own pods is node-scope in this, also if pods and nodes are in pool scope: it is passed and kept
 // (target.ofNode). Others read relays, which show what the cloud has, without what waits here.
 //
-// Statuses and Events that this node writes meanwhile are kept for the cloud, on disk; any other write is refused (package writes). When the
+// Statuses and Events that this node writes meanwhile, with a certificate that is valid, are kept for the cloud, on disk; any other write is refused (package writes). When the
 // cloud is back, heartbeats pass at once, the rest over --return-spread: first what waits of statuses; then clients, who are served as
 // before until then. If the hub's own certificate has expired meanwhile, nothing of it is lost: it waits until the files are replaced.
 //

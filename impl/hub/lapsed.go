@@ -29,8 +29,8 @@ func lapsedAs(ctx, as context.Context) context.Context {
 }
 
 // admit takes a caller with an expired certificate of this node for the node while the cloud is away, for as long as is allowed: nobody can renew it then. That is
-// decided for each request. The one that is returned ends when the cloud is back, and nothing of it is sent there: the hub's own
-// certificate would give it a name that it can no longer prove. done is to be called when it is over.
+// decided for each request. The one that is returned ends when the cloud is back, and nothing of it is sent there, then or later: the hub's own
+// certificate would give it a name that it can no longer prove. So it reads, and writes nothing but heartbeats, which show that the node lives. done is to be called when it is over.
 func (s *shelter) admit(req *http.Request, who caller) (_ *http.Request, _ caller, done func()) {
 	if s == nil || who.lapsed.IsZero() || s.judge.Now().After(who.lapsed) {
 		return req, who, func() {}

@@ -134,7 +134,7 @@ func (s *shelter) take(w *recorder, req *http.Request, who caller) (*http.Reques
 	if s == nil {
 		return req, false
 	}
-	req, taken := s.writes.Take(w, req, who.kind == thisNode)
+	req, taken := s.writes.Take(w, req, who.kind == thisNode, isLapsed(req.Context()))
 	if taken {
 		w.route = "queue"
 	}

@@ -53,7 +53,7 @@ func isCredential(name string) bool {
 }
 
 // review returns the cloud's verdict. refused is the cloud's own answer, if it refused or did not take the question: the
-// caller is not who it says (401), may not do it, or may not ask in that name (403).
+// caller is not who it says (401), may not do it, or may not ask in that name (403), or asks what makes no sense (400: a group to take on, and no user).
 func (r reviewer) review(ctx context.Context, who caller, credentials http.Header, a attributes) (allowed bool, reason string, refused *apierrors.StatusError, err error) {
 	if a.verb == "watch" && who.kind != anonymous {
 		granted, refused, err := r.watch(ctx, who, credentials, a)
@@ -88,8 +88,11 @@ func (r reviewer) review(ctx context.Context, who caller, credentials http.Heade
 			return false, "", nil, &unavailableError{fmt.Errorf("access review: %w", err)}
 		}
 		return review.Status.Allowed && !review.Status.Denied, review.Status.Reason, nil, nil
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return false, "", decodeStatus(resp, answer), nil
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestTimeout, http.StatusTooManyRequests: // says nothing of what was asked
+	default:
+		if resp.StatusCode >= 400 && resp.StatusCode < 500 {
+			return false, "", decodeStatus(resp, answer), nil
+		}
 	}
 	return false, "", nil, &unavailableError{fmt.Errorf("access review: %s", resp.Status)}
 }
@@ -199,9 +202,14 @@ func decodeStatus(resp *http.Response, answer []byte) *apierrors.StatusError {
 		err = json.Unmarshal(answer, &s)
 	}
 	if err != nil || int(s.Code) != resp.StatusCode {
-		s = metav1.Status{Status: metav1.StatusFailure, Code: int32(resp.StatusCode), Reason: metav1.StatusReasonForbidden, Message: http.StatusText(resp.StatusCode)}
-		if resp.StatusCode == http.StatusUnauthorized {
+		s = metav1.Status{Status: metav1.StatusFailure, Code: int32(resp.StatusCode), Message: http.StatusText(resp.StatusCode)}
+		switch resp.StatusCode {
+		case http.StatusUnauthorized:
 			s.Reason = metav1.StatusReasonUnauthorized
+		case http.StatusForbidden:
+			s.Reason = metav1.StatusReasonForbidden
+		case http.StatusBadRequest:
+			s.Reason = metav1.StatusReasonBadRequest
 		}
 	}
 	return &apierrors.StatusError{ErrStatus: s}

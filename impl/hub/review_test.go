@@ -5,10 +5,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -101,6 +104,44 @@ func TestWatchReview(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// TestOddReview: what the cloud finds wrong with the question itself is told to the caller. It is nobody's outage.
+func TestOddReview(t *testing.T) {
+	tests := []struct {
+		code    int
+		refused bool
+	}{
+		{400, true}, {413, true}, {422, true}, {404, false}, {405, false}, {429, false}, {500, false}, {302, false},
+	}
+	for _, test := range tests {
+		for _, verb := range []string{"list", "watch"} {
+			r := reviewer{asCaller: roundTripper(func(req *http.Request) (*http.Response, error) {
+				w := httptest.NewRecorder()
+				writeStatus(w, &apierrors.StatusError{ErrStatus: metav1.Status{Code: int32(test.code), Message: "said the cloud"}})
+				return w.Result(), nil
+			})}
+			_, _, refused, err := r.review(t.Context(), caller{kind: bearer}, token("a"), attributes{verb: verb})
+			if (refused != nil) != test.refused || (err != nil) == test.refused {
+				t.Errorf("%d to a %s: %v, %v", test.code, verb, refused, err)
+			}
+			if refused != nil && (refused.ErrStatus.Code != int32(test.code) || refused.ErrStatus.Message != "said the cloud") {
+				t.Errorf("%d to a %s: %v", test.code, verb, refused.ErrStatus)
+			}
+		}
+	}
+	b := newBed(t, 1)
+	b.start()
+	b.fed()
+	b.clouds[0].answers(http.StatusBadRequest, "alice")
+	for range 2 {
+		if resp, body := get(t, b.client(nil), b.url()+slicesPath, append(alice, "Impersonate-Group", "x")...); resp.StatusCode != http.StatusBadRequest || resp.Header.Get("Retry-After") != "" {
+			t.Errorf("%s %v %s", resp.Status, resp.Header, body)
+		}
+	}
+	if log := b.log.String(); strings.Contains(log, "the cloud is away") {
+		t.Error("the log says that the cloud is away")
+	}
+}
 
 // TestProbesAreSpared: answers to clients take the place of probes.
 func TestProbesAreSpared(t *testing.T) {

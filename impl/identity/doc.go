@@ -18,7 +18,8 @@
 // An authentic token of a service account must name one of Config.Audiences, must be valid at this time (see below), and must
 // be bound to a pod of this node that the store knows, by name, uid and node, and whose deletion is not over. One that is bound to a node
 // must be bound to this one. One that is bound to nothing or to a Secret counts only if the cloud has taken it before, as
-// does a token of the legacy kind. A 401 of the cloud to a token is remembered as well: it is refused from then on.
+// does a token of the legacy kind. A 401 of the cloud to a token is remembered as well: it is refused from then on. While the cloud is there it is remembered
+// for 10 s, of any credentials (Refused), and ends the streams that they have opened (While).
 //
 // Impersonation is part of who calls: what the cloud decided for a caller in another's name counts for both together. It is filed under the caller.
 //
@@ -63,5 +64,5 @@
 //
 // # Goroutines
 //
-// New starts none. Run is one for the keys and one for the file; both end with its context.
+// New starts none. Run is one for the keys, one for the file and one that looks after the pods of open streams; all end with its context.
 package identity

@@ -40,6 +40,8 @@ func refusal(r *request) *apierrors.StatusError {
 		return unavailable("what was deleted here would come back with the cloud's next list; the kubelet deletes its pods when the cloud is back; " + possible)
 	case !r.own && r.answerable():
 		return unavailable("cannot " + r.verb + " " + r.target.String() + " in another name than this node's own: the cloud would take it in the node's name; " + possible)
+	case r.late && r.own && r.answerable():
+		return unavailable("cannot " + r.verb + " " + r.target.String() + " with a client certificate that has expired: the cloud would get it with one that is good; try again with a new one")
 	}
 	return unavailable("cannot " + r.verb + " " + r.target.String() + "; " + possible)
 }

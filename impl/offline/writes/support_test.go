@@ -94,7 +94,7 @@ func hubHandler(w *Writes, door http.RoundTripper) http.Handler {
 		},
 	}
 	return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
-		if req, taken := w.Take(rw, req, true); !taken {
+		if req, taken := w.Take(rw, req, true, false); !taken {
 			proxy.ServeHTTP(rw, req)
 		}
 	})

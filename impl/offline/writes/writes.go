@@ -127,6 +127,7 @@ type request struct {
 	target
 	verb        string
 	own         bool   // it is this node's own
+	late        bool   // by a certificate that has expired
 	contentType string // of body
 	body        []byte
 	again       bool // what it was decided from has changed
@@ -136,11 +137,11 @@ type requestKey struct{}
 
 // Take answers a write if that is not the cloud's to do: because the cloud is away, or because it has not got yet what was
 // written to the same object meanwhile. Otherwise the request that is returned is to be sent to the cloud; if it cannot be
-// sent, Fallback answers it. own: the request is this node's, proved by certificate. Requests that do not write are not
-// taken, and those about the node's own Lease must not come here.
-func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, own bool) (*http.Request, bool) {
+// sent, Fallback answers it. own: the request is this node's, proved by certificate; late: by one that has expired, so that nothing is queued.
+// Requests that do not write are not taken, and those about the node's own Lease must not come here.
+func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, own, late bool) (*http.Request, bool) {
 	t := targetOf(req.URL.Path)
-	r := &request{target: t, verb: verbOf(req.Method, t), own: own && plain(req), contentType: req.Header.Get("Content-Type")}
+	r := &request{target: t, verb: verbOf(req.Method, t), own: own && plain(req), late: late, contentType: req.Header.Get("Content-Type")}
 	if r.verb == "" {
 		return req, false
 	}
@@ -148,7 +149,7 @@ func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, own bool) (*htt
 	if away {
 		w.see() // what is written from here on is pushed in its turn, whatever Run has seen
 	}
-	if !r.own || !r.answerable() {
+	if !r.own || !r.answerable() || r.late && r.queued() {
 		if away {
 			w.refuse(rw, req, r, refusal(r))
 		}
@@ -195,6 +196,9 @@ func (r *request) answerable() bool {
 	}
 	return r.token()
 }
+
+// queued tells whether a request that is answered here goes to the cloud later.
+func (r *request) queued() bool { return !r.token() && !(r.is(nodes(), "") && r.verb == "create") }
 
 // waits tells whether the cloud has yet to get something that was written to the same object. To send the cloud a
 // later write first would have the earlier one undo it.

@@ -23,7 +23,7 @@ func TestManager(t *testing.T) {
 	t.Run("policies", func(t *testing.T) { testPolicies(t, w) })
 	t.Run("the policies as simulated", func(t *testing.T) { testEmulation(t, w) })
 	t.Run("membership", func(t *testing.T) { testMembership(t, w) })
-	t.Run("rights of the manager", func(t *testing.T) { testManagerRights(t, w) })
+	t.Run("rights of the manager", func(t *testing.T) { testManagerRights(t, w); testNoHeartbeats(t, w) })
 
 	w.nodes(t, "cloud", "cloud-1")
 	w.startBeating()

@@ -152,6 +152,16 @@ func testManagerRights(t *testing.T, w *world) {
 	})
 }
 
+// testNoHeartbeats: weir-manager grants rights to Leases of nodes, which it therefore has, and may not use them.
+func testNoHeartbeats(t *testing.T, w *world) {
+	w.nodes(t, "grants", "g-1")
+	_, err := w.as(managerUser, accounts...).CoordinationV1().Leases(contract.NodeLeaseNamespace).Patch(t.Context(), "g-1", types.MergePatchType,
+		[]byte(`{"spec":{"renewTime":"2020-01-01T00:00:00.000000Z"}}`), metav1.PatchOptions{})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-manager") {
+		t.Errorf("a heartbeat by weir-manager: %v", err)
+	}
+}
+
 // testAhead: whoever may forward heartbeats cannot put a node's renewTime so far ahead that stock controllers never count another.
 func testAhead(t *testing.T, w *world) {
 	w.nodes(t, "ahead", "a-1", "a-2")

@@ -53,7 +53,8 @@ func TestSameName(t *testing.T) {
 		}
 		return q.client
 	}
-	if client("a") == client("b") || client("a") != client("a") {
+	first, again := client("a"), client("a")
+	if first == client("b") || first != again {
 		t.Error("clients are known by what they call themselves")
 	}
 }

@@ -224,6 +224,13 @@ func managerToken(ctx context.Context, x *scene) error {
 	if err != nil {
 		return err
 	}
+	// A new policy is in force a moment after it was made. A revision without it is attacked all the same.
+	_ = until(ctx, "the policy", func() bool {
+		return x.send(ctx, ask{
+			as: "manager", at: cloudDoor, method: http.MethodPatch, path: "/api/v1/nodes/{node}?dryRun=All", header: []string{mergePatch},
+			body: `{"metadata":{"labels":{"a":"b"}}}`,
+		}).code == http.StatusForbidden
+	})
 	// A patch of taints brings all of them: there are none.
 	free := []byte(`{"spec":{"taints":[]}}`)
 	if _, err := x.admin.CoreV1().Nodes().Patch(ctx, x.node(1), types.MergePatchType, free, metav1.PatchOptions{}); err != nil {

@@ -117,7 +117,7 @@ func (k *keeper) start() {
 		ModifyResponse: func(resp *http.Response) error { w.Observe(resp); return nil },
 	}
 	h := http.Handler(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
-		if req, taken := w.Take(rw, req, true); !taken {
+		if req, taken := w.Take(rw, req, true, false); !taken {
 			proxy.ServeHTTP(rw, req)
 		}
 	}))

@@ -198,7 +198,7 @@ func (r *request) answerable() bool {
 }
 
 // queued tells whether a request that is answered here goes to the cloud later.
-func (r *request) queued() bool { return !r.token() && !(r.is(nodes(), "") && r.verb == "create") }
+func (r *request) queued() bool { return !r.token() && (!r.is(nodes(), "") || r.verb != "create") }
 
 // waits tells whether the cloud has yet to get something that was written to the same object. To send the cloud a
 // later write first would have the earlier one undo it.

@@ -1,21 +1,10 @@
 package hub
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
-
-	"github.com/go-jose/go-jose/v4"
-	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/weir-edge/weir/impl/documents"
 )
@@ -27,32 +16,14 @@ func discoveryOf(group string) string {
 
 // TestDocumentsShared: a pool asks the cloud once for what all its hubs need: API discovery, the version, and the keys of service accounts.
 func TestDocumentsShared(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	check(t, err)
-	sum := sha256.Sum256(der)
-	kid := base64.RawURLEncoding.EncodeToString(sum[:])
-	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: kid, Algorithm: "ES256", Use: "sig"}}})
-	check(t, err)
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", kid))
-	check(t, err)
-	token := func(node string) []string {
-		now := time.Now()
-		raw, err := jwt.Signed(signer).Claims(map[string]any{
-			"iss": "https://kubernetes", "aud": []string{"https://kubernetes"}, "sub": "system:serviceaccount:default:web",
-			"iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(time.Hour).Unix(),
-			"kubernetes.io": map[string]any{"namespace": "default", "serviceaccount": map[string]string{"name": "web", "uid": "u"}, "node": map[string]string{"name": node, "uid": "n"}},
-		}).Serialize()
-		check(t, err)
-		return []string{"Authorization", "Bearer " + raw}
-	}
+	of := newIssuer(t)
+	token := func(node string) []string { return []string{"Authorization", "Bearer " + of.token("web", node)} }
 
 	nodes := []string{"edge-1", "edge-2", "edge-3"}
 	p := newPoolBed(t, nodes...)
 	cloud := p.clouds[0]
 	cloud.set(func() {
-		cloud.docs = map[string]string{"/api": discoveryOf("v1"), "/apis": discoveryOf("apps"), documents.Version: `{"major":"1"}`, documents.Keys: string(keys)}
+		cloud.docs = map[string]string{"/api": discoveryOf("v1"), "/apis": discoveryOf("apps"), documents.Version: `{"major":"1"}`, documents.Keys: string(of.keys)}
 	})
 	for _, n := range nodes {
 		p.hubs[n].config.DataDir, p.hubs[n].config.Offline = filepath.Join(p.hubs[n].dir, "data"), true

@@ -34,17 +34,24 @@ func (b *bed) nameless(c *http.Client, token string) int {
 // old returns a client that speaks HTTP/1.1, in which there are hop-by-hop headers.
 func (b *bed) old() *http.Client { return testClient(b.t, &tls.Config{RootCAs: b.local.pool()}, false) }
 
-// TestHiddenTokenIsNotTaken: what the cloud says to nobody makes no token count again that it has refused.
-func TestHiddenTokenIsNotTaken(t *testing.T) {
-	b, link := offlineBed(t)
+// remembering starts the hub and returns a client whose list, as alice, it keeps.
+func (b *bed) remembering() *http.Client {
+	b.t.Helper()
 	b.clouds[0].put("default", "web")
 	b.start()
 	b.here()
 	client := b.old()
 	if _, _, resp := b.list(client, "", alice...); resp.StatusCode != http.StatusOK {
-		t.Fatal(resp.Status)
+		b.t.Fatal(resp.Status)
 	}
 	b.kept(1)
+	return client
+}
+
+// TestHiddenTokenIsNotTaken: what the cloud says to nobody makes no token count again that it has refused.
+func TestHiddenTokenIsNotTaken(t *testing.T) {
+	b, link := offlineBed(t)
+	client := b.remembering()
 	b.clouds[0].refuse("alice")
 	if _, _, resp := b.list(client, "", alice...); resp.StatusCode != http.StatusUnauthorized {
 		t.Fatal(resp.Status)
@@ -62,14 +69,7 @@ func TestHiddenTokenIsNotTaken(t *testing.T) {
 // TestHiddenTokensCrowdNobodyOut: nobody without credentials takes the place of those who have some.
 func TestHiddenTokensCrowdNobodyOut(t *testing.T) {
 	b, link := offlineBed(t)
-	b.clouds[0].put("default", "web")
-	b.start()
-	b.here()
-	client := b.old()
-	if _, _, resp := b.list(client, "", alice...); resp.StatusCode != http.StatusOK {
-		t.Fatal(resp.Status)
-	}
-	b.kept(1)
+	client := b.remembering()
 	before := b.hub.judge.Size()
 	for i := range 1030 { // more than there is room for callers
 		b.nameless(client, fmt.Sprint("invented-", i))
@@ -106,15 +106,15 @@ func newIssuer(t testing.TB) *issuer {
 	return &issuer{t, keys, signer}
 }
 
-// token is one for a service account on edge-1, valid for an hour.
-func (i *issuer) token(name string) string {
+// token is one for a service account on a node, valid for an hour.
+func (i *issuer) token(name, node string) string {
 	i.t.Helper()
 	now := time.Now()
 	raw, err := jwt.Signed(i.signer).Claims(map[string]any{
 		"iss": "https://kubernetes", "aud": []string{"https://kubernetes"}, "sub": "system:serviceaccount:default:" + name,
 		"iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(time.Hour).Unix(),
 		"kubernetes.io": map[string]any{
-			"namespace": "default", "serviceaccount": map[string]string{"name": name, "uid": "u"}, "node": map[string]string{"name": "edge-1", "uid": "n"},
+			"namespace": "default", "serviceaccount": map[string]string{"name": name, "uid": "u"}, "node": map[string]string{"name": node, "uid": "n"},
 		},
 	}).Serialize()
 	check(i.t, err)
@@ -131,7 +131,7 @@ func TestHiddenTokenProvesNoKey(t *testing.T) {
 	h.config.StoreGeneratedKeyFile = filepath.Join(h.dir, "store.key")
 	p.start("edge-1")
 	eventually(t, "the hub to lead", func() bool { return p.settled("edge-1") != "" })
-	client, forged := h.old(), forger.token("web")
+	client, forged := h.old(), forger.token("web", "edge-1")
 	p.clouds[0].refuse(forged)
 	trick := func() int { return h.nameless(client, forged) }
 	for range 50 {

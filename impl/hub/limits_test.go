@@ -71,6 +71,9 @@ func TestAnonymousConnections(t *testing.T) {
 	b.clouds[0].set(func() { b.clouds[0].docs = map[string]string{"/version": `{"major":"1"}`} })
 	b.start()
 	client := b.client(nil)
+	if tr, ok := client.Transport.(*http.Transport); ok { // how many connections a hub takes from an address is another limit: TestManyConnections
+		tr.MaxConnsPerHost = 16
+	}
 	get(t, client, b.url()+"/version")
 	codes := flood(t, client, 300, func(int) (string, []string) { return b.url() + "/version", nil })
 	ctx, leave := context.WithCancel(t.Context())

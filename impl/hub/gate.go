@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -55,7 +56,7 @@ type gate struct {
 
 	mu      sync.Mutex
 	told    map[string]tally // by reason
-	trusted map[digest]int   // requests under way with tokens that nobody was asked about
+	trusted map[digest]trust // tokens that nobody was asked about
 }
 
 // tally is what the log has not said yet.
@@ -67,7 +68,7 @@ type tally struct {
 func newGate(s *settings, c clock.PassiveClock, count func(string)) *gate {
 	every := time.Second / time.Duration(s.CallerRate)
 	g := &gate{
-		anonymous: s.Anonymous, known: lru.New(maxKnownTokens), clock: c, count: count, logger: s.Logger, told: map[string]tally{}, trusted: map[digest]int{},
+		anonymous: s.Anonymous, known: lru.New(maxKnownTokens), clock: c, count: count, logger: s.Logger, told: map[string]tally{}, trusted: map[digest]trust{},
 		rate:      limit.Rate{Every: every, Burst: s.CallerBurst, Keys: maxCallers},
 		public:    limit.Rate{Every: time.Second / publicRate, Burst: publicBurst},
 		underway:  limit.Slots{Sum: maxRequests, Each: maxCallerRequests},
@@ -118,23 +119,42 @@ func digestOf(h http.Header) (d digest) {
 	return d
 }
 
+// trust is an unknown token that requests carry unasked.
+type trust struct {
+	underway int
+	until    time.Time // if none is under way: what the last of them asked may still reach the cloud
+}
+
 // trust lets a request with an unknown token pass unasked, if there are few such tokens. distrust has to be called when it is over.
 func (g *gate) trust(d digest) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.trusted[d] == 0 && len(g.trusted) >= maxTrusting {
-		return false
+	t, ok := g.trusted[d]
+	if !ok && len(g.trusted) >= maxTrusting {
+		now := g.clock.Now()
+		maps.DeleteFunc(g.trusted, func(_ digest, t trust) bool { return t.underway == 0 && !now.Before(t.until) })
+		if len(g.trusted) >= maxTrusting {
+			return false
+		}
 	}
-	g.trusted[d]++
+	t.underway++
+	g.trusted[d] = t
 	return true
 }
 
-func (g *gate) distrust(d digest) {
+// distrust ends what trust began. The token of a request that was left before its answer counts on for a while: the cloud may still
+// get it, and end the connection that it comes over.
+func (g *gate) distrust(d digest, answered bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.trusted[d]--; g.trusted[d] == 0 {
+	t := g.trusted[d]
+	t.underway--
+	if t.underway == 0 && answered {
 		delete(g.trusted, d)
+		return
 	}
+	t.until = g.clock.Now().Add(trustTime)
+	g.trusted[d] = t
 }
 
 func (g *gate) knows(d digest) bool {
@@ -178,7 +198,8 @@ type admission struct {
 	mu    sync.Mutex
 	slots *limit.Slots // nil: it holds none
 	key   string
-	over  func() // called once, when nobody has to be asked about its token any more; may be nil
+	// over is called once, when nobody has to be asked about its token any more, or nobody will answer; may be nil.
+	over func(answered bool)
 }
 
 type admissionKey struct{}
@@ -269,7 +290,7 @@ func (a *admission) ask() *apierrors.StatusError {
 		return nil
 	}
 	if d := digestOf(a.req.Header); !a.g.prove.suspicious() && a.g.trust(d) {
-		a.over = func() { a.g.distrust(d) }
+		a.over = func(answered bool) { a.g.distrust(d, answered) }
 		return nil
 	}
 	good, refusal := a.g.prove.prove(a.req.Context(), a.req.Header, a.key)
@@ -294,14 +315,14 @@ func (a *admission) proven() {
 		a.slots.Leave(a.key)
 		a.slots, a.key = &a.g.underway, key
 	}
-	a.settle()
+	a.settle(true)
 	_ = a.rc.SetReadDeadline(time.Time{})
 }
 
 // settle ends the trust in an unknown token; a.mu is held.
-func (a *admission) settle() {
+func (a *admission) settle(answered bool) {
 	if a.over != nil {
-		a.over()
+		a.over(answered)
 		a.over = nil
 	}
 }
@@ -332,7 +353,7 @@ func (a *admission) rank(r limit.Rank) {
 func (a *admission) leave() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.settle()
+	a.settle(false)
 	if a.slots != nil {
 		a.slots.Leave(a.key)
 		a.slots = nil
@@ -430,8 +451,24 @@ func (g *gate) limited(review reviewFunc) reviewFunc {
 			return false, "", nil, &unavailableError{fmt.Errorf("access review: %w", ctx.Err())}
 		}
 		defer func() { <-g.reviewing }()
-		return review(ctx, who, credentials, a)
+		switch refusal := g.doubted(ctx, credentials); {
+		case refusal == nil:
+			return review(ctx, who, credentials, a)
+		case refusal.ErrStatus.Code == http.StatusTooManyRequests:
+			return false, "", nil, &busyError{refusal}
+		default:
+			return false, "", refusal, nil
+		}
 	}
+}
+
+// doubted asks about an unknown token that was to be trusted, if the cloud has refused another one since.
+func (g *gate) doubted(ctx context.Context, h http.Header) *apierrors.StatusError {
+	if !hasToken(h) || g.knows(digestOf(h)) || !g.prove.suspicious() {
+		return nil
+	}
+	_, refusal := g.prove.prove(ctx, h, "")
+	return refusal
 }
 
 // busyStatus is the answer to a request that met a bound on its way; nil: it met none.

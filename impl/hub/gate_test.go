@@ -64,7 +64,7 @@ func TestReviewsBounded(t *testing.T) {
 
 // TestTrust: few unknown tokens go unasked at once, however many requests each has.
 func TestTrust(t *testing.T) {
-	g, _ := newTestGate()
+	g, clk := newTestGate()
 	token := func(i int) digest { return digestOf(http.Header{"Authorization": {fmt.Sprint("Bearer t", i)}}) }
 	for i := range 2 * maxTrusting {
 		for range 3 {
@@ -74,10 +74,18 @@ func TestTrust(t *testing.T) {
 		}
 	}
 	for range 3 {
-		g.distrust(token(0))
+		g.distrust(token(0), true)
 	}
 	if !g.trust(token(100)) || g.trust(token(0)) || len(g.trusted) != maxTrusting {
-		t.Errorf("%d tokens after one has left", len(g.trusted))
+		t.Errorf("%d tokens after one was answered", len(g.trusted))
+	}
+	g.distrust(token(100), false)
+	if g.trust(token(0)) {
+		t.Error("a token that was left before its answer makes room at once")
+	}
+	clk.Step(trustTime)
+	if !g.trust(token(0)) || g.trust(token(101)) || len(g.trusted) != maxTrusting {
+		t.Errorf("%d tokens a while after one was left", len(g.trusted))
 	}
 }
 

@@ -35,7 +35,8 @@ const (
 	maxAnonymousConnections = 4 // to each server of the cloud
 	maxPublicAnswer         = 64 << 10
 	maxProofConnections     = 2
-	maxTrusting             = 16               // unknown tokens whose requests are under way unasked
+	maxTrusting             = 4                // unknown tokens whose requests are under way unasked
+	trustTime               = time.Minute      // for which one still counts that was left before its answer
 	suspicion               = 10 * time.Minute // for which tokens have to be proved after the cloud refused one
 	proofRate               = 5
 	proofBurst              = 30

@@ -49,7 +49,7 @@ func (p *prover) suspect() {
 }
 
 // suspicious tells whether tokens that nobody knows have to be proved.
-func (p *prover) suspicious() bool { return p.clock.Now().UnixNano() < p.until.Load() }
+func (p *prover) suspicious() bool { return p != nil && p.clock.Now().UnixNano() < p.until.Load() }
 
 // prove tells whether the cloud takes the token of a request, and what to answer if it does not. Neither means that the cloud cannot be asked.
 func (p *prover) prove(ctx context.Context, h http.Header, address string) (good bool, refusal *apierrors.StatusError) {

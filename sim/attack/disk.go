@@ -113,7 +113,10 @@ func stealDisk(ctx context.Context, x *scene) error {
 
 // flushed waits until everything is on the disk.
 func (x *scene) flushed(ctx context.Context) error {
-	return until(ctx, "the store to be written", func() bool { m := x.metrics(ctx, 1); return m != nil && m.Sum("weir_store_pending_bytes") == 0 })
+	return until(ctx, "all to be written", func() bool {
+		m := x.metrics(ctx, 1)
+		return m != nil && m.Sum("weir_store_pending_bytes") == 0 && m.Sum("weir_hub_authorization_unsaved") == 0
+	})
 }
 
 // forms are how a text may stand somewhere.

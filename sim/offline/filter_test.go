@@ -176,7 +176,7 @@ func testFilters(t *testing.T) {
 	b.sees("a node left the pool", proxy, map[string]string{"slice far": edge, "slice pool": edge, "slice lb": all})
 	b.sees("the other still sees all", other, unfiltered)
 
-	eventually(t, "all to be written", func() bool { return b.metric("weir_store_pending_bytes") == 0 })
+	b.written()
 	b.cut()
 	b.restart()
 	b.sees("without the cloud", b.proxy("kube-proxy"), map[string]string{

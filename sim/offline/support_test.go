@@ -173,6 +173,11 @@ func (b *bed) metric(name string, labels ...string) float64 {
 // kept waits until as many collections of clients are on the disk; the hub has one of its own, of tokens.
 func (b *bed) kept(n int) {
 	eventually(b.t, "the store to have all", func() bool { return b.metric("weir_store_complete_collections") >= float64(n+1) })
+	b.written()
+}
+
+// written waits until nothing would be lost by a kill -9.
+func (b *bed) written() {
 	eventually(b.t, "all to be written", func() bool {
 		return b.metric("weir_store_pending_bytes") == 0 && b.metric("weir_hub_authorization_unsaved") == 0
 	})

@@ -411,12 +411,12 @@ func forgeries(ctx context.Context, x *scene) error {
 	for name, t := range tokens {
 		x.let("forger", actor{token: t})
 		for _, path := range []string{plainMap, slices1} {
-			a := x.send(ctx, ask{as: "forger", path: path})
+			a := x.insist(ctx, ask{as: "forger", path: path})
 			x.judge(a.code == 401 || a.code == 503 || a.code == 400 || a.code == 431, "%s: %s", name, a)
 		}
 	}
 	two := "GET " + plainMap + " HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer nonsense\r\nAuthorization: Bearer " + reader.token + "\r\n\r\n"
-	a := x.send(ctx, ask{wire: two})
+	a := x.insist(ctx, ask{wire: two})
 	x.judge(a.code == 401 || a.code == 503 || a.code == 400, "two Authorization headers: %s", a)
 	return nil
 }

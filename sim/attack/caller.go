@@ -138,6 +138,15 @@ func (g *ground) client(d door, who actor, h1 bool) (*http.Client, string, error
 	}, base, nil
 }
 
+// insist sends a request as often as a limit of rates refuses it: such a refusal says nothing of who asks.
+func (g *ground) insist(ctx context.Context, q ask) (a answer) {
+	within(ctx, patience, func() bool {
+		a = g.send(ctx, q)
+		return a.code != http.StatusTooManyRequests || slices.Contains(q.codes, a.code)
+	})
+	return a
+}
+
 // send sends one request and reads its answer: all of it, or of a watch what comes in a moment.
 func (g *ground) send(ctx context.Context, q ask) answer {
 	q = q.named(g)

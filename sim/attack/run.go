@@ -201,7 +201,7 @@ func (x *scene) begin(ctx context.Context) error {
 		}
 	}
 	for _, q := range x.attack.before {
-		if a := x.send(ctx, q); !a.right(q) {
+		if a := x.insist(ctx, q); !a.right(q) {
 			return fmt.Errorf("before: %s as %s: %s: %.200s", q, q.as, a, a.body)
 		}
 	}
@@ -237,13 +237,13 @@ func (x *scene) end(ctx context.Context) error {
 
 // try sends a request that has to be refused.
 func (x *scene) try(ctx context.Context, q ask) {
-	a := x.send(ctx, q)
+	a := x.insist(ctx, q)
 	x.judge(a.right(q), "%s: %s", q, a)
 }
 
 // check sends a request that has to be granted.
 func (x *scene) check(ctx context.Context, q ask) {
-	a := x.send(ctx, q)
+	a := x.insist(ctx, q)
 	if a.right(q) {
 		x.control(true, "%s as %s: %s", q, q.as, a)
 	} else {

@@ -69,6 +69,7 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	gauge("queue_entries", "Writes that wait for the cloud.", q.Entries)
 	gauge("queue_events", "Events among them.", q.Events)
 	gauge("queue_bytes", "Size of the queue's file.", int(q.FileBytes))
+	gauge("queue_damaged_bytes", "Bytes of the queue's file that could not be read at the start.", q.DamagedByte)
 	counter("queue_bytes_written_total", "Bytes written to the queue's file.", int(q.WrittenBytes))
 	counter("queue_refused_total", "Writes that were not taken.", q.Refused)
 	counter("queue_pushed_total", "Entries pushed to the cloud.", q.Pushed)

@@ -43,7 +43,7 @@ func (a *attempts) prepare(ctx context.Context, c *column) (err error) {
 		return err
 	}
 	for _, x := range []struct{ node, token string }{{c.nodes[0], a.own}, {c.nodes[1], a.foreign}} {
-		if code, err := get(ctx, bearer(c.kubelet(x.node), x.token), configMapPath); code != http.StatusOK {
+		if code, err := try(ctx, bearer(c.kubelet(x.node), x.token), configMapPath); code != http.StatusOK {
 			return fmt.Errorf("a pod of %s reads its ConfigMap through its hub: %d, %w", x.node, code, err)
 		}
 	}
@@ -71,13 +71,13 @@ func (a *attempts) make(ctx context.Context, c *column, node string) error {
 	c.mu.Lock()
 	own, foreign, old, stray := a.own, a.foreign, a.old, a.stray
 	c.mu.Unlock()
-	type try struct {
+	type attempt struct {
 		who    string
 		config *rest.Config
 		path   string
 		may    bool
 	}
-	tries := []try{
+	tries := []attempt{
 		{"the node, its pods", agent(hub, kubeletAgent), podsPath(node), away},
 		{"a pod of the node, what it read before", bearer(hub, own), configMapPath, away},
 		{"a pod of the node, what it may not read", bearer(hub, own), "/api/v1/namespaces/default/secrets/" + podNames(node, 1)[0], false},
@@ -87,14 +87,14 @@ func (a *attempts) make(ctx context.Context, c *column, node string) error {
 		{"nobody", bearer(hub, ""), configMapPath, false},
 	}
 	if away { // the cloud takes it anywhere
-		tries = append(tries, try{"a pod of another node", bearer(hub, foreign), configMapPath, false})
+		tries = append(tries, attempt{"a pod of another node", bearer(hub, foreign), configMapPath, false})
 	}
 	if old != "" {
-		tries = append(tries, try{"a pod of the node, its token too old", bearer(hub, old), configMapPath, false},
-			try{"the node, its certificate too old", agent(stray, kubeletAgent), podsPath(node), false})
+		tries = append(tries, attempt{"a pod of the node, its token too old", bearer(hub, old), configMapPath, false},
+			attempt{"the node, its certificate too old", agent(stray, kubeletAgent), podsPath(node), false})
 	}
 	for _, x := range tries {
-		code, err := get(ctx, x.config, x.path)
+		code, err := try(ctx, x.config, x.path)
 		c.mu.Lock()
 		if code == http.StatusOK {
 			a.allowed++
@@ -130,29 +130,36 @@ func bearer(c *rest.Config, token string) *rest.Config {
 	return c
 }
 
-// get asks over a connection of its own; the error has the first of a refusal.
-func get(ctx context.Context, c *rest.Config, path string) (code int, err error) {
+// try asks over a connection of its own; the error has the first of a refusal.
+func try(ctx context.Context, c *rest.Config, path string) (code int, err error) {
+	code, body, err := get(ctx, c, path)
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("%.300s", body)
+	}
+	return code, err
+}
+
+// get asks over a connection of its own.
+func get(ctx context.Context, c *rest.Config, path string) (code int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	client, err := rest.HTTPClientFor(c)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer client.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Host+path, http.NoBody)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
+	req.Header.Set("Accept", "application/json")
 	resp, err := client.Do(req)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 300))
-	if resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s", body)
-	}
-	return resp.StatusCode, err
+	body, err = io.ReadAll(io.LimitReader(resp.Body, 4<<20))
+	return resp.StatusCode, body, err
 }
 
 // awaitAnswer starts to ask a hub that is about to start for the pods of its node, and returns what waits for the answer.
@@ -163,7 +170,7 @@ func (c *column) awaitAnswer(ctx context.Context, node string) (wait func()) {
 		defer close(done)
 		defer cancel()
 		for {
-			if code, _ := get(ctx, agent(c.kubelet(node), kubeletAgent), podsPath(node)); code == http.StatusOK {
+			if code, _ := try(ctx, agent(c.kubelet(node), kubeletAgent), podsPath(node)); code == http.StatusOK {
 				c.mu.Lock()
 				c.firstAnswer = max(c.firstAnswer, time.Since(began))
 				c.mu.Unlock()

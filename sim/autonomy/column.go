@@ -56,7 +56,9 @@ type column struct {
 	back        time.Duration
 	firstAnswer time.Duration
 	agreed      time.Duration
-	lost, left  int
+	apart, left int // pods of which cloud and machine do not say the same; deleted ones that are there
+	writes      scribes
+	before      map[string]int // collections that hubs can serve without the cloud, when the faults begin
 	joined      int
 	storeBytes  int64
 	attempts    attempts
@@ -99,7 +101,7 @@ func (c *column) run(ctx context.Context) (err error) {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c.disk = &diskMeter{column: c, now: map[string]int64{}}
+	c.disk = &diskMeter{column: c, now: map[string]disk{}, complete: map[string]int{}}
 	var background sync.WaitGroup
 	defer func() {
 		cancel()
@@ -112,6 +114,7 @@ func (c *column) run(ctx context.Context) (err error) {
 		return err
 	}
 	background.Go(func() { c.disk.run(ctx) })
+	defer c.writes.stop()
 	for _, step := range []struct {
 		phase string
 		do    func(context.Context) error
@@ -202,6 +205,7 @@ func (c *column) fill(ctx context.Context) error {
 		}
 	}
 	runner.Slept(ctx, quietTime)
+	c.before = c.disk.collections()
 	return ctx.Err()
 }
 
@@ -237,6 +241,12 @@ func (c *column) agreeing(ctx context.Context) (n, all int) {
 	return n, all
 }
 
+func (c *column) isDeleted(pod string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.deleted[pod]
+}
+
 func (c *column) done(pod string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,12 +263,15 @@ func agree(p *corev1.Pod, x container, finished bool) bool {
 		return p.Status.Phase == corev1.PodSucceeded && s.State.Terminated != nil && x.State != runningState // it did not run again
 	}
 	// A machine that lost its power counts attempts anew; its kubelet never counts restarts back (kubelet_pods.go, convertToAPIContainerStatuses).
+	// So the attempt alone may be that of before: only the time of its start says that it is this container.
 	return x.State == runningState && p.Status.Phase == corev1.PodRunning && s.State.Running != nil &&
-		s.RestartCount >= x.Attempt && strings.HasSuffix(s.ContainerID, fmt.Sprintf("_%d", x.Attempt))
+		s.RestartCount >= x.Attempt && strings.HasSuffix(s.ContainerID, fmt.Sprintf("_%d", x.Attempt)) &&
+		s.State.Running.StartedAt.Unix() == time.Unix(0, x.StartedAt).Unix()
 }
 
 // settle waits until cloud and nodes agree, and counts what does not.
 func (c *column) settle(ctx context.Context) error {
+	c.writes.stop()
 	if c.weir && c.s.Autonomy.FirstBoot {
 		if err := c.waitNodes(ctx); err != nil {
 			c.Note(err.Error())
@@ -270,15 +283,22 @@ func (c *column) settle(ctx context.Context) error {
 		n, all = c.agreeing(ctx)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.lost = all - n
-		return c.lost+c.left == 0, fmt.Sprintf("waiting for cloud and nodes to agree: %d of %d pods, %d deleted ones are there", n, all, c.left)
+		c.apart = all - n
+		if c.apart+c.left > 0 {
+			return false, fmt.Sprintf("waiting for cloud and nodes to agree: %d of %d pods, %d deleted ones are there", n, all, c.left)
+		}
+		if ok, what := c.allWritten(ctx); !ok {
+			return ok, what
+		}
+		return c.refetched() >= 1 || !c.s.Tears(), "waiting for what was damaged to be fetched again"
 	})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil { // the metrics say so
 		c.Note(err.Error())
-		for _, line := range c.disagreements(ctx) {
+		c.allWritten(ctx)
+		for _, line := range append(c.disagreements(ctx), c.writes.lines...) {
 			c.Note(line)
 		}
 	}
@@ -294,6 +314,17 @@ func (c *column) settle(ctx context.Context) error {
 		c.storeBytes = max(c.storeBytes, folderSize(filepath.Join(c.machines[n].HubData, "store")))
 	}
 	return nil
+}
+
+// refetched is the least share that a hub has of the collections that it had before the faults.
+func (c *column) refetched() float64 {
+	share, now := 1.0, c.disk.collections()
+	for node, n := range c.before {
+		if n > 0 {
+			share = min(share, float64(now[node])/float64(n))
+		}
+	}
+	return share
 }
 
 // disagreements tell of which pods cloud and machine say different things.

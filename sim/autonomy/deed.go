@@ -22,6 +22,9 @@ import (
 
 // faults lets the faults happen, each at its time, and waits until all are healed.
 func (c *column) faults(ctx context.Context) error {
+	if c.weir {
+		c.writes.start(ctx, c)
+	}
 	began := time.Now()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, f := range c.s.Faults {
@@ -286,7 +289,12 @@ func (c *column) spoil(node string, p runtime.Part, d scenario.Disk) error {
 	return nil
 }
 
-// tear changes some bytes of each file and cuts the end of it off, as a power cut and bad flash may.
+// tornPage is how much of a file one bad spot of a flash is about. The first two pages of a database say which others count: without both,
+// nothing of it can be found.
+const tornPage = 4096
+
+// tear changes a byte in one of three pages of each file and cuts the end of it off, as a power cut and bad flash may. A few bytes
+// of a whole file would mostly hit room that is not in use.
 func tear(dir string, seed int64) error {
 	rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 	entries, err := os.ReadDir(dir)
@@ -302,8 +310,11 @@ func tear(dir string, seed int64) error {
 		if err != nil || len(b) == 0 {
 			continue
 		}
-		for range 8 {
-			b[rnd.IntN(len(b))] ^= byte(1 + rnd.IntN(255))
+		for at := 0; at < len(b); at += tornPage {
+			if at < 2*tornPage && len(b) > 2*tornPage || rnd.IntN(3) > 0 {
+				continue
+			}
+			b[at+rnd.IntN(min(tornPage, len(b)-at))] ^= byte(1 + rnd.IntN(255))
 		}
 		if err := os.WriteFile(path, b[:len(b)-len(b)/16], 0o600); err != nil {
 			return err

@@ -72,7 +72,7 @@ func (a *attempts) expire(ctx context.Context, c *column, issuer runtime.Issuer)
 	if err != nil {
 		return err
 	}
-	if code, err := get(ctx, bearer(c.kubelet(node), own), configMapPath); code != http.StatusOK {
+	if code, err := try(ctx, bearer(c.kubelet(node), own), configMapPath); code != http.StatusOK {
 		return fmt.Errorf("a pod of %s reads its ConfigMap with a token that ends soon: %d, %w", node, code, err)
 	}
 	old, err := issuer.Retime(own, now.Add(-tooLong))

@@ -21,6 +21,7 @@ type container struct {
 	Attempt   int32  `json:"attempt"`
 	State     string `json:"state"`
 	ExitCode  int32  `json:"exitCode"`
+	StartedAt int64  `json:"startedAt"` // ns since 1970
 }
 
 // latest are the newest containers of each pod by its name.

@@ -53,9 +53,13 @@ func (c *column) measure(m report.Values) {
 		m["pods_back_stock_seconds"] = c.back.Seconds()
 		return
 	}
-	m["lost_writes"], m["doubled_writes"] = float64(c.lost), float64(c.recorder.doubled())
+	m["lost_writes"], m["taken_writes"], m["doubled_writes"] = float64(len(c.writes.lines)), float64(c.writes.taken()), float64(c.recorder.doubled())
+	m["pods_apart"] = float64(c.apart)
+	served, refused, wrong := c.writes.reads()
+	m["damage_found"], m["collections_refetched_share"] = float64(c.disk.sum().damaged), c.refetched()
+	m["offline_reads_served"], m["offline_reads_refused"], m["wrong_answers"] = float64(served), float64(refused), float64(wrong)
 	m["deleted_left"], m["joined_nodes"] = float64(c.left), float64(c.joined)
-	m["store_bytes"], m["disk_bytes_written"] = float64(c.storeBytes), float64(c.written())
+	m["store_bytes"], m["disk_bytes_written"] = float64(c.storeBytes), float64(c.disk.sum().written)
 	if c.agreed > 0 {
 		m["agreed_seconds"] = c.agreed.Seconds()
 	}

@@ -79,7 +79,8 @@ func autonomyRules() []actionRule {
 // autonomyMetrics are measured in scenarios with autonomy, and nothing else is.
 func autonomyMetrics() []string {
 	return []string{
-		"lost_writes", "doubled_writes", "pods_back_seconds", "pods_back_stock_seconds", "pods_back_later_seconds", "first_offline_answer_seconds",
+		"lost_writes", "taken_writes", "pods_apart", "offline_reads_served", "offline_reads_refused", "wrong_answers", "damage_found",
+		"collections_refetched_share", "doubled_writes", "pods_back_seconds", "pods_back_stock_seconds", "pods_back_later_seconds", "first_offline_answer_seconds",
 		"agreed_seconds", "deleted_left", "store_bytes", "disk_bytes_written", "refused_attempts", "allowed_attempts", "wrong_attempts",
 		"return_peak_ratio", "joined_nodes",
 	}
@@ -97,6 +98,11 @@ func (s *Scenario) cannotLiveOn(metric string) string {
 		return metric + " is measured by attempts: want a fault of that action"
 	}
 	return ""
+}
+
+// Tears tells whether a fault damages files.
+func (s *Scenario) Tears() bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Disk == TornDisk })
 }
 
 // Restarts tells whether something restarts that a connected stock node has, too.

@@ -25,6 +25,7 @@ type container struct {
 	Attempt   uint32 `json:"attempt"`
 	State     string `json:"state"`
 	ExitCode  int32  `json:"exitCode"`
+	StartedAt int64  `json:"startedAt"` // ns since 1970
 }
 
 // steering is how a scenario looks at containers and ends them:
@@ -57,7 +58,7 @@ func (m *machine) containers() []container {
 	for _, c := range m.RuntimeService.Containers {
 		list = append(list, container{
 			Namespace: c.Labels[podNamespaceLabel], Pod: c.Labels[podNameLabel], Container: c.Labels[containerNameLabel],
-			Attempt: c.Metadata.GetAttempt(), State: c.State.String(), ExitCode: c.ExitCode,
+			Attempt: c.Metadata.GetAttempt(), State: c.State.String(), ExitCode: c.ExitCode, StartedAt: c.StartedAt,
 		})
 	}
 	return list

@@ -59,14 +59,17 @@ func (r *Recorder) document(resp *http.Response) {
 		return
 	}
 	d := store.Document{ContentType: resp.Header.Get("Content-Type"), ETag: resp.Header.Get("Etag"), At: r.clock.Now()}
-	r.tee(resp, "document", func(body io.Reader) (err error) {
-		if d.Body, err = io.ReadAll(io.LimitReader(body, maxDocument+1)); err != nil {
+	r.tee(resp, "document", func(body *intake) error {
+		raw, err := io.ReadAll(io.LimitReader(body, maxDocument+1)) // what outlives the parser does not refer to it
+		switch {
+		case err != nil:
 			return err
-		}
-		if len(d.Body) > maxDocument {
+		case len(raw) > maxDocument:
 			return errUnkept
 		}
-		return r.store.PutDocument(documentName(path, typeName(d.ContentType)), d)
+		whole := d
+		whole.Body = raw
+		return r.store.PutDocument(documentName(path, typeName(d.ContentType)), whole)
 	})
 }
 

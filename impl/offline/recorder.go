@@ -28,6 +28,7 @@ type Recorder struct {
 	count  *counters
 	pages  *pages
 
+	room    room
 	slots   chan struct{} // catching up
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -42,7 +43,7 @@ type listed struct {
 
 func newRecorder(s *store.Store, c clock.PassiveClock, logger *slog.Logger, count *counters) *Recorder {
 	return &Recorder{
-		store: s, clock: c, logger: logger, count: count, pages: newPages(c), slots: make(chan struct{}, catchingUp), busy: map[store.Shape]*listed{},
+		store: s, clock: c, logger: logger, count: count, pages: newPages(c), room: room{max: maxRecording}, slots: make(chan struct{}, catchingUp), busy: map[store.Shape]*listed{},
 	}
 }
 
@@ -67,35 +68,35 @@ func (r *Recorder) Observe(component string, resp *http.Response, via http.Round
 	case !known || resp.StatusCode == http.StatusSwitchingProtocols:
 	case q.verb == verbWrite:
 		if good && (q.subresource == "" || q.subresource == "status") {
-			r.tee(resp, q.verb, func(body io.Reader) error { return r.written(q, enc, body) })
+			r.tee(resp, q.verb, func(body *intake) error { return r.written(q, enc, body) })
 		}
 	case q.subresource != "":
 	case q.verb == verbGet && resp.StatusCode == http.StatusNotFound:
-		r.tee(resp, q.verb, func(body io.Reader) error { return r.notFound(component, q, req.Header, enc, body) })
+		r.tee(resp, q.verb, func(body *intake) error { return r.notFound(component, q, req.Header, enc, body) })
 	case resp.StatusCode != http.StatusOK:
 	case q.verb == verbGet:
-		r.tee(resp, q.verb, func(body io.Reader) error { return r.got(component, q, enc, body) })
+		r.tee(resp, q.verb, func(body *intake) error { return r.got(component, q, enc, body) })
 	case q.verb == verbList:
 		free := r.begin(q.shape(component, 0))
 		cont := req.URL.Query().Get("continue")
-		r.teeThen(resp, q.verb, func(body io.Reader) error { return r.list(component, q, enc, cont, body) }, free)
+		r.teeThen(resp, q.verb, func(body *intake) error { return r.list(component, q, enc, cont, body) }, free)
 	case q.verb == verbWatch:
 		r.watch(component, q, enc, resp, via)
 	}
 }
 
-func (r *Recorder) tee(resp *http.Response, verb string, parse func(io.Reader) error) {
+func (r *Recorder) tee(resp *http.Response, verb string, parse func(*intake) error) {
 	r.teeThen(resp, verb, parse, func() {})
 }
 
-func (r *Recorder) teeThen(resp *http.Response, verb string, parse func(io.Reader) error, done func()) {
-	resp.Body = newTee(resp.Body, false, r.parser(resp, verb, parse), done)
+func (r *Recorder) teeThen(resp *http.Response, verb string, parse func(*intake) error, done func()) {
+	resp.Body = newTee(&r.room, resp.Body, false, r.parser(resp, verb, parse), done)
 }
 
 // parser runs what reads a body, and tells what became of it.
-func (r *Recorder) parser(resp *http.Response, verb string, parse func(io.Reader) error) func(io.Reader) {
+func (r *Recorder) parser(resp *http.Response, verb string, parse func(*intake) error) func(io.Reader, *intake) {
 	header, path := resp.Header, resp.Request.URL.Path
-	return func(body io.Reader) {
+	return func(body io.Reader, in *intake) {
 		err := func() (err error) {
 			defer func() {
 				if p := recover(); p != nil { // it must not break the client's stream
@@ -106,7 +107,8 @@ func (r *Recorder) parser(resp *http.Response, verb string, parse func(io.Reader
 			if body, err = plain(header, body); err != nil {
 				return err
 			}
-			return parse(body)
+			in.open(body)
+			return parse(in)
 		}()
 		switch {
 		case err == nil:
@@ -186,7 +188,7 @@ func (r *Recorder) written(q request, enc wire.Encoding, body io.Reader) error {
 }
 
 // list takes a list, or one page of it.
-func (r *Recorder) list(component string, q request, enc wire.Encoding, token string, body io.Reader) error {
+func (r *Recorder) list(component string, q request, enc wire.Encoding, token string, body *intake) error {
 	bare := q.shape(component, 0)
 	var l *paged
 	if token != "" {
@@ -209,6 +211,7 @@ func (r *Recorder) list(component string, q request, enc wire.Encoding, token st
 		return err
 	}
 	kind, meta, err := wire.ReadAnyList(body, enc, func(kind wire.Kind, o *wire.Object) error {
+		body.letGo()
 		if o.Version == 0 {
 			return errUnkept // of an aggregated API
 		}

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"container/list"
 	"errors"
 	"io"
 	"sync"
@@ -13,18 +14,25 @@ const maxHeld = 1 << 20
 // in the client's own goroutine, so that it is never far behind.
 type tee struct {
 	body io.ReadCloser
+	room *room
+
+	at   *list.Element // in room, which guards both
+	size int
 
 	mu      sync.Mutex
-	pump    *pump  // nil: it was given up
-	waiting bool   // the pump cannot begin yet
-	held    []byte // read by the client, not parsed
-	end     error  // how the body ended; nil: it has not
-	done    func() // called once at the end
+	in      *intake // of the parser
+	pump    *pump   // nil: it was given up
+	waiting bool    // the pump cannot begin yet
+	held    []byte  // read by the client, not parsed
+	end     error   // how the body ended; nil: it has not
+	done    func()  // called once at the end
 }
 
 // newTee returns a tee; if waiting is set, its parser begins with begin.
-func newTee(body io.ReadCloser, waiting bool, parse func(io.Reader), done func()) *tee {
-	return &tee{body: body, pump: newPump(parse), waiting: waiting, done: done}
+func newTee(room *room, body io.ReadCloser, waiting bool, parse func(io.Reader, *intake), done func()) *tee {
+	t := &tee{room: room, body: body, in: &intake{}, waiting: waiting, done: done}
+	t.pump = newPump(func(body io.Reader) { parse(body, t.in) })
+	return t
 }
 
 // Read is only called when the client has taken what was read before.
@@ -33,15 +41,28 @@ func (t *tee) Read(p []byte) (int, error) {
 	t.drain()
 	t.mu.Unlock()
 	n, err := t.body.Read(p)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.pump != nil {
-		t.held = append(t.held, p[:n]...)
-	}
-	if err != nil {
-		t.end = err
+	for _, other := range t.take(p[:n], err) {
+		other.abandon()
 	}
 	return n, err
+}
+
+// take holds what was read for the parser. It returns recordings that have to be given up for it.
+func (t *tee) take(read []byte, end error) (tooMany []*tee) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if end != nil {
+		t.end = end
+	}
+	if t.pump == nil {
+		return nil
+	}
+	t.held = append(t.held, read...)
+	holds := len(t.held)
+	if !t.pump.over {
+		holds += t.in.holds
+	}
+	return t.room.hold(t, holds)
 }
 
 // drain lets the parser have what is held; mu is held.
@@ -78,9 +99,15 @@ func (t *tee) abandon() {
 func (t *tee) giveUp() {
 	if t.pump != nil {
 		t.pump.stop()
-		t.pump, t.held = nil, nil
-		t.done()
+		t.over()
 	}
+}
+
+// over ends the recording; mu is held.
+func (t *tee) over() {
+	t.pump, t.held = nil, nil
+	t.room.leave(t)
+	t.done()
 }
 
 // Close lets the parser see the end.
@@ -101,7 +128,6 @@ func (t *tee) Close() error {
 		end = io.ErrUnexpectedEOF
 	}
 	t.pump.finish(end)
-	t.pump, t.held = nil, nil
-	t.done()
+	t.over()
 	return err
 }

@@ -29,7 +29,7 @@ func (r *Recorder) watch(component string, q request, enc wire.Encoding, resp *h
 	shape := q.shape(component, f)
 	w := &watching{store: r.store, shape: shape, from: from, streaming: streaming}
 	covered := streaming || r.store.Covers(shape, from)
-	t := newTee(resp.Body, !covered, r.parser(resp, verbWatch, func(body io.Reader) error { return w.read(enc, body) }), w.close)
+	t := newTee(&r.room, resp.Body, !covered, r.parser(resp, verbWatch, func(body *intake) error { return w.read(enc, body) }), w.close)
 	resp.Body = t
 	if covered {
 		if err := w.open(); err != nil {
@@ -104,7 +104,9 @@ func (r *Recorder) fetch(ctx context.Context, watch *http.Request, component str
 		return err
 	}
 	r.count.caughtUp.Inc()
-	return r.list(component, q, enc, "", body)
+	in := &intake{}
+	in.open(body)
+	return r.list(component, q, enc, "", in)
 }
 
 // listAccept asks for lists of what a watch asks for.
@@ -141,10 +143,11 @@ func (w *watching) close() {
 }
 
 // read records events to the end of the stream.
-func (w *watching) read(enc wire.Encoding, body io.Reader) error {
+func (w *watching) read(enc wire.Encoding, body *intake) error {
 	events := wire.NewEventReader(body, enc, wire.Kind{})
 	for {
 		ev, err := events.Next()
+		body.letGo()
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, errLeft):
 			return nil // inside a frame: the client has not seen it either, and resumes

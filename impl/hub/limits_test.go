@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync"
@@ -156,6 +157,54 @@ func TestForgedTokens(t *testing.T) {
 	})
 	if n := b.connections() - opened; n > 3 {
 		t.Errorf("%d connections for a good token after 30 forged ones", n)
+	}
+}
+
+// TestOneForgedToken: one token that the cloud refuses, sent with many different requests at once, costs the others of this node few connections.
+func TestOneForgedToken(t *testing.T) {
+	for name, path := range map[string]string{
+		"watches of a relay": "/api/v1/endpoints?watch=1&labelSelector=x%%3D%d", "requests of the cloud": "/echo/x?n=%d", "both": "",
+	} {
+		for _, leave := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, left %t", name, leave), func(t *testing.T) {
+				b := newBed(t, 1)
+				b.config.HeartbeatInterval, b.config.HeartbeatTimeout = 5*time.Second, 5*time.Second // the flood takes the processor, too
+				b.start()
+				client := b.client(nil)
+				client.Transport.(*http.Transport).MaxConnsPerHost = 16
+				get(t, client, b.url()+"/echo/x", alice...)
+				opened := b.connections()
+				var wg sync.WaitGroup
+				for i := range 500 {
+					wg.Go(func() {
+						ctx, stop := context.WithCancel(t.Context())
+						defer stop()
+						form := path
+						if form == "" {
+							form = []string{"/api/v1/endpoints?watch=1&labelSelector=x%%3D%d", "/echo/x?n=%d"}[i%2]
+						}
+						req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url()+fmt.Sprintf(form, i), nil)
+						check(t, err)
+						req.Header.Set("Authorization", "Bearer forged")
+						if leave {
+							req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { stop() }}))
+						}
+						if resp, err := client.Do(req); err == nil {
+							_, _ = io.Copy(io.Discard, resp.Body)
+							_ = resp.Body.Close()
+						}
+					})
+				}
+				wg.Wait()
+				eventually(t, "requests to end", func() bool { return b.hub.front.gate.strangers.Held() == 0 && b.hub.front.gate.reviews.Held() == 0 })
+				if resp, body := get(t, client, b.url()+"/echo/x", alice...); resp.StatusCode != http.StatusOK {
+					t.Fatalf("a good token after it: got %d %s", resp.StatusCode, body)
+				}
+				if n := b.connections() - opened; n > 8 {
+					t.Errorf("%d connections for one forged token", n)
+				}
+			})
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/documents"
+	"github.com/weir-edge/weir/impl/offline"
 )
 
 // limitsFile is made by TestLimitsDocument.
@@ -79,6 +80,7 @@ func limitRows() []limitRow {
 		{"how long unknown tokens are asked about after a refused one", long(suspicion), "", "they go over the shared connection again"},
 		{"connections to a cloud server for such questions", num(maxProofConnections), "", "they wait for each other"},
 		{"bytes of an answer of the cloud that its reader has not taken, others", size(receiveBuffer), "", "the cloud waits"},
+		{"bytes of objects and documents that are kept for the time without the cloud, and have not come as a whole", size(offline.MaxRecording), "", "the one is not kept that stands still longest"},
 		{"time in which a client takes nothing of an answer", long(stallTimeout), "", "the answer is ended, the metric weir_hub_stalled_answers_total counts it"},
 		{"tokens known to be good", num(maxKnownTokens), "", "the one used least recently is unknown again"},
 		{"decisions of the cloud remembered", num(maxVerdicts), "", "another one is forgotten"},

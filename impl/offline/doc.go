@@ -11,7 +11,8 @@
 //
 // A Recorder only looks. Its parser gets bytes after the client has them, runs in the client's own goroutine as a coroutine, and takes
 // objects one by one: a list is never held as a whole, and an idle watch holds nothing. What cannot be read is not kept, what is missed
-// makes a collection incomplete.
+// makes a collection incomplete. Objects and documents that have not come as a whole share 16 MiB: beyond, the recording that has stood still
+// longest is given up.
 //
 // A watch continues a list only if the store has that list up to the watch's version. A hub that was killed may have written less than
 // the client saw, bookmarks above all. Then the hub asks for the list once, in the client's name, two at a time, and holds the events

@@ -43,7 +43,7 @@ type listed struct {
 
 func newRecorder(s *store.Store, c clock.PassiveClock, logger *slog.Logger, count *counters) *Recorder {
 	return &Recorder{
-		store: s, clock: c, logger: logger, count: count, pages: newPages(c), room: room{max: maxRecording}, slots: make(chan struct{}, catchingUp), busy: map[store.Shape]*listed{},
+		store: s, clock: c, logger: logger, count: count, pages: newPages(c), room: room{max: MaxRecording}, slots: make(chan struct{}, catchingUp), busy: map[store.Shape]*listed{},
 	}
 }
 

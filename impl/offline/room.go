@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// maxRecording bounds what all recordings under way hold of objects and documents that have not come as a whole yet. The largest document fits.
-const maxRecording = 2 * maxDocument
+// MaxRecording bounds what all recordings under way hold of objects and documents that have not come as a whole yet. The largest document fits.
+const MaxRecording = 2 * maxDocument
 
-// room shares maxRecording among recordings. When they hold more, the one that has stood still longest is given up: its client takes the
+// room shares MaxRecording among recordings. When they hold more, the one that has stood still longest is given up: its client takes the
 // answer slowly, and so that of others would not be kept.
 type room struct {
 	max int

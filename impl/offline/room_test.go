@@ -38,7 +38,7 @@ func TestRoom(t *testing.T) {
 		open = append(open, resp.Body)
 	}
 	bodies := 40 * size // of the cloud in this test
-	if grown := heap() - before - bodies; grown > 2*maxRecording {
+	if grown := heap() - before - bodies; grown > 2*MaxRecording {
 		t.Errorf("40 answers of %d bytes that stand still hold %d bytes", size, grown)
 	}
 	resp, _ := large("/openapi/v2")

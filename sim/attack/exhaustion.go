@@ -3,6 +3,7 @@ package attack
 import (
 	"context"
 	"fmt"
+	"strconv"
 )
 
 // What an attacker may cost others.
@@ -40,7 +41,23 @@ func exhaustionAttacks() []Attack {
 			Sent: "2,000 watches with invented tokens, opened and reset at once",
 			Expected: "the open watch of another pod lives, at most 8 new connections, RssAnon grows by less than " +
 				"96 MB",
-			Control: "the watch shows a change", place: own("39"), before: []ask{reads}, play: rapidReset,
+			Control: "the watch shows a change", place: own("39"), before: []ask{reads}, play: resets(
+				func(connection uint32, i int) string { return fmt.Sprintf("reset-%d-%d", connection, i) },
+				func(int) string { return slices1 + "?watch=1" },
+			),
+			controls: []ask{slicesToo},
+		},
+		{
+			Number: "39b", Position: Pod, Goal: "break open watches of others with one bad token",
+			Sent: "2,000 watches and lists with one invented token and a selector each, opened and reset at once",
+			Expected: "the open watch of another pod lives, at most 8 new connections, RssAnon grows by less than " +
+				"96 MB",
+			Control: "the watch shows a change", place: own("39b"), before: []ask{reads}, play: resets(
+				func(uint32, int) string { return "one-invented" },
+				func(i int) string {
+					return []string{slices1 + "?watch=1&labelSelector=n%3D", plainMaps + "?labelSelector=n%3D"}[i%2] + strconv.Itoa(i)
+				},
+			),
 			controls: []ask{slicesToo},
 		},
 		{

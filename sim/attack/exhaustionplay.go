@@ -279,7 +279,12 @@ func (x *scene) watching(ctx context.Context) (alive func() bool, sees func(stri
 	return alive, sees, func() { cancel(); <-ended; _ = resp.Body.Close(); client.CloseIdleConnections() }, nil
 }
 
-func rapidReset(ctx context.Context, x *scene) error {
+// resets opens watches and resets them at once, each with a token of its own or all with one and a selector each.
+func resets(token func(connection uint32, i int) string, path func(i int) string) func(context.Context, *scene) error {
+	return func(ctx context.Context, x *scene) error { return x.rapidReset(ctx, token, path) }
+}
+
+func (x *scene) rapidReset(ctx context.Context, token func(uint32, int) string, path func(int) string) error {
 	alive, sees, stop, err := x.watching(ctx)
 	if err != nil {
 		return err
@@ -287,7 +292,7 @@ func rapidReset(ctx context.Context, x *scene) error {
 	defer stop()
 	before := x.connections()
 	err = x.watchMemory(ctx, "2,000 watches opened and reset", func() error {
-		for range 4 {
+		for connection := range uint32(4) {
 			s, err := x.http2(ctx, actor{})
 			if err != nil {
 				return err
@@ -295,9 +300,9 @@ func rapidReset(ctx context.Context, x *scene) error {
 			s.drain()
 			for i := range 500 {
 				block := s.head(
-					slices1+"?watch=1",
+					path(i),
 					hpack.HeaderField{
-						Name: "authorization", Value: fmt.Sprintf("Bearer reset-%d-%d", s.next, i), Sensitive: true,
+						Name: "authorization", Value: "Bearer " + token(connection, i), Sensitive: true,
 					},
 				)
 				err := s.WriteHeaders(

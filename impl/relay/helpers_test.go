@@ -113,7 +113,10 @@ func serve(t *testing.T, r *Relay) *httptest.Server {
 	return srv
 }
 
-// stream is an open watch of a test client.
+// patience is for how long tests wait for what should come at once.
+const patience = 30 * time.Second
+
+// testWatch is an open watch of a test client.
 type testWatch struct {
 	t      *testing.T
 	events *wire.EventReader
@@ -161,7 +164,11 @@ func openWatch(t *testing.T, srv *httptest.Server, query, progress string) *test
 // next returns "TYPE key version" of the next event, "EOF" at the end.
 func (w *testWatch) next() string {
 	w.t.Helper()
+	late := time.AfterFunc(patience, w.close)
 	ev, err := w.events.Next()
+	if !late.Stop() {
+		w.t.Fatalf("waited %v in vain for the next event of a watch", patience)
+	}
 	switch {
 	case errors.Is(err, io.EOF):
 		return "EOF"
@@ -209,5 +216,5 @@ func get(t *testing.T, srv *httptest.Server, path, accept string) (*http.Respons
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	await.Until(t, 30*time.Second, what, ok)
+	await.Until(t, patience, what, ok)
 }

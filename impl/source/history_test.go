@@ -1,12 +1,14 @@
 package source
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -283,5 +285,30 @@ func TestPatienceWithThePool(t *testing.T) {
 				t.Errorf("yields: %v, want %v; %+v", yields, c.yields, other)
 			}
 		})
+	}
+}
+
+// A feed that goes on where the coordinator stands is refused if it is of another history than the coordinator's relay: the version that it
+// goes on from is not the same state.
+func TestFeedResumesInItsHistoryOnly(t *testing.T) {
+	pool := newRelay(t)
+	mine := relay.History{Number: 1, Lost: 900}
+	if err := pool.ReplaceIn(mine, 1000, []*wire.Object{slice(t, "a", 5)}); err != nil {
+		t.Fatal(err)
+	}
+	resume := func(h relay.History) error {
+		body := append([]byte{modeResume}, frame(t, wire.Added, "b", 1001)...)
+		return Receive(t.Context(), bytes.NewReader(body), pool, h, func() error { return nil })
+	}
+	for _, h := range []relay.History{{}, {Number: 2, Lost: 1000}} {
+		if err := resume(h); err == nil || !strings.Contains(err.Error(), "history") {
+			t.Errorf("a feed that resumes in history %d: %v", h.Number, err)
+		}
+		if s := pool.Status(); s.Version != 1000 || s.Objects != 1 || s.History != mine {
+			t.Errorf("it was taken: %+v", s)
+		}
+	}
+	if err := resume(mine); err != nil || pool.Status().Version != 1001 {
+		t.Errorf("in the same history: %v, %+v", err, pool.Status())
 	}
 }

@@ -75,6 +75,22 @@ func TestCrowdedByOne(t *testing.T) {
 	expect(t, "the kubelet's, after a restart", read(t, s, kubelet()), "11: a/x@5 a/y@11")
 }
 
+// TestCrowdedStream: a streaming list of which objects found no room is no complete list at its end.
+func TestCrowdedStream(t *testing.T) {
+	s := open(t, Config{Dir: t.TempDir()})
+	defer s.Close()
+	greedy := Shape{Component: ComponentOf("agent", "system:serviceaccount:a:greedy", ""), Resource: widgets, Form: JSON}
+	w, err := s.Watch(greedy, widgetKind, 0, true)
+	check(t, err)
+	defer w.Close()
+	for i := range 60 { // 24 MB; nobody writes them
+		w.Event(event(wire.Added, item(t, fmt.Sprint("a/w", i), uint64(5+i), strings.Repeat("x", 400<<10))))
+	}
+	s.step(true)
+	w.Event(&wire.Event{Type: wire.Bookmark, Version: 100, InitialEnd: true}) // for which there is room again
+	expect(t, "the caller's own list", read(t, s, greedy), "unknown")
+}
+
 // TestSweepBesideLists: lists that are always under way stop no sweep, and lose nothing by one.
 func TestSweepBesideLists(t *testing.T) {
 	clock := fakeClock()

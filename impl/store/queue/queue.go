@@ -191,7 +191,7 @@ func (q *Queue) put(w Write, still func(now *Entry) bool) error {
 func (q *Queue) admit(w Write, old *Entry) error {
 	more := len(w.Ours)
 	if old == nil {
-		more += len(w.Base)
+		more = (&Entry{Target: w.Target, Base: w.Base, Ours: w.Ours}).size()
 	}
 	if len(w.Ours)+len(w.Base) > maxRecord-4096 || q.state.bytes+more > q.MaxBytes {
 		return ErrFull

@@ -81,6 +81,10 @@ func TestWhoRefuses(t *testing.T) {
 				if b.Refused(who.Header) != want || b.Revoked(who.Header) != want {
 					t.Errorf("%s: refused %v, revoked %v", name, b.Refused(who.Header), b.Revoked(who.Header))
 				}
+				b.clock.Step(RefusedFor) // and then the cloud is away
+				if _, err := b.Verify(who.Header, false); (err != nil) != want {
+					t.Errorf("%s, while the cloud is away: %v", name, err)
+				}
 			}
 			for name, who := range map[string]*http.Request{"never": never, "late": late} {
 				b.Refuse(answered(who, http.MethodGet, uri))

@@ -24,6 +24,7 @@ func TestFence(t *testing.T) {
 			{open: term(5), node: "a", want: "holder"},
 			{observe: Sighting{5, ""}},
 			{open: term(5), node: "a", want: "holder"},
+			{open: term(5), node: "", want: "holder"},
 		},
 		"the holder feeds, from the write that made it one": {
 			{observe: Sighting{5, "a_1"}, moved: true},

@@ -79,6 +79,11 @@ var lies = []struct {
 		ops[i], ops[j] = ops[j], ops[i]
 		return ops, j == i+1 // with a resume in between, the second one may be that of a batch
 	}},
+	{"an old event again", true, func(w *world, _ *View, ops []client.Op, at []int) ([]client.Op, bool) {
+		n := w.IntN(len(at) - 1)
+		i, j := at[n], at[n+1]
+		return slices.Insert(ops, j+1, ops[i]), j == i+1 // a resume in between may replay it
+	}},
 	{"another content", true, func(w *world, _ *View, ops []client.Op, at []int) ([]client.Op, bool) {
 		ops[w.pick(at)].Item.Hash++
 		return ops, true

@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -141,11 +142,9 @@ func (h *history) differs(state map[string]identity, version uint64) string {
 		}
 	}
 	if len(state) > n {
-		for _, key := range h.keys {
-			if has, ok := state[key]; ok {
-				if _, exists := h.at(key, version); !exists {
-					out = append(out, fmt.Sprintf("%s@%d is a ghost", key, has.version))
-				}
+		for _, key := range slices.Sorted(maps.Keys(state)) {
+			if _, exists := h.at(key, version); !exists {
+				out = append(out, fmt.Sprintf("%s@%d is a ghost", key, state[key].version))
 			}
 		}
 	}

@@ -58,6 +58,10 @@ race: ## the concurrent packages under the race detector
 attack: build assets ## try to break pools, all attempts of the table, some quarter of an hour; reports/out/attack/index.html
 	bin/weir attack $(ARGS)
 
+.PHONY: mutants
+mutants: build assets ## plant the bugs of sim/mutant/list one at a time, each must be caught; within an hour; reports/out/mutants/index.html
+	bin/weir mutants $(ARGS)
+
 .PHONY: soak
 soak: assets ## a hub that is killed 500 times while a node writes and its link comes and goes; some fifteen minutes
 	go test ./sim/offline -run TestKills -v -timeout 60m -args -kills=500

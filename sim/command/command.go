@@ -25,6 +25,7 @@ func subcommands() []subcommand {
 		{"scenario grid", "FILE", "run a scenario over links of several rates, paces of changes and faults, and write a table", scenarioGrid},
 		{"report compare", "A B", "lay two runs of one scenario side by side", compare},
 		{"attack", "", "try to break pools, and report which attempts are refused", runAttacks},
+		{"mutants", "", "plant bugs, one at a time, and report which are caught by the check that must catch them", plantMutants},
 		{"clean", "", "remove kind clusters, containers and networks that killed runs left behind", clean},
 		{"metrics", "", "list the metrics that expectations may name", listMetrics},
 		{"assets", "", "find kube-apiserver and kubectl, or build and cache them", assets},

@@ -1,0 +1,68 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/sim/mutant"
+	"github.com/weir-edge/weir/sim/proc/gobuild"
+)
+
+// errSurvived is the end of a run whose report tells which planted bugs were not caught.
+var errSurvived = errors.New("not every planted bug was caught")
+
+func plantMutants(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	fs := pflag.NewFlagSet("mutants", pflag.ContinueOnError)
+	out := fs.String("out", "reports/out/mutants", "folder of the report")
+	only := fs.StringSlice("only", nil, "names of mutants")
+	areas := fs.StringSlice("area", nil, "areas, as in relay,fence: files of sim/mutant/list")
+	list := fs.Bool("list", false, "list the mutants and end")
+	parallel := fs.Int("parallel", 2, "mutants that are tested at once, 1 to 16; those that must be alone come last")
+	if err := parse(fs, "mutants", args, 0, stdout); err != nil {
+		return err
+	}
+	if *parallel < 1 || *parallel > 16 {
+		return cli.Usage("--parallel", fmt.Sprint(*parallel), "1 to 16")
+	}
+	all, err := mutant.All()
+	if err != nil {
+		return err
+	}
+	ms, err := mutant.Select(all, *only, *areas)
+	if err != nil {
+		return cli.Usage("--only or --area", strings.Join(append(*only, *areas...), ","), err.Error()+"; --list lists them")
+	}
+	if *list {
+		for _, m := range ms {
+			fmt.Fprintf(stdout, "%-12s %-44s %s (%s)\n", m.Area, m.Name, m.Why, m.Check)
+		}
+		return nil
+	}
+	root, err := gobuild.Root("")
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	say := func(m string) { fmt.Fprintf(stderr, "%7.1fs  %s\n", time.Since(began).Seconds(), m) }
+	rows, err := mutant.Run(ctx, ms, mutant.Options{Root: root, Parallel: *parallel, Progress: say})
+	if err != nil {
+		return err
+	}
+	result := mutant.NewResult(rows, revision(ctx), began)
+	if err := result.Write(*out, strings.TrimSpace("bin/weir mutants "+strings.Join(args, " "))); err != nil {
+		return err
+	}
+	say("report: " + filepath.Join(*out, "summary.md") + " and index.html")
+	if !result.Passed {
+		return fmt.Errorf("%w: see %s", errSurvived, filepath.Join(*out, "summary.md"))
+	}
+	return nil
+}

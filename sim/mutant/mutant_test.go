@@ -1,0 +1,211 @@
+package mutant
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-edge/weir/sim/proc/gobuild"
+)
+
+func root(t *testing.T) string {
+	dir, err := gobuild.Root("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Every mutant fits the code of today, and its check exists.
+func TestListApplies(t *testing.T) {
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := root(t)
+	tests := map[string][]string{}
+	for _, m := range all {
+		if _, err := m.plant(dir); err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+		}
+		names, ok := tests[m.Check.Package]
+		if !ok {
+			names = testsOf(t, filepath.Join(dir, m.Check.Package))
+			tests[m.Check.Package] = names
+		}
+		if !matches(m.Check.Run, names) {
+			t.Errorf("%s: no test of %s matches %s", m.Name, m.Check.Package, m.Check.Run)
+		}
+	}
+}
+
+func testsOf(t *testing.T, dir string) (names []string) {
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), f, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	return names
+}
+
+// matches tells whether each test that is named between the bars of a pattern exists.
+func matches(run string, names []string) bool {
+	whole, _, _ := strings.Cut(run, "/")
+	inner := strings.TrimSuffix(strings.TrimPrefix(whole, "^("), ")$")
+	for _, one := range strings.Split(inner, "|") {
+		re := regexp.MustCompile(one)
+		found := false
+		for _, n := range names {
+			found = found || re.MatchString(n)
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// The fastest are planted, so that each run of all tests goes once through all that a campaign does.
+func TestFastestAreCaught(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds and runs tests")
+	}
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ms, err := Select(all, []string{"fence-late-sighting-wins", "heartbeat-forwarded-past-its-life", "role-lease-for-ever"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := Run(t.Context(), ms, Options{Root: root(t), Progress: func(s string) { t.Log(s) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if r.Verdict != Caught || r.By == "" || r.Said == "" || r.Line == 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+const (
+	subject = `package subject
+
+// Sum adds.
+func Sum(a, b int) int {
+	return a + b
+}
+
+type box struct{ n int }
+
+func (b *box) add(n int) { b.n += n }
+
+// Wait waits for a sum.
+func Wait(c chan int, n int) int {
+	for i := range n {
+		c <- i
+	}
+	return n
+}
+`
+	subjectTest = `package subject
+
+import "testing"
+
+func TestSum(t *testing.T) {
+	t.Run("small", func(t *testing.T) {
+		if got := Sum(1, 2); got != 3 {
+			t.Fatalf("1 + 2 is %d", got)
+		}
+	})
+}
+
+func TestNothing(t *testing.T) { Sum(1, 2) }
+
+func TestWait(t *testing.T) { Wait(make(chan int, 2), 2) }
+
+func TestWrong(t *testing.T) { t.Error("it always fails") }
+
+func TestSkips(t *testing.T) { t.Skip("never") }
+`
+)
+
+// What the tool says of each fate of a mutant, tried on a module of its own.
+func TestVerdicts(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module subject\n\ngo 1.26\n", "subject/subject.go": subject, "subject/subject_test.go": subjectTest,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cases := []struct {
+		name, in, old, new, run string
+		verdict                 Verdict
+		by, said                string
+	}{
+		{"caught", "Sum", "return  a + b", "return a - b", "TestSum", Caught, "TestSum/small", "subject_test.go:8: 1 + 2 is -1"},
+		{"panics", "Sum", "return\na + b", `panic("no")`, "TestSum", Caught, "TestSum/small", "panic: no"},
+		{"survives", "Sum", "a + b", "a - b", "TestNothing", Survived, "", "1 tests"},
+		{"method", "box.add", "+= n", "-= n", "TestNothing", Survived, "", "1 tests"},
+		{"hangs", "Wait", "range n", "range n + 1", "TestWait", Hung, "", ""},
+		{"not-there", "Sum", "a * b", "a - b", "TestSum", NotApplied, "", "0 times"},
+		{"not-only-there", "Wait", "int", "string", "TestSum", NotApplied, "", "3 times"},
+		{"elsewhere", "Sum", "c <- i", "c <- 0", "TestSum", NotApplied, "", "0 times"},
+		{"no-function", "Product", "a + b", "a - b", "TestSum", NotApplied, "", "declared 0 times"},
+		{"not-go", "Sum", "a + b", "a +", "TestSum", NotApplied, "", "does not parse"},
+		{"nothing-new", "Sum", "a + b", "a + b", "TestSum", NotApplied, "", "changes nothing"},
+		{"not-typed", "Sum", "a + b", `"c"`, "TestSum", NotCompiled, "", "subject.go:5"},
+		{"bad-check", "Sum", "a + b", "a - b", "TestWrong", NotCheckable, "", "it always fails"},
+		{"no-check", "Sum", "a + b", "a - b", "TestOther", NotCheckable, "", "no test"},
+		{"skips", "Sum", "a + b", "a - b", "TestSkips", NotCheckable, "", "no test"},
+	}
+	var ms []Mutant
+	for _, c := range cases {
+		ms = append(ms, Mutant{
+			Name: c.name, File: "subject/subject.go", In: c.in, Old: c.old, New: c.new, Why: "it is a test",
+			Check: Check{Package: "subject", Run: c.run, Target: Test, Seconds: 5},
+		})
+	}
+	rows, err := Run(t.Context(), ms, Options{Root: dir, Progress: func(s string) { t.Log(s) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range cases {
+		r := rows[i]
+		if r.Verdict != c.verdict || r.By != c.by || !strings.Contains(r.Said, c.said) {
+			t.Errorf("%s: %q by %q, said %q; want %q by %q, %q", c.name, r.Verdict, r.By, r.Said, c.verdict, c.by, c.said)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "subject/subject.go")); err != nil || string(text) != subject {
+		t.Errorf("the source was edited: %s %v", text, err)
+	}
+	if res := NewResult(rows, "", time.Now()); res.Passed {
+		t.Error("a campaign passed in which mutants survived")
+	}
+	if res := NewResult(rows[:2], "", time.Now()); !res.Passed {
+		t.Error("a campaign failed in which all were caught")
+	}
+}

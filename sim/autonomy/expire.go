@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/weir-edge/weir/impl/identity"
@@ -19,6 +20,11 @@ const (
 	// tooLong ago has ended what no hub takes any more.
 	tooLong = identity.DefaultAllowance + time.Hour
 )
+
+// expires tells whether a certificate may have expired: until a hub knows that the cloud is away, it counts no more.
+func (c *column) expires() bool {
+	return slices.ContainsFunc(c.s.Faults, func(f scenario.Fault) bool { return f.Action == scenario.Expire })
+}
 
 // injectExpiry gives nodes certificates, and a pod a token, that end soon. It is healed by new certificates, as an operator would: nobody can ask for
 // one with a certificate that has expired.

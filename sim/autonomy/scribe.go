@@ -172,7 +172,7 @@ func (s *scribe) read(ctx context.Context, c *column) {
 			}
 		}
 		s.served++
-	case code == http.StatusServiceUnavailable && json.Unmarshal(body, &status) == nil && status.Message != "":
+	case (code == http.StatusServiceUnavailable || code == http.StatusUnauthorized && c.expires()) && json.Unmarshal(body, &status) == nil && status.Message != "":
 		s.refused++
 	default:
 		s.wrong++

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runtime"
 )
 
 // addFaults adds what faults cost.
@@ -46,7 +47,9 @@ func (r *run) addFaults(res *report.Result) {
 	}
 	r.metrics["failover_cloud_bytes"], r.metrics["recovery_seconds_max"] = float64(worst), recovered.Seconds()
 	r.metrics["fresh_seconds_max"], r.metrics["catch_up_bytes_share"] = fresh.Seconds(), catchUp
-	r.metrics["new_cloud_connections"], r.metrics["stale_seconds_max"] = float64(r.openedInFaults()), r.stale.max()
+	all, pool := r.openedInFaults()
+	r.metrics["new_cloud_connections"], r.metrics["new_pool_connections"], r.metrics["stale_seconds_max"] = float64(all), float64(pool), r.stale.max()
+	r.metrics["late_markers"] = float64(r.late)
 	if r.s.BlacksOut() {
 		r.offline.report(r.metrics)
 	}
@@ -65,18 +68,20 @@ func (r *run) addFaults(res *report.Result) {
 	}
 }
 
-// openedInFaults counts each connection once, however many faults there were at the time.
-func (r *run) openedInFaults() int {
-	n := 0
+// openedInFaults counts each connection once, however many faults there were at the time: all, and those of class pool.
+func (r *run) openedInFaults() (all, pool int) {
 	for _, c := range r.site.Link(r.weir().pool).Connections() {
 		for _, e := range r.faults {
 			if c.Opened.After(e.began) && c.Opened.Before(e.ended) {
-				n++
+				all++
+				if c.Class == runtime.ClassPool {
+					pool++
+				}
 				break
 			}
 		}
 	}
-	return n
+	return all, pool
 }
 
 // measureFullList reads how long one list of each pool-scope resource is, compressed as the cloud compresses it.

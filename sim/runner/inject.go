@@ -241,7 +241,7 @@ func (r *run) hubsBack(ctx context.Context, d *deed) (bool, string) {
 }
 
 // fresh waits until all caches of the pool hold what is written now; it returns how long after a time that was. Caches that are late are told and
-// count as long as they were waited for.
+// count as long as they were waited for: settle does not end before they are there.
 func (r *run) fresh(ctx context.Context, from time.Time) (time.Duration, error) {
 	r.writing.Lock()
 	versions, err := r.marker.Write(ctx)

@@ -13,6 +13,7 @@ const bucket = time.Second
 // jitter is what crossed the link while hubs left a pool's cache that was gone for the cloud, one by one, and read there: from the first
 // one's connection until the cache was back. Without the time behind the last one the mean would be that of a ramp.
 type jitter struct {
+	began       time.Time // of the fault
 	first, last time.Time // connections
 	end         time.Time
 	switched    map[string]bool // nodes; the one that led is none: its streams stay
@@ -22,7 +23,7 @@ type jitter struct {
 
 // findJitter finds the window of an episode, nil if less than two nodes switched in it.
 func findJitter(e *episode, connections []link.Connection, samples []link.Sample) *jitter {
-	j := &jitter{switched: map[string]bool{}, end: e.healed}
+	j := &jitter{switched: map[string]bool{}, began: e.began, end: e.healed}
 	for _, c := range connections {
 		if c.Class != runtime.ClassPool || c.Opened.Before(e.began) || c.Opened.After(e.healed) {
 			continue
@@ -71,6 +72,7 @@ func (r *run) addJitter() {
 	nodes := float64(len(widest.switched))
 	changes := float64(r.truth().bytes(widest.first, widest.end))
 	r.metrics["jitter_nodes"] = nodes
+	r.metrics["jitter_first_seconds"] = widest.first.Sub(widest.began).Seconds()
 	r.metrics["jitter_seconds"] = widest.last.Sub(widest.first).Seconds()
 	r.metrics["jitter_peak_ratio"] = float64(widest.peak) / (float64(widest.bytes) / float64(widest.buckets))
 	if changes > 0 {

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	reachPatience = time.Minute           // until a marker is everywhere; longer than any grace period
+	reachPatience = 2 * time.Minute       // until a marker is everywhere; longer than any grace period and its spread
+	votePatience  = time.Minute           // until another one leads
 	reachTick     = 20 * time.Millisecond // of looking for it; the time itself is the recording's
 	electionTick  = 25 * time.Millisecond // of looking who leads
 )
@@ -59,7 +60,7 @@ func (r *run) served() []*stream {
 }
 
 // mark writes the marker and waits until all clients that can be served have it; it returns how long after a time that was, and how
-// many streams that were. A marker that is late is told and counts as long as it was waited for.
+// many streams that were. One that does not come is told, counts as long as it was waited for, and fails the run.
 func (r *run) mark(ctx context.Context, from time.Time) (took time.Duration, waited int, err error) {
 	r.writing.Lock()
 	written := time.Now()
@@ -90,6 +91,9 @@ func (r *run) mark(ctx context.Context, from time.Time) (took time.Duration, wai
 			return last.Sub(from), len(streams), nil
 		case time.Since(written) > reachPatience:
 			r.time.Emit(timeline.Event{Lane: timeline.Fault, Way: report.WayWeir, Name: "late", Strings: map[string]string{"missing": missing}})
+			r.outages.mu.Lock()
+			r.late++
+			r.outages.mu.Unlock()
 			r.Progress(fmt.Sprintf("a marker has not reached everybody in %v: not %s", reachPatience, missing))
 			return time.Since(from), len(streams), nil
 		}
@@ -103,7 +107,7 @@ func (r *run) mark(ctx context.Context, from time.Time) (took time.Duration, wai
 
 // watchElection follows, at the coordinator, how the lead goes from one node to another.
 func (r *run) watchElection(ctx context.Context, from string, began time.Time) (detect, elect time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, reachPatience)
+	ctx, cancel := context.WithTimeout(ctx, votePatience)
 	defer cancel()
 	poll := time.NewTicker(electionTick)
 	defer poll.Stop()

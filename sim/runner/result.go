@@ -4,12 +4,14 @@ import (
 	"math"
 	"os"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
 )
 
 // maxViolations is how many violations a report lists; the metric counts all.
@@ -53,7 +55,7 @@ func (r *run) report(started time.Time, err error) report.Result {
 	if limited, ok := r.Runtime.(runtime.Limited); ok {
 		unjudged = limited.Unjudged()
 	}
-	for _, e := range r.s.Expectations {
+	for _, e := range r.expectations() {
 		x := e.Report(r.metrics)
 		if why := unjudged[e.Metric]; why != "" {
 			x.Passed, x.Want = true, x.Want+" (not judged on "+res.Runtime+": "+why+")"
@@ -62,6 +64,14 @@ func (r *run) report(started time.Time, err error) report.Result {
 		res.Passed = res.Passed && x.Passed
 	}
 	return res
+}
+
+// expectations are those of the scenario, and one of every scenario with faults: who can be served is served.
+func (r *run) expectations() []scenario.Expectation {
+	if len(r.s.Faults) == 0 {
+		return r.s.Expectations
+	}
+	return append(slices.Clone(r.s.Expectations), scenario.Expectation{Metric: "late_markers", Op: "=="})
 }
 
 func (r *run) addTraffic(res *report.Result) {

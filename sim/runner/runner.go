@@ -71,7 +71,8 @@ type run struct {
 	marker  *workload.Marker
 	writing sync.Mutex // held by who writes to the cloud, and while it cannot be written to
 	outages outages
-	faults  []episode // those that are over; outages.mu guards it and marks
+	faults  []episode // those that are over; outages.mu guards it, marks and late
+	late    int       // markers that did not reach everybody who can be served
 	stale   staleness
 	offline offline
 	configs configs
@@ -93,6 +94,11 @@ type run struct {
 func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Result, err error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
+	}
+	if s = s.Drawn(); len(s.Faults) > 0 {
+		for _, f := range s.Faults {
+			o.Progress(fmt.Sprintf("fault at %v for %v: %s", f.At, f.For, f))
+		}
 	}
 	r := &run{Options: o, s: s, metrics: report.Values{}, peaks: peaks{peak: map[runtime.PartID]report.Memory{}}}
 	r.configs.all = map[[2]string]*rest.Config{}

@@ -39,6 +39,7 @@
 //	restore  apiserver                                           the cloud's etcd is as it was lost: before; started after for
 //	slow     pool                                                link:, with another rate: or rtt: for a while
 //	blackout pool                                                the uplink is cut for a while, and all machines lose power
+//	storm    pool                                                all of it on top of each other: each begins within for, as the seed decides
 //
 // In a blackout the machines have power again after off:, while the uplink is still cut. empty: names parts that find an empty disk then:
 // hub/<n>, or coordinator for all of them. On nodes whose hub kept its disk clients are started anew, with the credentials that they had.

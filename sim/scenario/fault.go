@@ -48,6 +48,8 @@ const (
 	Restore  Action = "restore"  // the cloud's etcd is restored from a backup: versions are used a second time
 	Blackout Action = "blackout" // the uplink is cut, and all machines of the pool lose power; they come back while it is still cut
 
+	Storm Action = "storm" // faults of many kinds, on top of each other, as the seed decides
+
 	SetPolicy Action = "policy" // with eviction: another policy for a silent pool
 
 	// The rest is for scenarios with autonomy.
@@ -158,6 +160,7 @@ func actionRules() []actionRule {
 		{Slow, []Target{WholePool}, []string{"for", "link"}, []string{"rate", "rtt"}},
 		{Restore, []Target{APIServer}, []string{"for", "lost"}, nil},
 		{Blackout, []Target{WholePool}, []string{"for", "off"}, []string{"empty"}},
+		{Storm, []Target{WholePool}, []string{"for"}, nil},
 	}
 }
 
@@ -168,7 +171,7 @@ func (s *Scenario) cutsLAN() bool {
 
 // RestartsAPIServer tells whether a fault ends the cloud's apiserver: its watch cache is then empty, and it answers 410.
 func (s *Scenario) RestartsAPIServer() bool {
-	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Target == APIServer && f.Action != Freeze })
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Target == APIServer && f.Action != Freeze || f.Action == Storm })
 }
 
 // RestoresCloud tells whether a fault restores the cloud from a backup. All clients then list once.
@@ -184,6 +187,8 @@ const longBreak = 10 * time.Second
 func (s *Scenario) batches() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool {
 		switch _, replica := f.Target.Replica(); {
+		case f.Action == Storm:
+			return true
 		case f.Target == APIServer:
 			return f.Action != Restore && (f.Action != Freeze || f.For >= longBreak)
 		case f.Target == WholePool, f.Target == Coordinator, f.Target == Each, replica:

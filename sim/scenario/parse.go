@@ -309,7 +309,7 @@ func (v value) expectations(s *Scenario) []Expectation {
 		v.wrong(allowed + ": a scenario that expects nothing cannot fail")
 	}
 	var list []Expectation
-	lines := map[string]int{}
+	lines, stock := map[string]int{}, false
 	for _, item := range v.list(allowed) {
 		text, ok := item.str(expectationHelp)
 		if !ok {
@@ -320,18 +320,19 @@ func (v value) expectations(s *Scenario) []Expectation {
 			item.mistake(err.Error())
 			continue
 		}
-		if first, twice := lines[e.Metric]; twice {
-			item.contradiction(fmt.Sprintf("line %d states what %s is: want one expectation of a metric", first, e.Metric))
+		if first, twice := lines[e.Metric+e.Op]; twice {
+			item.contradiction(fmt.Sprintf("line %d states what %s is: want one expectation with %s of a metric", first, e.Metric, e.Op))
 			continue
 		}
-		lines[e.Metric] = item.line
+		lines[e.Metric+e.Op] = item.line
+		stock = stock || e.Metric == stockEvictions
 		if why := s.cannotMeasure(e.Metric); why != "" {
 			item.contradiction(why)
 			continue
 		}
 		list = append(list, e)
 	}
-	if _, stock := lines[stockEvictions]; s.Eviction != nil && !stock {
+	if s.Eviction != nil && !stock {
 		v.contradiction("what stock Kubernetes survives proves nothing: want an expectation of " + stockEvictions)
 	}
 	return list
@@ -349,7 +350,7 @@ func (s *Scenario) cannotMeasure(metric string) string {
 	switch {
 	case len(s.Faults) == 0 && (strings.HasPrefix(metric, "failover") || slices.Contains(faultMetrics(), metric)):
 		return metric + " is measured when a fault happens, and there is none"
-	case failover && !slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Target == Leader || f.Target == Each }):
+	case failover && !slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Target == Leader || f.Target == Each || f.Action == Storm }):
 		return metric + " is measured when something happens to the leader: want a fault of target leader"
 	case strings.HasPrefix(metric, "offline_") && !s.BlacksOut():
 		return metric + " is measured in a blackout: want a fault of that action"
@@ -367,5 +368,5 @@ func (s *Scenario) cannotMeasure(metric string) string {
 
 // faultMetrics are measured only when faults happen.
 func faultMetrics() []string {
-	return []string{"new_cloud_connections", "recovery_seconds_max", "resync_bytes_share", "fresh_seconds_max", "catch_up_bytes_share", "link_load_share"}
+	return []string{"new_cloud_connections", "new_pool_connections", "late_markers", "recovery_seconds_max", "resync_bytes_share", "fresh_seconds_max", "catch_up_bytes_share", "link_load_share"}
 }

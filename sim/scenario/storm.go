@@ -1,0 +1,63 @@
+package scenario
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/weir-edge/weir/sim/link"
+)
+
+// The lengths of what a storm is made of.
+const (
+	shortest = 2 * time.Second
+	longest  = 10 * time.Second
+)
+
+// Drawn is s with the faults that its storms are, drawn from its seed: all that may happen to a pool and its cloud at once, each
+// beginning somewhere within the storm, in an order of chance.
+func (s *Scenario) Drawn() *Scenario {
+	drawn := *s
+	drawn.Faults = nil
+	for _, f := range s.Faults {
+		if f.Action == Storm {
+			drawn.Faults = append(drawn.Faults, s.storm(f)...)
+		} else {
+			drawn.Faults = append(drawn.Faults, f)
+		}
+	}
+	slices.SortStableFunc(drawn.Faults, func(a, b Fault) int { return int(a.At - b.At) })
+	return &drawn
+}
+
+func (s *Scenario) storm(f Fault) []Fault {
+	rnd := rand.New(rand.NewPCG(uint64(s.Seed), uint64(f.At)))
+	lasts := func() time.Duration {
+		return (shortest + time.Duration(rnd.Int64N(int64(longest-shortest)))).Round(100 * time.Millisecond)
+	}
+	hub := func() Target { return Hub(1 + rnd.IntN(s.Topology.Pool.Nodes)) }
+	pick := func(all ...Action) Action { return all[rnd.IntN(len(all))] }
+	up := s.Topology.Pool.Uplink
+	rate, rtt := min(up.Up, up.Down)/Rate(2+rnd.IntN(4)), up.RTT*time.Duration(1+rnd.IntN(3))
+	cut := func(t Target) Fault {
+		return Fault{Action: Cut, Target: t, For: lasts(), Link: CloudLink, Direction: []link.Direction{link.Both, link.Up, link.Down}[rnd.IntN(3)]}
+	}
+	all := []Fault{
+		{Action: pick(Kill, Freeze), Target: APIServer, For: lasts()},
+		{Action: Slow, Target: WholePool, For: lasts(), Link: CloudLink, Rate: &rate, RTT: &rtt},
+		cut(WholePool), cut(hub()),
+		{Action: pick(Kill, Stop, Freeze), Target: hub(), For: lasts()},
+	}
+	if s.Topology.Pool.Coordinators > 0 {
+		all = append(all,
+			Fault{Action: pick(Kill, Stop, Freeze), Target: Leader, For: lasts()},
+			Fault{Action: Kill, Target: Coordinator, For: lasts(), Disk: KeepDisk},
+			Fault{Action: Kill, Target: Coordinator, For: lasts(), Disk: LoseDisk},
+		)
+	}
+	for i := range all {
+		all[i].At = f.At + time.Duration(rnd.Int64N(int64(f.For))).Round(100*time.Millisecond)
+		all[i].Repeat = 1
+	}
+	return all
+}

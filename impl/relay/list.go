@@ -224,6 +224,13 @@ func (r *Relay) writeProtobufList(w http.ResponseWriter, req *http.Request, q *r
 	out.write(wire.EnvelopeTail())
 }
 
+// unstructuredListMeta is metav1.ListMeta as kube-apiserver writes it with custom resources: by name, and with continue in any case.
+type unstructuredListMeta struct {
+	Continue           string `json:"continue"`
+	RemainingItemCount *int64 `json:"remainingItemCount,omitempty"`
+	ResourceVersion    string `json:"resourceVersion"`
+}
+
 func (r *Relay) writeJSONList(w http.ResponseWriter, q *request, e *encoder, p *page, s *stream) {
 	var size int64
 	for _, o := range p.items {
@@ -235,8 +242,10 @@ func (r *Relay) writeJSONList(w http.ResponseWriter, q *request, e *encoder, p *
 	defer out.close()
 	meta := metav1.ListMeta{ResourceVersion: wire.FormatVersion(p.meta.Version), Continue: p.meta.Continue, RemainingItemCount: p.meta.Remaining}
 	metaJSON, _ := json.Marshal(meta)
-	switch unstructured := r.cfg.Resource.builtin == nil && q.out.shape == whole; {
+	unstructured := r.cfg.Resource.builtin == nil && q.out.shape == whole
+	switch {
 	case unstructured: // fields in the order of their names
+		metaJSON, _ = json.Marshal(unstructuredListMeta{meta.Continue, meta.RemainingItemCount, meta.ResourceVersion})
 		out.write(fmt.Appendf(nil, `{"apiVersion":%q,"items":[`, k.APIVersion))
 	case len(p.items) == 0 && q.out.shape == metadataOnly: // a quirk of kube-apiserver
 		out.write(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":null}`+"\n", k.Kind+"List", k.APIVersion, metaJSON))
@@ -257,7 +266,7 @@ func (r *Relay) writeJSONList(w http.ResponseWriter, q *request, e *encoder, p *
 			return
 		}
 	}
-	if r.cfg.Resource.builtin == nil && q.out.shape == whole {
+	if unstructured {
 		out.write(fmt.Appendf(nil, `],"kind":%q,"metadata":%s}`+"\n", k.Kind+"List", metaJSON))
 	} else {
 		out.write([]byte("]}\n"))

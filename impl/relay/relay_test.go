@@ -387,7 +387,7 @@ func TestCustomResources(t *testing.T) {
 	replace(t, r, 10, o)
 	srv := serve(t, r)
 	_, body := get(t, srv, "/apis/example.com/v1/widgets?labelSelector=k%3Dv", "")
-	want := `{"apiVersion":"example.com/v1","items":[` + raw + `],"kind":"WidgetList","metadata":{"resourceVersion":"10"}}` + "\n"
+	want := `{"apiVersion":"example.com/v1","items":[` + raw + `],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"10"}}` + "\n"
 	if string(body) != want {
 		t.Errorf("got  %s\nwant %s", body, want)
 	}

@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"context"
-	"math/rand/v2"
 	"os/exec"
 	"strings"
 	"sync"
@@ -36,13 +35,10 @@ var kubectl string
 func TestStockClients(t *testing.T) {
 	config := testCloud(t).RESTConfig()
 	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &churn{client: client, rnd: rand.New(rand.NewPCG(1, 1))}
+	prepare(t, config)
+	w := newChurn(t, config, subjects[0], 1)
 	w.fill(t.Context(), t)
-	pair, version := startRelay(t.Context(), t, config)
+	pair, version := startRelay(t.Context(), t, config, subjects[0])
 
 	for name, watchList := range map[string]bool{"WatchList": true, "list and watch": false} {
 		t.Run(name, func(t *testing.T) {
@@ -81,9 +77,13 @@ func testInformer(t *testing.T, w *churn, pair Pair, version func() uint64) {
 	churning, stop := context.WithTimeout(ctx, 2*time.Second)
 	defer stop()
 	w.run(churning, t)
+	stock, err := kubernetes.NewForConfig(w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	waitFor(t, "the informer to hold what the cloud holds", func() bool {
 		// Each time anew: a write that the end of the churn cancelled may reach the cloud later.
-		want, err := w.client.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
+		want, err := stock.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

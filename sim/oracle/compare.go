@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,11 +31,22 @@ type Answer struct {
 	Code   int
 	Reason metav1.StatusReason
 	Type   string // Content-Type
-	Body   []byte
+	// Encoding is Content-Encoding; Body is as it was before.
+	Encoding string
+	Body     []byte
 }
 
 // Ask sends a request and reads the whole answer.
 func (s Side) Ask(ctx context.Context, r Request) (*Answer, error) {
+	resp, err := s.open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return readAnswer(s, resp)
+}
+
+func (s Side) open(ctx context.Context, r Request) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+r.Path+"?"+r.Query.Encode(), nil)
 	if err != nil {
 		return nil, err
@@ -43,20 +55,41 @@ func (s Side) Ask(ctx context.Context, r Request) (*Answer, error) {
 		req.Header.Set("Accept", r.Accept)
 	}
 	req.Header.Set("Accept-Encoding", "identity")
+	if r.Gzip {
+		req.Header.Set("Accept-Encoding", "gzip")
+	}
 	resp, err := s.Client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
+	return resp, nil
+}
+
+func readAnswer(s Side, resp *http.Response) (*Answer, error) {
+	a := &Answer{Code: resp.StatusCode, Type: resp.Header.Get("Content-Type"), Encoding: resp.Header.Get("Content-Encoding")}
+	body := io.Reader(resp.Body)
+	var err error
+	if a.Encoding == "gzip" {
+		if body, err = gzip.NewReader(body); err != nil {
+			return nil, fmt.Errorf("%s: read answer: %w", s.Name, err)
+		}
+	}
+	if a.Body, err = io.ReadAll(body); err != nil {
 		return nil, fmt.Errorf("%s: read answer: %w", s.Name, err)
 	}
-	a := &Answer{Code: resp.StatusCode, Type: resp.Header.Get("Content-Type"), Body: body}
 	if a.Code != http.StatusOK {
 		a.Reason = reason(a)
 	}
 	return a, nil
+}
+
+// plain is the body, that of a refusal without white space: kube-apiserver indents a Status when it cannot write it in the form asked for.
+func (a *Answer) plain() []byte {
+	var b bytes.Buffer
+	if a.Code == http.StatusOK || a.Type != "application/json" || json.Compact(&b, a.Body) != nil {
+		return a.Body
+	}
+	return b.Bytes()
 }
 
 func reason(a *Answer) metav1.StatusReason {
@@ -148,7 +181,7 @@ func (p Pair) compareList(ctx context.Context, r Request) error {
 		if err != nil {
 			return mismatch(r, "%v", err)
 		}
-		exact := Request{Path: r.Path, Query: clone(r.Query), Accept: r.Accept}
+		exact := Request{Path: r.Path, Query: clone(r.Query), Accept: r.Accept, Gzip: r.Gzip, Custom: r.Custom}
 		if r.Query.Get("continue") == "" {
 			exact.Query.Set("resourceVersion", version)
 			exact.Query.Set("resourceVersionMatch", "Exact")
@@ -166,7 +199,10 @@ func (p Pair) compareList(ctx context.Context, r Request) error {
 		if got.Type != want.Type {
 			return mismatch(r, "Content-Type %q, kube-apiserver says %q", got.Type, want.Type)
 		}
-		if !same(got.Body, want.Body) {
+		if got.Encoding != want.Encoding {
+			return mismatch(r, "Content-Encoding %q of %d bytes, kube-apiserver says %q", got.Encoding, len(got.Body), want.Encoding)
+		}
+		if !same(r, got.Body, want.Body) {
 			return mismatch(r, "bodies differ at version %s: %s", version, difference(got.Body, want.Body))
 		}
 		if next == "" || pages > 50 {
@@ -179,12 +215,32 @@ func (p Pair) compareList(ctx context.Context, r Request) error {
 	}
 }
 
-// age is the last cell of a table's row: it depends on when it is asked for.
-var age = regexp.MustCompile(`"[0-9smhdy]+"\],"object":`)
+// age is a cell of a table's row: it depends on when it is asked for.
+var age = regexp.MustCompile(`"(?:[0-9]+[smhdy])+"`)
 
-// same compares bodies, but for the ages in tables.
-func same(a, b []byte) bool {
-	return bytes.Equal(a, b) || bytes.Equal(age.ReplaceAll(a, nil), age.ReplaceAll(b, nil))
+// same compares bodies, but for the ages in tables, and the order of fields in the metadata of custom resources: these are written
+// in the order of their names or, when kube-apiserver made a Go type of them, in that of the type.
+func same(r Request, a, b []byte) bool {
+	table := []byte(`{"kind":"Table",`)
+	switch {
+	case bytes.Equal(a, b):
+		return true
+	case bytes.HasPrefix(a, table):
+		return bytes.Equal(age.ReplaceAll(a, nil), age.ReplaceAll(b, nil))
+	}
+	return r.Custom && strings.Contains(r.Accept, "as=PartialObjectMetadata") && canonical(a) == canonical(b)
+}
+
+// canonical is a JSON value with its fields in order, and anything else as it is.
+func canonical(body []byte) string {
+	in := json.NewDecoder(bytes.NewReader(body))
+	in.UseNumber()
+	var v any
+	if in.Decode(&v) != nil {
+		return string(body)
+	}
+	out, _ := json.Marshal(v)
+	return string(out)
 }
 
 func clone(q url.Values) url.Values {
@@ -210,7 +266,8 @@ func listMeta(a *Answer) (version, next string, err error) {
 	return wire.FormatVersion(m.Version), m.Continue, err
 }
 
-// compareGet compares an object at equal version: while it changes, the two sides may be asked in between.
+// compareGet compares an object at equal version: while it changes, the two sides may be asked in between. Other bytes at the
+// version that kube-apiserver shows are wrong at once.
 func (p Pair) compareGet(ctx context.Context, r Request) error {
 	var last error
 	for range 20 {
@@ -226,15 +283,55 @@ func (p Pair) compareGet(ctx context.Context, r Request) error {
 		if err != nil {
 			return err
 		}
-		last = nil
 		for _, want := range []*Answer{before, after} {
-			if got.Code == want.Code && got.Reason == want.Reason && got.Type == want.Type && (got.Code != 200 || same(got.Body, want.Body)) {
-				return nil
+			last = mismatch(r, "%d %s %s, kube-apiserver says %d %s %s: %s", got.Code, got.Reason, got.Type, want.Code, want.Reason, want.Type,
+				difference(got.Body, want.Body))
+			if got.Code != want.Code || got.Reason != want.Reason {
+				continue
 			}
-			last = mismatch(r, "%d %s %s, kube-apiserver says %d %s %s: %s", got.Code, got.Reason, got.Type, want.Code, want.Reason, want.Type, difference(got.Body, want.Body))
+			equal, err := sameVersion(got, want)
+			switch {
+			case err != nil:
+				return mismatch(r, "%v", err)
+			case !equal:
+				continue
+			case got.Type != want.Type || !same(r, got.plain(), want.plain()):
+				return last
+			}
+			return nil
 		}
 	}
 	return last
+}
+
+// sameVersion tells whether two answers show the same version of an object, or are refusals.
+func sameVersion(got, want *Answer) (bool, error) {
+	if got.Code != http.StatusOK {
+		return true, nil
+	}
+	a, err := objectVersion(got)
+	if err != nil {
+		return false, err
+	}
+	b, err := objectVersion(want)
+	return a == b, err
+}
+
+func objectVersion(a *Answer) (string, error) {
+	if strings.HasPrefix(a.Type, "application/vnd.kubernetes.protobuf") {
+		_, raw, err := wire.SplitEnvelope(a.Body)
+		if err != nil {
+			return "", err
+		}
+		o, err := wire.ParseObject(wire.Protobuf, raw)
+		if err != nil {
+			return "", err
+		}
+		return wire.FormatVersion(o.Version), nil
+	}
+	var o struct{ Metadata metav1.ObjectMeta }
+	err := json.Unmarshal(a.Body, &o)
+	return o.Metadata.ResourceVersion, err
 }
 
 func difference(got, want []byte) string {

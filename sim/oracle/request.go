@@ -13,23 +13,37 @@ type Request struct {
 	Path    string
 	Query   url.Values
 	Accept  string
+	Gzip    bool // the client takes gzip
+	Custom  bool // for a custom resource
 	Refused bool // both sides must refuse it, with the same code and reason
 }
 
 // Watch tells whether it is a watch.
 func (r Request) Watch() bool { return r.Query.Get("watch") != "" }
 
+// initial tells whether a watch begins with the objects that there are: also one without a version, or with 0.
+func (r Request) initial() bool {
+	v := r.Query.Get("resourceVersion")
+	return r.Query.Get("sendInitialEvents") == "true" || v == "" || v == "0"
+}
+
 func (r Request) String() string {
-	return fmt.Sprintf("GET %s?%s (Accept: %s)", r.Path, r.Query.Encode(), r.Accept)
+	gzip := ""
+	if r.Gzip {
+		gzip = ", gzip"
+	}
+	return fmt.Sprintf("GET %s?%s (Accept: %s%s)", r.Path, r.Query.Encode(), r.Accept, gzip)
 }
 
 // Resource is where requests go.
 type Resource struct {
 	Root       string // "/apis/discovery.k8s.io/v1"
 	Plural     string
-	Namespaces []string
-	Names      []string // "namespace/name" of objects that are likely to exist
+	Namespaces []string // none: the resource is not namespaced
+	Names      []string // "namespace/name" of objects that are likely to exist, or "name"
 	Labels     []string // label selectors worth asking for
+	Fields     []string // field selectors beyond those of every resource
+	Custom     bool     // a custom resource: there is no protobuf
 }
 
 // Media types asked for, by weight.
@@ -55,9 +69,17 @@ func pick[T any](rnd *rand.Rand, of []T) T { return of[rnd.IntN(len(of))] }
 
 func chance(rnd *rand.Rand, p float64) bool { return rnd.Float64() < p }
 
+// accept picks a media type that the resource has.
+func (s Resource) accept(rnd *rand.Rand) string {
+	if s.Custom {
+		return pick(rnd, accepts[1:])
+	}
+	return pick(rnd, accepts)
+}
+
 // collection picks all namespaces or one.
 func (s Resource) collection(rnd *rand.Rand) string {
-	if chance(rnd, 0.4) {
+	if len(s.Namespaces) > 0 && chance(rnd, 0.4) {
 		return s.Root + "/namespaces/" + pick(rnd, s.Namespaces) + "/" + s.Plural
 	}
 	return s.Root + "/" + s.Plural
@@ -69,10 +91,11 @@ func (s Resource) selectors(rnd *rand.Rand, q url.Values) {
 	}
 	if chance(rnd, 0.25) {
 		ns, name := split(pick(rnd, s.Names))
-		q.Set("fieldSelector", pick(rnd, []string{
-			"metadata.name=" + name, "metadata.namespace=" + ns, "metadata.namespace!=" + ns,
-			"metadata.name=" + name + ",metadata.namespace=" + ns, "metadata.name!=" + name,
-		}))
+		of := append([]string{"metadata.name=" + name, "metadata.name!=" + name}, s.Fields...)
+		if ns != "" {
+			of = append(of, "metadata.namespace="+ns, "metadata.namespace!="+ns, "metadata.name="+name+",metadata.namespace="+ns)
+		}
+		q.Set("fieldSelector", pick(rnd, of))
 	}
 }
 
@@ -88,7 +111,7 @@ func split(key string) (ns, name string) {
 // List generates a list; version is one that both sides can still show.
 func (s Resource) List(rnd *rand.Rand, version uint64) Request {
 	q := url.Values{}
-	r := Request{Path: s.collection(rnd), Query: q, Accept: pick(rnd, accepts)}
+	r := Request{Path: s.collection(rnd), Query: q, Accept: s.accept(rnd), Custom: s.Custom, Gzip: chance(rnd, 0.3)}
 	s.selectors(rnd, q)
 	// kube-apiserver 1.37 loses the rest of a chunked list of all namespaces that selects one by metadata.namespace: it makes the
 	// token relative to that namespace and reads it relative to all of them. A relay lists it in full; so this is not asked for.
@@ -131,7 +154,11 @@ func (s Resource) Get(rnd *rand.Rand, version uint64) Request {
 		name = "there-is-none"
 	}
 	q := url.Values{}
-	r := Request{Path: s.Root + "/namespaces/" + ns + "/" + s.Plural + "/" + name, Query: q, Accept: pick(rnd, accepts)}
+	path := s.Root + "/" + s.Plural + "/" + name
+	if ns != "" {
+		path = s.Root + "/namespaces/" + ns + "/" + s.Plural + "/" + name
+	}
+	r := Request{Path: path, Query: q, Accept: s.accept(rnd), Custom: s.Custom, Gzip: chance(rnd, 0.3)}
 	switch rnd.IntN(3) {
 	case 0:
 		q.Set("resourceVersion", "0")
@@ -149,8 +176,8 @@ func (s Resource) Get(rnd *rand.Rand, version uint64) Request {
 
 // WatchRequest generates a watch that both sides end by themselves within a few seconds.
 func (s Resource) WatchRequest(rnd *rand.Rand, version uint64) Request {
-	q := url.Values{"watch": {pick(rnd, []string{"1", "true"})}, "timeoutSeconds": {"4"}, "allowWatchBookmarks": {"true"}}
-	r := Request{Path: s.collection(rnd), Query: q, Accept: pick(rnd, accepts)}
+	q := url.Values{"watch": {pick(rnd, []string{"1", "true"})}, "timeoutSeconds": {strconv.Itoa(watchSeconds)}, "allowWatchBookmarks": {"true"}}
+	r := Request{Path: s.collection(rnd), Query: q, Accept: s.accept(rnd), Custom: s.Custom}
 	s.selectors(rnd, q)
 	switch rnd.IntN(7) {
 	case 0: // unset
@@ -164,6 +191,9 @@ func (s Resource) WatchRequest(rnd *rand.Rand, version uint64) Request {
 		}
 	default:
 		q.Set("resourceVersion", strconv.FormatUint(version, 10))
+		if chance(rnd, 0.2) {
+			q.Del("allowWatchBookmarks")
+		}
 	}
 	if chance(rnd, 0.2) {
 		r.Accept = pick(rnd, metaSingle)
@@ -175,7 +205,7 @@ func (s Resource) WatchRequest(rnd *rand.Rand, version uint64) Request {
 func (s Resource) Bad(rnd *rand.Rand, version uint64) Request {
 	v := strconv.FormatUint(version, 10)
 	q := url.Values{}
-	r := Request{Path: s.collection(rnd), Query: q, Accept: pick(rnd, accepts), Refused: true}
+	r := Request{Path: s.collection(rnd), Query: q, Accept: s.accept(rnd), Custom: s.Custom, Refused: true}
 	set := func(pairs ...string) {
 		for i := 0; i < len(pairs); i += 2 {
 			q.Set(pairs[i], pairs[i+1])
@@ -183,7 +213,7 @@ func (s Resource) Bad(rnd *rand.Rand, version uint64) Request {
 	}
 	switch rnd.IntN(16) {
 	case 0:
-		set("fieldSelector", "spec.nodeName=a")
+		set("fieldSelector", "spec.nonsense=a")
 	case 1:
 		set("fieldSelector", "nonsense")
 	case 2:

@@ -62,6 +62,10 @@ attack: build assets ## try to break pools, all attempts of the table, some quar
 mutants: build assets ## plant the bugs of sim/mutant/list one at a time, each must be caught; within an hour; reports/out/mutants/index.html
 	bin/weir mutants $(ARGS)
 
+.PHONY: conformance
+conformance: build ## Kubernetes' own end-to-end specs, straight and through hubs, some two hours; reports/out/conformance
+	bin/weir conformance $(ARGS)
+
 .PHONY: soak
 soak: assets ## a hub that is killed 500 times while a node writes and its link comes and goes; some fifteen minutes
 	go test ./sim/offline -run TestKills -v -timeout 60m -args -kills=500

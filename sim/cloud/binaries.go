@@ -19,6 +19,8 @@ const (
 	Kubectl               = "kubectl"
 	// HollowNode is our own: a real kubelet over a runtime that is not there. It is always built.
 	HollowNode = "hollow-node"
+	// E2E is Kubernetes' own end-to-end tests. It is always built.
+	E2E = "e2e"
 )
 
 // Binaries maps names of control-plane binaries to their paths.
@@ -30,7 +32,7 @@ func Find(ctx context.Context, s *proc.Spawner, progress func(string), names ...
 	found := Binaries{}
 	var missing []string
 	for _, name := range names {
-		if name == HollowNode {
+		if isOurs(name) {
 			missing = append(missing, name)
 			continue
 		}

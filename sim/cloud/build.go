@@ -51,20 +51,23 @@ func grouped(ctx context.Context, module string, names []string) (groups []group
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range []struct {
-		names   []string
-		sources string
-	}{
-		{slices.DeleteFunc(slices.Clone(names), isOurs), ""}, {slices.DeleteFunc(slices.Clone(names), isKubernetes), HollowNode},
-	} {
-		if len(g.names) == 0 {
-			continue
-		}
-		key, err := contentKey(ctx, module, g.sources)
+	kubernetes := slices.DeleteFunc(slices.Clone(names), isOurs)
+	if len(kubernetes) > 0 {
+		key, err := contentKey(ctx, module, "")
 		if err != nil {
 			return nil, err
 		}
-		groups = append(groups, group{filepath.Join(cache, key), g.names})
+		groups = append(groups, group{filepath.Join(cache, key), kubernetes})
+	}
+	for _, name := range names {
+		if !isOurs(name) {
+			continue
+		}
+		key, err := contentKey(ctx, module, name)
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, group{filepath.Join(cache, key), []string{name}})
 	}
 	return groups, nil
 }
@@ -91,8 +94,7 @@ func buildCached(ctx context.Context, s *proc.Spawner, progress func(string), na
 	return found, nil
 }
 
-func isOurs(name string) bool       { return name == HollowNode }
-func isKubernetes(name string) bool { return !isOurs(name) }
+func isOurs(name string) bool { return name == HollowNode || name == E2E }
 
 // buildKeyed returns the binaries from one folder of the cache, and builds there what is missing.
 func buildKeyed(ctx context.Context, s *proc.Spawner, progress func(string), module, dir string, names []string) (Binaries, error) {

@@ -26,6 +26,7 @@ func subcommands() []subcommand {
 		{"report compare", "A B", "lay two runs of one scenario side by side", compare},
 		{"attack", "", "try to break pools, and report which attempts are refused", runAttacks},
 		{"mutants", "", "plant bugs, one at a time, and report which are caught by the check that must catch them", plantMutants},
+		{"conformance", "", "run Kubernetes' end-to-end specs straight and through hubs, and report where these differ", runConformance},
 		{"clean", "", "remove kind clusters, containers and networks that killed runs left behind", clean},
 		{"metrics", "", "list the metrics that expectations may name", listMetrics},
 		{"assets", "", "find kube-apiserver and kubectl, or build and cache them", assets},

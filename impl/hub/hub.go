@@ -37,6 +37,7 @@ type Hub struct {
 
 	cloud   *cloud
 	relays  []*relay.Relay
+	moved   movement            // used by the pool's loop alone
 	kept    *snapshot.Snapshots // nil: nothing is kept
 	feeders []*feeder
 	sources *sources
@@ -58,7 +59,7 @@ func New(c Config) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{settings: s, clock: clock.RealClock{}, metrics: newMetrics()}
+	h := &Hub{settings: s, clock: clock.RealClock{}, metrics: newMetrics(), moved: movement{}}
 	h.reload = &reloader{clock: h.clock, logger: s.Logger, then: func() {}}
 	if err := h.build(); err != nil {
 		return nil, err
@@ -303,16 +304,30 @@ func (h *Hub) buildPool() error {
 
 // holds tells what the relays hold. One that holds nothing, beside others that do, need not wait as long: see role.Detours.
 func (h *Hub) holds(now time.Time, in *role.Input) {
-	in.Have, in.Restored, in.Aged, in.Reached = false, false, false, 0
+	in.Have, in.Restored, in.Aged = false, false, false
 	for _, r := range h.relays {
 		s := r.Status()
 		age, ok := s.Age(now)
 		in.Have, in.Restored = in.Have || s.Synced, in.Restored || s.Restored && s.Denied == ""
 		in.Aged = in.Aged || s.Denied == "" && ok && age > h.FailoverGracePeriod
-		if !s.Fresh(now, h.maxAge()) {
-			in.Reached += s.Version
+		if h.moved.look(r, s.Fresh(now, h.maxAge()), s.Version) {
+			in.Reached++
 		}
 	}
+}
+
+// movement knows the versions of relays that are not fresh.
+type movement map[*relay.Relay]uint64
+
+// look tells whether a relay has moved since it was last seen not to be fresh. That it has just ceased to be fresh is no movement.
+func (m movement) look(r *relay.Relay, fresh bool, version uint64) bool {
+	last, stale := m[r]
+	if fresh {
+		delete(m, r)
+		return false
+	}
+	m[r] = version
+	return stale && version != last
 }
 
 // maxAge is how long ago a stream from the cloud may have given its last sign to be fresh.

@@ -170,8 +170,8 @@ func pool(t *testing.T, rng *rand.Rand) {
 }
 
 const (
-	grace  = 10 * time.Second
-	spread = 5 * time.Second
+	grace  = 30 * time.Second // longer than a relay counts as fresh without its source
+	spread = 10 * time.Second
 )
 
 func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node {

@@ -53,10 +53,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	if refusal := illFormed(req); refusal != nil {
 		rec := f.stalls.record(w)
-		rec.route = "refused"
 		defer f.stalls.forget(rec)
 		defer f.metrics.answered(rec)
-		writeStatus(rec, refusal)
+		f.refuse(rec, req, refusal)
 		return
 	}
 	f.filters.Serve(w, req, f.answer)
@@ -72,17 +71,14 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 	defer f.metrics.answered(rec) // also when a broken stream panics its way out
 	req, admission, refusal := f.gate.admit(rec, req, who, f.authorizer.judge.Refused(req.Header))
 	if refusal != nil {
-		rec.route = "refused"
-		writeStatus(rec, refusal)
+		f.refuse(rec, req, refusal)
 		return
 	}
 	defer admission.leave()
+	defer rec.finish(req)
 	t, lost := f.route(req, who)
 	consistent := req.Header.Get(contract.ConsistentHeader)
 	switch {
-	case who.kind == stranger:
-		rec.route = "refused"
-		writeStatus(rec, who.refusal)
 	case consistent != "" && consistent != "true" && consistent != "false":
 		writeStatus(rec, apierrors.NewBadRequest(fmt.Sprintf("header %s: %q: want true or false", contract.ConsistentHeader, consistent)))
 	case t != nil && !t.write && consistent != "true":
@@ -93,8 +89,7 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 	default:
 		if refusal := f.gate.passes(req, who); refusal != nil {
 			admission.slow()
-			rec.route = "refused"
-			writeStatus(rec, refusal)
+			f.refuse(rec, req, refusal)
 			return
 		}
 		req, taken := f.shelter.take(rec, req, who)
@@ -106,6 +101,20 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 			lost.found()
 		}
 	}
+}
+
+// refuse answers a request for which nothing was done. As long as its client does not take the answer the hub holds all that was sent; so beyond a bound there
+// is no answer: the stream ends, over HTTP/1.1 the connection.
+func (f *front) refuse(rec *recorder, req *http.Request, refusal *apierrors.StatusError) {
+	rec.route = "refused"
+	address := addressOf(req)
+	if f.gate.refusals.Enter(address) != "" {
+		rec.code = int(refusal.ErrStatus.Code)
+		panic(http.ErrAbortHandler)
+	}
+	defer f.gate.refusals.Leave(address)
+	writeStatus(rec, refusal)
+	rec.finish(req)
 }
 
 // route finds the relay that is to answer. If that is not given the resource, the request is the cloud's to answer; lost is what feeds the relay.
@@ -186,6 +195,7 @@ type recorder struct {
 	route   string
 	code    int
 	writing atomic.Int64 // ns; 0: none is
+	rest    bool         // what was written last may not have been sent
 }
 
 func (r *recorder) begin() { r.writing.Store(r.clock.Now().UnixNano()) }
@@ -202,6 +212,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 	if r.code < 200 {
 		r.code = http.StatusOK
 	}
+	r.rest = true
 	r.begin()
 	defer r.end()
 	return r.ResponseWriter.Write(p)
@@ -209,9 +220,17 @@ func (r *recorder) Write(p []byte) (int, error) {
 
 // Flush implements http.Flusher.
 func (r *recorder) Flush() {
+	r.rest = false
 	r.begin()
 	defer r.end()
 	_ = http.NewResponseController(r.ResponseWriter).Flush()
+}
+
+// finish sends the rest of an answer over HTTP/2. Else the server would do so when nobody looks any more whether the client takes it.
+func (r *recorder) finish(req *http.Request) {
+	if r.rest && req.ProtoMajor == 2 {
+		r.Flush()
+	}
 }
 
 // Unwrap lets http.ResponseController flush, hijack and set deadlines.

@@ -48,6 +48,7 @@ type gate struct {
 	public    limit.Rate    // the same of all who have no credential
 	underway  limit.Slots   // requests of known callers
 	strangers limit.Slots   // requests of all others, by address
+	refusals  limit.Slots   // being answered, by address
 	reviews   limit.Slots   // that wait or are under way, by caller
 	reviewing chan struct{} // holds one for each that is under way
 	clock     clock.PassiveClock
@@ -73,6 +74,7 @@ func newGate(s *settings, c clock.PassiveClock, count func(string)) *gate {
 		public:    limit.Rate{Every: time.Second / publicRate, Burst: publicBurst},
 		underway:  limit.Slots{Sum: maxRequests, Each: maxCallerRequests},
 		strangers: limit.Slots{Sum: maxUnproven, Each: maxUnprovenAddress},
+		refusals:  limit.Slots{Sum: maxUntaken, Each: maxUntakenAddress},
 		reviews:   limit.Slots{Sum: maxReviews, Each: maxCallerReviews},
 		reviewing: make(chan struct{}, parallelReviews),
 	}
@@ -227,7 +229,7 @@ func (g *gate) admit(w http.ResponseWriter, req *http.Request, who caller, refus
 		a.rank(limit.Kept)
 		return req, a, nil
 	case who.kind == stranger:
-		return req, a, nil // the refusal is known already
+		return req, a, who.refusal
 	case who.kind == anonymous && !g.anonymous && !isPublic(req):
 		g.refuse(refusedAnonymous)
 		return req, a, unauthorized("Unauthorized")

@@ -19,6 +19,9 @@ const (
 	maxUnprovenAddress = 100
 	unprovenBody       = 10 * time.Second // for the body of a request
 
+	maxUntaken        = 256 // whose answer the client has not taken yet
+	maxUntakenAddress = 128
+
 	refusalPause = 20 * time.Millisecond // until more is read of a connection, for each request on it that a limit refused
 	stallTimeout = time.Minute           // for which a client may take nothing of an answer
 

@@ -59,6 +59,8 @@ func limitRows() []limitRow {
 		{"HTTP/2 streams of a connection, others", num(maxStreams), "", "the client waits"},
 		{"HTTP/2 streams of a connection, this node", num(maxStreamsNode), "", "the client waits"},
 		{"reading from a connection after a request on it was refused by a limit, others", fmt.Sprintf("pauses %d ms for each, 1 s at most", refusalPause/time.Millisecond), "", "what its client sends waits"},
+		{"refused requests whose client has not taken the answer", num(maxUntaken), "", "the stream is reset, over HTTP/1.1 the connection is closed"},
+		{"the same of one address", num(maxUntakenAddress), "", "the stream is reset, over HTTP/1.1 the connection is closed"},
 		{"bytes of request bodies that wait, of one connection", size(receiveBuffer), "", "the client waits"},
 		{"requests under way, known callers in sum", num(maxRequests), "", "429 (requests)"},
 		{"requests under way, one known caller", num(maxCallerRequests), "", "429 (caller-requests)"},

@@ -73,8 +73,7 @@ func compareNumbers(a, b string) int {
 }
 
 // Select returns those of some numbers, all when there are none, without the slow ones if it has to be quick. A number
-// without a letter names
-// its variants too.
+// without a letter names its variants too, one with a letter that variant alone.
 func Select(all []Attack, only []string, quick bool) ([]Attack, error) {
 	var chosen []Attack
 	named := map[string]bool{}
@@ -92,7 +91,7 @@ func Select(all []Attack, only []string, quick bool) ([]Attack, error) {
 	}
 	for _, n := range only {
 		if !named[n] {
-			return nil, cli.Usage("--only", n, "numbers of attacks, as --list shows them")
+			return nil, cli.Usage("--only", n, "numbers of attacks, as --list shows them: 9 for 9 and its variants, 9b for that alone")
 		}
 	}
 	return chosen, nil

@@ -22,7 +22,7 @@ var errAttacked = errors.New("not every attack was refused")
 func runAttacks(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := pflag.NewFlagSet("attack", pflag.ContinueOnError)
 	out := fs.String("out", "reports/out/attack", "folder of the report, and of the logs of all parts")
-	only := fs.StringSlice("only", nil, "numbers of attacks, as in 9,14,55; a number names its variants (9b) too")
+	only := fs.StringSlice("only", nil, "numbers of attacks, as in 9,14b,55; 9 names its variants (9b) too, 14b that one alone")
 	list := fs.Bool("list", false, "list the attacks and end")
 	quick := fs.Bool("quick", false, "five minutes of it, without those that need time, memory or many requests")
 	parallel := fs.Int("parallel", 3, "pools that are attacked at once, 1 to 16")

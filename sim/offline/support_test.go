@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -31,7 +32,17 @@ import (
 	"github.com/weir-edge/weir/sim/proc/proctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if arg := os.Getenv(floodEnv); arg != "" {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer stop()
+		if err := floodMain(ctx, arg); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const edge = "edge-1"
 
@@ -90,6 +101,10 @@ func (b *bed) newHub(flags node.Flags) {
 		Flags:    node.Flags{"heartbeat-interval": "1s", "heartbeat-timeout": "1s", "heartbeat-failed-retry": 3, "heartbeat-healthy-threshold": 1},
 	}
 	for name, value := range flags {
+		if name == "log-level" {
+			c.LogLevel = fmt.Sprint(value)
+			continue
+		}
 		c.Flags[name] = value
 	}
 	c.CloudCAFile, err = pki.WriteFile(b.dir, "cloud-ca.crt", b.cloud.CA().CertPEM())

@@ -52,15 +52,19 @@ func plantMutants(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	}
 	began := time.Now()
 	say := func(m string) { fmt.Fprintf(stderr, "%7.1fs  %s\n", time.Since(began).Seconds(), m) }
+	of := revision(ctx)
 	rows, err := mutant.Run(ctx, ms, mutant.Options{Root: root, Parallel: *parallel, Progress: say})
-	if err != nil {
+	if len(rows) == 0 {
 		return err
 	}
-	result := mutant.NewResult(rows, revision(ctx), began)
-	if err := result.Write(*out, strings.TrimSpace("bin/weir mutants "+strings.Join(args, " "))); err != nil {
-		return err
+	result := mutant.NewResult(rows, of, began)
+	if werr := result.Write(*out, strings.TrimSpace("bin/weir mutants "+strings.Join(args, " "))); werr != nil {
+		return errors.Join(err, werr)
 	}
 	say("report: " + filepath.Join(*out, "summary.md") + " and index.html")
+	if err != nil {
+		return fmt.Errorf("interrupted: the report says what was not attempted: %w", err)
+	}
 	if !result.Passed {
 		return fmt.Errorf("%w: see %s", errSurvived, filepath.Join(*out, "summary.md"))
 	}

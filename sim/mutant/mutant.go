@@ -63,6 +63,17 @@ func (c Check) String() string {
 // key tells checks apart.
 func (c Check) key() string { return fmt.Sprint(c.String(), c.Target) }
 
+// has tells whether go test -run takes a test for one of the check's.
+func (c Check) has(test string) bool {
+	names := strings.Split(test, "/")
+	for i, pattern := range strings.Split(c.Run, "/") {
+		if i < len(names) && !regexp.MustCompile(pattern).MatchString(names[i]) {
+			return false
+		}
+	}
+	return true
+}
+
 func (c Check) limit() time.Duration { return time.Duration(c.Seconds) * time.Second }
 
 // All returns the list, by area and as it is written.

@@ -90,7 +90,7 @@ func TestFastestAreCaught(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ms, err := Select(all, []string{"fence-late-sighting-wins", "heartbeat-forwarded-past-its-life", "role-lease-for-ever"}, nil)
+	ms, err := Select(all, []string{"fence-late-sighting-wins", "heartbeat-forwarded-past-its-life", "role-lease-for-ever", "verdict-silent-pool-is-not-kept"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,9 +184,13 @@ func TestVerdicts(t *testing.T) {
 	}
 	var ms []Mutant
 	for _, c := range cases {
+		limit := usualSeconds
+		if c.verdict == Hung {
+			limit = 3
+		}
 		ms = append(ms, Mutant{
 			Name: c.name, File: "subject/subject.go", In: c.in, Old: c.old, New: c.new, Why: "it is a test",
-			Check: Check{Package: "subject", Run: c.run, Target: Test, Seconds: 5},
+			Check: Check{Package: "subject", Run: c.run, Target: Test, Seconds: limit},
 		})
 	}
 	rows, err := Run(t.Context(), ms, Options{Root: dir, Progress: func(s string) { t.Log(s) }})

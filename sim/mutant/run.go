@@ -51,7 +51,7 @@ type Options struct {
 }
 
 // Run plants mutants, each in a build of its own, and returns a row for each in their order. The error says that nothing could be run,
-// or that it was interrupted.
+// or that it was interrupted: then some are not attempted.
 func Run(ctx context.Context, ms []Mutant, o Options) (rows []Row, err error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -67,19 +67,22 @@ func Run(ctx context.Context, ms []Mutant, o Options) (rows []Row, err error) {
 	c := &campaign{Options: o, spawner: spawner}
 	without := c.checks(ctx, ms)
 	rows = make([]Row, len(ms))
+	for i, m := range ms {
+		rows[i] = Row{Mutant: m, Verdict: NotAttempted}
+	}
 	var done int
 	c.each(ctx, len(ms), func(i int) Check { return ms[i].Check }, func(i int) {
 		m := ms[i]
-		rows[i] = Row{Mutant: m, Verdict: NotCheckable}
+		r := Row{Mutant: m, Verdict: NotCheckable}
 		if said, fails := without[m.Check.key()]; fails {
-			rows[i].Said = said
+			r.Said = said
 		} else {
-			rows[i] = c.try(ctx, m, i)
+			r = c.try(ctx, m, i)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		rows[i] = r
 		done++
-		r := rows[i]
 		o.Progress(fmt.Sprintf("%3d of %d  %-14s %-44s %5.1fs  %s", done, len(ms), r.Verdict, r.Name, r.Took.Seconds(), r.tells()))
 	})
 	return rows, ctx.Err()
@@ -116,35 +119,80 @@ func (c *campaign) each(ctx context.Context, n int, check func(int) Check, do fu
 	}
 }
 
-// checks runs each check once without a mutant, and returns what those that fail say.
+// checks runs each check once without a mutant, those of a package in one build, and returns what those that fail say.
 func (c *campaign) checks(ctx context.Context, ms []Mutant) map[string]string {
-	var all []Check
-	seen, failed := map[string]bool{}, map[string]string{}
-	for _, m := range ms {
-		if !seen[m.Check.key()] {
-			seen[m.Check.key()] = true
-			all = append(all, m.Check)
-		}
-	}
+	groups := together(ms)
+	failed := map[string]string{}
 	done := 0
-	c.each(ctx, len(all), func(i int) Check { return all[i] }, func(i int) {
-		began := time.Now()
-		s, err := c.run(ctx, all[i], "", "")
-		v, said := checkHolds, "holds"
-		if v = judge(s, err); v != checkHolds {
-			said = fmt.Sprintf("FAILS: %s %s %s", v, s.by, s.words(err))
-		} else if s.ran == 0 {
-			v, said = NotCheckable, "FAILS: no test of this name ran"
-		}
+	c.each(ctx, len(groups), func(i int) Check { return groups[i].all }, func(i int) {
+		began, g := time.Now(), groups[i]
+		s, err := c.run(ctx, g.all, "", "")
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		done++
-		if v != checkHolds {
-			failed[all[i].key()] = said
+		said := "hold"
+		for _, one := range g.checks {
+			if why := fails(s, err, one); why != "" {
+				failed[one.key()] = why
+				said = "FAIL: " + one.Run + ": " + why
+			}
 		}
-		c.Progress(fmt.Sprintf("check %2d of %d, without a mutant  %-60s %5.1fs  %s", done, len(all), all[i], time.Since(began).Seconds(), said))
+		c.Progress(fmt.Sprintf("%d checks of %s without a mutant, %d of %d packages  %.1fs  %s", len(g.checks), g.all.Package, done, len(groups), time.Since(began).Seconds(), said))
 	})
 	return failed
+}
+
+// fails tells why a check does not hold where it ran with others of its package; "": it holds.
+func fails(s said, err error, one Check) string {
+	if v := judge(s, err); v != checkHolds && v != Caught {
+		return fmt.Sprintf("%s: %s", v, s.words(err))
+	}
+	if err != nil && len(s.failed) == 0 { // no test, but all of it
+		return s.words(err)
+	}
+	for _, test := range s.failed {
+		if one.has(test) {
+			return test + " " + s.words(err)
+		}
+	}
+	for _, test := range s.passed {
+		if one.has(test) {
+			return ""
+		}
+	}
+	return "no test of this name ran"
+}
+
+// group are the checks that one build can run.
+type group struct {
+	all    Check
+	checks []Check
+}
+
+func together(ms []Mutant) (groups []group) {
+	seen, at := map[string]bool{}, map[string]int{}
+	for _, m := range ms {
+		c := m.Check
+		if seen[c.key()] {
+			continue
+		}
+		seen[c.key()] = true
+		build := fmt.Sprint(c.Package, c.Target, c.Args, c.Alone)
+		i, known := at[build]
+		if !known {
+			i = len(groups)
+			at[build] = i
+			groups = append(groups, group{all: Check{Package: c.Package, Args: c.Args, Target: c.Target, Alone: c.Alone}})
+		}
+		g := &groups[i]
+		g.checks = append(g.checks, c)
+		test, _, _ := strings.Cut(c.Run, "/")
+		if g.all.Run != "" {
+			test = g.all.Run + "|" + test
+		}
+		g.all.Run, g.all.Seconds = test, min(g.all.Seconds+c.Seconds, mostSeconds)
+	}
+	return groups
 }
 
 // try runs a mutant's check.
@@ -172,7 +220,7 @@ func (c *campaign) try(ctx context.Context, m Mutant, number int) (r Row) {
 	s, err := c.run(ctx, m.Check, overlay, dir)
 	r.By, r.Said = s.by, s.words(err)
 	if r.Verdict = judge(s, err); r.Verdict == checkHolds {
-		r.Verdict, r.Said = Survived, fmt.Sprintf("%d tests of %s passed", s.ran, m.Check)
+		r.Verdict, r.Said = Survived, fmt.Sprintf("%d tests of %s passed", len(s.passed), m.Check)
 	}
 	return r
 }
@@ -235,13 +283,13 @@ func (c *campaign) run(ctx context.Context, check Check, overlay, temp string) (
 	if err != nil {
 		return said{built: true}, fmt.Errorf("%w: %w", errNoGo, err)
 	}
-	args := []string{"test", "-json", "-vet=off", "-failfast", "-timeout", check.limit().String(), "-run", check.Run}
+	args := []string{"test", "-json", "-vet=off", "-timeout", check.limit().String(), "-run", check.Run}
 	env := []string{"CGO_ENABLED=0", "GOWORK=off"}
 	if check.Target == Race {
 		args, env = append(args, "-race", "-short"), []string{"CGO_ENABLED=1", "GOWORK=off"}
 	}
 	if overlay != "" { // what Go's cache knows of a check without a mutant is good enough
-		args, env = append(args, "-count=1", "-overlay", overlay), append(env, "TMPDIR="+temp)
+		args, env = append(args, "-failfast", "-count=1", "-overlay", overlay), append(env, "TMPDIR="+temp)
 	}
 	args = append(args, "./"+pkg)
 	if len(check.Args) > 0 {

@@ -10,7 +10,8 @@ import (
 
 // said is what go test -json told.
 type said struct {
-	ran      int      // tests that passed or failed
+	passed   []string // tests
+	failed   []string
 	built    bool     // nothing failed to compile
 	compiler []string // what the compiler said
 	late     bool     // the test binary ended itself at its limit
@@ -48,9 +49,13 @@ func listen(r io.Reader) said {
 			s.built = false
 		case "build-output":
 			s.note(e.Output)
-		case "pass", "fail":
+		case "pass":
 			if e.Test != "" {
-				s.ran++
+				s.passed = append(s.passed, e.Test)
+			}
+		case "fail":
+			if e.Test != "" {
+				s.failed = append(s.failed, e.Test)
 			}
 		case "output":
 			line := strings.TrimRight(e.Output, "\n")

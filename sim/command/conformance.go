@@ -55,7 +55,10 @@ func runConformance(ctx context.Context, args []string, stdout, stderr io.Writer
 	if result == nil {
 		return err
 	}
-	result.Revision, result.Started, result.Seconds = revision(ctx), began, time.Since(began).Seconds()
+	result.Revision, result.Started, result.Seconds = revision(context.WithoutCancel(ctx)), began, time.Since(began).Seconds()
+	if err != nil {
+		result.Error = err.Error()
+	}
 	if werr := result.Write(*out, strings.TrimSpace("bin/weir conformance "+strings.Join(args, " "))); werr != nil {
 		return errors.Join(err, werr)
 	}

@@ -17,7 +17,8 @@ type Result struct {
 	Started    time.Time         `json:"started"`
 	Seconds    float64           `json:"seconds"`
 	Passed     bool              `json:"passed"`
-	Relayed    map[string]Routes `json:"relayed"` // by column
+	Error      string            `json:"error,omitempty"` // that ended the run
+	Relayed    map[string]Routes `json:"relayed"`         // by column
 	Specs      map[string]*Row   `json:"specs"`
 }
 
@@ -72,13 +73,14 @@ func (r *Result) add(column string, o outcome) {
 // Verdict of a spec.
 type Verdict string
 
-// The verdicts. Only Failed is Weir's.
+// The verdicts. Failed is Weir's fault; with that, or with NotRun, the run has not passed.
 const (
 	Passed   Verdict = "passed"
 	Failed   Verdict = "FAILED"
 	Deviates Verdict = "deviates" // as is stated
 	Unjudged Verdict = "unjudged" // it does not pass straight either
 	Skipped  Verdict = "skipped"
+	NotRun   Verdict = "NOT RUN" // each way: the run was ended
 )
 
 // Verdict tells whether a spec that passes straight passes through hubs.
@@ -86,7 +88,9 @@ func (r *Result) Verdict(spec string) Verdict {
 	row := r.Specs[spec]
 	straight := row.Columns[string(Straight)]
 	switch {
-	case straight == nil || straight.Failed > 0:
+	case slices.ContainsFunc(Ways, func(w Way) bool { return row.Columns[string(w)] == nil }):
+		return NotRun
+	case straight.Failed > 0:
 		return Unjudged
 	case straight.Passed == 0:
 		return Skipped
@@ -137,7 +141,7 @@ func (r *Result) Judge() map[Verdict]int {
 	for spec := range r.Specs {
 		counts[r.Verdict(spec)]++
 	}
-	r.Passed = counts[Failed] == 0 && counts[Passed] > 0
+	r.Passed = r.Error == "" && counts[Failed]+counts[NotRun] == 0 && counts[Passed] > 0
 	return counts
 }
 
@@ -164,8 +168,11 @@ func (r *Result) summary(counts map[Verdict]int, repeat string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Kubernetes' end-to-end specs through hubs\n\n")
 	fmt.Fprintf(&b, "Revision `%s`, Kubernetes %s, %s, %.0f minutes. Again: `%s`.\n\n", r.Revision, r.Kubernetes, r.Started.UTC().Format(time.DateTime), r.Seconds/60, repeat)
+	if r.Error != "" {
+		fmt.Fprintf(&b, "**The run did not come to its end**: %s\n\n", r.Error)
+	}
 	fmt.Fprintf(&b, "Specs: %d. Passed straight and through each hub: %d. Failed through a hub and not straight: **%d**. Stated deviations: %d. ", len(r.Specs), counts[Passed], counts[Failed], counts[Deviates])
-	fmt.Fprintf(&b, "Not passed straight, so not judged: %d. Skipped by themselves: %d.\n\n", counts[Unjudged], counts[Skipped])
+	fmt.Fprintf(&b, "Not passed straight, so not judged: %d. Skipped by themselves: %d. Not run each way: %d.\n\n", counts[Unjudged], counts[Skipped], counts[NotRun])
 	b.WriteString("| runs | passed | failed | skipped | requests answered by relays | by the cloud |\n| --- | ---: | ---: | ---: | ---: | ---: |\n")
 	columns := r.columns()
 	for _, c := range columns {

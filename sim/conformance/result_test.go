@@ -53,14 +53,16 @@ func TestVerdicts(t *testing.T) {
 		straight, leader, follower []string // states, run after run
 		want                       Verdict
 	}{
-		"fine":                    {[]string{"passed"}, []string{"passed", "passed"}, []string{"passed"}, Passed},
-		"failed at a follower":    {[]string{"passed"}, []string{"passed"}, []string{"failed"}, Failed},
-		"failed once of many":     {[]string{"passed"}, []string{"passed", "passed", "failed"}, []string{"passed"}, Failed},
-		"panicked":                {[]string{"passed"}, []string{"panicked"}, []string{"passed"}, Failed},
-		"ran out of time":         {[]string{"passed"}, []string{"timedout"}, []string{"passed"}, Failed},
-		"skipped only at a hub":   {[]string{"passed"}, []string{"skipped"}, []string{"passed"}, Failed},
-		"fails straight, as well": {[]string{"failed"}, []string{"failed"}, []string{"passed"}, Unjudged},
-		"skipped everywhere":      {[]string{"skipped"}, []string{"skipped"}, []string{"skipped"}, Skipped},
+		"fine":                      {[]string{"passed"}, []string{"passed", "passed"}, []string{"passed"}, Passed},
+		"failed at a follower":      {[]string{"passed"}, []string{"passed"}, []string{"failed"}, Failed},
+		"failed once of many":       {[]string{"passed"}, []string{"passed", "passed", "failed"}, []string{"passed"}, Failed},
+		"panicked":                  {[]string{"passed"}, []string{"panicked"}, []string{"passed"}, Failed},
+		"ran out of time":           {[]string{"passed"}, []string{"timedout"}, []string{"passed"}, Failed},
+		"skipped only at a hub":     {[]string{"passed"}, []string{"skipped"}, []string{"passed"}, Failed},
+		"fails straight, as well":   {[]string{"failed"}, []string{"failed"}, []string{"passed"}, Unjudged},
+		"ended before the follower": {[]string{"passed"}, []string{"passed"}, nil, NotRun},
+		"ended before the hubs":     {[]string{"passed"}, nil, nil, NotRun},
+		"skipped everywhere":        {[]string{"skipped"}, []string{"skipped"}, []string{"skipped"}, Skipped},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const spec = "[sig-test] does something"

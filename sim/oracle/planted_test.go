@@ -3,6 +3,7 @@ package oracle
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -285,12 +286,10 @@ func (p planted) stream(resp *http.Response) io.ReadCloser {
 				return
 			}
 			frame, err := change(e)
-			switch err {
-			case nil:
+			if err == nil {
 				_, err = w.Write(frame)
-			case errSilence:
-				_, err = io.Copy(io.Discard, source) // as long as the relay's own watch lasts
-				if err == nil {
+			} else if errors.Is(err, errSilence) {
+				if _, err = io.Copy(io.Discard, source); err == nil { // as long as the relay's own watch lasts
 					err = io.EOF
 				}
 			}

@@ -70,7 +70,7 @@ const (
 	RejoinPath    = "/weir/v1/rejoin"    // POST by a replica that has no data: take it in again
 	StatusPath    = "/weir/v1/status"    // GET: JSON status of a hub (health port) or coordinator
 	TermHeader    = "Weir-Term"          // request header of a feed, see Term
-	ReachedHeader = "Weir-Reached"       // response header of a feed: version the coordinator's relay has reached, 0 before its first sync
+	ReachedHeader = "Weir-Reached"       // response header of a feed: version the coordinator's relay has reached, 0 before its first sync; with an offer: from which it goes on
 	// OfferHeader makes a feed an offer: of what a hub holds, for a relay that nobody feeds. It is the version that the hub has reached.
 	OfferHeader = "Weir-Offer"
 	// AgeHeader of an answer: seconds since the relay was last known to be fresh, also when that was before a restart.

@@ -50,7 +50,8 @@
 //
 // While no hub reaches the cloud nobody leads. A hub that holds a newer state than a relay here, which is not ready and which no leader
 // feeds, may then offer it: the same POST, with contract.OfferHeader in place of a term. It moves the relay forward only, in the history
-// that the relay is in. It is served with its age, makes nothing ready, and is told with the name of its node. So a coordinator that lost
+// that the relay is in. If the hub still has the changes since what the relay has reached (contract.ReachedHeader), these are what it sends: after a
+// loss of power clients and hubs have seen a part of them, and go on from there. It is served with its age, makes nothing ready, and is told with the name of its node. So a coordinator that lost
 // its disk has the last state that any hub holds. A leader's feed ends an offer that comes, and follows one that came. As a leader may, a
 // hub that lies can so lie to its pool, but only while the cloud is away: afterwards the leader's list, or the change of history that it
 // shows, puts it right.

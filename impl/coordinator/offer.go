@@ -29,6 +29,12 @@ func (f *feeds) takeOffer(w http.ResponseWriter, req *http.Request, s *slot) err
 	if err != nil || version == 0 {
 		return apierrors.NewBadRequest(fmt.Sprintf("header %s: %q is not a version", contract.OfferHeader, req.Header.Get(contract.OfferHeader)))
 	}
+	from := uint64(0) // from where it goes on
+	if s := req.Header.Get(contract.ReachedHeader); s != "" {
+		if from, err = strconv.ParseUint(s, 10, 64); err != nil {
+			return apierrors.NewBadRequest(fmt.Sprintf("header %s: %q is not a version", contract.ReachedHeader, s))
+		}
+	}
 	history, _, err := relay.ParseHistory(req.Header)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
@@ -38,14 +44,14 @@ func (f *feeds) takeOffer(w http.ResponseWriter, req *http.Request, s *slot) err
 	defer end(nil)
 	defer context.AfterFunc(f.stop, func() { end(errStopping) })()
 	x := &feeding{node: authz.NodeOf(u), history: history, offer: true, end: end, done: make(chan struct{})}
-	if err := s.takeOffered(x, version, f.unready); err != nil {
+	if err := s.takeOffered(x, from, version, f.unready); err != nil {
 		return err
 	}
 	defer s.leave(x)
 	control := http.NewResponseController(w)
 	defer unblock(ctx, control)()
 	before := s.relay.Status()
-	err = source.TakeOffer(req.Body, s.relay, history, func() error { return context.Cause(ctx) })
+	err = source.TakeOffer(ctx, req.Body, s.relay, history, version, func() error { return context.Cause(ctx) })
 	switch why := context.Cause(ctx); {
 	case errors.Is(err, relay.ErrOlder), errors.Is(err, relay.ErrHistory):
 		return refusedOffer("%v", err)
@@ -64,7 +70,7 @@ func (f *feeds) takeOffer(w http.ResponseWriter, req *http.Request, s *slot) err
 }
 
 // takeOffered makes an offer the feed of its slot, if the relay has a use for it. What it pulls from another replica waits meanwhile.
-func (s *slot) takeOffered(x *feeding, version uint64, unready func(*relay.Relay) error) error {
+func (s *slot) takeOffered(x *feeding, from, version uint64, unready func(*relay.Relay) error) error {
 	st := s.relay.Status()
 	switch {
 	case unready(s.relay) == nil:
@@ -73,6 +79,8 @@ func (s *slot) takeOffered(x *feeding, version uint64, unready func(*relay.Relay
 		return refusedOffer("%s is in history %d of the cloud, not in %d: only a leader, who hears from the cloud, may bring another", s.relay.Resource(), st.History.Number, x.history.Number)
 	case !st.Synced && !x.history.First():
 		return refusedOffer("history %d of the cloud cannot have been counted", x.history.Number)
+	case st.Version < from:
+		return refusedOffer("%s has reached %d, what is offered goes on from %d", s.relay.Resource(), st.Version, from)
 	case st.Synced && st.Version >= version:
 		return refusedOffer("%s has reached %d, %d is offered", s.relay.Resource(), st.Version, version)
 	}

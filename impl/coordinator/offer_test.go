@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -29,7 +30,7 @@ func old(t testing.TB, version uint64) *relay.Relay {
 }
 
 func (c *caller) offer(r *relay.Relay) error {
-	return source.Offer(c.t.Context(), r, &source.Upstream{Name: "coordinator", URL: c.url, Client: c.http})
+	return source.Offer(c.t.Context(), r, c.reached(), &source.Upstream{Name: "coordinator", URL: c.url, Client: c.http})
 }
 
 // refused wants an offer to be refused, for a reason.
@@ -89,6 +90,51 @@ func TestOffer(t *testing.T) {
 	b.refused(old(t, 200), "is fresh")
 }
 
+// TestOfferGoesOn: what a hub has more than the coordinator comes as the changes that it was. Clients and hubs that have seen a part of it, before all
+// lost their power, go on from there.
+func TestOfferGoesOn(t *testing.T) {
+	s := newPool(t).start()
+	a, viewer := s.hub("a"), s.viewer()
+	check(t, a.offer(old(t, 100)))
+	newer, err := relay.New(relay.Config{Resource: old(t, 100).Resource()})
+	check(t, err)
+	x := newer.Restoration(100)
+	check(t, x.Add(slice(t, "one", 100)))
+	for version := uint64(101); version <= 104; version++ {
+		check(t, x.Apply(relay.Change{Kind: relay.Put, Version: version, Object: slice(t, fmt.Sprint("o", version), version)}))
+	}
+	check(t, x.Apply(relay.Change{Kind: relay.Reached, Version: 105}))
+	check(t, x.Finish(time.Now().Add(-time.Minute)))
+	check(t, a.offer(newer))
+	if v := viewer.reached(); v != 105 {
+		t.Fatalf("the offer has left %d", v)
+	}
+	for seen, want := range map[int]string{100: "o101", 102: "o103"} {
+		events := viewer.want(http.StatusOK, http.MethodGet, fmt.Sprintf("%s?watch=1&timeoutSeconds=1&resourceVersion=%d", slicesPath, seen), "")
+		if !strings.Contains(strings.SplitN(events, "\n", 2)[0], `"name":"`+want+`"`) {
+			t.Errorf("a watch from %d shows %s", seen, events)
+		}
+	}
+	for _, r := range viewer.state().Resources {
+		if r.Resource == slicesName && (r.Ready || !r.Restored || time.Since(r.FreshAt) < time.Minute) {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestOfferFromBeyond: an offer that goes on from where the coordinator is not, since it lost its disk after it was asked, is refused.
+func TestOfferFromBeyond(t *testing.T) {
+	s := newPool(t).start()
+	a := s.hub("a")
+	newer := old(t, 100)
+	check(t, newer.Apply(&wire.Event{Type: wire.Added, Version: 110, Object: slice(t, "two", 110)}))
+	err := source.Offer(t.Context(), newer, 100, &source.Upstream{Name: "coordinator", URL: a.url, Client: a.http})
+	var refusal *source.RefusedError
+	if !errors.As(err, &refusal) || !strings.Contains(refusal.Message, "goes on from 100") || a.reached() != 0 {
+		t.Errorf("%v; the coordinator is at %d", err, a.reached())
+	}
+}
+
 // TestLeaderEndsAnOffer: who offers slowly is not waited for when there is a leader.
 func TestLeaderEndsAnOffer(t *testing.T) {
 	s := newPool(t).start()
@@ -109,7 +155,7 @@ func TestLeaderEndsAnOffer(t *testing.T) {
 		answer <- resp.StatusCode
 	}()
 	o := slice(t, "never", 200)
-	_, err = slow.Write(wire.AppendProtobufFrame(nil, wire.Added, wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, o.Raw))
+	_, err = slow.Write(append([]byte{'L'}, wire.AppendProtobufFrame(nil, wire.Added, wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, o.Raw)...))
 	check(t, err)
 	eventually(t, "the offer to begin", func() bool {
 		for _, r := range viewer.state().Resources {

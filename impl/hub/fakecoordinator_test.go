@@ -204,7 +204,9 @@ func (c *fakeCoordinator) lease(w http.ResponseWriter, req *http.Request) {
 func (c *fakeCoordinator) offer(w http.ResponseWriter, req *http.Request, r *relay.Relay) {
 	h, _, err := relay.ParseHistory(req.Header)
 	check(c.t, err)
-	if err := source.TakeOffer(req.Body, r, h, req.Context().Err); err != nil {
+	version, err := strconv.ParseUint(req.Header.Get(contract.OfferHeader), 10, 64)
+	check(c.t, err)
+	if err := source.TakeOffer(req.Context(), req.Body, r, h, version, req.Context().Err); err != nil {
 		writeStatus(w, apierrors.NewGenericServerResponse(http.StatusConflict, "post", schema.GroupResource{}, "", err.Error(), 0, true))
 	}
 }

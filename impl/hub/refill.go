@@ -66,27 +66,28 @@ func (f *refill) look(ctx context.Context, to *replica) {
 		return
 	}
 	for _, r := range f.relays {
-		if st := r.Status(); st.Synced && st.Denied == "" && s.lacks(r.Resource().String(), st.History.Number, st.Version) {
-			f.offer(ctx, r, to)
+		st := r.Status()
+		if reached, lacks := s.lacks(r.Resource().String(), st.History.Number, st.Version); lacks && st.Synced && st.Denied == "" {
+			f.offer(ctx, r, reached, to)
 		}
 	}
 }
 
-// lacks tells whether nobody feeds a resource and it is not at a version of a history.
-func (s *poolStatus) lacks(resource string, history, version uint64) bool {
+// lacks tells whether nobody feeds a resource and it is not at a version of a history, and which version it has reached.
+func (s *poolStatus) lacks(resource string, history, version uint64) (reached uint64, lacks bool) {
 	for _, r := range s.Resources {
 		if r.Resource == resource {
-			return !r.Ready && r.Feeder == "" && (!r.Synced || r.History == history && r.Version < version)
+			return r.Version, !r.Ready && r.Feeder == "" && (!r.Synced || r.History == history && r.Version < version)
 		}
 	}
-	return false
+	return 0, false
 }
 
-func (f *refill) offer(ctx context.Context, r *relay.Relay, to *replica) {
+func (f *refill) offer(ctx context.Context, r *relay.Relay, reached uint64, to *replica) {
 	ctx, cancel := context.WithTimeout(ctx, refillOffer)
 	defer cancel()
 	name, version := r.Resource().String(), r.Status().Version
-	err := source.Offer(ctx, r, to.upstream)
+	err := source.Offer(ctx, r, reached, to.upstream)
 	outcome := "taken"
 	var refused *source.RefusedError
 	switch {

@@ -26,8 +26,9 @@
 //     ResourceVersionTooLarge; a plain watch is accepted and delivers only what is later.
 //   - 3, unset version: answered at the version reached. kube-apiserver would answer linearizably; a relay cannot.
 //   - 6, a list over an older state becomes one batch: deletions stamped with the old version, then additions and
-//     changes in ascending version, then a bookmark. A watch resumes at either end of a batch, never inside. A relay that
-//     watches another is told where a batch begins, and takes it as a whole (Intake).
+//     changes in ascending version, then a bookmark. A watch resumes at either end of a batch; inside, only if metadata told what happened
+//     on the way to the list (Trail): then deletions have their own versions, and who has seen a part, elsewhere or before this relay lost power,
+//     goes on. A relay that watches another is told where a batch begins and whom it admits, and takes it as a whole (Intake).
 //   - 7, history: a cloud that was restored from a backup uses versions a second time. A list of a later History throws away what is held;
 //     watches end with 410, once. See below.
 //   - 8, bytes: an object that leaves a selector is DELETED with its previous content and the new version;

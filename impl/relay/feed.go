@@ -3,7 +3,6 @@ package relay
 import (
 	"errors"
 	"fmt"
-	"sort"
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -51,22 +50,25 @@ func (r *Relay) replace(version uint64, items []*wire.Object, w word) error {
 		r.load(version, items)
 		return nil
 	}
-	return r.follow(&batch{from: r.version, to: version}, gone, changed, now)
+	b := &batch{from: r.version, to: version}
+	steps, _ := w.trail.date(b, gone, changed, r.tree.Get)
+	return r.follow(b, steps, now)
 }
 
 // follow publishes a batch. It starts at the version reached; r.mu is held.
-func (r *Relay) follow(b *batch, gone, changed []*wire.Object, now time.Time) error {
-	for _, old := range gone {
-		last, err := old.WithVersion(r.enc, b.from)
+func (r *Relay) follow(b *batch, steps []step, now time.Time) error {
+	for _, s := range steps {
+		if s.old == nil {
+			r.put(s.o, &event{version: s.version, cur: s.o, batch: b, at: now})
+			continue
+		}
+		last, err := s.old.WithVersion(r.enc, s.version)
 		if err != nil {
 			return fmt.Errorf("replace: %w", err)
 		}
-		r.tree.Delete(old)
-		r.bytes -= int64(len(old.Raw))
-		r.ring.push(&event{version: b.from, cur: last, prev: old, deleted: true, batch: b, at: now})
-	}
-	for _, o := range changed {
-		r.put(o, &event{version: o.Version, cur: o, batch: b, at: now})
+		r.tree.Delete(s.old)
+		r.bytes -= int64(len(s.old.Raw))
+		r.ring.push(&event{version: s.version, cur: last, prev: s.old, deleted: true, batch: b, at: now})
 	}
 	r.ring.push(&event{version: b.to, batch: b, at: now})
 	r.version = b.to
@@ -90,7 +92,7 @@ func (r *Relay) load(version uint64, items []*wire.Object) {
 	r.show(r.cfg.Clock.Now())
 }
 
-// diff compares the state with a newer list: what is gone, and what is new or changed in ascending version.
+// diff compares the state with a newer list: what is gone, and what is new or changed.
 // ok is false if no watch could lead from the state to the list.
 func (r *Relay) diff(version uint64, items []*wire.Object) (gone, changed []*wire.Object, ok bool) {
 	listed := make(map[string]*wire.Object, len(items))
@@ -113,7 +115,6 @@ func (r *Relay) diff(version uint64, items []*wire.Object) (gone, changed []*wir
 		}
 		return true
 	})
-	sort.Slice(changed, func(i, j int) bool { return changed[i].Version < changed[j].Version })
 	return gone, changed, true
 }
 

@@ -1,8 +1,8 @@
 package relay
 
 import (
-	"errors"
 	"fmt"
+	"sort"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -10,13 +10,14 @@ import (
 // Intake takes the events of one upstream watch into a relay. A batch that another relay sends (rule 6) is taken as a whole: half of
 // it is no state that ever was. What a watch that broke had begun is forgotten with its Intake. It is not safe for concurrent use.
 type Intake struct {
-	r        *Relay
-	by       *Testimony // nil: the upstream is the cloud
-	refill   bool
-	bounded  bool          // the upstream is a relay
-	room     *Room         // of the batch that is coming
-	from, to uint64        // of the batch that is coming; to is 0: none is
-	events   []*wire.Event // of it
+	r       *Relay
+	by      *Testimony // nil: the upstream is the cloud
+	refill  bool
+	bounded bool          // the upstream is a relay
+	room    *Room         // of the batch that is coming
+	batch   *batch        // that is coming; nil: none is
+	trail   *Trail        // to the list
+	events  []*wire.Event // of it
 }
 
 // NewIntake begins to take a watch.
@@ -28,7 +29,8 @@ func (i *Intake) Bound() *Intake {
 	return i
 }
 
-// NewRefill begins to take what somebody who is not a source holds (see Intake.End). Only its list counts.
+// NewRefill begins to take what somebody who is not a source holds. It moves the relay forward only, and proves nothing but that what comes was
+// all there was at a time: whatever it testifies, the relay counts as restored.
 func NewRefill(r *Relay) *Intake { return &Intake{r: r, refill: true} }
 
 // Behind says that the upstream had passed the relay up to a version when it was asked: what comes until then is a backlog, and no sign that the
@@ -41,8 +43,11 @@ func (i *Intake) Behind(version uint64) {
 	}
 }
 
-// End takes the list that the watch began with, at the bookmark that ends it, as Relay.ReplaceIn does. A refill moves the relay forward only,
-// ErrOlder tells that it does not, and proves nothing but that this was all there was at a time.
+// Along says what happened on the way to the list that comes.
+func (i *Intake) Along(t *Trail) { i.trail = t }
+
+// End takes the list that the watch began with, at the bookmark that ends it, as Relay.ReplaceIn does. Of a refill, ErrOlder tells that the relay
+// has as much.
 func (i *Intake) End(h History, ev *wire.Event, items []*wire.Object) error {
 	if i.refill {
 		return i.end(h, ev, items, i.r.refill)
@@ -61,7 +66,9 @@ func (i *Intake) end(h History, ev *wire.Event, items []*wire.Object, take func(
 	if err := i.hear(ev); err != nil {
 		return err
 	}
-	return take(h, ev.Version, items, i.by.about(ev.Version, i.r.cfg.Clock.Now()))
+	w := i.by.about(ev.Version, i.r.cfg.Clock.Now())
+	w.trail = i.trail
+	return take(h, ev.Version, items, w)
 }
 
 // hear takes the testimony of the upstream, if the bookmark has one; r.mu is held.
@@ -72,6 +79,7 @@ func (i *Intake) hear(ev *wire.Event) (err error) {
 	if i.by, err = parseTestimony(ev.Testimony, i.r.cfg.Clock.Now()); err != nil {
 		return fmt.Errorf("apply: %w", err)
 	}
+	i.by.Restored = i.by.Restored || i.refill
 	return nil
 }
 
@@ -91,31 +99,40 @@ func (i *Intake) testimony(ev *wire.Event) error {
 
 // Apply takes the next event, as Relay.Apply does.
 func (i *Intake) Apply(ev *wire.Event) error {
+	if i.refill && i.by == nil {
+		i.by = &Testimony{Restored: true}
+	}
 	switch {
-	case i.refill:
-		return errors.New("apply: a refill is a list")
 	case ev.Testimony != "":
 		return i.testimony(ev)
 	case ev.BatchTo != 0:
-		if i.to != 0 || ev.BatchTo <= ev.Version {
-			return fmt.Errorf("apply: a batch from %d to %d begins inside one to %d", ev.Version, ev.BatchTo, i.to)
+		if i.batch != nil || ev.BatchTo <= ev.Version {
+			return fmt.Errorf("apply: a batch from %d to %d begins, and another one has not ended: %t", ev.Version, ev.BatchTo, i.batch != nil)
 		}
-		i.from, i.to, i.room = ev.Version, ev.BatchTo, i.r.Room()
+		i.batch, i.room = &batch{from: ev.Version, to: ev.BatchTo, first: ev.BatchFirst, last: ev.BatchLast}, i.r.Room()
 		return nil
-	case i.to == 0:
+	case i.batch == nil:
 		return i.single(ev)
 	case ev.Type != wire.Bookmark:
-		i.events = append(i.events, ev)
-		if err := i.room.Take(ev.Object); err != nil {
-			return fmt.Errorf("apply: a batch: %w", err)
-		}
-		return nil
-	case ev.Version != i.to:
-		return fmt.Errorf("apply: a bookmark at %d inside the batch from %d to %d", ev.Version, i.from, i.to)
+		return i.part(ev)
+	case ev.Version != i.batch.to:
+		return fmt.Errorf("apply: a bookmark at %d inside the batch from %d to %d", ev.Version, i.batch.from, i.batch.to)
 	}
-	b, events := &batch{from: i.from, to: i.to}, i.events
-	i.to, i.events = 0, nil
+	b, events := i.batch, i.events
+	i.batch, i.events = nil, nil
 	return i.r.applyBatch(b, events, i.by)
+}
+
+// part takes an event of a batch.
+func (i *Intake) part(ev *wire.Event) error {
+	if b := i.batch; ev.Version < b.from || ev.Version > b.to {
+		return fmt.Errorf("apply: an event at %d in the batch from %d to %d", ev.Version, b.from, b.to)
+	}
+	i.events = append(i.events, ev)
+	if err := i.room.Take(ev.Object); err != nil {
+		return fmt.Errorf("apply: a batch: %w", err)
+	}
+	return nil
 }
 
 // single takes an event that is of no batch.
@@ -144,15 +161,18 @@ func (r *Relay) applyBatch(b *batch, events []*wire.Event, by *Testimony) error 
 	case r.version > b.from:
 		return fmt.Errorf("apply: a batch from %d to %d, but %d is reached", b.from, b.to, r.version)
 	}
-	var gone, changed []*wire.Object
+	var changed []*wire.Object
+	var steps []step
 	for _, ev := range events {
 		if ev.Type != wire.Deleted {
 			r.checkSchema(ev.Object)
 			changed = append(changed, ev.Object)
+			steps = append(steps, step{version: ev.Version, o: ev.Object})
 		} else if old, have := r.tree.Get(ev.Object); have {
-			gone = append(gone, old)
+			steps = append(steps, step{version: ev.Version, old: old})
 		}
 	}
+	sort.SliceStable(steps, func(i, j int) bool { return steps[i].version < steps[j].version })
 	if err := r.fits(changed...); err != nil { // batches come from relays only
 		return fmt.Errorf("apply: a batch: %w", err)
 	}
@@ -161,5 +181,5 @@ func (r *Relay) applyBatch(b *batch, events []*wire.Event, by *Testimony) error 
 	r.counts.applied += uint64(len(events))
 	r.sign(by.about(b.to, now), now)
 	defer r.broadcast()
-	return r.follow(b, gone, changed, now)
+	return r.follow(b, steps, now)
 }

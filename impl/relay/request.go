@@ -194,6 +194,13 @@ func (f *filter) convertField(label, value string) (string, string, error) {
 	return "", "", fmt.Errorf("field label not supported: %s", label)
 }
 
+// fixed tells whether an object matches for as long as its labels stay.
+func (f *filter) fixed() bool {
+	return f.fields == nil || !slices.ContainsFunc(f.fields.Requirements(), func(q fields.Requirement) bool {
+		return q.Field != "metadata.name" && q.Field != "metadata.namespace"
+	})
+}
+
 // all tells whether the filter matches everything in its namespace.
 func (f *filter) all() bool { return f.labels == nil && f.fields == nil }
 

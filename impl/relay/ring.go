@@ -24,8 +24,20 @@ type event struct {
 	variants atomic.Pointer[variants]
 }
 
-// batch is a list that replaced an older state: its events lead from version from to version to.
-type batch struct{ from, to uint64 }
+// batch is a list that replaced an older state: its events lead from version from to version to. They leave out forms of objects that
+// others have replaced.
+type batch struct {
+	from, to uint64
+	// Whoever has seen a state between these two, elsewhere, goes on from there as if all had been told. 0, 0: nobody can, because it is
+	// not known when objects were deleted.
+	first, last uint64
+}
+
+// inside tells whether a version is none that the batch leads from or to.
+func (b *batch) inside(v uint64) bool { return b != nil && b.from < v && v < b.to }
+
+// admits tells whether a client that has seen a version goes on with the rest of the batch.
+func (b *batch) admits(v uint64) bool { return !b.inside(v) || b.first <= v && v <= b.last }
 
 func (e *event) typ() string {
 	switch {
@@ -116,18 +128,24 @@ func (r *ring) trim(maxBytes int64, oldest time.Time) {
 }
 
 // from returns the sequence number at which a client at version v goes on; ok is false if that cannot be done: v is older
-// than the ring or inside a batch.
+// than the ring, or inside a batch that does not admit it.
 func (r *ring) from(v uint64) (seq uint64, ok bool) {
 	if v < r.floor {
 		return 0, false
 	}
 	i := sort.Search(len(r.events), func(i int) bool { return r.events[i].after(v) })
 	if i < len(r.events) {
-		if b := r.events[i].batch; b != nil && b.from < v && v < b.to {
+		if b := r.events[i].batch; b != nil && !b.admits(v) {
 			return 0, false
 		}
 	}
 	return r.base + uint64(i), true
+}
+
+// inside tells whether what goes on at a sequence number and version is inside a batch: a state that nobody has whole.
+func (r *ring) inside(seq, v uint64) bool {
+	i := seq - r.base
+	return i < uint64(len(r.events)) && r.events[i].batch.inside(v)
 }
 
 // since appends the events from a sequence number on, at most n, to dst; ok is false if the ring has passed it. It copies,

@@ -138,7 +138,7 @@ func (r *Relay) at(version uint64) (view, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	seq, ok := r.ring.from(version)
-	if !ok || version > r.version {
+	if !ok || version > r.version || r.ring.inside(seq, version) {
 		return view{}, false
 	}
 	v := view{version: version, tree: r.tree.Clone(), seq: seq, epoch: r.epoch}

@@ -55,6 +55,7 @@ const maxAge = uint64(100 * 365 * 24 * time.Hour / time.Millisecond)
 type word struct {
 	asOf     time.Time
 	restored bool
+	trail    *Trail // the way to a list, if more is known of it than the list itself
 }
 
 // about is the word of an upstream on a state at a version. nil is the cloud, whose every word is of now.

@@ -132,7 +132,7 @@ func (x *watcher) begin(initial bool) (view, error) {
 		return view{}, nil
 	}
 	seq, ok := x.r.ring.from(x.q.version)
-	if !ok {
+	if !ok || !x.q.filter.fixed() && x.r.ring.inside(seq, x.q.version) {
 		return view{}, errTooOld(x.q.version, x.r.ring.floor)
 	}
 	x.seq = seq
@@ -347,12 +347,13 @@ func (x *watcher) send(ev *event, alone bool) error {
 }
 
 // enter is called where events are part of a batch. A client that saw more than the state that the batch starts from, at a source
-// that was ahead, has not seen what it deletes, and would not: its deletions are stamped with the version that it starts from.
+// that was ahead, goes on if the batch admits it. Else it has not seen what the batch deletes, and would not: these deletions are stamped with
+// the version that the batch starts from.
 func (x *watcher) enter(b *batch) error {
 	if b == nil || b == x.inside {
 		return nil
 	}
-	if x.after > b.from {
+	if !b.admits(x.after) || b.inside(x.after) && !x.q.filter.fixed() {
 		return errInside
 	}
 	x.inside = b
@@ -360,7 +361,11 @@ func (x *watcher) enter(b *batch) error {
 		return nil
 	}
 	x.ahead = false
-	return x.appendBookmark(b.from, map[string]string{wire.BatchAnnotation: wire.FormatVersion(b.to)})
+	begin := map[string]string{wire.BatchAnnotation: wire.FormatVersion(b.to)}
+	if b.last != 0 {
+		begin[wire.AdmitsAnnotation] = wire.FormatVersion(b.first) + "/" + wire.FormatVersion(b.last)
+	}
+	return x.appendBookmark(max(b.from, x.after), begin)
 }
 
 // view tells how an event looks through a filter: which type, and which content. nil: not at all. An object that enters

@@ -24,7 +24,7 @@
 // The body is one byte that tells the mode, then a watch stream: either the events behind the version that the coordinator said it
 // has reached (modeResume), or all objects, a bookmark that ends them, and then events (modeList).
 //
-// Offer and TakeOffer do the same once, with a list that is no news: what a hub holds, for a coordinator that nobody feeds.
+// Offer and TakeOffer do the same once, with what is no news: what a hub holds, for a coordinator that nobody feeds.
 //
 // # The cloud's history
 //

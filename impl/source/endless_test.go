@@ -39,7 +39,7 @@ func TestEndlessLists(t *testing.T) {
 			return Receive(t.Context(), io.MultiReader(&oneByte{modeList}, body), r, relay.History{}, func() error { return nil })
 		},
 		"offer": func(r *relay.Relay, body io.Reader) error {
-			return TakeOffer(body, r, relay.History{}, func() error { return nil })
+			return TakeOffer(t.Context(), io.MultiReader(&oneByte{modeList}, body), r, relay.History{}, 1, func() error { return nil })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,9 +12,10 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// Offer sends a coordinator what a relay holds, for its relay that nobody feeds: there is no leader, since no hub reaches the cloud.
+// Offer sends a coordinator what a relay holds, for its relay that nobody feeds: there is no leader, since no hub reaches the cloud. The coordinator
+// has reached a version; it is sent the changes since, as its clients will see them, for as far as the relay's past goes.
 // It returns nil if the coordinator has taken it, and a *RefusedError if it has as much, or is fed.
-func Offer(ctx context.Context, r *relay.Relay, coordinator *Upstream) error {
+func Offer(ctx context.Context, r *relay.Relay, reached uint64, coordinator *Upstream) error {
 	res := r.Resource()
 	ctx, cancel := context.WithCancel(ctx)
 	body, feed := io.Pipe()
@@ -25,9 +26,17 @@ func Offer(ctx context.Context, r *relay.Relay, coordinator *Upstream) error {
 		<-shown
 	}()
 	st := r.Status()
+	mode, query, past := behind(r, reached)
+	if st.RingEvents == 0 { // nothing of the past would lead to the present version
+		mode, query, past = modeList, everything(), false
+	}
 	go func() {
 		defer close(shown)
-		feed.CloseWithError(show(ctx, r, st.History, everything(), false, feed)) // the coordinator answers when it has read enough
+		_, err := feed.Write([]byte{mode})
+		if err == nil {
+			err = show(ctx, r, st.History, query, past, feed) // the coordinator answers when it has read enough
+		}
+		feed.CloseWithError(err)
 	}()
 	target := coordinator.URL.JoinPath(contract.FeedPath(res.Group, res.Version, res.Resource))
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), body)
@@ -35,6 +44,9 @@ func Offer(ctx context.Context, r *relay.Relay, coordinator *Upstream) error {
 		return err
 	}
 	req.Header.Set(contract.OfferHeader, wire.FormatVersion(st.Version))
+	if mode == modeResume {
+		req.Header.Set(contract.ReachedHeader, wire.FormatVersion(reached))
+	}
 	req.Header.Set(relay.HistoryHeader, st.History.String())
 	req.Header.Set("Content-Type", "application/octet-stream")
 	resp, err := coordinator.Client.Do(req)
@@ -53,34 +65,11 @@ func Offer(ctx context.Context, r *relay.Relay, coordinator *Upstream) error {
 	return fmt.Errorf("offer %s: %w", res, err)
 }
 
-// TakeOffer moves a relay forward to an offer. admit is asked when all of it is there and ends it by its error: a leader may have come. The error is
-// relay.ErrOlder if the relay has as much. The offer is of the history that its request named.
-func TakeOffer(body io.Reader, r *relay.Relay, h relay.History, admit func() error) error {
-	res := r.Resource()
-	events := wire.NewEventReader(body, res.Encoding(), res.WireKind())
-	var items []*wire.Object
-	room := r.Room()
-	for {
-		ev, err := events.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return fmt.Errorf("offer: %w", io.ErrUnexpectedEOF)
-		case err != nil:
-			return fmt.Errorf("offer: %w", err)
-		case ev.Type == wire.Error:
-			return fmt.Errorf("offer: the hub's relay says: %s", ev.Status.Message)
-		case ev.Type == wire.Added:
-			items = append(items, ev.Object)
-			if err := room.Take(ev.Object); err != nil {
-				return fmt.Errorf("offer: %w", err)
-			}
-		case !ev.InitialEnd:
-			return fmt.Errorf("offer: a %s event among the initial ones", ev.Type)
-		default:
-			if err := admit(); err != nil {
-				return err
-			}
-			return relay.NewRefill(r).End(h, ev, items)
-		}
+// TakeOffer moves a relay forward to an offer of a version. admit is asked before each change and ends it by its error: a leader may have come. The
+// error is relay.ErrOlder if the relay has as much. The offer is of the history that its request named.
+func TakeOffer(ctx context.Context, body io.Reader, r *relay.Relay, h relay.History, version uint64, admit func() error) error {
+	if err := receive(ctx, body, r, h, relay.NewRefill(r).Bound(), version, admit); err != nil {
+		return fmt.Errorf("offer: %w", err)
 	}
+	return nil
 }

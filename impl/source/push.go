@@ -139,17 +139,21 @@ var errFeedEnded = errors.New("the feed ended")
 
 // copy serves a watch of the relay into the feed.
 func (c PushConfig) copy(ctx context.Context, feed *io.PipeWriter, history relay.History, reached uint64) error {
-	past := false
-	mode, query := byte(modeResume), url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {wire.FormatVersion(reached)}}
-	if reached == 0 || !c.Relay.Resumable(reached) {
-		// A coordinator that is behind the past may begin with it. One that is ahead of it takes what is newer than itself.
-		past, mode, query = reached <= c.Relay.Status().Oldest, modeList, everything()
-	}
+	mode, query, past := behind(c.Relay, reached)
 	c.Logger.Info("feeding the coordinator", "resource", c.Relay.Resource().String(), "reached", reached, "mode", string(mode), "term", c.Term.String())
 	if _, err := feed.Write([]byte{mode}); err != nil {
 		return err
 	}
 	return show(ctx, c.Relay, history, query, past, feed)
+}
+
+// behind is the watch that brings a coordinator that has reached a version where a relay is, and past tells whether its list is of the oldest version.
+func behind(r *relay.Relay, reached uint64) (mode byte, query url.Values, past bool) {
+	if reached == 0 || !r.Resumable(reached) {
+		// A coordinator that is behind the past may begin with it. One that is ahead of it takes what is newer than itself.
+		return modeList, everything(), reached <= r.Status().Oldest
+	}
+	return modeResume, url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {wire.FormatVersion(reached)}}, false
 }
 
 // deny says that there is nothing to copy, until there is.
@@ -252,16 +256,21 @@ func receiveDenial(body io.Reader, r *relay.Relay, admit func() error) error {
 // error: that is where a feed of an old term is fenced off. The feed is of the history that its request named. io.EOF at a frame's
 // end is a clean end (nil).
 func Receive(ctx context.Context, body io.Reader, r *relay.Relay, h relay.History, admit func() error) error {
+	return receive(ctx, body, r, h, relay.NewIntake(r).Bound(), 0, admit)
+}
+
+// receive takes a feed into an intake. It ends once a version is reached, unless that is 0; then a feed that ends before is cut off.
+func receive(ctx context.Context, body io.Reader, r *relay.Relay, h relay.History, intake *relay.Intake, until uint64, admit func() error) error {
 	var mode [1]byte
 	if _, err := io.ReadFull(body, mode[:]); err != nil {
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && until == 0 {
 			return nil
 		}
 		return fmt.Errorf("feed: read mode: %w", err)
 	}
-	switch mode[0] {
-	case modeResume, modeList:
-	case modeDenied:
+	switch {
+	case mode[0] == modeResume, mode[0] == modeList:
+	case mode[0] == modeDenied && until == 0:
 		return receiveDenial(body, r, admit)
 	default:
 		return fmt.Errorf("feed: mode %q is none of %q, %q, %q", mode[0], modeResume, modeList, modeDenied)
@@ -272,11 +281,14 @@ func Receive(ctx context.Context, body io.Reader, r *relay.Relay, h relay.Histor
 	res := r.Resource()
 	events := wire.NewEventReader(body, res.Encoding(), res.WireKind())
 	var items []*wire.Object
-	listing, intake := mode[0] == modeList, relay.NewIntake(r).Bound()
+	listing := mode[0] == modeList
 	room := r.Room()
 	for ctx.Err() == nil {
+		if until != 0 && !listing && r.Status().Version >= until {
+			return nil
+		}
 		ev, err := events.Next()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && until == 0 {
 			return nil
 		}
 		if err != nil {

@@ -29,8 +29,12 @@ var (
 	errEnough  = errors.New("the list is complete") // and what follows is not wanted
 )
 
-// streamList fills a relay by a streaming list (KEP-3157) and goes on with the events behind it. settle is called with the list's version before that is
-// handed to the relay; it ends what feeds the relay beside. A relay that is beyond the list by then has all of it.
+// settle is called when a list is complete.
+type settle func(version uint64, items []*wire.Object) *relay.Trail
+
+// streamList fills a relay by a streaming list (KEP-3157) and goes on with the events behind it. settle is called with the list and its version before that is
+// handed to the relay; it ends what feeds the relay beside, and tells what is known of the way there. A relay that is beyond the list by then has all
+// of it.
 //
 // kube-apiserver 1.37 compresses such a stream to its end, and no other watch: a third of the bytes. So a compressed one is
 // kept for as long as it lasts. A quiet stream proves nothing about freshness, and kube-apiserver sends bookmarks once a
@@ -38,7 +42,7 @@ var (
 // for short watches once it is quiet.
 //
 // It takes up the history of other, if that is given.
-func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyError, settle func(uint64), why Cause) error {
+func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyError, settle settle, why Cause) error {
 	f.listing(why)
 	if f.plainAt.Load() == up {
 		return f.plainList(ctx, up, other, settle)
@@ -82,7 +86,7 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 			}
 			return err
 		case ev.InitialEnd:
-			settle(ev.Version)
+			intake.Along(settle(ev.Version, items))
 			err := f.takeList(ctx, up, s, other, in, intake, ev, items)
 			items, done = nil, true // a list may take long over a thin link: it is not timed
 			if err == nil {
@@ -157,15 +161,16 @@ func (f *Feeder) streamless(up *Upstream, err error) bool {
 }
 
 // plainList is a streamList where there are no streaming lists. Short watches go on behind it.
-func (f *Feeder) plainList(ctx context.Context, up *Upstream, other *historyError, settle func(uint64)) error {
+func (f *Feeder) plainList(ctx context.Context, up *Upstream, other *historyError, settle settle) error {
 	s := f.cfg.Relay.Status()
 	var items []*wire.Object
 	end, err := f.list(ctx, up, whole, url.Values{}, func(o *wire.Object) { items = append(items, o) })
 	if err != nil {
 		return err
 	}
-	settle(end.Version)
-	if err := f.takeList(ctx, up, s, other, historyFor(up, relay.History{}, other, s), relay.NewIntake(f.cfg.Relay), end, items); err != nil {
+	intake := relay.NewIntake(f.cfg.Relay)
+	intake.Along(settle(end.Version, items))
+	if err := f.takeList(ctx, up, s, other, historyFor(up, relay.History{}, other, s), intake, end, items); err != nil {
 		return err
 	}
 	f.over = nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
 // The rate of changes is averaged over rateMemory, or over the time for which changes were seen, if that is shorter.
@@ -98,38 +99,39 @@ func (f *Feeder) gap(s relay.Status) time.Duration {
 }
 
 // alone is the settle of a streamList beside which nothing feeds the relay.
-func alone(uint64) {}
+func alone(uint64, []*wire.Object) *relay.Trail { return nil }
 
 // relist opens a compressed stream for a relay that is not empty. Unless the relay misses something, it is fed by plain watches
 // meanwhile, and until they are as far as the list: a list may take long over a thin link, and as a difference it would leave out
-// versions of objects that others have replaced. After a long gap it is such a difference, a batch (rule 6), as after a 410.
+// versions of objects that others have replaced. After a long gap it is such a difference, a batch (rule 6), as after a 410. Then metadata tell
+// the way (trace).
 func (f *Feeder) relist(ctx context.Context, up *Upstream, gap time.Duration) error {
 	s := f.cfg.Relay.Status()
 	current := gap == 0 && !f.behindCloud(s)
 	f.cfg.Logger.Info("a list costs less than the changes one by one", "upstream", up.Name, "plain", f.thrift.plain, "missed", gap,
 		"version", s.Version, "cloud", f.asked.Load())
-	f.thrift = thrift{}                       // if it fails, the next one has to be worth it anew
+	f.thrift = thrift{} // if it fails, the next one has to be worth it anew
+	if !current {
+		return f.traced(ctx, up, s)
+	}
 	watching, stop := context.WithCancel(ctx) // also ended if the watch fails
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer stop()
-	if current {
-		beside.Go(func() {
-			defer stop()
-			for watching.Err() == nil {
-				if f.watch(watching, up, f.cfg.Relay.Status().Version) != nil {
-					return // the list brings all
-				}
+	beside.Go(func() {
+		defer stop()
+		for watching.Err() == nil {
+			if f.watch(watching, up, f.cfg.Relay.Status().Version) != nil {
+				return // the list brings all
 			}
-		})
-	}
-	return f.streamList(ctx, up, nil, func(version uint64) {
-		if current {
-			waiting, cancel := f.limit(watching, up, f.cfg.WatchTimeout, fmt.Errorf("the watch is not at version %d after %v", version, f.cfg.WatchTimeout))
-			_ = f.cfg.Relay.WaitVersion(waiting, version) // if it does not come, the list brings all
-			cancel(nil)
 		}
+	})
+	return f.streamList(ctx, up, nil, func(version uint64, _ []*wire.Object) *relay.Trail {
+		waiting, cancel := f.limit(watching, up, f.cfg.WatchTimeout, fmt.Errorf("the watch is not at version %d after %v", version, f.cfg.WatchTimeout))
+		_ = f.cfg.Relay.WaitVersion(waiting, version) // if it does not come, the list brings all
+		cancel(nil)
 		stop()
 		beside.Wait()
+		return nil
 	}, CauseCheaper)
 }

@@ -123,20 +123,75 @@ func TestPlainWatchGivesWayToAStream(t *testing.T) {
 	}
 }
 
-// After a long silence a list costs less than what was missed.
-func TestLongBreakIsListed(t *testing.T) {
+// longBreak is a relay at version 11 that has missed so much that it is listed, and the watch of metadata beside the list.
+func longBreak(t *testing.T) (c *testingclock.FakeClock, r *relay.Relay, stream, beside *held) {
+	t.Helper()
 	c, h, r, _, plain := resumed(t)
 	plain.frames <- largeFrame(t, wire.Modified, "x", 11)
 	eventually(t, "the event", func() bool { return r.Status().Version == 11 })
-	var stream *held
-	for w := plain; ; w = next(t, c, h) { // no watch brings anything, nor ends: the link is dead
-		if w.version == "" {
+	for stream == nil { // no watch brings anything, nor ends: the link is dead
+		switch w := next(t, c, h); {
+		case w.version == "":
 			stream = w
-			break
+		case w.metadata:
+			beside = w
 		}
 	}
+	for beside == nil || !beside.open() {
+		if w := next(t, c, h); w.metadata {
+			beside = w
+		}
+	}
+	if beside.version != "11" {
+		t.Fatalf("%+v", beside)
+	}
+	return c, r, stream, beside
+}
+
+// open tells whether the client still reads.
+func (h *held) open() bool {
+	select {
+	case <-h.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+// After a long silence a list costs less than what was missed. It does not wait long for the metadata beside it.
+func TestLongBreakIsListed(t *testing.T) {
+	c, r, stream, _ := longBreak(t)
 	stream.frames <- frame(t, wire.Added, "x", 30)
 	stream.frames <- frame(t, wire.Added, "z", 20)
 	stream.frames <- initialEnd(t, 30)
-	eventually(t, "the list", func() bool { s := r.Status(); return s.Version == 30 && s.Objects == 2 })
+	eventually(t, "the list", func() bool {
+		c.Step(10 * time.Millisecond)
+		s := r.Status()
+		return s.Version == 30 && s.Objects == 2
+	})
+	if r.Resumable(20) {
+		t.Error("nobody knows what happened until 20")
+	}
+}
+
+// The metadata beside such a list tell what happened on the way, and a client that has seen a part of it goes on: after a loss of power clients have
+// seen more than was on the disk.
+func TestLongBreakHasATrail(t *testing.T) {
+	_, r, stream, beside := longBreak(t)
+	beside.frames <- metaFrame(t, wire.Modified, "x", 15)
+	stream.frames <- frame(t, wire.Added, "x", 30)
+	stream.frames <- frame(t, wire.Added, "z", 20)
+	stream.frames <- initialEnd(t, 30)
+	beside.frames <- metaFrame(t, wire.Added, "z", 20)
+	if v := r.Status().Version; v != 11 {
+		t.Fatalf("at %d before the way is known", v)
+	}
+	beside.frames <- metaFrame(t, wire.Modified, "x", 30)
+	eventually(t, "the list", func() bool { return r.Status().Version == 30 })
+	<-beside.gone
+	for _, version := range []uint64{11, 15, 18, 20, 30} {
+		if !r.Resumable(version) {
+			t.Errorf("a client that has seen %d has to list", version)
+		}
+	}
 }

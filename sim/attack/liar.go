@@ -475,7 +475,7 @@ func forgedOffer(ctx context.Context, x *scene) error {
 		}
 		var offered error
 		stop := keepRelay(ctx, r)
-		taken := within(ctx, 5*time.Second, func() bool { offered = source.Offer(ctx, r, u); return offered == nil })
+		taken := within(ctx, 5*time.Second, func() bool { offered = source.Offer(ctx, r, 0, u); return offered == nil })
 		stop()
 		shown := x.send(ctx, ask{as: "reader", path: slicesOfA})
 		lies := strings.Contains(shown.body, forgedAddress)

@@ -24,6 +24,7 @@ func scenarioGrid(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	fs := pflag.NewFlagSet("scenario grid", pflag.ContinueOnError)
 	fs.StringVar(&f.out, "out", "reports/out/thin-links", "folder of the table; each cell gets a folder of its own in it")
 	fs.StringSliceVar(&cells, "cells", nil, "only cells with all of these words, | is or: "+strings.Join(grid.Words(), " "))
+	fs.StringVar(&f.binaries, "binaries", "", binariesHelp)
 	fs.BoolVar(&again, "again", false, "run cells anew that have a report")
 	if err := parse(fs, "scenario grid FILE", args, 1, stdout); err != nil {
 		return err

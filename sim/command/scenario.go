@@ -17,6 +17,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/sim/autonomy"
 	"github.com/weir-edge/weir/sim/eviction"
+	"github.com/weir-edge/weir/sim/node"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -28,6 +29,7 @@ var errFailed = errors.New("the scenario did not pass")
 
 type scenarioFlags struct {
 	out, output, runtime string
+	binaries             string // folder of Weir's commands; empty: they are built
 	seed                 int64
 	noTimes              bool
 }
@@ -39,6 +41,7 @@ func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	fs.StringVar(&f.output, "output", "text", "text or json: with json, standard output is one object")
 	fs.StringVar(&f.runtime, "runtime", "local", "local: real processes on this machine; kind: real kubelets, needs a Docker engine (kind/README.md)")
 	fs.Int64Var(&f.seed, "seed", 0, "instead of the seed in the file")
+	fs.StringVar(&f.binaries, "binaries", "", binariesHelp)
 	fs.BoolVar(&f.noTimes, "no-time-limits", false, "leave out what is expected of seconds, and of new connections, which follow from them: for machines that are shared")
 	if err := parse(fs, "scenario run FILE|DIR", args, 1, stdout); err != nil {
 		return err
@@ -46,7 +49,7 @@ func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if f.output != "text" && f.output != "json" {
 		return cli.Usage("--output", f.output, "text or json")
 	}
-	if _, err := newRuntime(f.runtime, ""); err != nil {
+	if _, err := f.newRuntime(""); err != nil {
 		return err
 	}
 	scenarios, err := scenario.Load(fs.Arg(0))
@@ -92,7 +95,7 @@ func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, 
 	if err := dropLogs(logs); err != nil {
 		return report.Result{}, err
 	}
-	site, err := newRuntime(f.runtime, logs)
+	site, err := f.newRuntime(logs)
 	if err != nil {
 		return report.Result{}, err
 	}
@@ -143,15 +146,23 @@ func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, 
 	return res, nil
 }
 
-// newRuntime returns the runtime of a name.
-func newRuntime(name, logs string) (runtime.Runtime, error) {
-	switch name {
+const binariesHelp = "folder of weir-hub and weir-coordinator, for the local runtime; default: they are built from the sources"
+
+// newRuntime returns the runtime that the flags name.
+func (f scenarioFlags) newRuntime(logs string) (runtime.Runtime, error) {
+	switch f.runtime {
 	case "local":
-		return &runtime.Local{LogDir: logs}, nil
+		built := node.Binaries{}
+		if f.binaries != "" {
+			for _, command := range []string{"weir-hub", "weir-coordinator"} {
+				built[command] = filepath.Join(f.binaries, command)
+			}
+		}
+		return &runtime.Local{LogDir: logs, Binaries: built}, nil
 	case "kind":
 		return &runtime.Kind{LogDir: logs}, nil
 	}
-	return nil, cli.Usage("--runtime", name, "local or kind")
+	return nil, cli.Usage("--runtime", f.runtime, "local or kind")
 }
 
 // dropLogs removes the logs of the run before: parts append to theirs when they are restarted.

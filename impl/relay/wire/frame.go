@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,9 @@ const initialEventsEnd = "k8s.io/initial-events-end"
 // BatchAnnotation is on a bookmark that one relay sends to another: the events up to the version that it names are one batch,
 // which leads there from the bookmark's own version and is nothing in between.
 const BatchAnnotation = "weir/batch-to"
+
+// AdmitsAnnotation is on such a bookmark, "<first>/<last>", if who has seen a version between these two elsewhere can go on with the batch.
+const AdmitsAnnotation = "weir/batch-admits"
 
 // TestimonyAnnotation is on bookmarks that one relay sends to another: it says how old the sender's state is.
 const TestimonyAnnotation = "weir/testimony"
@@ -156,6 +160,8 @@ type Event struct {
 	InitialEnd bool
 	// BatchTo is set for the bookmark that begins a batch: see BatchAnnotation.
 	BatchTo uint64
+	// BatchFirst and BatchLast are what AdmitsAnnotation says, 0 without it.
+	BatchFirst, BatchLast uint64
 	// Testimony is what a relay says of its state, on a bookmark: see TestimonyAnnotation.
 	Testimony string
 	// Status is set for ERROR.
@@ -335,6 +341,11 @@ func (ev *Event) annotation(key, val string) (err error) {
 		ev.InitialEnd = val == "true"
 	case BatchAnnotation:
 		ev.BatchTo, err = ParseVersion(val)
+	case AdmitsAnnotation:
+		first, last, _ := strings.Cut(val, "/")
+		if ev.BatchFirst, err = ParseVersion(first); err == nil {
+			ev.BatchLast, err = ParseVersion(last)
+		}
 	case TestimonyAnnotation:
 		ev.Testimony = val
 	}
@@ -383,7 +394,7 @@ func (e *EventReader) fromJSON(ev *Event, object json.RawMessage) error {
 			ev.Version = ev.Object.Version
 		}
 	case Bookmark:
-		for _, key := range []string{initialEventsEnd, BatchAnnotation, TestimonyAnnotation} {
+		for _, key := range []string{initialEventsEnd, BatchAnnotation, AdmitsAnnotation, TestimonyAnnotation} {
 			if err == nil {
 				err = ev.annotation(key, m.Metadata.Annotations[key])
 			}

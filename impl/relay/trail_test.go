@@ -1,0 +1,139 @@
+package relay
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// walk is a trail of metadata events behind a version, written "ADDED a/x 11", with perhaps "k=v" as labels.
+func walk(t *testing.T, from uint64, events ...string) *Trail {
+	t.Helper()
+	trail := NewTrail(from)
+	for _, e := range events {
+		var typ, key, label string
+		var version uint64
+		if n, _ := fmt.Sscanf(e, "%s %s %d %s", &typ, &key, &version, &label); n < 3 {
+			t.Fatalf("event %q", e)
+		}
+		ev := &wire.Event{Type: typ, Version: version}
+		if typ != wire.Bookmark {
+			var pairs []string
+			if label != "" {
+				pairs = []string{"k", label}
+			}
+			ev.Object = slice(t, key, version, pairs...)
+		}
+		if !trail.Step(ev) {
+			t.Fatalf("no room for %q", e)
+		}
+	}
+	return trail
+}
+
+// along gives a relay a list with the way to it.
+func along(t *testing.T, r *Relay, trail *Trail, version uint64, items ...*wire.Object) {
+	t.Helper()
+	i := NewIntake(r)
+	i.Along(trail)
+	if err := i.End(r.Status().History, &wire.Event{Type: wire.Bookmark, Version: version, InitialEnd: true}, items); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAheadOfTheDisk: after a loss of power a relay has an older state than its clients have seen. With the way to a list they go on where they
+// are, whether they were there before the list or come later, and so does a relay that is ahead, with clients of its own.
+func TestAheadOfTheDisk(t *testing.T) {
+	r, other := newRelay(t), newRelay(t)
+	replace(t, r, 10, slice(t, "a/x", 5), slice(t, "a/y", 6), slice(t, "a/z", 7))
+	replace(t, other, 13, slice(t, "a/x", 12), slice(t, "a/y", 6), slice(t, "a/z", 7))
+	srv, others := serve(t, r), serve(t, other)
+	early, ahead := watch(t, srv, "resourceVersion=13&allowWatchBookmarks=true"), watch(t, others, "resourceVersion=15&allowWatchBookmarks=true")
+	feed := watchProgress(t, srv, "resourceVersion=13&allowWatchBookmarks=true")
+	trail := walk(t, 10, "MODIFIED a/x 12", "DELETED a/y 14", "MODIFIED a/x 16", "MODIFIED a/z 18", "ADDED a/n 19")
+	along(t, r, trail, 20, slice(t, "a/x", 16), slice(t, "a/z", 18), slice(t, "a/n", 19))
+
+	rest := []string{"MODIFIED a/x 16", "MODIFIED a/z 18", "ADDED a/n 19"}
+	all := append([]string{"DELETED a/y 14"}, rest...)
+	early.want(append(all, "BOOKMARK 20")...)
+	for from, want := range map[int][]string{10: all, 13: all, 14: rest, 15: rest, 18: rest[2:]} {
+		watch(t, srv, fmt.Sprintf("resourceVersion=%d&allowWatchBookmarks=true", from)).want(want...)
+	}
+	watch(t, srv, "resourceVersion=13&fieldSelector=metadata.name%3Dn").want("ADDED a/n 19")
+	if resp, _ := get(t, srv, slicesPath+"?resourceVersion=15&resourceVersionMatch=Exact", ""); resp.StatusCode != http.StatusGone {
+		t.Errorf("exact list inside a batch: %d", resp.StatusCode)
+	}
+
+	intake := NewIntake(other).Bound()
+	for other.Status().Version < 20 {
+		ev, err := feed.events.Next()
+		if err == nil {
+			err = intake.Apply(ev)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ahead.want(rest...)
+	watch(t, others, "resourceVersion=14").want(rest...)
+	watch(t, srv, "resourceVersion=19&allowWatchBookmarks=true").want("BOOKMARK 20") // what follows the last change is not known to be nothing
+}
+
+// TestTrailThatDoesNotTell: who is inside a batch lists if the way to it does not say what they have.
+func TestTrailThatDoesNotTell(t *testing.T) {
+	for name, c := range map[string]struct {
+		way    []string
+		admits string // versions from 11 to 19
+	}{
+		"nothing is known":           {nil, ""},
+		"a part is known":            {[]string{"MODIFIED a/x 12", "MODIFIED a/x 14"}, "11 12 13 14"},
+		"all":                        {[]string{"MODIFIED a/x 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "11 12 13 14 15 16 17 18 19"},
+		"a deletion is not":          {[]string{"MODIFIED a/x 12", "MODIFIED a/x 16"}, ""},
+		"what it says is not so":     {[]string{"MODIFIED a/x 15", "DELETED a/y 17", "BOOKMARK - 20"}, ""},
+		"changed, then deleted":      {[]string{"MODIFIED a/y 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "17 18 19"},
+		"came and went":              {[]string{"ADDED a/g 11", "MODIFIED a/x 16", "DELETED a/g 16", "DELETED a/y 17", "BOOKMARK - 20"}, ""},
+		"came and went, in order":    {[]string{"ADDED a/g 11", "DELETED a/g 15", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "15 16 17 18 19"},
+		"went and came, then gone":   {[]string{"ADDED a/g 11", "MODIFIED a/x 16", "DELETED a/y 17"}, ""},
+		"labels come and go":         {[]string{"MODIFIED a/x 12 l", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "16 17 18 19"},
+		"it begins elsewhere":        {[]string{"BOOKMARK - 9"}, ""},
+		"an object that nobody knew": {[]string{"DELETED a/g 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRelay(t)
+			replace(t, r, 10, slice(t, "a/x", 5), slice(t, "a/y", 6))
+			items := []*wire.Object{slice(t, "a/x", 16)}
+			if name == "a part is known" {
+				items = append(items, slice(t, "a/y", 6))
+			}
+			along(t, r, walk(t, 10, c.way...), 20, items...)
+			got := ""
+			for v := uint64(11); v < 20; v++ {
+				if r.Resumable(v) {
+					got += fmt.Sprintf(" %d", v)
+				}
+			}
+			if got != "" {
+				got = got[1:]
+			}
+			if got != c.admits {
+				t.Errorf("admitted are %q, want %q", got, c.admits)
+			}
+		})
+	}
+}
+
+// A trail has an end, whatever comes.
+func TestTrailIsBounded(t *testing.T) {
+	trail := NewTrail(0)
+	o := slice(t, "a/x", 1)
+	for v := uint64(1); v <= maxTrail; v++ {
+		if !trail.Step(&wire.Event{Type: wire.Modified, Version: v, Object: o}) {
+			t.Fatalf("no room at %d", v)
+		}
+	}
+	if trail.Step(&wire.Event{Type: wire.Modified, Version: maxTrail + 1, Object: o}) || trail.Reached() != maxTrail {
+		t.Error("it takes more")
+	}
+}

@@ -26,7 +26,7 @@
 //     ResourceVersionTooLarge; a plain watch is accepted and delivers only what is later.
 //   - 3, unset version: answered at the version reached. kube-apiserver would answer linearizably; a relay cannot.
 //   - 6, a list over an older state becomes one batch: deletions stamped with the old version, then additions and
-//     changes in ascending version, then a bookmark. A watch resumes at either end of a batch; inside, only if metadata told what happened
+//     changes in ascending version, then a bookmark. A watch resumes at either end of a batch; inside, only if it is known what happened
 //     on the way to the list (Trail): then deletions have their own versions, and who has seen a part, elsewhere or before this relay lost power,
 //     goes on. A relay that watches another is told where a batch begins and whom it admits, and takes it as a whole (Intake).
 //   - 7, history: a cloud that was restored from a backup uses versions a second time. A list of a later History throws away what is held;

@@ -51,24 +51,26 @@ func (r *Relay) replace(version uint64, items []*wire.Object, w word) error {
 		return nil
 	}
 	b := &batch{from: r.version, to: version}
-	steps, _ := w.trail.date(b, gone, changed, r.tree.Get)
-	return r.follow(b, steps, now)
+	return r.follow(b, w.trail.along(b, gone, changed, r.tree.Get), now)
 }
 
 // follow publishes a batch. It starts at the version reached; r.mu is held.
 func (r *Relay) follow(b *batch, steps []step, now time.Time) error {
 	for _, s := range steps {
-		if s.old == nil {
+		if !s.gone {
 			r.put(s.o, &event{version: s.version, cur: s.o, batch: b, at: now})
 			continue
 		}
-		last, err := s.old.WithVersion(r.enc, s.version)
+		old, have := r.tree.Delete(s.o)
+		if !have {
+			continue
+		}
+		r.bytes -= int64(len(old.Raw))
+		last, err := old.WithVersion(r.enc, s.version)
 		if err != nil {
 			return fmt.Errorf("replace: %w", err)
 		}
-		r.tree.Delete(s.old)
-		r.bytes -= int64(len(s.old.Raw))
-		r.ring.push(&event{version: s.version, cur: last, prev: s.old, deleted: true, batch: b, at: now})
+		r.ring.push(&event{version: s.version, cur: last, prev: old, deleted: true, batch: b, at: now})
 	}
 	r.ring.push(&event{version: b.to, batch: b, at: now})
 	r.version = b.to

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"fmt"
-	"sort"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -109,7 +108,7 @@ func (i *Intake) Apply(ev *wire.Event) error {
 		if i.batch != nil || ev.BatchTo <= ev.Version {
 			return fmt.Errorf("apply: a batch from %d to %d begins, and another one has not ended: %t", ev.Version, ev.BatchTo, i.batch != nil)
 		}
-		i.batch, i.room = &batch{from: ev.Version, to: ev.BatchTo, first: ev.BatchFirst, last: ev.BatchLast}, i.r.Room()
+		i.batch, i.room = &batch{from: ev.Version, to: ev.BatchTo, admitted: ev.BatchAdmits}, i.r.Room()
 		return nil
 	case i.batch == nil:
 		return i.single(ev)
@@ -162,17 +161,16 @@ func (r *Relay) applyBatch(b *batch, events []*wire.Event, by *Testimony) error 
 		return fmt.Errorf("apply: a batch from %d to %d, but %d is reached", b.from, b.to, r.version)
 	}
 	var changed []*wire.Object
-	var steps []step
+	steps := make([]step, 0, len(events))
 	for _, ev := range events {
-		if ev.Type != wire.Deleted {
+		gone := ev.Type == wire.Deleted
+		if !gone {
 			r.checkSchema(ev.Object)
 			changed = append(changed, ev.Object)
-			steps = append(steps, step{version: ev.Version, o: ev.Object})
-		} else if old, have := r.tree.Get(ev.Object); have {
-			steps = append(steps, step{version: ev.Version, old: old})
 		}
+		steps = append(steps, step{ev.Version, ev.Object, gone})
 	}
-	sort.SliceStable(steps, func(i, j int) bool { return steps[i].version < steps[j].version })
+	inOrder(steps)
 	if err := r.fits(changed...); err != nil { // batches come from relays only
 		return fmt.Errorf("apply: a batch: %w", err)
 	}

@@ -28,16 +28,16 @@ type event struct {
 // others have replaced.
 type batch struct {
 	from, to uint64
-	// Whoever has seen a state between these two, elsewhere, goes on from there as if all had been told. 0, 0: nobody can, because it is
-	// not known when objects were deleted.
-	first, last uint64
+	// Whoever has seen a state inside, elsewhere, up to this version, goes on from there as if all had been told. 0: nobody can, because it is
+	// not known what happened on the way (see Trail).
+	admitted uint64
 }
 
 // inside tells whether a version is none that the batch leads from or to.
 func (b *batch) inside(v uint64) bool { return b != nil && b.from < v && v < b.to }
 
 // admits tells whether a client that has seen a version goes on with the rest of the batch.
-func (b *batch) admits(v uint64) bool { return !b.inside(v) || b.first <= v && v <= b.last }
+func (b *batch) admits(v uint64) bool { return !b.inside(v) || v <= b.admitted }
 
 func (e *event) typ() string {
 	switch {

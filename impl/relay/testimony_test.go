@@ -184,8 +184,11 @@ func TestRefill(t *testing.T) {
 	if age, _ := s.Age(c.clock.Now()); !s.Synced || !s.Restored || age != 5*time.Second {
 		t.Errorf("an empty relay refilled: %+v", s)
 	}
-	if err := intake.Apply(&wire.Event{Type: wire.Bookmark, Version: 8}); err == nil {
-		t.Error("a refill goes on behind its list")
+	if err := intake.Apply(&wire.Event{Type: wire.Bookmark, Version: 8}); err != nil {
+		t.Fatal(err)
+	}
+	if after := empty.Status(); after.Version != 8 || !after.Restored || after.ProgressAt.After(s.ProgressAt) {
+		t.Errorf("what a refill brings behind its list is no sign of the cloud: %+v", after)
 	}
 }
 

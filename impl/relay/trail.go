@@ -11,15 +11,17 @@ import (
 // maxTrail bounds the steps of a Trail.
 const maxTrail = 64 << 10
 
-// Trail is what happened to objects behind a version, by their metadata alone. With a list it explains more than the list does: when each
-// object was deleted, and what somebody has seen who was told a part of it. Clients of a relay that lost power may be such: they have seen more
-// than was on the disk. A batch that has a trail takes them in (see batch.admits). It may be used by several goroutines.
+// Trail is what happened to objects behind a version, most of it by their metadata alone. With a list it explains more than the list does: who has
+// seen a part of what led there, elsewhere or before this relay lost power, can go on (see batch.admits). Of most objects that takes no more than
+// their last form. Those that came, went, or changed their labels on the way are unclear by metadata: of them all forms are told.
+// It may be used by several goroutines.
 type Trail struct {
 	mu      sync.Mutex
 	from    uint64
 	reached uint64
 	length  int
 	marks   map[string][]mark
+	told    map[string][]step
 }
 
 // mark is one change of an object.
@@ -30,9 +32,16 @@ type mark struct {
 	gone    bool
 }
 
+// step is one event of a batch: an object in a new form, or one that is gone.
+type step struct {
+	version uint64
+	o       *wire.Object
+	gone    bool
+}
+
 // NewTrail begins behind a version.
 func NewTrail(from uint64) *Trail {
-	return &Trail{from: from, reached: from, marks: map[string][]mark{}}
+	return &Trail{from: from, reached: from, marks: map[string][]mark{}, told: map[string][]step{}}
 }
 
 // Reached is the version up to which everything is in the trail.
@@ -60,106 +69,149 @@ func (t *Trail) Step(ev *wire.Event) (more bool) {
 	return true
 }
 
-// Explains tells whether a trail dates all that a list at a version changes.
-func (r *Relay) Explains(t *Trail, version uint64, items []*wire.Object) bool {
+// Tell takes all that happened to one object behind the version at which the trail begins.
+func (t *Trail) Tell(key string, events []*wire.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	steps := make([]step, 0, len(events))
+	for _, ev := range events {
+		steps = append(steps, step{ev.Version, ev.Object, ev.Type == wire.Deleted})
+	}
+	t.told[key] = steps
+}
+
+// Unclear names the objects of which more has to be told before a trail explains a list at a version, and the last version of each, 0 if it is
+// deleted. ok is false if nothing will.
+func (r *Relay) Unclear(t *Trail, version uint64, items []*wire.Object) (unclear map[string]uint64, ok bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if !r.synced || version <= r.version {
-		return true
+		return nil, false
 	}
 	gone, changed, ok := r.diff(version, items)
 	if !ok {
-		return true
+		return nil, false
 	}
-	_, dated := t.date(&batch{from: r.version, to: version}, gone, changed, r.tree.Get)
-	return dated
-}
-
-// step is one event of a batch: an object that is gone, or one in its new form.
-type step struct {
-	version uint64
-	old, o  *wire.Object // one of them
+	_, unclear, ok = t.date(&batch{from: r.version, to: version}, gone, changed, r.tree.Get)
+	return unclear, ok
 }
 
 // undated are the steps from a list alone. When objects went is not known: these steps have the version that the batch starts from.
 func undated(b *batch, gone, changed []*wire.Object) []step {
 	steps := make([]step, 0, len(gone)+len(changed))
-	for _, old := range gone {
-		steps = append(steps, step{version: b.from, old: old})
+	for _, o := range gone {
+		steps = append(steps, step{version: b.from, o: o, gone: true})
 	}
 	for _, o := range changed {
 		steps = append(steps, step{version: o.Version, o: o})
 	}
-	sort.SliceStable(steps, func(i, j int) bool { return steps[i].version < steps[j].version })
+	inOrder(steps)
 	return steps
 }
 
-// date finds the version of each step, and says in the batch whom it admits. Without a trail, or if that does not tell all, nobody inside.
-func (t *Trail) date(b *batch, gone, changed []*wire.Object, held func(*wire.Object) (*wire.Object, bool)) (steps []step, ok bool) {
-	steps = undated(b, gone, changed)
+func inOrder(steps []step) {
+	sort.SliceStable(steps, func(i, j int) bool { return steps[i].version < steps[j].version })
+}
+
+// along are the steps of a batch with the trail that leads there, if that explains it all; then the batch admits who has seen a part.
+func (t *Trail) along(b *batch, gone, changed []*wire.Object, held func(*wire.Object) (*wire.Object, bool)) []step {
 	if t == nil {
-		return steps, false
+		return undated(b, gone, changed)
 	}
+	steps, unclear, ok := t.date(b, gone, changed, held)
+	if !ok || len(unclear) > 0 {
+		return undated(b, gone, changed)
+	}
+	b.admitted = min(t.Reached(), b.to)
+	return steps
+}
+
+// date finds the steps of a batch, and the objects that are unclear. ok is false if the trail does not fit.
+func (t *Trail) date(b *batch, gone, changed []*wire.Object, held func(*wire.Object) (*wire.Object, bool)) (steps []step, unclear map[string]uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := min(t.reached, b.to)
 	if t.from != b.from || last <= b.from {
-		return steps, false
+		return nil, nil, false
 	}
-	dead := map[string]uint64{} // by UID: names are used again
-	now := make(map[string]*wire.Object, len(changed))
+	now := map[string]*wire.Object{} // nil: gone
+	for _, o := range gone {
+		now[o.Key] = nil
+	}
 	for _, o := range changed {
 		now[o.Key] = o
-		if o.Version <= last && !slices.ContainsFunc(t.marks[o.Key], func(m mark) bool { return m.version == o.Version && m.uid == o.UID }) {
-			return steps, false
+	}
+	unclear = map[string]uint64{}
+	for key := range t.marks {
+		if _, differs := now[key]; differs {
+			continue
+		}
+		if _, same := held(&wire.Object{Key: key}); same && t.until(key, last) > 0 {
+			return nil, nil, false // it changed, and the list does not show that
+		}
+		if t.until(key, last) > 0 { // it came and went
+			now[key] = nil
 		}
 	}
-	first := b.from
-	for key, marks := range t.marks {
-		n := sort.Search(len(marks), func(i int) bool { return marks[i].version > last })
-		for _, m := range marks[:n] {
-			if m.gone {
-				dead[m.uid] = m.version
-			}
-		}
+	for key, o := range now {
 		old, _ := held(&wire.Object{Key: key})
-		until, sure := settled(marks[:n], old, now[key])
-		if !sure {
-			return steps, false
+		marks := t.marks[key][:t.until(key, last)]
+		if o != nil && o.Version <= last && !slices.ContainsFunc(marks, func(m mark) bool { return m.version == o.Version && m.uid == o.UID && !m.gone }) {
+			return nil, nil, false
 		}
-		first = max(first, until)
-	}
-	for i := range steps {
-		if old := steps[i].old; old != nil {
-			version, known := dead[old.UID]
-			if !known {
-				return steps, false
+		switch told := t.tale(key, b.to, o); {
+		case told != nil:
+			steps = append(steps, told...)
+		case !plain(marks, old, o):
+			unclear[key] = 0
+			if o != nil {
+				unclear[key] = o.Version
 			}
-			steps[i].version = version
+		case o != nil:
+			steps = append(steps, step{version: o.Version, o: o})
+		default:
+			steps = append(steps, step{version: marks[0].version, o: old, gone: true})
 		}
 	}
-	sort.SliceStable(steps, func(i, j int) bool { return steps[i].version < steps[j].version })
-	b.first, b.last = first, last
-	return steps, true
+	inOrder(steps)
+	return steps, unclear, true
 }
 
-// settled is from when on it does not matter to somebody who saw some of an object's changes that only the last one is told: from their end, if
-// the object came, went, or changed its labels meanwhile, and there are several. Who has an object that came is not told ADDED, and who
-// was shown another form is told its deletion in that form. sure is false if the end is not among the changes.
-func settled(marks []mark, old, now *wire.Object) (until uint64, sure bool) {
-	if len(marks) == 0 {
-		return 0, true
+// until counts the marks of an object up to a version.
+func (t *Trail) until(key string, last uint64) int {
+	marks := t.marks[key]
+	return sort.Search(len(marks), func(i int) bool { return marks[i].version > last })
+}
+
+// tale is all that was told of an object up to a version, if that leads to its last form; nil: it is gone.
+func (t *Trail) tale(key string, to uint64, now *wire.Object) []step {
+	steps := t.told[key]
+	steps = steps[:sort.Search(len(steps), func(i int) bool { return steps[i].version > to })]
+	if len(steps) == 0 {
+		return nil
 	}
-	end := marks[len(marks)-1]
-	ended := now != nil && end.version == now.Version || now == nil && end.gone
-	if ended && len(marks) == 1 {
-		return 0, now != nil || old != nil && old.UID == end.uid
+	end := steps[len(steps)-1]
+	if n := t.until(key, to); n > 0 && t.marks[key][n-1].version > end.version {
+		return nil
 	}
-	plain := old != nil && now != nil && old.UID == now.UID && !slices.ContainsFunc(marks, func(m mark) bool {
+	if now == nil && end.gone || now != nil && !end.gone && end.version == now.Version && end.o.UID == now.UID {
+		return steps
+	}
+	return nil
+}
+
+// plain tells whether the last form of an object is all that somebody needs who has seen any of its changes: there was only one, or it stayed
+// what it is and kept its labels.
+func plain(marks []mark, old, now *wire.Object) bool {
+	switch {
+	case len(marks) == 0:
+		return now != nil && (old == nil || old.UID == now.UID)
+	case len(marks) == 1 && now == nil:
+		return marks[0].gone && old != nil && old.UID == marks[0].uid
+	case len(marks) == 1 && marks[0].version == now.Version:
+		return old == nil || old.UID == now.UID
+	}
+	return old != nil && now != nil && old.UID == now.UID && slices.Equal(now.Labels, old.Labels) && !slices.ContainsFunc(marks, func(m mark) bool {
 		return m.gone || m.uid != old.UID || !slices.Equal(m.labels, old.Labels)
-	}) && slices.Equal(now.Labels, old.Labels)
-	if plain {
-		return 0, true
-	}
-	return end.version, ended
+	})
 }

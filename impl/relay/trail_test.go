@@ -3,6 +3,7 @@ package relay
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -83,44 +84,82 @@ func TestAheadOfTheDisk(t *testing.T) {
 
 // TestTrailThatDoesNotTell: who is inside a batch lists if the way to it does not say what they have.
 func TestTrailThatDoesNotTell(t *testing.T) {
+	const part = "a part is known"
 	for name, c := range map[string]struct {
-		way    []string
-		admits string // versions from 11 to 19
+		way     []string
+		unclear string
+		admits  string // versions from 11 to 19
 	}{
-		"nothing is known":           {nil, ""},
-		"a part is known":            {[]string{"MODIFIED a/x 12", "MODIFIED a/x 14"}, "11 12 13 14"},
-		"all":                        {[]string{"MODIFIED a/x 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "11 12 13 14 15 16 17 18 19"},
-		"a deletion is not":          {[]string{"MODIFIED a/x 12", "MODIFIED a/x 16"}, ""},
-		"what it says is not so":     {[]string{"MODIFIED a/x 15", "DELETED a/y 17", "BOOKMARK - 20"}, ""},
-		"changed, then deleted":      {[]string{"MODIFIED a/y 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "17 18 19"},
-		"came and went":              {[]string{"ADDED a/g 11", "MODIFIED a/x 16", "DELETED a/g 16", "DELETED a/y 17", "BOOKMARK - 20"}, ""},
-		"came and went, in order":    {[]string{"ADDED a/g 11", "DELETED a/g 15", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "15 16 17 18 19"},
-		"went and came, then gone":   {[]string{"ADDED a/g 11", "MODIFIED a/x 16", "DELETED a/y 17"}, ""},
-		"labels come and go":         {[]string{"MODIFIED a/x 12 l", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "16 17 18 19"},
-		"it begins elsewhere":        {[]string{"BOOKMARK - 9"}, ""},
-		"an object that nobody knew": {[]string{"DELETED a/g 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, ""},
+		"nothing is known":           {nil, "false", ""},
+		part:                         {[]string{"MODIFIED a/x 12", "MODIFIED a/x 14"}, "map[]", "11 12 13 14"},
+		"all":                        {[]string{"MODIFIED a/x 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "map[]", "11 12 13 14 15 16 17 18 19"},
+		"a deletion is not":          {[]string{"MODIFIED a/x 12", "MODIFIED a/x 16"}, "map[a/y:0]", ""},
+		"what it says is not so":     {[]string{"MODIFIED a/x 15", "DELETED a/y 17", "BOOKMARK - 20"}, "false", ""},
+		"nor is that":                {[]string{"MODIFIED a/x 16", "DELETED a/y 17", "MODIFIED a/w 18", "BOOKMARK - 20"}, "false", ""},
+		"changed, then deleted":      {[]string{"MODIFIED a/y 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "map[a/y:0]", ""},
+		"came and went":              {[]string{"ADDED a/g 11", "DELETED a/g 15", "MODIFIED a/x 16", "DELETED a/y 17"}, "map[a/g:0]", ""},
+		"labels come and go":         {[]string{"MODIFIED a/x 12 l", "MODIFIED a/x 16", "DELETED a/y 17"}, "map[a/x:16]", ""},
+		"it begins elsewhere":        {[]string{"BOOKMARK - 9"}, "false", ""},
+		"an object that nobody knew": {[]string{"DELETED a/g 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "map[a/g:0]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRelay(t)
-			replace(t, r, 10, slice(t, "a/x", 5), slice(t, "a/y", 6))
-			items := []*wire.Object{slice(t, "a/x", 16)}
-			if name == "a part is known" {
+			items := []*wire.Object{slice(t, "a/x", 16), slice(t, "a/w", 4)}
+			replace(t, r, 10, slice(t, "a/x", 5), slice(t, "a/y", 6), slice(t, "a/w", 4))
+			if name == part {
 				items = append(items, slice(t, "a/y", 6))
 			}
-			along(t, r, walk(t, 10, c.way...), 20, items...)
-			got := ""
+			trail := walk(t, 10, c.way...)
+			unclear, ok := r.Unclear(trail, 20, items)
+			if got := fmt.Sprint(unclear); got != c.unclear && (ok || c.unclear != "false") {
+				t.Errorf("unclear are %s, %t, want %s", got, ok, c.unclear)
+			}
+			along(t, r, trail, 20, items...)
+			got := []string{}
 			for v := uint64(11); v < 20; v++ {
 				if r.Resumable(v) {
-					got += fmt.Sprintf(" %d", v)
+					got = append(got, fmt.Sprint(v))
 				}
 			}
-			if got != "" {
-				got = got[1:]
-			}
-			if got != c.admits {
+			if got := strings.Join(got, " "); got != c.admits {
 				t.Errorf("admitted are %q, want %q", got, c.admits)
 			}
 		})
+	}
+}
+
+// TestUnclearIsTold: an object that came, went or changed its labels on the way to a list is told in all its forms, and so each client sees what it
+// would have seen, whatever it has seen and selects.
+func TestUnclearIsTold(t *testing.T) {
+	r := newRelay(t)
+	replace(t, r, 10, slice(t, "a/x", 5), slice(t, "a/y", 6), slice(t, "a/z", 7))
+	items := []*wire.Object{slice(t, "a/x", 17), slice(t, "a/z", 18)}
+	trail := walk(t, 10, "MODIFIED a/x 11 l", "ADDED a/g 12", "MODIFIED a/z 13", "MODIFIED a/y 14", "DELETED a/g 15", "DELETED a/y 16", "MODIFIED a/x 17", "MODIFIED a/z 18")
+	unclear, ok := r.Unclear(trail, 20, items)
+	if want := "map[a/g:0 a/x:17 a/y:0]"; !ok || fmt.Sprint(unclear) != want {
+		t.Fatalf("unclear are %v, %t, want %s", unclear, ok, want)
+	}
+	trail.Tell("a/g", []*wire.Event{
+		{Type: wire.Added, Version: 12, Object: slice(t, "a/g", 12, "k", "l")}, {Type: wire.Deleted, Version: 15, Object: slice(t, "a/g", 15, "k", "l")},
+	})
+	trail.Tell("a/x", []*wire.Event{
+		{Type: wire.Modified, Version: 11, Object: slice(t, "a/x", 11, "k", "l")}, {Type: wire.Modified, Version: 17, Object: slice(t, "a/x", 17)},
+		{Type: wire.Modified, Version: 30, Object: slice(t, "a/x", 30)}, // that comes by the watch
+	})
+	trail.Tell("a/y", []*wire.Event{
+		{Type: wire.Modified, Version: 14, Object: slice(t, "a/y", 14)}, {Type: wire.Deleted, Version: 16, Object: slice(t, "a/y", 16)},
+	})
+	along(t, r, trail, 20, items...)
+	srv := serve(t, r)
+	all := []string{"MODIFIED a/x 11", "ADDED a/g 12", "MODIFIED a/y 14", "DELETED a/g 15", "DELETED a/y 16", "MODIFIED a/x 17", "MODIFIED a/z 18", "BOOKMARK 20"}
+	labelled := []string{"ADDED a/x 11", "ADDED a/g 12", "DELETED a/g 15", "DELETED a/x 17", "BOOKMARK 20"}
+	for from, left := range map[int][2]int{10: {0, 0}, 11: {1, 1}, 12: {2, 2}, 13: {2, 2}, 15: {4, 3}, 17: {6, 4}} {
+		query := fmt.Sprintf("allowWatchBookmarks=true&resourceVersion=%d", from)
+		watch(t, srv, query).want(all[left[0]:]...)
+		watch(t, srv, query+"&labelSelector=k%3Dl").want(labelled[left[1]:]...)
+	}
+	if s := r.Status(); s.Objects != 2 || s.Version != 20 {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -362,8 +362,8 @@ func (x *watcher) enter(b *batch) error {
 	}
 	x.ahead = false
 	begin := map[string]string{wire.BatchAnnotation: wire.FormatVersion(b.to)}
-	if b.last != 0 {
-		begin[wire.AdmitsAnnotation] = wire.FormatVersion(b.first) + "/" + wire.FormatVersion(b.last)
+	if b.admitted != 0 {
+		begin[wire.AdmitsAnnotation] = wire.FormatVersion(b.admitted)
 	}
 	return x.appendBookmark(max(b.from, x.after), begin)
 }

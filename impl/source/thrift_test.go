@@ -124,7 +124,7 @@ func TestPlainWatchGivesWayToAStream(t *testing.T) {
 }
 
 // longBreak is a relay at version 11 that has missed so much that it is listed, and the watch of metadata beside the list.
-func longBreak(t *testing.T) (c *testingclock.FakeClock, r *relay.Relay, stream, beside *held) {
+func longBreak(t *testing.T) (c *testingclock.FakeClock, h *holder, r *relay.Relay, stream, beside *held) {
 	t.Helper()
 	c, h, r, _, plain := resumed(t)
 	plain.frames <- largeFrame(t, wire.Modified, "x", 11)
@@ -145,7 +145,7 @@ func longBreak(t *testing.T) (c *testingclock.FakeClock, r *relay.Relay, stream,
 	if beside.version != "11" {
 		t.Fatalf("%+v", beside)
 	}
-	return c, r, stream, beside
+	return c, h, r, stream, beside
 }
 
 // open tells whether the client still reads.
@@ -160,7 +160,7 @@ func (h *held) open() bool {
 
 // After a long silence a list costs less than what was missed. It does not wait long for the metadata beside it.
 func TestLongBreakIsListed(t *testing.T) {
-	c, r, stream, _ := longBreak(t)
+	c, _, r, stream, _ := longBreak(t)
 	stream.frames <- frame(t, wire.Added, "x", 30)
 	stream.frames <- frame(t, wire.Added, "z", 20)
 	stream.frames <- initialEnd(t, 30)
@@ -177,19 +177,26 @@ func TestLongBreakIsListed(t *testing.T) {
 // The metadata beside such a list tell what happened on the way, and a client that has seen a part of it goes on: after a loss of power clients have
 // seen more than was on the disk.
 func TestLongBreakHasATrail(t *testing.T) {
-	_, r, stream, beside := longBreak(t)
+	_, h, r, stream, beside := longBreak(t)
 	beside.frames <- metaFrame(t, wire.Modified, "x", 15)
 	stream.frames <- frame(t, wire.Added, "x", 30)
 	stream.frames <- frame(t, wire.Added, "z", 20)
 	stream.frames <- initialEnd(t, 30)
+	beside.frames <- metaFrame(t, wire.Added, "g", 16)
 	beside.frames <- metaFrame(t, wire.Added, "z", 20)
 	if v := r.Status().Version; v != 11 {
 		t.Fatalf("at %d before the way is known", v)
 	}
 	beside.frames <- metaFrame(t, wire.Modified, "x", 30)
+	told := <-h.watches // of what came and went
+	if told.version != "11" || told.metadata {
+		t.Fatalf("%+v", told)
+	}
+	told.frames <- frame(t, wire.Added, "g", 16)
+	told.frames <- frame(t, wire.Deleted, "g", 29)
 	eventually(t, "the list", func() bool { return r.Status().Version == 30 })
 	<-beside.gone
-	for _, version := range []uint64{11, 15, 18, 20, 30} {
+	for _, version := range []uint64{11, 15, 18, 20, 29, 30} {
 		if !r.Resumable(version) {
 			t.Errorf("a client that has seen %d has to list", version)
 		}

@@ -3,6 +3,11 @@ package source
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -26,19 +31,61 @@ func (f *Feeder) traced(ctx context.Context, up *Upstream, s relay.Status) error
 	}()
 	return f.streamList(ctx, up, nil, func(version uint64, items []*wire.Object) *relay.Trail {
 		defer stop()
-		waiting, cancel := f.limit(tracing, up, slack, fmt.Errorf("the metadata are not at version %d after %v", version, slack))
+		waiting, cancel := f.limit(tracing, up, slack, fmt.Errorf("what led to version %d is not known after %v", version, slack))
 		defer cancel(nil)
-		for !f.cfg.Relay.Explains(trail, version, items) {
+		newest := s.Version
+		for _, o := range items {
+			newest = max(newest, o.Version)
+		}
+		for known := false; !known && trail.Reached() < newest; {
 			select {
 			case <-stepped:
 			case <-over:
-				return trail
+				known = true
 			case <-waiting.Done():
 				return trail
 			}
 		}
+		if unclear, ok := f.cfg.Relay.Unclear(trail, version, items); ok && len(unclear) <= resyncFew {
+			f.tell(waiting, up, trail, s.Version, unclear)
+		}
 		return trail
 	}, CauseCheaper)
+}
+
+// tell lets a trail know all that happened behind a version to objects of which metadata do not tell enough. What does not come in time is not known.
+func (f *Feeder) tell(ctx context.Context, up *Upstream, trail *relay.Trail, from uint64, unclear map[string]uint64) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for key, last := range unclear {
+		all.Go(func() {
+			namespace, name, found := strings.Cut(key, "/")
+			if !found {
+				namespace, name = "", key
+			}
+			w, err := f.openIn(ctx, up, question{namespace: namespace, query: url.Values{
+				"fieldSelector": {"metadata.name=" + name}, "resourceVersion": {wire.FormatVersion(from)},
+				"timeoutSeconds": {strconv.Itoa(int(f.cfg.WatchTimeout / time.Second))},
+			}})
+			if err != nil {
+				return
+			}
+			defer w.body.Close()
+			var events []*wire.Event
+			room := f.cfg.Relay.Room()
+			_ = f.read(ctx, up, w, func(ev *wire.Event) error {
+				if ev.Type == wire.Bookmark {
+					return nil
+				}
+				events = append(events, ev)
+				if last == 0 && ev.Type == wire.Deleted || last != 0 && ev.Version >= last {
+					trail.Tell(key, events)
+					return errEnough
+				}
+				return room.Take(ev.Object)
+			})
+		})
+	}
 }
 
 // trace follows by metadata what happened from where a trail begins, until ctx ends or so many bytes were read. Where it fails, the trail ends.

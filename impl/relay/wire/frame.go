@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +32,7 @@ const initialEventsEnd = "k8s.io/initial-events-end"
 // which leads there from the bookmark's own version and is nothing in between.
 const BatchAnnotation = "weir/batch-to"
 
-// AdmitsAnnotation is on such a bookmark, "<first>/<last>", if who has seen a version between these two elsewhere can go on with the batch.
+// AdmitsAnnotation is on such a bookmark if who has seen a part of the batch elsewhere, up to this version, can go on with it.
 const AdmitsAnnotation = "weir/batch-admits"
 
 // TestimonyAnnotation is on bookmarks that one relay sends to another: it says how old the sender's state is.
@@ -160,8 +159,8 @@ type Event struct {
 	InitialEnd bool
 	// BatchTo is set for the bookmark that begins a batch: see BatchAnnotation.
 	BatchTo uint64
-	// BatchFirst and BatchLast are what AdmitsAnnotation says, 0 without it.
-	BatchFirst, BatchLast uint64
+	// BatchAdmits is what AdmitsAnnotation says, 0 without it.
+	BatchAdmits uint64
 	// Testimony is what a relay says of its state, on a bookmark: see TestimonyAnnotation.
 	Testimony string
 	// Status is set for ERROR.
@@ -342,10 +341,7 @@ func (ev *Event) annotation(key, val string) (err error) {
 	case BatchAnnotation:
 		ev.BatchTo, err = ParseVersion(val)
 	case AdmitsAnnotation:
-		first, last, _ := strings.Cut(val, "/")
-		if ev.BatchFirst, err = ParseVersion(first); err == nil {
-			ev.BatchLast, err = ParseVersion(last)
-		}
+		ev.BatchAdmits, err = ParseVersion(val)
 	case TestimonyAnnotation:
 		ev.Testimony = val
 	}

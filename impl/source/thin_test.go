@@ -77,8 +77,10 @@ func (c *thinConn) Read(p []byte) (int, error) {
 }
 
 func (c *thinConn) Close() error {
+	c.link.mu.Lock() // else a reader that has just looked would sleep on
 	c.closed.Store(true)
 	c.link.room.Broadcast()
+	c.link.mu.Unlock()
 	return c.Conn.Close()
 }
 

@@ -27,6 +27,7 @@ func subcommands() []subcommand {
 		{"attack", "", "try to break pools, and report which attempts are refused", runAttacks},
 		{"mutants", "", "plant bugs, one at a time, and report which are caught by the check that must catch them", plantMutants},
 		{"conformance", "", "run Kubernetes' end-to-end specs straight and through hubs, and report where these differ", runConformance},
+		{"tests", "-- ARGUMENTS OF GO TEST", "run Go tests, and tell afterwards what was skipped and what took long", runTests},
 		{"clean", "", "remove kind clusters, containers and networks that killed runs left behind", clean},
 		{"metrics", "", "list the metrics that expectations may name", listMetrics},
 		{"assets", "", "find kube-apiserver and kubectl, or build and cache them", assets},
@@ -64,6 +65,9 @@ func help(w io.Writer) {
 	fmt.Fprint(w, "  weir --version\n\nEach command has --help. Exit codes: 0 success, 1 failure (an expectation that did not hold, too), 2 wrong usage.\n")
 }
 
+// anyArgs stands for any number of arguments.
+const anyArgs = -1
+
 // parse reads the flags of a subcommand; want is how many arguments it takes.
 func parse(fs *pflag.FlagSet, c string, args []string, want int, stdout io.Writer) error {
 	fs.SetOutput(io.Discard)
@@ -74,7 +78,7 @@ func parse(fs *pflag.FlagSet, c string, args []string, want int, stdout io.Write
 		return cli.ErrHelp
 	case err != nil:
 		return cli.Usage("flags", strings.Join(args, " "), err.Error())
-	case fs.NArg() != want:
+	case fs.NArg() != want && want != anyArgs:
 		return cli.Usage("arguments", strings.Join(fs.Args(), " "), "weir "+c)
 	}
 	return nil

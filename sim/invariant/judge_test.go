@@ -109,6 +109,11 @@ var lies = []struct {
 		i := w.pick(at)
 		return slices.Insert(ops, i, client.Op{What: client.OpBookmark, Version: ops[i].Version}), true
 	}},
+	{"a bookmark in place of an event", false, func(w *world, _ *View, ops []client.Op, at []int) ([]client.Op, bool) {
+		i := w.pick(at)
+		ops[i] = client.Op{What: client.OpBookmark, Version: ops[i].Version}
+		return ops, true
+	}},
 	{"a bookmark that goes back", true, func(w *world, _ *View, ops []client.Op, at []int) ([]client.Op, bool) {
 		i := w.pick(at)
 		return slices.Insert(ops, i+1, client.Op{What: client.OpBookmark, Version: ops[i].Version - 1}), true

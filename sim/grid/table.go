@@ -19,6 +19,7 @@ type row struct {
 	Cell
 	Ran, Held       bool
 	Load, Fresh     string
+	Oldest          string
 	Bytes           string
 	Relists, Breaks string
 	Why             string
@@ -56,7 +57,7 @@ func cameUp(res report.Result) bool {
 
 func read(dir string) (rows []row, ran int) {
 	for _, c := range Cells() {
-		r := row{Cell: c, Load: "-", Fresh: "-", Bytes: "-", Relists: "-", Breaks: "-"}
+		r := row{Cell: c, Load: "-", Fresh: "-", Oldest: "-", Bytes: "-", Relists: "-", Breaks: "-"}
 		if res, err := report.Load(filepath.Join(dir, c.Name())); err == nil {
 			ran++
 			r.take(res)
@@ -72,7 +73,7 @@ func (r *row) take(res report.Result) {
 		name, form string
 		to         *string
 	}{
-		{"fresh_seconds_max", "%.1f", &r.Fresh}, {"catch_up_bytes_share", "%.2f", &r.Bytes},
+		{"fresh_seconds_max", "%.1f", &r.Fresh}, {"stale_seconds_max", "%.0f", &r.Oldest}, {"catch_up_bytes_share", "%.2f", &r.Bytes},
 		{"client_relists", "%.0f", &r.Relists}, {"watch_violations", "%.0f", &r.Breaks},
 	} {
 		if v, ok := res.Metrics[m.name]; ok {
@@ -109,15 +110,16 @@ func (r row) Verdict() string {
 }
 
 const legend = "Changes: per cent of what the link carries, as they are uncompressed; measured from the fault until all was as before. Fresh: seconds from a fault's end until every cache of the pool held what was written then. " +
+	"Oldest: the longest for which a hub served what it did not know to be fresh; it tells the age with each answer. " +
 	"Bytes: of class pool, from the fault until all was as before, ÷ (the changes of that time, uncompressed, and one gzipped list). " +
 	"A cell holds if no promise of list and watch was broken and the pool was fresh within 60 s."
 
 func summary(lead, repeat string, rows []row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Thin links\n\n%s %s\n\n    %s\n\n| link | changes | measured | fault | fresh, s | bytes | client relists | violations | |\n| --- | --: | --: | --- | --: | --: | --: | --: | --- |\n", lead, legend, repeat)
+	fmt.Fprintf(&b, "# Thin links\n\n%s %s\n\n    %s\n\n| link | changes | measured | fault | fresh, s | oldest, s | bytes | client relists | violations | |\n| --- | --: | --: | --- | --: | --: | --: | --: | --: | --- |\n", lead, legend, repeat)
 	for _, r := range rows {
 		if r.Ran {
-			fmt.Fprintf(&b, "| %v | %d %% | %s | %s | %s | %s | %s | %s | %s |\n", r.Rate, r.Cell.Load, r.Load, r.Fault, r.Fresh, r.Bytes, r.Relists, r.Breaks, r.Verdict())
+			fmt.Fprintf(&b, "| %v | %d %% | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.Rate, r.Cell.Load, r.Load, r.Fault, r.Fresh, r.Oldest, r.Bytes, r.Relists, r.Breaks, r.Verdict())
 		}
 	}
 	var missing []string
@@ -137,8 +139,8 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"le
 <style>body{font:15px/1.5 sans-serif;margin:2em auto;max-width:60em}td,th{padding:.2em .8em;text-align:right}
 .held{background:#dfd}.no{background:#fdd}.idle{color:#888}</style>
 <h1>Thin links</h1><p>{{.Lead}} {{legend}}</p><pre>{{.Repeat}}</pre>
-<table><tr><th>link<th>changes<th>measured<th>fault<th>fresh, s<th>bytes<th>client relists<th>violations<th></tr>
+<table><tr><th>link<th>changes<th>measured<th>fault<th>fresh, s<th>oldest, s<th>bytes<th>client relists<th>violations<th></tr>
 {{range .Rows}}<tr class="{{if .Held}}held{{else if .Ran}}no{{else}}idle{{end}}"><td>{{.Rate}}<td>{{.Cell.Load}} %<td>{{.Load}}<td>
-{{- if .Ran}}<a href="{{.Name}}/report.html">{{.Fault}}</a>{{else}}{{.Fault}}{{end}}<td>{{.Fresh}}<td>{{.Bytes}}<td>{{.Relists}}<td>{{.Breaks}}<td>{{.Verdict}}</tr>
+{{- if .Ran}}<a href="{{.Name}}/report.html">{{.Fault}}</a>{{else}}{{.Fault}}{{end}}<td>{{.Fresh}}<td>{{.Oldest}}<td>{{.Bytes}}<td>{{.Relists}}<td>{{.Breaks}}<td>{{.Verdict}}</tr>
 {{end}}</table>
 `))

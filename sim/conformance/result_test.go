@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,5 +100,37 @@ func TestVerdicts(t *testing.T) {
 func TestMissingSpec(t *testing.T) {
 	if _, err := outcomes(ginkgo(t, map[string]string{"[sig-test] does something": "passed"}), []string{"[sig-test] does something", "[sig-test] is gone"}); err == nil {
 		t.Error("a report without one of the specs is taken")
+	}
+}
+
+// mortal is a part that ends as soon as it was started; the second start fails, the third is the last.
+type mortal struct {
+	started int
+	done    chan struct{}
+	last    func()
+}
+
+func (m *mortal) Name() string          { return "mortal" }
+func (m *mortal) Done() <-chan struct{} { return m.done }
+
+func (m *mortal) Start(context.Context) error {
+	switch m.started++; m.started {
+	case 2:
+		return errors.New("not now")
+	case 3:
+		m.last()
+	}
+	return nil
+}
+
+// TestKeep: a controller that ends is started again, each time, also after a start that failed.
+func TestKeep(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	m := &mortal{done: make(chan struct{}), last: cancel}
+	close(m.done)
+	var said []string
+	keep(ctx, m, func(s string) { said = append(said, s) })
+	if m.started != 3 || len(said) != 4 {
+		t.Errorf("started %d times, said %q", m.started, said)
 	}
 }

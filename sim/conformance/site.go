@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -54,6 +55,7 @@ type place struct {
 	kubectl string
 	configs map[Way]string
 	nodes   map[Way]string
+	release func() // ends what keeps controllers running
 }
 
 // newPlace brings up a site whose link has a delay.
@@ -65,9 +67,10 @@ func newPlace(ctx context.Context, o Options, dir string, rtt time.Duration) (p 
 	if err != nil {
 		return nil, err
 	}
-	p = &place{site: site, configs: map[Way]string{}, nodes: map[Way]string{}}
+	p = &place{site: site, configs: map[Way]string{}, nodes: map[Way]string{}, release: func() {}}
 	defer func() {
 		if err != nil {
+			p.release()
 			err = errors.Join(err, site.Down(context.WithoutCancel(ctx)))
 		}
 	}()
@@ -84,6 +87,9 @@ func newPlace(ctx context.Context, o Options, dir string, rtt time.Duration) (p 
 	}
 	parts := site.Parts()[1:] // all but the apiserver, which runs
 	if err := runtime.Start(ctx, site, parts...); err != nil {
+		return nil, err
+	}
+	if err := p.keepControllers(ctx, o.Progress); err != nil {
 		return nil, err
 	}
 	if err := p.findHubs(ctx); err != nil {
@@ -124,6 +130,51 @@ func grant(ctx context.Context, admin kubernetes.Interface) (token string, err e
 		return "", err
 	}
 	return t.Status.Token, nil
+}
+
+// keepControllers starts controllers again that end: they do when a busy machine lets them lose their lease, and the specs would wait for
+// their work in vain.
+func (p *place) keepControllers(ctx context.Context, say func(string)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var keepers sync.WaitGroup
+	p.release = func() { cancel(); keepers.Wait() }
+	for _, id := range []runtime.PartID{runtime.ControllerManager, runtime.Scheduler} {
+		part, err := p.site.Part(id)
+		if err != nil {
+			return err
+		}
+		keepers.Go(func() { keep(ctx, part, say) })
+	}
+	return nil
+}
+
+// startable is what keep needs of a part.
+type startable interface {
+	Name() string
+	Start(ctx context.Context) error
+	Done() <-chan struct{}
+}
+
+// keep starts a part again whenever it has ended, until ctx ends.
+func keep(ctx context.Context, part startable, say func(string)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-part.Done():
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		say(part.Name() + " has ended, and is started again")
+		if err := part.Start(ctx); err != nil {
+			say(fmt.Sprintf("start %s: %v", part.Name(), err)) // the apiserver may be slow: once more
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}
 }
 
 // hubStatus is what a hub says of itself.
@@ -223,6 +274,7 @@ func (p *place) relayed(ctx context.Context, w Way) (relay, cloud float64) {
 
 // remove ends the site and takes the credentials away.
 func (p *place) remove(ctx context.Context) error {
+	p.release()
 	err := p.site.Down(context.WithoutCancel(ctx))
 	for _, f := range p.configs {
 		err = errors.Join(err, os.Remove(f))

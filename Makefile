@@ -73,7 +73,7 @@ mutants: build assets ## plant the bugs of sim/mutant/list one at a time, each m
 	bin/weir mutants $(ARGS)
 
 .PHONY: conformance
-conformance: build ## Kubernetes' own end-to-end specs, straight and through hubs, some two hours; reports/out/conformance
+conformance: build ## Kubernetes' own end-to-end specs, straight and through hubs, hours on a busy machine; reports/out/conformance
 	bin/weir conformance $(ARGS)
 
 .PHONY: soak

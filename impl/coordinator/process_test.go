@@ -269,6 +269,9 @@ func TestHelp(t *testing.T) {
 
 // TestIdleMemory: a coordinator shares its machine, of a gigabyte, with workloads.
 func TestIdleMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector takes memory of its own")
+	}
 	c := newPool(t).spawn().healthy()
 	hub := c.hub("a")
 	hub.push(leaderRelay(t, 100), hub.elect("a_1"))

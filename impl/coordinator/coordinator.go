@@ -211,6 +211,9 @@ func (c *Coordinator) serve(ctx context.Context) error {
 		}
 		return nil
 	})
+	if c.peers == nil { // else the leader's pulse may go to another replica
+		g.Go(func() error { return c.feeds.pulse.expect(ctx) })
+	}
 	memory.Trim()
 	return g.Wait()
 }

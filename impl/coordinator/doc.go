@@ -60,7 +60,8 @@
 //
 // Beside its feeds a leader keeps one POST open (contract.PulsePath) on which it sends a byte every contract.PulsePeriod. If
 // that breaks and does not come back at once, or is silent for contract.PulseSilence, the coordinator takes the
-// election Lease from it, and hubs that watch the Lease stand for it without waiting for it to expire.
+// election Lease from it, and hubs that watch the Lease stand for it without waiting for it to expire. So it does, if it is the only one,
+// when the holder of the Lease that its disk held sends no pulse within twice that time of its start.
 //
 // # Replicas
 //

@@ -18,6 +18,10 @@ import (
 // pulseReturn is how long a leader whose pulse broke has to come back.
 const pulseReturn = 250 * time.Millisecond
 
+// pulseAwaited is how long the leader of before a start has to send its pulse: it has to notice that the coordinator is there again, and a
+// machine that starts has much to do.
+const pulseAwaited = 2 * contract.PulseSilence
+
 // pulse hears whether the leader lives. A leader that dies leaves its Lease behind, and others would have to wait for that to
 // expire, many seconds, because each renewal is a write to flash. Signs of life over a connection are no writes: it breaks
 // at once when the leader's process dies, and falls silent when the machine does. Then the Lease is taken from the leader. Should it live
@@ -67,13 +71,39 @@ func (p *pulse) hear(stop, asked context.Context, control *http.ResponseControll
 	case <-stop.Done():
 		return
 	}
-	p.mu.Lock()
-	back := p.last != x
-	p.mu.Unlock()
-	if back || p.fence.Admit(x.term, x.node) != nil { // it came again, or gave the Lease back
+	if p.heard() != x || p.fence.Admit(x.term, x.node) != nil { // it came again, or gave the Lease back
 		return
 	}
-	switch err := p.free(stop, x); {
+	p.release(stop, x, reason)
+}
+
+// heard is whose pulse came last, nil: nobody's.
+func (p *pulse) heard() *feeding {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
+// expect takes the election Lease that a disk held from a leader that sends no pulse: it died while the coordinator was away. Without that the
+// others would wait for all of the Lease's duration, which begins anew with a start.
+func (p *pulse) expect(ctx context.Context) error {
+	t := p.clock.NewTimer(pulseAwaited)
+	defer t.Stop()
+	select {
+	case <-t.C():
+	case <-ctx.Done():
+		return nil
+	}
+	node, term, held := p.fence.Held()
+	if x := p.heard(); held && (x == nil || x.node != node) {
+		p.release(ctx, &feeding{node: node, term: term}, "awaited")
+	}
+	return nil
+}
+
+// release takes the Lease from the holder of a term.
+func (p *pulse) release(ctx context.Context, x *feeding, reason string) {
+	switch err := p.free(ctx, x); {
 	case errors.Is(err, errFedElsewhere):
 		p.logger.Info("the leader went to another replica", "node", x.node, "term", x.term.String(), "pulse", reason)
 	case err != nil:

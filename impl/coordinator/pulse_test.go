@@ -90,3 +90,33 @@ func TestPulseThatBeats(t *testing.T) {
 		t.Errorf("the holder is %q", h)
 	}
 }
+
+// TestLeaderOfBeforeARestart: a Lease that a disk held is free soon if its holder sends no pulse, long before it expires by the clock of a
+// coordinator that has just started; and stays if it does.
+func TestLeaderOfBeforeARestart(t *testing.T) {
+	for name, lives := range map[string]bool{"dead": false, "alive": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPool(t)
+			s := p.start()
+			term := s.hub("a").elect("a_1")
+			s.stop()
+			s = p.start()
+			viewer, began := s.viewer(), time.Now()
+			if !lives {
+				eventually(t, "the Lease to be free", func() bool { return viewer.holder() == "" })
+				s.hub("b").elect("b_1")
+				return
+			}
+			beat, _ := s.hub("a").pulse(term)
+			tick := time.NewTicker(contract.PulsePeriod)
+			defer tick.Stop()
+			for ; time.Since(began) < 3*contract.PulseSilence; <-tick.C {
+				beat()
+			}
+			if h := viewer.holder(); h != "a_1" {
+				t.Errorf("the holder is %q", h)
+			}
+		})
+	}
+}

@@ -47,10 +47,11 @@ func TestRefusalsNobodyTakes(t *testing.T) {
 				} {
 					_ = encoder.WriteField(f)
 				}
-				head, rest, first := block.Bytes(), []byte(nil), true
-				for len(head) > 0 {
+				first := true
+				for head := block.Bytes(); len(head) > 0; {
 					n := min(len(head), 16<<10)
-					head, rest = head[:n], head[n:]
+					rest := head[n:]
+					head = head[:n]
 					if first {
 						_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: head, EndHeaders: len(rest) == 0, EndStream: true})
 					} else if framer.WriteContinuation(2*i+1, len(rest) == 0, head) != nil {

@@ -195,9 +195,7 @@ func (b *bed) stretch(d time.Duration, token string, f *flood) (s stretched) {
 		})
 	})
 	before, began := b.crossed(), time.Now()
-	switch {
-	case f == nil:
-	default:
+	if f != nil {
 		u, err := url.Parse(b.url)
 		check(t, err)
 		pod := flooder{Address: u.Host, Host: u.Hostname(), CA: b.ca, Token: f.token, Paths: f.paths}

@@ -115,6 +115,15 @@ func (f *Fence) check(t contract.Term, node string) error {
 	return nil
 }
 
+// Held is the holder's node, and a term that is its present one or later; held is false if nobody leads. After a start the holder's own term is
+// not known before it feeds.
+func (f *Fence) Held() (leader string, term contract.Term, held bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	leader = contract.NodeOfIdentity(f.seen.Holder)
+	return leader, contract.Term{Incarnation: f.Incarnation, Version: max(f.floor, f.seen.Version)}, leader != ""
+}
+
 // State is the present leader and term, for people.
 func (f *Fence) State() (leader string, term string) {
 	f.mu.Lock()

@@ -148,11 +148,13 @@ func (f *Feeder) list(ctx context.Context, up *Upstream, of form, query url.Valu
 
 // fetch gets objects as they are at a version or later. One that is gone is not in fetched afterwards.
 func (f *Feeder) fetch(ctx context.Context, up *Upstream, version uint64, missing []*wire.Object, fetched map[string]*wire.Object) error {
+	for _, m := range missing {
+		delete(fetched, m.Key)
+	}
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(resyncParallel)
 	for _, m := range missing {
-		delete(fetched, m.Key)
 		g.Go(func() error {
 			ctx, cancel := f.limit(ctx, up, resyncTimeout, fmt.Errorf("%s did not come within %v", m.Key, resyncTimeout))
 			defer cancel(nil)

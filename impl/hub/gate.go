@@ -124,38 +124,59 @@ func digestOf(h http.Header) (d digest) {
 // trust is an unknown token that requests carry unasked.
 type trust struct {
 	underway int
-	until    time.Time // if none is under way: what the last of them asked may still reach the cloud
+	left     int           // requests that were left before their answer: what they asked may still reach the cloud
+	until    time.Time     // so long the latter count
+	changed  chan struct{} // closed when less is under way
 }
 
-// trust lets a request with an unknown token pass unasked, if there are few such tokens. distrust has to be called when it is over.
-func (g *gate) trust(d digest) bool {
+// trust lets a request with an unknown token pass unasked, if there are few such tokens, and few requests with this one. distrust has to be
+// called when it is over. If others with the same token are under way, wait is closed when it is worth to look again.
+func (g *gate) trust(d digest) (ok bool, wait <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	t, ok := g.trusted[d]
-	if !ok && len(g.trusted) >= maxTrusting {
-		now := g.clock.Now()
+	now := g.clock.Now()
+	t, known := g.trusted[d]
+	if !known && len(g.trusted) >= maxTrusting {
 		maps.DeleteFunc(g.trusted, func(_ digest, t trust) bool { return t.underway == 0 && !now.Before(t.until) })
 		if len(g.trusted) >= maxTrusting {
-			return false
+			return false, nil
 		}
+	}
+	if !now.Before(t.until) {
+		t.left = 0
+	}
+	switch {
+	case t.left+t.underway < maxTrusted:
+	case t.underway > 0:
+		return false, t.changed
+	default:
+		return false, nil
+	}
+	if t.changed == nil {
+		t.changed = make(chan struct{})
 	}
 	t.underway++
 	g.trusted[d] = t
-	return true
+	return true, nil
 }
 
-// distrust ends what trust began. The token of a request that was left before its answer counts on for a while: the cloud may still
-// get it, and end the connection that it comes over.
+// distrust ends what trust began. A request that was left before its answer counts on for a while: the cloud may still get it, and end
+// the connection that it comes over.
 func (g *gate) distrust(d digest, answered bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	t := g.trusted[d]
 	t.underway--
-	if t.underway == 0 && answered {
+	close(t.changed)
+	t.changed = make(chan struct{})
+	if !answered {
+		t.left++
+		t.until = g.clock.Now().Add(trustTime)
+	}
+	if t.underway == 0 && t.left == 0 {
 		delete(g.trusted, d)
 		return
 	}
-	t.until = g.clock.Now().Add(trustTime)
 	g.trusted[d] = t
 }
 
@@ -291,9 +312,25 @@ func (a *admission) ask() *apierrors.StatusError {
 	if a.g.away() {
 		return nil
 	}
-	if d := digestOf(a.req.Header); !a.g.prove.suspicious() && a.g.trust(d) {
-		a.over = func(answered bool) { a.g.distrust(d, answered) }
-		return nil
+	d := digestOf(a.req.Header)
+	for !a.g.prove.suspicious() {
+		ok, wait := a.g.trust(d)
+		if ok {
+			a.over = func(answered bool) { a.g.distrust(d, answered) }
+			return nil
+		}
+		if wait == nil {
+			break
+		}
+		select {
+		case <-wait:
+		case <-a.req.Context().Done():
+			return unavailable("the request was cancelled")
+		}
+		if a.g.knows(d) {
+			a.proven()
+			return nil
+		}
 	}
 	good, refusal := a.g.prove.prove(a.req.Context(), a.req.Header, a.key)
 	if good {

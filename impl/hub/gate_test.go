@@ -62,29 +62,43 @@ func TestReviewsBounded(t *testing.T) {
 	}
 }
 
-// TestTrust: few unknown tokens go unasked at once, however many requests each has.
+// TestTrust: few unknown tokens go unasked at once, and few requests with each.
 func TestTrust(t *testing.T) {
 	g, clk := newTestGate()
 	token := func(i int) digest { return digestOf(http.Header{"Authorization": {fmt.Sprint("Bearer t", i)}}) }
+	passes := func(i int) bool { ok, _ := g.trust(token(i)); return ok }
 	for i := range 2 * maxTrusting {
-		for range 3 {
-			if got, want := g.trust(token(i)), i < maxTrusting; got != want {
-				t.Errorf("token %d: %t", i, got)
+		for n := range maxTrusted {
+			if got, want := passes(i), i < maxTrusting; got != want {
+				t.Errorf("token %d, request %d: %t", i, n, got)
 			}
 		}
 	}
-	for range 3 {
+	ok, wait := g.trust(token(0))
+	if ok || wait == nil {
+		t.Fatalf("one request more with a token: %t, it waits: %t", ok, wait != nil)
+	}
+	g.distrust(token(0), true)
+	<-wait
+	if !passes(0) || passes(0) {
+		t.Error("an answer makes room for one")
+	}
+	for range maxTrusted {
 		g.distrust(token(0), true)
 	}
-	if !g.trust(token(100)) || g.trust(token(0)) || len(g.trusted) != maxTrusting {
+	if !passes(100) || passes(0) || len(g.trusted) != maxTrusting {
 		t.Errorf("%d tokens after one was answered", len(g.trusted))
 	}
 	g.distrust(token(100), false)
-	if g.trust(token(0)) {
+	if passes(0) {
 		t.Error("a token that was left before its answer makes room at once")
 	}
+	if !passes(100) || passes(100) {
+		t.Error("a request that was left counts with its token")
+	}
+	g.distrust(token(100), true)
 	clk.Step(trustTime)
-	if !g.trust(token(0)) || g.trust(token(101)) || len(g.trusted) != maxTrusting {
+	if !passes(0) || passes(101) || len(g.trusted) != maxTrusting {
 		t.Errorf("%d tokens a while after one was left", len(g.trusted))
 	}
 }

@@ -39,6 +39,7 @@ const (
 	maxPublicAnswer         = 64 << 10
 	maxProofConnections     = 2
 	maxTrusting             = 4                // unknown tokens whose requests are under way unasked
+	maxTrusted              = 2                // requests with one of them
 	trustTime               = time.Minute      // for which one still counts that was left before its answer
 	suspicion               = 10 * time.Minute // for which tokens have to be proved after the cloud refused one
 	proofRate               = 5

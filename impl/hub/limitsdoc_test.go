@@ -78,6 +78,7 @@ func limitRows() []limitRow {
 		{"questions about unknown tokens, after the cloud refused a token", rate(proofRate, proofBurst), "", "429 (unproven)"},
 		{"the same from one address", rate(proofRateAddress, proofBurstAddress), "", "429 (unproven)"},
 		{"unknown tokens whose requests are under way unasked", num(maxTrusting), "", "further ones are asked about first"},
+		{"requests with one of them under way unasked", num(maxTrusted), "", "further ones wait for the answers"},
 		{"how long one counts that was left before its answer", long(trustTime), "", "then another one may go unasked"},
 		{"how long unknown tokens are asked about after a refused one", long(suspicion), "", "they go over the shared connection again"},
 		{"connections to a cloud server for such questions", num(maxProofConnections), "", "they wait for each other"},

@@ -88,9 +88,17 @@ func (w *scribes) reads() (served, refused, wrong int) {
 
 // allWritten tells whether the cloud has all that was taken.
 func (c *column) allWritten(ctx context.Context) (bool, string) {
+	list, err := c.admin.CoreV1().Events(corev1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + scribeName})
+	if err != nil {
+		return false, err.Error()
+	}
+	events := map[string]bool{}
+	for i := range list.Items {
+		events[list.Items[i].Name] = true
+	}
 	var lines []string
 	for _, s := range c.writes.all {
-		lost, err := s.lost(ctx, c)
+		lost, err := s.lost(ctx, c, events)
 		if err != nil {
 			return false, err.Error()
 		}
@@ -207,8 +215,8 @@ func send(ctx context.Context, client *http.Client, method, url, contentType str
 	return err
 }
 
-// lost tells of what the API took and the cloud does not have. A status counts once: the last one says what the ones before said.
-func (s *scribe) lost(ctx context.Context, c *column) (lines []string, err error) {
+// lost tells of what the API took and the cloud, which has these events, does not have. A status counts once: the last one says what the ones before said.
+func (s *scribe) lost(ctx context.Context, c *column, events map[string]bool) (lines []string, err error) {
 	n, err := c.admin.CoreV1().Nodes().Get(ctx, s.node, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -233,16 +241,8 @@ func (s *scribe) lost(ctx context.Context, c *column) (lines []string, err error
 			lines = append(lines, fmt.Sprintf("pod %s: the cloud has write %d, the hub took %d", s.pod, has, s.podTook))
 		}
 	}
-	list, err := c.admin.CoreV1().Events(corev1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + scribeName})
-	if err != nil {
-		return nil, err
-	}
-	there := map[string]bool{}
-	for i := range list.Items {
-		there[list.Items[i].Name] = true
-	}
 	for _, serial := range s.events {
-		if !there[s.event(serial)] {
+		if !events[s.event(serial)] {
 			lines = append(lines, fmt.Sprintf("Event %s: the hub took it, the cloud does not have it", s.event(serial)))
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/sim/attack"
 	"github.com/weir-edge/weir/sim/node"
 )
@@ -30,8 +29,8 @@ func runAttacks(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	if err := parse(fs, "attack", args, 0, stdout); err != nil {
 		return err
 	}
-	if *parallel < 1 || *parallel > 16 {
-		return cli.Usage("--parallel", fmt.Sprint(*parallel), "1 to 16")
+	if err := checkParallel(*parallel); err != nil {
+		return err
 	}
 	attacks, err := attack.Select(attack.All(), *only, *quick)
 	if err != nil {
@@ -44,7 +43,7 @@ func runAttacks(ctx context.Context, args []string, stdout, stderr io.Writer) er
 		return nil
 	}
 	began := time.Now()
-	say := func(m string) { fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(began).Seconds(), m) }
+	say := saying(stderr, began)
 	o := attack.Options{LogDir: filepath.Join(*out, "logs"), Parallel: *parallel, Progress: say, Binaries: node.Binaries{}}
 	if err := dropLogs(o.LogDir); err != nil {
 		return err
@@ -64,11 +63,5 @@ func runAttacks(ctx context.Context, args []string, stdout, stderr io.Writer) er
 		return errors.Join(err, werr)
 	}
 	say("report: " + filepath.Join(*out, "summary.md") + " and index.html")
-	if err != nil {
-		return err
-	}
-	if !result.Passed {
-		return fmt.Errorf("%w: see %s", errAttacked, filepath.Join(*out, "summary.md"))
-	}
-	return nil
+	return judged(*out, err, result.Passed, errAttacked)
 }

@@ -34,8 +34,9 @@ func runConformance(ctx context.Context, args []string, stdout, stderr io.Writer
 		return cli.Usage("--repeat", fmt.Sprint(*repeat), "0 to 1000")
 	case *delay < 0 || *delay > 10*time.Second:
 		return cli.Usage("--delay", delay.String(), "0s to 10s")
-	case *parallel < 1 || *parallel > 16:
-		return cli.Usage("--parallel", fmt.Sprint(*parallel), "1 to 16")
+	}
+	if err := checkParallel(*parallel); err != nil {
+		return err
 	}
 	specs, err := conformance.Select(conformance.Specs(), *expression)
 	if err != nil {
@@ -46,7 +47,7 @@ func runConformance(ctx context.Context, args []string, stdout, stderr io.Writer
 		return nil
 	}
 	began := time.Now()
-	say := func(m string) { fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(began).Seconds(), m) }
+	say := saying(stderr, began)
 	o := conformance.Options{Dir: *out, Specs: specs, Repeat: *repeat, Delays: []time.Duration{0}, Parallel: *parallel, Progress: say}
 	if *delay > 0 && *repeat > 0 {
 		o.Delays = append(o.Delays, *delay)
@@ -63,11 +64,5 @@ func runConformance(ctx context.Context, args []string, stdout, stderr io.Writer
 		return errors.Join(err, werr)
 	}
 	say("report: " + filepath.Join(*out, "summary.md"))
-	if err != nil {
-		return err
-	}
-	if !result.Passed {
-		return fmt.Errorf("%w: see %s", errNotConforming, filepath.Join(*out, "summary.md"))
-	}
-	return nil
+	return judged(*out, err, result.Passed, errNotConforming)
 }

@@ -29,8 +29,8 @@ func plantMutants(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	if err := parse(fs, "mutants", args, 0, stdout); err != nil {
 		return err
 	}
-	if *parallel < 1 || *parallel > 16 {
-		return cli.Usage("--parallel", fmt.Sprint(*parallel), "1 to 16")
+	if err := checkParallel(*parallel); err != nil {
+		return err
 	}
 	all, err := mutant.All()
 	if err != nil {
@@ -51,7 +51,7 @@ func plantMutants(ctx context.Context, args []string, stdout, stderr io.Writer) 
 		return err
 	}
 	began := time.Now()
-	say := func(m string) { fmt.Fprintf(stderr, "%7.1fs  %s\n", time.Since(began).Seconds(), m) }
+	say := saying(stderr, began)
 	of := revision(ctx)
 	rows, err := mutant.Run(ctx, ms, mutant.Options{Root: root, Parallel: *parallel, Progress: say})
 	if len(rows) == 0 {
@@ -63,10 +63,7 @@ func plantMutants(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	}
 	say("report: " + filepath.Join(*out, "summary.md") + " and index.html")
 	if err != nil {
-		return fmt.Errorf("interrupted: the report says what was not attempted: %w", err)
+		err = fmt.Errorf("interrupted: the report says what was not attempted: %w", err)
 	}
-	if !result.Passed {
-		return fmt.Errorf("%w: see %s", errSurvived, filepath.Join(*out, "summary.md"))
-	}
-	return nil
+	return judged(*out, err, result.Passed, errSurvived)
 }

@@ -71,10 +71,7 @@ func TestAnonymousConnections(t *testing.T) {
 	b.config.HeartbeatInterval, b.config.HeartbeatTimeout = 5*time.Second, 5*time.Second // the flood takes the processor, too
 	b.clouds[0].set(func() { b.clouds[0].docs = map[string]string{"/version": `{"major":"1"}`} })
 	b.start()
-	client := b.client(nil)
-	if tr, ok := client.Transport.(*http.Transport); ok { // how many connections a hub takes from an address is another limit: TestManyConnections
-		tr.MaxConnsPerHost = 16
-	}
+	client := fewConnections(b.client(nil))
 	get(t, client, b.url()+"/version")
 	codes := flood(t, client, 300, func(int) (string, []string) { return b.url() + "/version", nil })
 	ctx, leave := context.WithCancel(t.Context())
@@ -94,6 +91,15 @@ func TestAnonymousConnections(t *testing.T) {
 	if codes[http.StatusOK] == 0 || codes[http.StatusTooManyRequests] == 0 {
 		t.Errorf("answers %v: want some, and the others told to come later", codes)
 	}
+}
+
+// fewConnections is for clients that flood: how many connections a hub takes from an address is another limit (TestManyConnections).
+// It has to come before the first request.
+func fewConnections(c *http.Client) *http.Client {
+	if tr, ok := c.Transport.(*http.Transport); ok {
+		tr.MaxConnsPerHost = 16
+	}
+	return c
 }
 
 // flood sends requests at once and counts the answers by code. The race detector slows both ends so much that clients give up: make unit runs it.
@@ -214,8 +220,8 @@ func TestCallerRate(t *testing.T) {
 	b.config.CallerRate, b.config.CallerBurst = 0, 0
 	b.config.HeartbeatInterval, b.config.HeartbeatTimeout = 5*time.Second, 5*time.Second // the flood takes the processor, too
 	b.start()
-	client, cert := b.client(nil), b.ca.tls("system:node:edge-1", "system:nodes")
-	node := b.client(&cert)
+	cert := b.ca.tls("system:node:edge-1", "system:nodes")
+	client, node := fewConnections(b.client(nil)), fewConnections(b.client(&cert))
 	get(t, client, b.url()+"/echo/x", alice...)
 	get(t, node, b.url()+"/echo/x")
 	codes := flood(t, client, 600, func(int) (string, []string) { return b.url() + "/echo/x", alice })

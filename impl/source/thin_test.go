@@ -26,12 +26,20 @@ type thinLink struct {
 	mu     sync.Mutex
 	room   *sync.Cond
 	tokens int
-	paying int // readers that wait until what they read has crossed
+	paying int  // readers that wait until what they read has crossed
+	wide   bool // the test has ended: nobody waits any more
 }
 
-func newThinLink() *thinLink {
+func newThinLink(t *testing.T) *thinLink {
+	t.Helper()
 	l := &thinLink{}
 	l.room = sync.NewCond(&l.mu)
+	t.Cleanup(func() { // else a connection that carried something until the end is not seen to be closed
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.wide = true
+		l.room.Broadcast()
+	})
 	return l
 }
 
@@ -52,7 +60,7 @@ func (l *thinLink) cross(n int, gone func() bool) {
 	defer l.mu.Unlock()
 	l.paying++
 	defer func() { l.paying-- }()
-	for n > 0 && !gone() {
+	for n > 0 && !l.wide && !gone() {
 		if l.tokens == 0 {
 			l.room.Wait()
 			continue
@@ -137,7 +145,7 @@ func TestBacklogOverThinLink(t *testing.T) {
 		backlog += len(b)
 		applyFrame(t, cloud, b)
 	}
-	link := newThinLink()
+	link := newThinLink(t)
 	thin := &Upstream{Name: "thin cloud", URL: u, Client: link.over(t, srv), Consistent: true}
 	thin.Ask, thin.Arrived = link.over(t, srv), link.carried.Load
 	asOf := mine.Status().ProgressAt

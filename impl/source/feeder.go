@@ -328,7 +328,7 @@ func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
 		return nil
 	}
 	gap := f.gap(s)
-	if gap > 0 && up.Consistent && f.doubtful() { // what was missed may be much: a question comes before it pours
+	if up.Consistent && f.doubtful() && (gap > 0 || f.late(s)) { // what was missed may be much: a question comes before it pours
 		if _, err := f.verify(ctx, up); err != nil {
 			return err
 		}

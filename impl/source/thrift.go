@@ -17,6 +17,9 @@ const (
 	rateLeast  = 10 * time.Second
 )
 
+// lateAfter is the age of what a relay holds from which its upstream is asked how far it is before it is watched.
+const lateAfter = 3 * time.Second
+
 // worthAList is the least that a list has to spare. Small relays would otherwise be listed for a handful of changes.
 const worthAList = 32 << 10
 
@@ -96,6 +99,14 @@ func (f *Feeder) gap(s relay.Status) time.Duration {
 		return 0
 	}
 	return age
+}
+
+// late tells whether the relay has heard nothing for so long that a question, which takes a round trip, may spare more than it costs. A watch
+// that is opened at once brings all that was missed, uncompressed, and what is under way of it holds up the list that would have been cheaper. A new leader
+// mostly heard more lately.
+func (f *Feeder) late(s relay.Status) bool {
+	age, ok := s.Age(f.cfg.Clock.Now())
+	return ok && age > lateAfter
 }
 
 // alone is the settle of a streamList beside which nothing feeds the relay.

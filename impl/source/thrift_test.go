@@ -1,6 +1,7 @@
 package source
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -146,6 +147,41 @@ func longBreak(t *testing.T) (c *testingclock.FakeClock, h *holder, r *relay.Rel
 		t.Fatalf("%+v", beside)
 	}
 	return c, h, r, stream, beside
+}
+
+// A relay that has heard nothing for some seconds asks how far its new upstream is before a watch of it pours. One that heard lately spares
+// itself the round trip.
+func TestLateRelayAsksFirst(t *testing.T) {
+	for age, asks := range map[time.Duration]bool{lateAfter: false, lateAfter + time.Second: true} {
+		c := testingclock.NewFakeClock(time.Now())
+		res := newRelay(t).Resource()
+		r, err := relay.New(relay.Config{Resource: res, Clock: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Replace(1000, []*wire.Object{slice(t, "a", 1000)}); err != nil {
+			t.Fatal(err)
+		}
+		c.Step(age)
+		cloud, first := stateOf(t, 1000, slice(t, "a", 1000)), make(chan bool, 1)
+		up := serve(t, "cloud", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			select {
+			case first <- req.URL.Query().Get("watch") == "":
+			default:
+			}
+			cloud.ServeHTTP(w, req)
+		}))
+		up.Consistent, up.Gzip = true, true
+		f, err := NewFeeder(Config{Relay: r, WatchTimeout: 10 * time.Second, Clock: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, f.Run)
+		f.Use(up)
+		if asked := <-first; asked != asks {
+			t.Errorf("after %v of silence it asks before it watches: %v, want %v", age, asked, asks)
+		}
+	}
 }
 
 // open tells whether the client still reads.

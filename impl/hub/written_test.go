@@ -113,6 +113,47 @@ func TestReadWhatWasWritten(t *testing.T) {
 	}
 }
 
+// TestReadWhatNobodyKnows: the cloud refuses to tell the hub what a write of unknown outcome led to. Then the relay does not answer: what it has is old.
+func TestReadWhatNobodyKnows(t *testing.T) {
+	b := newBed(t, 1)
+	b.start()
+	b.fed()
+	client, cloud := b.client(nil), b.clouds[0]
+	const all = "/api/v1/namespaces/default/endpoints"
+	for name, path := range map[string]string{"an object": all + "/web/scale", "any object": ""} {
+		for _, read := range []string{all, all + "/web"} {
+			t.Run(name+", then "+read, func(t *testing.T) {
+				cloud.set(func() { cloud.denies = func(string, string) int { return 0 } })
+				go b.hub.sources.alone()
+				last := cloud.put("default", "web").ResourceVersion
+				eventually(t, "the relay to be as before", func() bool { return strconv.FormatUint(b.hub.relays[0].Status().Version, 10) == last })
+				for _, f := range b.hub.feeders {
+					f.Use(nil)
+				}
+				cloud.set(func() {
+					cloud.denies = func(user, _ string) int {
+						if user == "system:node:edge-1" {
+							return http.StatusInternalServerError
+						}
+						return 0
+					}
+				})
+				if path == "" {
+					cloud.put("default", "web")
+					b.hub.front.consistency.owed[0].doubt("")
+				} else if resp, body := do(t, client, http.MethodPut, b.url()+path, []byte("{}"), alice...); resp.StatusCode != http.StatusOK {
+					t.Fatalf("the write: %s %s", resp.Status, body)
+				}
+				_, body := get(t, client, b.url()+read, alice...)
+				want := strconv.FormatUint(cloud.relays["endpoints"].Status().Version, 10)
+				if got := show(body, "web"); got != want || got == last {
+					t.Errorf("read version %s, the cloud has %s: %s", got, want, body)
+				}
+			})
+		}
+	}
+}
+
 // show is what an answer says of an object.
 func show(body, name string) string {
 	for line := range strings.Lines(body) {

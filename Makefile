@@ -123,8 +123,8 @@ report-compare: build ## two runs of one scenario side by side: make report-comp
 	@bin/weir report compare '$(A)' '$(B)'
 
 .PHONY: bench
-bench: build assets ## relay beside kube-apiserver, hub latency, memory: bench/doc.go says what is measured
-	go run ./bench/cmd/weir-bench
+bench: build assets ## measure Weir, fail on a missed target: ARGS='--only hub', ARGS=--resume; reports/out/bench
+	go build -o bin/ ./bench/cmd/weir-bench && bin/weir-bench $(ARGS)
 
 .PHONY: generate
 generate: ## generated code

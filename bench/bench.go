@@ -15,29 +15,10 @@ import (
 
 // Config says how much is measured.
 type Config struct {
-	Rounds   int // of every comparison; the median counts. Default 5
+	Rounds   int // of every comparison; the median counts. Default 6
 	Objects  int // EndpointSlices of 100 endpoints beside kube-apiserver. Default 1000
 	Large    int // EndpointSlices for the coordinator's memory and the simultaneous lists. Default 5000
 	Progress func(string)
-}
-
-// Line is one measured figure.
-type Line struct {
-	Name   string  `json:"name"`
-	Got    float64 `json:"got"`
-	Unit   string  `json:"unit"`
-	Target float64 `json:"target"` // at most; 0: shown for comparison
-	Detail string  `json:"detail"`
-}
-
-// Met tells whether the figure is within its target, if it has one.
-func (l Line) Met() bool { return l.Target == 0 || l.Got <= l.Target }
-
-func (l Line) limit() string {
-	if l.Target == 0 {
-		return "for comparison"
-	}
-	return fmt.Sprintf("at most %.3g", l.Target)
 }
 
 const (
@@ -54,14 +35,14 @@ type run struct {
 	hub, cloud       target
 	hubPart, coord   runtime.Part
 	client           kubernetes.Interface
-	lines            []Line
+	figures          []Figure
 	nodePath         string
 	fillHub, fillAll int
 }
 
 func (c Config) withDefaults() Config {
 	if c.Rounds == 0 {
-		c.Rounds = 5
+		c.Rounds = 6
 	}
 	if c.Objects == 0 {
 		c.Objects = 1000
@@ -76,7 +57,7 @@ func (c Config) withDefaults() Config {
 }
 
 // Run brings up a control plane and a pool of one node without a link to it, and measures.
-func Run(ctx context.Context, c Config) (_ []Line, err error) {
+func Run(ctx context.Context, c Config) (_ []Figure, err error) {
 	c = c.withDefaults()
 	r := &run{Config: c, fillHub: c.Objects, fillAll: c.Large, nodePath: "/api/v1/nodes/" + node}
 	local := &runtime.Local{}
@@ -87,10 +68,10 @@ func Run(ctx context.Context, c Config) (_ []Line, err error) {
 	defer func() { err = errors.Join(err, r.site.Down(context.WithoutCancel(ctx))) }()
 	for _, step := range []func(context.Context) error{r.start, r.idle, r.withObjects, r.lists, r.watches, r.latency, r.large} {
 		if err := step(ctx); err != nil {
-			return r.lines, err
+			return r.figures, err
 		}
 	}
-	return r.lines, nil
+	return r.figures, nil
 }
 
 func (r *run) start(ctx context.Context) (err error) {
@@ -162,25 +143,25 @@ func memory(ctx context.Context, p runtime.Part, settle time.Duration) (anon, rs
 	}
 }
 
-func (r *run) measureMemory(ctx context.Context, name string, p runtime.Part, limit float64) error {
+func (r *run) measureMemory(ctx context.Context, name string, p runtime.Part, limit *Limit) error {
 	anon, rss, err := memory(ctx, p, 15*time.Second)
 	if err != nil {
 		return err
 	}
-	r.add(Line{name, anon / mb, "MB RssAnon", limit, fmt.Sprintf("VmRSS %.1f MB", rss/mb)})
+	r.add(Figure{Name: name + ", RssAnon", Unit: "MB", Samples: []float64{anon / mb}, Limit: limit, Detail: fmt.Sprintf("VmRSS %.1f MB", rss/mb)})
 	return nil
 }
 
-func (r *run) add(l Line) {
-	r.lines = append(r.lines, l)
-	r.Progress(fmt.Sprintf("%s: %.3g %s (%s; %s)", l.Name, l.Got, l.Unit, l.limit(), l.Detail))
+func (r *run) add(f Figure) {
+	r.figures = append(r.figures, f)
+	r.Progress(f.String())
 }
 
 func (r *run) idle(ctx context.Context) error {
-	if err := r.measureMemory(ctx, "coordinator memory, idle", r.coord, 32); err != nil {
+	if err := r.measureMemory(ctx, "coordinator memory, idle", r.coord, coordinatorIdle); err != nil {
 		return err
 	}
-	return r.measureMemory(ctx, "hub memory, idle", r.hubPart, 16)
+	return r.measureMemory(ctx, "hub memory, idle", r.hubPart, hubIdle)
 }
 
 func (r *run) withObjects(ctx context.Context) error {
@@ -190,7 +171,7 @@ func (r *run) withObjects(ctx context.Context) error {
 	if err := r.synced(ctx); err != nil {
 		return err
 	}
-	return r.measureMemory(ctx, fmt.Sprintf("hub memory, %d slices of 100 endpoints", r.fillHub), r.hubPart, 40)
+	return r.measureMemory(ctx, fmt.Sprintf("hub memory, %d slices of 100 endpoints", r.fillHub), r.hubPart, hubFilled)
 }
 
 // compare measures some targets in turn, over some rounds.
@@ -209,11 +190,13 @@ func (r *run) compare(ctx context.Context, name string, f func(context.Context, 
 	return got, nil
 }
 
-// ratio adds the line of a comparison.
-func (r *run) ratio(name, unit string, limit float64, ours, theirs []float64) {
-	a, b := median(ours), median(theirs)
-	r.add(Line{name, a / b, "ratio", limit,
-		fmt.Sprintf("%.3g ÷ %.3g %s; spread %.3g–%.3g and %.3g–%.3g", a, b, unit, ours[0], ours[len(ours)-1], theirs[0], theirs[len(theirs)-1])})
+// ratio adds the figure of a comparison: the ratio of each round.
+func (r *run) ratio(name, unit string, limit *Limit, ours, theirs []float64) {
+	f := Figure{Name: name, Unit: "ratio", Limit: limit, Detail: fmt.Sprintf("%.3g ÷ %.3g %s", median(ours), median(theirs), unit)}
+	for i := range ours {
+		f.Samples = append(f.Samples, ours[i]/theirs[i])
+	}
+	r.add(f)
 }
 
 func (r *run) lists(ctx context.Context) (err error) {
@@ -225,13 +208,13 @@ func (r *run) lists(ctx context.Context) (err error) {
 	bare1 := bare
 	bare1.http1 = true
 	const name, unit = "server CPU per GB listed", "s/GB"
-	got, err := r.compare(ctx, name, listCPU, r.cloud, r.hub, bare, bare1)
+	got, err := r.compare(ctx, name, listing(listBytes), r.cloud, r.hub, bare, bare1)
 	if err != nil {
 		return err
 	}
-	r.ratio(name+", hub ÷ kube-apiserver", unit, 0.1, got[1], got[0])
-	r.ratio(name+", bare net/http server of the same bytes ÷ kube-apiserver", unit, 0, got[2], got[0])
-	r.ratio(name+", the same over HTTP/1.1, which is TLS and little else", unit, 0, got[3], got[0])
+	r.ratio(name+", hub ÷ bare net/http over HTTP/2 of the same bytes", unit, listCost, got[1], got[2])
+	r.ratio(name+", hub ÷ kube-apiserver", unit, nil, got[1], got[0])
+	r.ratio(name+", bare net/http over HTTP/1.1, which is TLS and little else, ÷ the same over HTTP/2", unit, nil, got[3], got[2])
 	return nil
 }
 
@@ -245,7 +228,7 @@ func (r *run) watches(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.ratio(name+", hub ÷ kube-apiserver", "µs", 1.0/3, got[1], got[0])
+	r.ratio(name+", hub ÷ kube-apiserver", "µs", watchCost, got[1], got[0])
 	return nil
 }
 
@@ -260,8 +243,9 @@ func (r *run) latency(ctx context.Context) error {
 		p50 = append(p50, (quantile(hub, 0.5)-quantile(cloud, 0.5)).Seconds()*1e3)
 		p99 = append(p99, (quantile(hub, 0.99)-quantile(cloud, 0.99)).Seconds()*1e3)
 	}
-	r.add(Line{"latency a hub adds to a get, p50", median(p50), "ms", 0.3, fmt.Sprintf("%d gets a round", gets)})
-	r.add(Line{"latency a hub adds to a get, p99", median(p99), "ms", 2, fmt.Sprintf("%d gets a round", gets)})
+	detail := fmt.Sprintf("%d gets a round", gets)
+	r.add(Figure{Name: "latency a hub adds to a get, p50", Unit: "ms", Samples: p50, Limit: latencyP50, Detail: detail})
+	r.add(Figure{Name: "latency a hub adds to a get, p99", Unit: "ms", Samples: p99, Limit: latencyP99, Detail: detail})
 	return nil
 }
 
@@ -272,7 +256,7 @@ func (r *run) large(ctx context.Context) error {
 	if err := r.synced(ctx); err != nil {
 		return err
 	}
-	if err := r.measureMemory(ctx, fmt.Sprintf("coordinator memory, %d slices of 100 endpoints", r.fillAll), r.coord, 110); err != nil {
+	if err := r.measureMemory(ctx, fmt.Sprintf("coordinator memory, %d slices of 100 endpoints", r.fillAll), r.coord, coordinatorFilled); err != nil {
 		return err
 	}
 	before, _, err := memory(ctx, r.hubPart, 10*time.Second)
@@ -312,7 +296,7 @@ func (r *run) large(ctx context.Context) error {
 			return err
 		}
 	}
-	r.add(Line{fmt.Sprintf("memory that %d simultaneous lists of %d slices add to a hub", clients, r.fillAll), (peak - before) / mb, "MB RssAnon", 32,
-		fmt.Sprintf("from %.1f MB to a peak of %.1f MB", before/mb, peak/mb)})
+	r.add(Figure{Name: fmt.Sprintf("memory that %d simultaneous lists of %d slices add to a hub, RssAnon", clients, r.fillAll), Unit: "MB",
+		Samples: []float64{(peak - before) / mb}, Limit: simultaneousLists, Detail: fmt.Sprintf("from %.1f MB to a peak of %.1f MB", before/mb, peak/mb)})
 	return nil
 }

@@ -9,4 +9,8 @@
 //
 // Machines are shared and noisy: rounds alternate between the two sides, and the median of the rounds counts. It uses the
 // runtime of the testbed: real kube-apiserver, real processes. It starts one goroutine per client and waits for them.
+//
+// A figure has the samples of its rounds and, if it is judged, a limit that says who set it. A report is three files: summary.md for people,
+// result.json, and bench.txt in the format of Go benchmarks, which benchstat compares. A missed limit is an error. Parts are measured one
+// after the other and the report is written after each, so that a run can be resumed.
 package bench

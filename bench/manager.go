@@ -68,12 +68,12 @@ type managed struct {
 	held      []*coordinationv1.Lease // each is one writer's
 	delegated atomic.Int64
 	beats     atomic.Int64
-	lines     []Line
+	figures   []Figure
 }
 
 // Manager brings up a control plane with Nodes and their Leases, all renewed every 10 s, and weir-manager, and measures what that costs: while
 // nothing else happens, and when a tenth of the nodes is cut off at once.
-func Manager(ctx context.Context, c ManagerConfig) (_ []Line, err error) {
+func Manager(ctx context.Context, c ManagerConfig) (_ []Figure, err error) {
 	m := &managed{ManagerConfig: c, held: make([]*coordinationv1.Lease, c.Nodes)}
 	if m.spawner, err = proc.New(); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func Manager(ctx context.Context, c ManagerConfig) (_ []Line, err error) {
 	}
 	err = m.measure(beating)
 	stop()
-	return m.lines, errors.Join(err, g.Wait())
+	return m.figures, errors.Join(err, g.Wait())
 }
 
 func (m *managed) start(ctx context.Context) error {
@@ -269,10 +269,10 @@ func (m *managed) phase(ctx context.Context, name string, do func() error) error
 	}
 	requests := after.Sum("rest_client_requests_total") - before.Sum("rest_client_requests_total")
 	detail := fmt.Sprintf("%.0f s, %.0f heartbeats/s, Nodes with %d images", took, float64(m.beats.Load()-beats)/took, nodeImages)
-	m.lines = append(m.lines,
-		Line{Name: name + ": CPU", Got: 100 * (u1.CPU - u0.CPU).Seconds() / took, Unit: "% of a core", Detail: detail},
-		Line{Name: name + ": RssAnon", Got: float64(u1.RSSAnon) / mb, Unit: "MB", Detail: fmt.Sprintf("VmRSS %.0f MB, peak %.0f MB", float64(u1.RSS)/mb, float64(u1.PeakRSS)/mb)},
-		Line{Name: name + ": requests", Got: requests / took, Unit: "per second", Detail: fmt.Sprintf("%.0f in all", requests)},
+	m.figures = append(m.figures,
+		Figure{Name: name + ": CPU of a core", Samples: []float64{100 * (u1.CPU - u0.CPU).Seconds() / took}, Unit: "%", Detail: detail},
+		Figure{Name: name + ": RssAnon", Samples: []float64{float64(u1.RSSAnon) / mb}, Unit: "MB", Detail: fmt.Sprintf("VmRSS %.0f MB, peak %.0f MB", float64(u1.RSS)/mb, float64(u1.PeakRSS)/mb)},
+		Figure{Name: name + ": requests", Samples: []float64{requests / took}, Unit: "/s", Detail: fmt.Sprintf("%.0f in all", requests)},
 	)
 	return nil
 }

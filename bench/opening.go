@@ -37,19 +37,19 @@ type opened struct {
 }
 
 // Store measures the durable store of a hub.
-func Store(ctx context.Context, c Config) ([]Line, error) {
+func Store(ctx context.Context, c Config) ([]Figure, error) {
 	c = c.withDefaults()
 	c.Progress("measuring what the store writes")
-	lines, err := Wear(ctx)
+	figures, err := Wear(ctx)
 	if err != nil {
 		return nil, err
 	}
 	more, err := Opening(ctx, c.Rounds, c.Progress)
-	return append(lines, more...), err
+	return append(figures, more...), err
 }
 
 // Opening measures how long it takes a new process to open a store of 200 MB, with nothing of it in the page cache, and to answer.
-func Opening(ctx context.Context, rounds int, progress func(string)) (_ []Line, err error) {
+func Opening(ctx context.Context, rounds int, progress func(string)) (_ []Figure, err error) {
 	dir, err := os.MkdirTemp("", "weir-opening-")
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func Opening(ctx context.Context, rounds int, progress func(string)) (_ []Line, 
 	if err != nil {
 		return nil, err
 	}
-	var slowest opened
+	var times, memory []float64
 	for range rounds {
 		if err := uncache(filepath.Join(dir, "cache.db")); err != nil {
 			return nil, err
@@ -76,16 +76,16 @@ func Opening(ctx context.Context, rounds int, progress func(string)) (_ []Line, 
 		if err := json.Unmarshal(out, &one); err != nil || one.Error != "" {
 			return nil, fmt.Errorf("open the store: %w %s", err, one.Error)
 		}
-		slowest.Milliseconds, slowest.RssAnon = max(slowest.Milliseconds, one.Milliseconds), max(slowest.RssAnon, one.RssAnon)
+		times, memory = append(times, one.Milliseconds), append(memory, one.RssAnon)
 	}
 	info, err := os.Stat(filepath.Join(dir, "cache.db"))
 	if err != nil {
 		return nil, err
 	}
-	detail := fmt.Sprintf("%.0f MB, %d objects; the worst of %d, nothing in the page cache", float64(info.Size())/mb, int(openBytes)/openObject, rounds)
-	return []Line{
-		{Name: "store: from start to the first answer without the cloud, 200 MB", Got: slowest.Milliseconds, Unit: "ms", Target: 500, Detail: detail},
-		{Name: "store: RssAnon then", Got: slowest.RssAnon, Unit: "MB", Target: 16, Detail: detail},
+	detail := fmt.Sprintf("%.0f MB, %d objects, nothing in the page cache", float64(info.Size())/mb, int(openBytes)/openObject)
+	return []Figure{
+		{Name: "from start to the first answer without the cloud, 200 MB", Samples: times, Unit: "ms", Limit: openTime, Detail: detail},
+		{Name: "RssAnon then", Samples: memory, Unit: "MB", Limit: openMemory, Detail: detail},
 	}, nil
 }
 

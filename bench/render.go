@@ -1,54 +1,76 @@
 package bench
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
+
+	"golang.org/x/perf/benchfmt"
 )
 
-// Write puts result.json and summary.md into a folder, made if need be, and returns the summary.
-func Write(dir string, lines []Line) (summary string, err error) {
-	data, err := json.MarshalIndent(lines, "", "  ")
-	if err != nil {
-		return "", err
+// stat writes all samples in the format of Go benchmarks, a line for each round: benchstat compares two such files.
+func (r *Report) stat() ([]byte, error) {
+	var b bytes.Buffer
+	w := benchfmt.NewWriter(&b)
+	for _, p := range r.Parts {
+		for _, f := range p.Figures {
+			for _, v := range f.Samples {
+				res := &benchfmt.Result{
+					Config: []benchfmt.Config{
+						{Key: "pkg", Value: []byte("github.com/weir-edge/weir/bench"), File: true},
+						{Key: "revision", Value: []byte(r.Revision), File: true},
+						{Key: "machine", Value: []byte(r.Machine), File: true},
+					},
+					Name: benchfmt.Name(f.benchmark(p.Name)), Iters: 1, Values: []benchfmt.Value{{Value: v, Unit: f.Unit}},
+				}
+				if err := w.Write(res); err != nil {
+					return nil, err
+				}
+			}
+		}
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "result.json"), append(data, '\n'), 0o644); err != nil {
-		return "", err
-	}
-	summary = Markdown(lines, fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()))
-	return summary, os.WriteFile(filepath.Join(dir, "summary.md"), []byte(summary), 0o644)
+	return b.Bytes(), nil
 }
 
-// Markdown renders lines as a table, verdict first.
-func Markdown(lines []Line, machine string) string {
+// Markdown renders the report: what was missed first, then a table for each part.
+func (r *Report) Markdown() string {
 	var b strings.Builder
 	met, judged := 0, 0
-	for _, l := range lines {
-		if l.Target == 0 {
-			continue
-		}
-		judged++
-		if l.Met() {
-			met++
+	var missed []string
+	for _, p := range r.Parts {
+		for _, f := range p.Figures {
+			if f.Limit == nil {
+				continue
+			}
+			judged++
+			if f.Met() {
+				met++
+				continue
+			}
+			missed = append(missed, fmt.Sprintf("- **%s**: %.3g %s, wanted %s", f.Name, f.Got(), f.Unit, f.Limit))
 		}
 	}
-	fmt.Fprintf(&b, "# Benchmarks\n\n%d of %d figures within their target. %s. Repeat: `make bench`.\n\n", met, judged, machine)
-	b.WriteString("| figure | got | at most | met | detail |\n| --- | ---: | ---: | --- | --- |\n")
-	for _, l := range lines {
-		limit, verdict := fmt.Sprintf("%.3g", l.Target), "yes"
-		switch {
-		case l.Target == 0:
-			limit, verdict = "–", "–"
-		case !l.Met():
-			verdict = "**no**"
+	fmt.Fprintf(&b, "# Benchmarks\n\n%d of %d figures within their target. Revision %s, %s, %s. Repeat: `make bench`.\n\n",
+		met, judged, r.Revision, r.Began.Format("2006-01-02"), r.Machine)
+	b.WriteString("Each figure is the median of its rounds; behind it stands the interval in which the median lies, with 95 % of confidence from 6 rounds on, " +
+		"from the least to the most of fewer. `benchstat reports/bench/bench.txt reports/out/bench/bench.txt` compares two runs.\n")
+	if len(missed) > 0 {
+		fmt.Fprintf(&b, "\nMissed:\n\n%s\n", strings.Join(missed, "\n"))
+	}
+	for _, p := range r.Parts {
+		fmt.Fprintf(&b, "\n## %s\n\n%s. Measured in %.0f s, load of the machine %.1f when it began and %.1f when it ended.\n\n", p.Name, about(p.Name), p.Seconds, p.Load[0], p.Load[1])
+		b.WriteString("| figure | median | spread | target | met | of |\n| --- | ---: | --- | ---: | --- | --- |\n")
+		for _, f := range p.Figures {
+			limit, verdict, source := "–", "–", f.Detail
+			if f.Limit != nil {
+				limit, verdict = f.Limit.String(), "yes"
+				source = strings.TrimPrefix(f.Detail+"; target: "+f.Limit.Source, "; ")
+			}
+			if !f.Met() {
+				verdict = "**no**"
+			}
+			fmt.Fprintf(&b, "| %s | %.3g %s | %s | %s | %s | %s |\n", f.Name, f.Got(), f.Unit, f.spread(), limit, verdict, source)
 		}
-		fmt.Fprintf(&b, "| %s | %.3g %s | %s | %s | %s |\n", l.Name, l.Got, l.Unit, limit, verdict, l.Detail)
 	}
 	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weir-edge/weir/impl/cli"
 )
@@ -13,26 +14,50 @@ import (
 type Suite struct {
 	Config
 	Manager ManagerConfig
-	// Only is the one part that is measured: one of Parts. Empty: all.
-	Only string
+	Out     string // folder of the report
+	// Only are the parts that are measured, of Parts. Empty: all.
+	Only []string
+	// Resume leaves out what the report in Out has of the same source.
+	Resume bool
+
+	all      []part // of tests; nil: those of parts
+	revision string // likewise; empty: that of the source
 }
 
 type part struct {
-	name string
-	run  func(context.Context) ([]Line, error)
+	name   string
+	about  string // one sentence without its point
+	config string // what its figures depend on
+	run    func(context.Context) ([]Figure, error)
 }
 
 func (s Suite) parts() []part {
-	return []part{
-		{"store", func(ctx context.Context) ([]Line, error) { return Store(ctx, s.Config) }},
-		{"hub", func(ctx context.Context) ([]Line, error) { return Run(ctx, s.Config) }},
-		{"manager", func(ctx context.Context) ([]Line, error) {
-			if s.Manager.Nodes == 0 {
-				return nil, nil
-			}
-			return Manager(ctx, s.Manager)
-		}},
+	if s.all != nil {
+		return s.all
 	}
+	rounds := fmt.Sprintf("rounds %d", s.Rounds)
+	return []part{
+		{"store", "What the store of a hub writes, and how soon a new process answers from a large one", rounds,
+			func(ctx context.Context) ([]Figure, error) { return Store(ctx, s.Config) }},
+		{"hub", "What hub and coordinator cost beside kube-apiserver, with the same objects, clients and TLS", fmt.Sprintf("%s, objects %d, large %d", rounds, s.Objects, s.Large),
+			func(ctx context.Context) ([]Figure, error) { return Run(ctx, s.Config) }},
+		{"manager", "What weir-manager costs in a large cluster", fmt.Sprintf("nodes %d, pools %d, steady %v", s.Manager.Nodes, s.Manager.Pools, s.Manager.Steady),
+			func(ctx context.Context) ([]Figure, error) {
+				if s.Manager.Nodes == 0 {
+					return nil, nil
+				}
+				return Manager(ctx, s.Manager)
+			}},
+	}
+}
+
+func about(name string) string {
+	for _, p := range (Suite{}).parts() {
+		if p.name == name {
+			return p.about
+		}
+	}
+	return name
 }
 
 // Parts names what can be measured alone.
@@ -45,9 +70,12 @@ func Parts() (names []string) {
 
 // Validate checks what flags gave; the error is a cli.UsageError.
 func (s Suite) Validate() error {
+	for _, name := range s.Only {
+		if !slices.Contains(Parts(), name) {
+			return cli.Usage("--only", name, "some of "+strings.Join(Parts(), ",")+"; without it all")
+		}
+	}
 	switch {
-	case s.Only != "" && !slices.Contains(Parts(), s.Only):
-		return cli.Usage("--only", s.Only, "one of "+strings.Join(Parts(), ", ")+"; without it all")
 	case s.Rounds < 1:
 		return cli.Usage("--rounds", s.Rounds, "at least 1")
 	case s.Objects < 1:
@@ -58,17 +86,45 @@ func (s Suite) Validate() error {
 	return s.Manager.validate()
 }
 
-// Run measures. Lines of parts that ended come with an error of a later one.
-func (s Suite) Run(ctx context.Context) (lines []Line, err error) {
-	for _, p := range s.parts() {
-		if s.Only != "" && s.Only != p.name {
-			continue
+// Run measures and writes the report, anew after each part: what ended is there when a later part fails. The error is a *Missed if all
+// was measured and a figure misses its target.
+func (s Suite) Run(ctx context.Context) (r Report, err error) {
+	if r = newReport(ctx); s.revision != "" {
+		r.Revision = s.revision
+	}
+	var old Report
+	if s.Resume {
+		if old, err = r.earlier(s.Out); err != nil {
+			return r, err
 		}
-		more, err := p.run(ctx)
-		lines = append(lines, more...)
-		if err != nil {
-			return lines, fmt.Errorf("%s: %w", p.name, err)
+		if len(old.Parts) > 0 {
+			r.Began = old.Began
 		}
 	}
-	return lines, nil
+	began, parts := time.Now(), s.parts()
+	for i, p := range parts {
+		if done, ok := old.has(p.name, p.config); ok {
+			s.Progress(fmt.Sprintf("part %s was measured before, at this revision", p.name))
+			r.Parts = append(r.Parts, done)
+			continue
+		}
+		if len(s.Only) > 0 && !slices.Contains(s.Only, p.name) {
+			continue
+		}
+		s.Progress(fmt.Sprintf("part %d of %d after %v: %s", i+1, len(parts), time.Since(began).Round(time.Second), p.name))
+		m := Measured{Name: p.name, Config: p.config, Load: [2]float64{load(), 0}}
+		since := time.Now()
+		if m.Figures, err = p.run(ctx); err != nil {
+			return r, fmt.Errorf("%s: %w", p.name, err)
+		}
+		m.Seconds, m.Load[1] = time.Since(since).Seconds(), load()
+		r.Parts = append(r.Parts, m)
+		if err := r.Write(s.Out); err != nil {
+			return r, err
+		}
+	}
+	if err := r.Write(s.Out); err != nil {
+		return r, err
+	}
+	return r, r.Judge()
 }

@@ -104,11 +104,11 @@ type spent struct {
 }
 
 // Wear measures what a store writes in an hour, idle and under churn, beside a file per object.
-func Wear(ctx context.Context) ([]Line, error) {
+func Wear(ctx context.Context) ([]Figure, error) {
 	hours := []struct {
-		name        string
-		most, ratio float64
-	}{{"idle, the node's status every 5 min", 1, 0}, {"under churn, a pod's status each second", 0, 0.5}}
+		name           string
+		written, ratio *Limit
+	}{{"idle, the node's status every 5 min", writtenIdle, nil}, {"under churn, a pod's status each second", nil, writtenChurn}}
 	mine, err := lives(ctx, true)
 	if err != nil {
 		return nil, err
@@ -117,17 +117,20 @@ func Wear(ctx context.Context) ([]Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	var lines []Line
+	var figures []Figure
 	for i, h := range hours {
-		l := Line{Name: "store: written in an hour, " + h.name, Target: h.most, Got: float64(mine[i].bytes) / mb, Unit: "MB", Detail: fmt.Sprintf(
-			"%d syncs; a file per object: %.2f MB of content, %d syncs", mine[i].syncs, float64(theirs[i].bytes)/mb, theirs[i].syncs)}
-		lines = append(lines, l)
+		figures = append(figures, Figure{
+			Name: "written in an hour, " + h.name, Unit: "MB", Samples: []float64{float64(mine[i].bytes) / mb}, Limit: h.written,
+			Detail: fmt.Sprintf("%d syncs; a file per object: %.2f MB of content, %d syncs", mine[i].syncs, float64(theirs[i].bytes)/mb, theirs[i].syncs),
+		})
 		if mine[i].device >= 0 {
-			lines = append(lines, Line{Name: "store: of that at the device, over that of a file per object", Got: float64(mine[i].device) / float64(theirs[i].device), Unit: "×", Target: h.ratio, Detail: fmt.Sprintf(
-				"%.2f MB and %.2f MB reach an ext4 file system of each its own, journal and all", float64(mine[i].device)/mb, float64(theirs[i].device)/mb)})
+			figures = append(figures, Figure{
+				Name: "of that at the device, over that of a file per object, " + h.name, Unit: "ratio", Samples: []float64{float64(mine[i].device) / float64(theirs[i].device)}, Limit: h.ratio,
+				Detail: fmt.Sprintf("%.2f MB and %.2f MB reach an ext4 file system of each its own, journal and all", float64(mine[i].device)/mb, float64(theirs[i].device)/mb),
+			})
 		}
 	}
-	return lines, nil
+	return figures, nil
 }
 
 // lives is an idle hour and one under churn, of the store or of the naive one.

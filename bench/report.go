@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Report is what was measured, in one run or, with Suite.Resume, in several.
+type Report struct {
+	Revision string     `json:"revision"` // of the source; "-dirty" behind it: with changes
+	Began    time.Time  `json:"began"`
+	Machine  string     `json:"machine"`
+	Parts    []Measured `json:"parts"`
+}
+
+// Measured is one part of a report.
+type Measured struct {
+	Name    string     `json:"name"`
+	Config  string     `json:"config"` // that it was measured with
+	Seconds float64    `json:"seconds"`
+	Load    [2]float64 `json:"load"` // of the machine, over a minute, when it began and when it ended
+	Figures []Figure   `json:"figures"`
+}
+
+const (
+	resultFile  = "result.json"
+	summaryFile = "summary.md"
+	statFile    = "bench.txt" // benchstat reads it
+)
+
+func newReport(ctx context.Context) Report {
+	return Report{
+		Revision: revision(ctx), Began: time.Now().UTC().Truncate(time.Second),
+		Machine: fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()),
+	}
+}
+
+// revision of the source tree that the command runs in, "" outside of one. Reports are no source.
+func revision(ctx context.Context) string {
+	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
+	if err != nil {
+		return ""
+	}
+	name := strings.TrimSpace(string(head))
+	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":(top)", ":(top,exclude)reports").Output()
+	if err != nil || len(changed) > 0 {
+		name += "-dirty"
+	}
+	return name
+}
+
+// Load reads the report in a folder.
+func Load(dir string) (r Report, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, resultFile))
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("%s: %w", filepath.Join(dir, resultFile), err)
+	}
+	return r, nil
+}
+
+// has returns a part as it was measured with a configuration.
+func (r *Report) has(name, config string) (Measured, bool) {
+	for _, m := range r.Parts {
+		if m.Name == name && m.Config == config {
+			return m, true
+		}
+	}
+	return Measured{}, false
+}
+
+// Judge returns a *Missed if a figure misses its limit.
+func (r *Report) Judge() error {
+	var m Missed
+	for _, p := range r.Parts {
+		for _, f := range p.Figures {
+			if f.Limit != nil {
+				m.Judged++
+			}
+			if !f.Met() {
+				m.Figures = append(m.Figures, f)
+			}
+		}
+	}
+	if len(m.Figures) == 0 {
+		return nil
+	}
+	return &m
+}
+
+// Write puts result.json, bench.txt and summary.md into a folder, made if need be.
+func (r *Report) Write(dir string) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	stat, err := r.stat()
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{resultFile: append(data, '\n'), summaryFile: []byte(r.Markdown()), statFile: stat} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// earlier is the report in a folder if it is of the same source on the same machine, else an empty one.
+func (r *Report) earlier(dir string) (Report, error) {
+	old, err := Load(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Report{}, nil
+	case err != nil:
+		return Report{}, err
+	case old.Revision != r.Revision || old.Machine != r.Machine || strings.HasSuffix(r.Revision, "-dirty"):
+		return Report{}, nil
+	}
+	return old, nil
+}
+
+// load is how many processes wanted to run in the last minute, 0 if the system does not tell.
+func load() (v float64) {
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(b), &v)
+	}
+	return v
+}

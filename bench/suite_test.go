@@ -1,0 +1,46 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// TestResume leaves out what was measured of the same source, and nothing else.
+func TestResume(t *testing.T) {
+	var ran []string
+	failing := true
+	parts := func(config string) []part {
+		one := func(name string) part {
+			return part{name: name, config: config, run: func(context.Context) ([]Figure, error) {
+				ran = append(ran, name)
+				if name == "b" && failing {
+					return nil, errors.New("planted")
+				}
+				return []Figure{{Name: name, Unit: "ms", Samples: []float64{1}}}, nil
+			}}
+		}
+		return []part{one("a"), one("b")}
+	}
+	s := Suite{Config: Config{Progress: func(string) {}}, Out: t.TempDir(), Resume: true, revision: "abc"}
+	for _, step := range []struct {
+		what             string
+		config, revision string
+		failing          bool
+		want             int // parts that ran
+	}{
+		{"the second part fails", "1", "abc", true, 2},
+		{"it is resumed", "1", "abc", false, 1},
+		{"all was measured", "1", "abc", false, 0},
+		{"other flags", "2", "abc", false, 2},
+		{"other source", "2", "abd", false, 2},
+		{"source that is not committed is never the same", "2", "abd-dirty", false, 2},
+		{"again", "2", "abd-dirty", false, 2},
+	} {
+		ran, failing, s.all, s.revision = nil, step.failing, parts(step.config), step.revision
+		_, err := s.Run(t.Context())
+		if len(ran) != step.want || (err != nil) != step.failing {
+			t.Errorf("%s: %v ran, want %d of them; %v", step.what, ran, step.want, err)
+		}
+	}
+}

@@ -97,20 +97,6 @@ func (p *poolBed) mirrored(k *testKubelet, delegated bool) {
 	})
 }
 
-// newBeatBed is a pool whose hubs do not take a machine that is busy for a cloud that is away.
-func newBeatBed(t *testing.T, nodes ...string) *poolBed {
-	t.Helper()
-	p := newPoolBed(t, nodes...)
-	for _, h := range p.hubs {
-		h.patient()
-	}
-	return p
-}
-
-func (b *bed) patient() {
-	b.config.HeartbeatInterval, b.config.HeartbeatTimeout = time.Second, time.Second
-}
-
 // linked puts a link between a hub and the cloud.
 func (p *poolBed) linked(node string) *cut {
 	link := newCut(p.t, p.clouds[0].server.Listener.Addr().String())
@@ -121,7 +107,7 @@ func (p *poolBed) linked(node string) *cut {
 // TestHeartbeat: what the kubelet sends arrives in the cloud as it came, over connections of its class, and in the coordinator; what it has read of a
 // delegation does not go back, and a clock that was set back costs no growth.
 func TestHeartbeat(t *testing.T) {
-	p := newBeatBed(t, "edge-1")
+	p := newPoolBed(t, "edge-1")
 	p.start("edge-1")
 	b, cloud := p.hubs["edge-1"], p.clouds[0].leases
 	k := b.kubelet()
@@ -163,7 +149,7 @@ func TestHeartbeat(t *testing.T) {
 
 // TestHeartbeatCutOff: without the cloud the hub answers its kubelet, and says so in the coordinator, which it takes back before anything reaches the cloud again.
 func TestHeartbeatCutOff(t *testing.T) {
-	p := newBeatBed(t, "edge-1")
+	p := newPoolBed(t, "edge-1")
 	link := p.linked("edge-1")
 	b := p.hubs["edge-1"]
 	// Nothing is forwarded: a hub that leads as soon as the cloud is back may forward the last heartbeat before its kubelet sends the next one, which then conflicts.
@@ -216,7 +202,7 @@ func TestHeartbeatCutOff(t *testing.T) {
 
 // TestHeartbeatStartsCutOff: hub and kubelet both start without the cloud; the kubelet gets what its heartbeats need.
 func TestHeartbeatStartsCutOff(t *testing.T) {
-	p := newBeatBed(t, "edge-1")
+	p := newPoolBed(t, "edge-1")
 	link := p.linked("edge-1")
 	link.set(true)
 	p.start("edge-1")
@@ -241,7 +227,6 @@ func TestHeartbeatStartsCutOff(t *testing.T) {
 // TestHeartbeatAlone: also without a coordinator, a kubelet does not wait for a cloud that is away.
 func TestHeartbeatAlone(t *testing.T) {
 	b := newBed(t, 1)
-	b.patient()
 	link := newCut(t, b.clouds[0].server.Listener.Addr().String())
 	b.config.CloudServers = []string{link.url()}
 	b.start()

@@ -14,7 +14,7 @@ import (
 // TestForward: the leader forwards heartbeats of a node that is cut off, as the forwarder of its pool, and nothing else; when the kubelet ends, so does that; and
 // a node that returns speaks for itself.
 func TestForward(t *testing.T) {
-	p := newBeatBed(t, "edge-1", "edge-2")
+	p := newPoolBed(t, "edge-1", "edge-2")
 	link := p.linked("edge-2")
 	p.start("edge-1")
 	eventually(t, "edge-1 to lead", func() bool { return p.hubs["edge-1"].hub.Status().Role == "Leader" })
@@ -77,7 +77,7 @@ func TestForward(t *testing.T) {
 
 // TestForwardAfterChange: a hub that followed when heartbeats came goes on as a leader with the last one, without waiting for the next.
 func TestForwardAfterChange(t *testing.T) {
-	p := newBeatBed(t, "edge-1", "edge-2", "edge-3")
+	p := newPoolBed(t, "edge-1", "edge-2", "edge-3")
 	links := map[string]*cut{"edge-1": p.linked("edge-1"), "edge-3": p.linked("edge-3")}
 	p.start("edge-1")
 	eventually(t, "edge-1 to lead", func() bool { return p.hubs["edge-1"].hub.Status().Role == "Leader" })
@@ -99,7 +99,7 @@ func TestForwardAfterChange(t *testing.T) {
 
 // TestForwardWithoutCertificate: a leader that has none says so, and does nothing.
 func TestForwardWithoutCertificate(t *testing.T) {
-	p := newBeatBed(t, "edge-1", "edge-2")
+	p := newPoolBed(t, "edge-1", "edge-2")
 	link := p.linked("edge-2")
 	lead := p.hubs["edge-1"]
 	lead.config.DelegateClientCertFile, lead.config.DelegateClientKeyFile = "", ""

@@ -79,6 +79,7 @@ type checker struct {
 	clock   clock.WithTicker
 	logger  *slog.Logger
 	probe   func(ctx context.Context) error
+	limit   time.Duration // of one probe: the time-out, of which pauses are parts; patient tests wait longer
 	pause   time.Duration // at least, from the begin of a probe to that of one that is asked for
 	grace   time.Duration // before the first probe, in which an answer to somebody else spares it
 	idle    func() bool   // true: nobody needs to know; wait for a kick. nil: never
@@ -100,7 +101,7 @@ type checker struct {
 
 func newChecker(name string, p healthPolicy, c clock.WithTicker, logger *slog.Logger, probe func(context.Context) error) *checker {
 	return &checker{
-		name: name, policy: p, clock: c, logger: logger, probe: probe, pause: p.timeout / 2, changed: func() {},
+		name: name, policy: p, clock: c, logger: logger, probe: probe, limit: p.timeout, pause: p.timeout / 2, changed: func() {},
 		kicks: make(chan struct{}, 1), news: make(chan struct{}, 1), born: c.Now(),
 	}
 }
@@ -138,8 +139,8 @@ func (c *checker) attempt(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
-		for n := 0; n == 0 || n < moreTime && c.clock.Since(c.lastHeard()) < c.policy.timeout/2; n++ {
-			sleep(ctx, clock.RealClock{}, c.policy.timeout)
+		for n := 0; n == 0 || n < moreTime && c.clock.Since(c.lastHeard()) < c.limit/2; n++ {
+			sleep(ctx, clock.RealClock{}, c.limit)
 			if ctx.Err() != nil {
 				return
 			}

@@ -249,7 +249,7 @@ func (h *Hub) buildPool() error {
 	})
 	p := &pool{
 		machine: machine, coordinator: c, cloudOK: h.cloud.healthy, wantCloud: h.cloud.want, use: h.sources.use, clock: h.clock, logger: h.Logger, metrics: h.metrics,
-		timeout: h.HeartbeatTimeout, began: h.clock.Now(),
+		timeout: h.HeartbeatTimeout, limit: h.HeartbeatTimeout, began: h.clock.Now(),
 		holds: h.holds, results: make(chan role.Result), watched: make(chan leaseEvent), poke: make(chan struct{}, 1), refused: make(chan role.Refusal),
 	}
 	p.snap.Store(&role.Snapshot{Reason: "starting"})

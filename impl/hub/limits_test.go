@@ -68,7 +68,6 @@ func TestAnonymous(t *testing.T) {
 // TestAnonymousConnections: a thousand anonymous requests at once are not a thousand connections to the cloud.
 func TestAnonymousConnections(t *testing.T) {
 	b := newBed(t, 1)
-	b.config.HeartbeatInterval, b.config.HeartbeatTimeout = 5*time.Second, 5*time.Second // the flood takes the processor, too
 	b.clouds[0].set(func() { b.clouds[0].docs = map[string]string{"/version": `{"major":"1"}`} })
 	b.start()
 	client := fewConnections(b.client(nil))
@@ -174,7 +173,6 @@ func TestOneForgedToken(t *testing.T) {
 		for _, leave := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, left %t", name, leave), func(t *testing.T) {
 				b := newBed(t, 1)
-				b.config.HeartbeatInterval, b.config.HeartbeatTimeout = 5*time.Second, 5*time.Second // the flood takes the processor, too
 				b.start()
 				client := b.client(nil)
 				client.Transport.(*http.Transport).MaxConnsPerHost = 16
@@ -218,7 +216,6 @@ func TestOneForgedToken(t *testing.T) {
 func TestCallerRate(t *testing.T) {
 	b := newBed(t, 1)
 	b.config.CallerRate, b.config.CallerBurst = 0, 0
-	b.config.HeartbeatInterval, b.config.HeartbeatTimeout = 5*time.Second, 5*time.Second // the flood takes the processor, too
 	b.start()
 	cert := b.ca.tls("system:node:edge-1", "system:nodes")
 	client, node := fewConnections(b.client(nil)), fewConnections(b.client(&cert))

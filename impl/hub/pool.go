@@ -46,7 +46,8 @@ type pool struct {
 	clock       clock.WithTicker
 	logger      *slog.Logger
 	metrics     *metrics
-	timeout     time.Duration // of one request
+	timeout     time.Duration // of a probe
+	limit       time.Duration // of one request: the same; patient tests wait longer
 
 	began   time.Time
 	results chan role.Result
@@ -223,7 +224,7 @@ func (p *pool) point(in role.Input, s role.Snapshot) (wake time.Duration) {
 // request does an action and reports its result.
 func (p *pool) request(ctx context.Context, a role.Action) {
 	r := role.Result{Kind: a.Kind, Sent: p.now()}
-	limit, cancel := context.WithTimeout(ctx, p.timeout)
+	limit, cancel := context.WithTimeout(ctx, p.limit)
 	err := p.perform(limit, a, &r)
 	cancel()
 	if err != nil && r.Outcome == role.OK {

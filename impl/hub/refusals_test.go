@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -19,7 +18,6 @@ import (
 func TestRefusalsNobodyTakes(t *testing.T) {
 	const connections, streams, header = 20, 100, 60 << 10
 	b := newBed(t, 1)
-	b.config.HeartbeatInterval, b.config.HeartbeatTimeout = 5*time.Second, 5*time.Second
 	b.start()
 	heap := func() int {
 		runtime.GC()

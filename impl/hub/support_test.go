@@ -178,6 +178,7 @@ func (b *bed) start() (stop func()) {
 
 func (b *bed) run(h *Hub) (stop func()) {
 	b.hub = h
+	patient(h)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
@@ -195,6 +196,18 @@ func (b *bed) run(h *Hub) (stop func()) {
 	}
 	b.t.Cleanup(stop)
 	return stop
+}
+
+// patient lets a hub wait longer for an answer than its pace: a machine that is busy is not a cloud that is away. One that is gone refuses,
+// or ends connections.
+func patient(h *Hub) {
+	const limit = 10 * time.Second
+	for _, s := range h.cloud.servers {
+		s.limit = limit
+	}
+	if p := h.pool; p != nil {
+		p.checker.limit, p.limit, p.mirror.timeout, p.forwarding.timeout = limit, limit, limit, limit
+	}
 }
 
 // fed waits until the relays can answer.

@@ -26,6 +26,7 @@ func plantMutants(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	areas := fs.StringSlice("area", nil, "areas, as in relay,fence: files of sim/mutant/list")
 	list := fs.Bool("list", false, "list the mutants and end")
 	parallel := fs.Int("parallel", 2, "mutants that are tested at once, 1 to 16; those that must be alone come last")
+	resume := fs.Bool("resume", false, "go on with the run of the same revision that was interrupted, of which --out has the report")
 	if err := parse(fs, "mutants", args, 0, stdout); err != nil {
 		return err
 	}
@@ -53,13 +54,27 @@ func plantMutants(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	began := time.Now()
 	say := saying(stderr, began)
 	of := revision(ctx)
-	rows, err := mutant.Run(ctx, ms, mutant.Options{Root: root, Parallel: *parallel, Progress: say})
+	var before mutant.Result
+	if *resume {
+		if before, err = mutant.Resume(*out, of); err != nil {
+			return err
+		}
+	}
+	load := before.Load
+	var result mutant.Result
+	var unwritten error
+	write := func(rows []mutant.Row) {
+		load.See()
+		result = mutant.NewResult(rows, of, began.Add(-before.Took))
+		result.Load = load
+		unwritten = result.Write(*out, strings.TrimSpace("bin/weir mutants "+strings.Join(args, " ")))
+	}
+	rows, err := mutant.Run(ctx, ms, mutant.Options{Root: root, Parallel: *parallel, Before: before.Rows, Progress: say, Row: write})
 	if len(rows) == 0 {
 		return err
 	}
-	result := mutant.NewResult(rows, of, began)
-	if werr := result.Write(*out, strings.TrimSpace("bin/weir mutants "+strings.Join(args, " "))); werr != nil {
-		return errors.Join(err, werr)
+	if write(rows); unwritten != nil {
+		return errors.Join(err, unwritten)
 	}
 	say("report: " + filepath.Join(*out, "summary.md") + " and index.html")
 	if err != nil {

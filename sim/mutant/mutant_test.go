@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -211,5 +212,30 @@ func TestVerdicts(t *testing.T) {
 	}
 	if res := NewResult(rows[:2], "", time.Now()); !res.Passed {
 		t.Error("a campaign failed in which all were caught")
+	}
+}
+
+// What was attempted before an interruption is not tried again, but if its entry has changed; a report of another revision is none to go on with.
+func TestResume(t *testing.T) {
+	one, other, changed := Mutant{Name: "one"}, Mutant{Name: "other"}, Mutant{Name: "changed", New: "a"}
+	rows, left := resumed([]Mutant{one, other, changed, {Name: "new"}}, []Row{
+		{Mutant: one, Verdict: Caught, By: "TestOne"}, {Mutant: other, Verdict: NotAttempted},
+		{Mutant: Mutant{Name: "changed", New: "b"}, Verdict: Caught}, {Mutant: Mutant{Name: "gone"}, Verdict: Caught},
+	})
+	if len(rows) != 4 || rows[0].By != "TestOne" || rows[2].Verdict != NotAttempted || !slices.Equal(left, []int{1, 2, 3}) {
+		t.Errorf("%+v, left are %v", rows, left)
+	}
+	dir := t.TempDir()
+	if r, err := Resume(dir, "a"); err != nil || len(r.Rows) != 0 {
+		t.Errorf("nothing to go on with: %+v, %v", r, err)
+	}
+	if err := NewResult(rows, "a", time.Now()).Write(dir, ""); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Resume(dir, "a"); err != nil || len(r.Rows) != 4 || r.Rows[0].By != "TestOne" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := Resume(dir, "b"); err == nil || !strings.Contains(err.Error(), `revision "a"`) {
+		t.Errorf("a report of another revision: %v", err)
 	}
 }

@@ -1,7 +1,13 @@
 package mutant
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -13,8 +19,31 @@ type Result struct {
 	Revision string        `json:"revision"`
 	Started  time.Time     `json:"started"`
 	Took     time.Duration `json:"nanoseconds"`
+	Load     Load          `json:"load"`
 	Passed   bool          `json:"passed"`
 	Rows     []Row         `json:"rows"`
+}
+
+// Load is how busy the machine was: the least and the most of its load average over a minute.
+type Load struct {
+	Least float64 `json:"least"`
+	Most  float64 `json:"most"`
+}
+
+// See takes the load of now into account, where the kernel tells it.
+func (l *Load) See() {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return
+	}
+	var now float64
+	if _, err := fmt.Sscan(string(text), &now); err != nil {
+		return
+	}
+	if l.Most == 0 || now < l.Least {
+		l.Least = now
+	}
+	l.Most = max(l.Most, now)
 }
 
 // NewResult judges rows: all have to be caught.
@@ -55,8 +84,27 @@ func (r Result) Write(dir, repeat string) error {
 	return report.WriteSheet(dir, report.Sheet{
 		Title: "Planted bugs", Passed: r.Passed, Repeat: repeat, Grids: []report.Grid{g},
 		Lead: fmt.Sprintf("%d of %d planted bugs are caught, each by the check that its entry names: %s.", caught, len(r.Rows), strings.Join(targets, ", ")),
-		Note: fmt.Sprintf("Revision %s, %s, %s in all.", r.Revision, r.Started.Format(time.RFC3339), r.Took),
+		Note: fmt.Sprintf("Revision %s, %s, %s in all, on %d CPUs with a load of %.0f to %.0f.",
+			r.Revision, r.Started.Format(time.RFC3339), r.Took, runtime.NumCPU(), r.Load.Least, r.Load.Most),
 	}, r)
+}
+
+// Resume reads the report of a run of a revision that was interrupted. There may be none.
+func Resume(dir, revision string) (r Result, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, "result.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Result{}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("resume: %w", err)
+	}
+	if r.Revision != revision {
+		return Result{}, fmt.Errorf("resume: %s is of revision %q, these sources are %q: begin anew, in another folder", dir, r.Revision, revision)
+	}
+	return r, nil
 }
 
 const mostWords = 160

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -47,7 +48,9 @@ type Row struct {
 type Options struct {
 	Root     string // of the repository
 	Parallel int    // at once, of those that may; 0 is 2
+	Before   []Row  // of a run of the same revision that was interrupted: what it attempted is not tried again
 	Progress func(string)
+	Row      func([]Row) // is called with all rows after each that is new, by one goroutine at a time; nil: nobody is
 }
 
 // Run plants mutants, each in a build of its own, and returns a row for each in their order. The error says that nothing could be run,
@@ -65,14 +68,15 @@ func Run(ctx context.Context, ms []Mutant, o Options) (rows []Row, err error) {
 	}
 	defer func() { err = errors.Join(err, spawner.Close()) }()
 	c := &campaign{Options: o, spawner: spawner}
-	without := c.checks(ctx, ms)
-	rows = make([]Row, len(ms))
-	for i, m := range ms {
-		rows[i] = Row{Mutant: m, Verdict: NotAttempted}
+	rows, left := resumed(ms, o.Before)
+	var untried []Mutant
+	for _, i := range left {
+		untried = append(untried, ms[i])
 	}
-	var done int
-	c.each(ctx, len(ms), func(i int) Check { return ms[i].Check }, func(i int) {
-		m := ms[i]
+	without := c.checks(ctx, untried)
+	done := len(ms) - len(left)
+	c.each(ctx, len(left), func(n int) Check { return untried[n].Check }, func(n int) {
+		i, m := left[n], untried[n]
 		r := Row{Mutant: m, Verdict: NotCheckable}
 		if said, fails := without[m.Check.key()]; fails {
 			r.Said = said
@@ -84,8 +88,28 @@ func Run(ctx context.Context, ms []Mutant, o Options) (rows []Row, err error) {
 		rows[i] = r
 		done++
 		o.Progress(fmt.Sprintf("%3d of %d  %-14s %-44s %5.1fs  %s", done, len(ms), r.Verdict, r.Name, r.Took.Seconds(), r.tells()))
+		if o.Row != nil {
+			o.Row(rows)
+		}
 	})
 	return rows, ctx.Err()
+}
+
+// resumed are rows with what was attempted before, and the indexes of what is left.
+func resumed(ms []Mutant, before []Row) (rows []Row, left []int) {
+	rows = make([]Row, len(ms))
+	for i, m := range ms {
+		rows[i] = Row{Mutant: m, Verdict: NotAttempted}
+		for _, b := range before {
+			if b.Verdict != NotAttempted && reflect.DeepEqual(b.Mutant, m) {
+				rows[i] = b
+			}
+		}
+		if rows[i].Verdict == NotAttempted {
+			left = append(left, i)
+		}
+	}
+	return rows, left
 }
 
 // tells is the end of the line of progress.

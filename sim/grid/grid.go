@@ -105,6 +105,14 @@ func (c Cell) Name() string {
 // changeBytes is about what one change of the workload is, uncompressed: an EndpointSlice and an Endpoints object of so many endpoints.
 func changeBytes(endpoints int) float64 { return 2200 + 205*float64(endpoints) }
 
+// endpoints is how many make a change that large.
+func endpoints(change float64) int {
+	return int((change - changeBytes(0)) / (changeBytes(1) - changeBytes(0)))
+}
+
+// mostChanges of a second are what one writer does beside the rest on two cores. On a faster link changes are larger and not more.
+const mostChanges = 12
+
 // Scenario is that of the cell: a file's, over the cell's link, at its pace, with its faults.
 func (c Cell) Scenario(base *scenario.Scenario) (*scenario.Scenario, error) {
 	s := *base
@@ -112,6 +120,7 @@ func (c Cell) Scenario(base *scenario.Scenario) (*scenario.Scenario, error) {
 	s.Clients = slices.DeleteFunc(slices.Clone(base.Clients), func(k scenario.ClientKind) bool { return k == scenario.Kubectl }) // what it reads first is longer than a list
 	s.Description = fmt.Sprintf("%s over %v, with changes that take %d %% of it uncompressed: %s.", base.Name, c.Rate, c.Load, c.Fault)
 	s.Topology.Pool.Uplink.Up, s.Topology.Pool.Uplink.Down = c.Rate, c.Rate
+	s.Workload.Endpoints = max(base.Workload.Endpoints, endpoints(float64(c.Rate)/8*float64(slices.Max(loads))/100/mostChanges))
 	pace := float64(c.Rate) / 8 * float64(c.Load) / 100 / changeBytes(s.Workload.Endpoints)
 	lasts := faultAt + after
 	for _, f := range c.faults {

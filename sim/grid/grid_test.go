@@ -27,7 +27,7 @@ func TestCellsAreScenarios(t *testing.T) {
 			t.Errorf("%s: %v", c.Name(), err)
 			continue
 		}
-		if names[s.Name] || s.Topology.Pool.Uplink.Down != c.Rate || len(s.Faults) == 0 {
+		if names[s.Name] || s.Topology.Pool.Uplink.Down != c.Rate || len(s.Faults) == 0 || s.Workload.ChangesPerSecond > mostChanges+1 {
 			t.Errorf("%s: %+v", c.Name(), s)
 		}
 		names[s.Name] = true

@@ -272,7 +272,7 @@ func TestPatienceWithThePool(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := testingclock.NewFakeClock(time.Now())
-			f, err := NewFeeder(Config{Relay: newRelay(t), Clock: clock})
+			f, err := NewFeeder(Config{Relay: relayBy(t, clock), Clock: clock})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,6 +19,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"go.uber.org/goleak"
@@ -31,13 +32,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newRelay(t *testing.T) *relay.Relay {
+func newRelay(t *testing.T) *relay.Relay { t.Helper(); return relayBy(t, nil) }
+
+// relayBy is a relay with the clock of its feeder.
+func relayBy(t *testing.T, c clock.WithTickerAndDelayedExecution) *relay.Relay {
 	t.Helper()
 	res, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := relay.New(relay.Config{Resource: res})
+	r, err := relay.New(relay.Config{Resource: res, Clock: c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +414,7 @@ func TestKick(t *testing.T) {
 	if err := cloud.Replace(10, []*wire.Object{slice(t, "x", 5)}); err != nil {
 		t.Fatal(err)
 	}
-	r := newRelay(t)
+	r := relayBy(t, c)
 	f, err := NewFeeder(Config{Relay: r, Clock: c})
 	if err != nil {
 		t.Fatal(err)

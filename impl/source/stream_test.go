@@ -92,7 +92,8 @@ func metaEnd(t *testing.T, version uint64) []byte {
 // watch of metadata was opened.
 func quietStream(t *testing.T) (c *testingclock.FakeClock, h *holder, r *relay.Relay, f *Feeder, stream, probe *held) {
 	t.Helper()
-	c, h, r = testingclock.NewFakeClock(time.Now()), &holder{watches: make(chan *held)}, newRelay(t)
+	c, h = testingclock.NewFakeClock(time.Now()), &holder{watches: make(chan *held)}
+	r = relayBy(t, c)
 	f, err := NewFeeder(Config{Relay: r, WatchTimeout: 3 * time.Second, Clock: c})
 	if err != nil {
 		t.Fatal(err)

@@ -119,7 +119,7 @@ func (l *thinLink) over(t *testing.T, srv *httptest.Server) *http.Client {
 func TestBacklogOverThinLink(t *testing.T) {
 	const changes, perTick, tick = 24, 1 << 10, 50 * time.Millisecond // 20 KiB each, at 20 KiB a second
 	c := testingclock.NewFakeClock(time.Now())
-	cloud, mine := newRelay(t), newRelay(t)
+	cloud, mine := newRelay(t), relayBy(t, c)
 	if err := cloud.Replace(10, []*wire.Object{slice(t, "x", 5)}); err != nil {
 		t.Fatal(err)
 	}

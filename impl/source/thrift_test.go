@@ -80,7 +80,7 @@ func resumed(t *testing.T) (c *testingclock.FakeClock, h *holder, r *relay.Relay
 	t.Helper()
 	c, h, r, f, stream, _ := quietStream(t)
 	close(stream.frames)
-	for plain = next(t, c, h); plain.metadata; plain = next(t, c, h) {
+	for plain = <-h.watches; plain.metadata; plain = <-h.watches { // at once: no time passes
 	}
 	if plain.version != "10" {
 		t.Fatalf("%+v", plain)
@@ -154,11 +154,7 @@ func longBreak(t *testing.T) (c *testingclock.FakeClock, h *holder, r *relay.Rel
 func TestLateRelayAsksFirst(t *testing.T) {
 	for age, asks := range map[time.Duration]bool{lateAfter: false, lateAfter + time.Second: true} {
 		c := testingclock.NewFakeClock(time.Now())
-		res := newRelay(t).Resource()
-		r, err := relay.New(relay.Config{Resource: res, Clock: c})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := relayBy(t, c)
 		if err := r.Replace(1000, []*wire.Object{slice(t, "a", 1000)}); err != nil {
 			t.Fatal(err)
 		}

@@ -7,12 +7,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// later is a clock that can be set forward, which brings what AfterFunc waits for. Its other timers are those of the real one.
+// later is a clock that stands until it is set forward, which brings what AfterFunc waits for. Its other timers are those of the real one.
 type later struct {
 	clock.RealClock
 
 	mu      sync.Mutex
-	by      time.Duration
+	now     time.Time // zero: nobody has asked
 	waiting []*laterTimer
 }
 
@@ -28,7 +28,10 @@ type laterTimer struct {
 func (l *later) Now() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.RealClock.Now().Add(l.by)
+	if l.now.IsZero() {
+		l.now = l.RealClock.Now()
+	}
+	return l.now
 }
 
 // Since implements clock.PassiveClock.
@@ -54,9 +57,9 @@ func (t *laterTimer) Stop() bool {
 
 // pass lets time pass for the coordinator, and for nobody else.
 func (l *later) pass(d time.Duration) {
+	now := l.Now().Add(d)
 	l.mu.Lock()
-	l.by += d
-	now := l.RealClock.Now().Add(l.by)
+	l.now = now
 	var due []func()
 	for _, t := range l.waiting {
 		if t.f != nil && !t.due.After(now) {

@@ -330,8 +330,9 @@ func (s *server) clear() {
 		"Content-Type", "application/merge-patch+json")
 }
 
+// newLease lasts as long as a Lease may, so that it does not expire under a test on a busy machine.
 func newLease(name, holder string) *coordinationv1.Lease {
-	seconds, now := int32(15), metav1.NowMicro()
+	seconds, now := int32(contract.MaxLeaseDuration/time.Second), metav1.NowMicro()
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now,
 	}}

@@ -10,9 +10,14 @@ FILE     = $(or $(wildcard scenarios/$(NAME).yaml scenarios/*/$(NAME).yaml),$(if
 RUNTIME ?= local
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
+# Tests and quick scenarios start many sites: they take Weir's commands from bin/, as build has just made them, instead of linking them for each.
+unit quick: export WEIR_BUILT := $(CURDIR)/bin
 QUICK   := pool-cache leader-kill coordinator-restart glitch autonomy/offline-first-boot
-RACE    := ./impl/relay/... ./impl/source/... ./impl/role/... ./impl/heartbeat/... ./impl/hub/... ./impl/snapshot/... ./impl/store/... ./impl/offline/... ./impl/identity/... \
-	   ./impl/filter/... ./impl/coordinator/... ./impl/manager/... ./impl/documents/...
+# The longest come first, and more run at once than there are processors: they wait half of the time. What unit and race share, both run:
+# race goes without what its slowness would make another test (-short), and unit without the detector bounds memory.
+RACE    := ./impl/hub/... ./impl/coordinator/... ./impl/store/... ./impl/source/... ./impl/relay/... ./impl/role/... ./impl/heartbeat/... ./impl/snapshot/... ./impl/offline/... \
+	   ./impl/identity/... ./impl/filter/... ./impl/manager/... ./impl/documents/...
+LONGEST := ./sim/runtime ./sim/attack ./impl/hub ./sim/offline ./sim/oracle ./sim/runner ./sim/manager
 # What one process may have, in kB, so that a test that eats memory fails by itself and says where: the largest need 2 GB. The race detector
 # maps terabytes that it never uses, so it goes without.
 MEMORY  := 8388608
@@ -54,7 +59,7 @@ test: lint unit stock race quick ## all checks of a pull request: lint, unit tes
 .PHONY: unit
 unit: assets ## tests of all packages, the real kube-apiserver as oracle among them
 	@rm -rf reports/out/tests
-	ulimit -d $(MEMORY); $(TESTS) unit -- -p 3 -timeout 20m ./sim/runtime ./sim/offline ./... # the longest first; most wait most of the time
+	ulimit -d $(MEMORY); $(TESTS) unit -- -p 4 -timeout 20m $(LONGEST) ./...
 
 .PHONY: stock
 stock: build ## twenty fault schedules with the stock controllers of Kubernetes in virtual time: no pod is evicted that should not be
@@ -62,7 +67,7 @@ stock: build ## twenty fault schedules with the stock controllers of Kubernetes 
 
 .PHONY: race
 race: build ## the concurrent packages under the race detector
-	CGO_ENABLED=1 $(TESTS) race -- -race -short -timeout 20m $(RACE)
+	CGO_ENABLED=1 $(TESTS) race -- -race -short -p 4 -timeout 20m $(RACE)
 
 .PHONY: attack
 attack: build assets ## try to break pools, all attempts of the table, some quarter of an hour; reports/out/attack/index.html

@@ -187,4 +187,16 @@ func TestGivenBinariesAreLookedAt(t *testing.T) {
 	if _, err := Find(t.Context(), s, Binaries{HubCommand: self, CoordinatorCommand: t.TempDir()}, nil, HubCommand, CoordinatorCommand); err == nil {
 		t.Error("a folder was taken for a program")
 	}
+	t.Setenv(BuiltEnv, filepath.Dir(self))
+	if _, err := Find(t.Context(), s, nil, nil, HubCommand); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v: nothing of that name was built", err)
+	}
+	t.Setenv(BuiltEnv, t.TempDir())
+	built := filepath.Join(os.Getenv(BuiltEnv), HubCommand)
+	if err := os.WriteFile(built, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Find(t.Context(), s, nil, nil, HubCommand); err != nil || got[HubCommand] != built {
+		t.Errorf("%v, %v", got, err)
+	}
 }

@@ -115,6 +115,7 @@ func grows(t *testing.T, admin kubernetes.Interface, node string, times int, del
 // TestDelegation: a node that is cut off stays alive in the cloud, annotated, also when another hub leads; it speaks for itself after it has returned; and when its
 // kubelet dies, its Lease stands still.
 func TestDelegation(t *testing.T) {
+	t.Parallel()
 	pool := Pool{
 		Name: "edge", Nodes: 4, Mode: Weir, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond}, LAN: &Link{RTT: time.Millisecond},
 		HubFlags: node.Flags{"heartbeat-interval": 2 * time.Second, "heartbeat-timeout": time.Second},

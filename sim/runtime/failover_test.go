@@ -47,6 +47,7 @@ func wait(t *testing.T, what string, ok func() bool) {
 
 // TestFailover: whatever takes the leader away, another leads and what changed in the cloud reaches a client's open watch.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	site := up(t, Topology{Pools: []Pool{{
 		Name: "edge", Nodes: 3, Mode: Weir, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
 		LAN: &Link{RTT: time.Millisecond},

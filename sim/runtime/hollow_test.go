@@ -21,6 +21,7 @@ import (
 // TestHollowNodes: real kubelets register their nodes and renew their Leases, one straight to the cloud and one through its hub; a pod
 // runs and answers; its container is started again when it ends, and it outlives its kubelet.
 func TestHollowNodes(t *testing.T) {
+	t.Parallel()
 	if !cloud.Built(t.Context(), cloud.KubeControllerManager, cloud.KubeScheduler, cloud.HollowNode) {
 		t.Skip("takes kube-controller-manager, kube-scheduler and hollow-node: weir assets --all builds them")
 	}

@@ -73,6 +73,7 @@ func bytesOf(l *link.Pool, node, class string, dir link.Direction) int64 {
 }
 
 func TestStockSite(t *testing.T) {
+	t.Parallel()
 	uplink := Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond}
 	site := up(t, Topology{Pools: []Pool{
 		{Name: "stock", Nodes: 2, Mode: Stock, Uplink: uplink},
@@ -125,6 +126,7 @@ func TestStockSite(t *testing.T) {
 }
 
 func TestHubOnlySite(t *testing.T) {
+	t.Parallel()
 	site := up(t, Topology{Tools: []string{"kubectl"}, Pools: []Pool{
 		{Name: "edge", Nodes: 2, Mode: HubOnly, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond}},
 	}})
@@ -163,6 +165,7 @@ func TestHubOnlySite(t *testing.T) {
 }
 
 func TestWeirSite(t *testing.T) {
+	t.Parallel()
 	site := up(t, Topology{Pools: []Pool{{
 		Name: "edge", Nodes: 2, Mode: Weir, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
 		LAN: &Link{RTT: time.Millisecond},

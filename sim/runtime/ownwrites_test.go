@@ -25,6 +25,7 @@ var ownWrites = flag.Int("own-writes", 20, "writes of each kind that are read ba
 // TestOwnWrites: a client that writes through a hub reads there what it wrote, at a leader and at a follower, over a link without a delay and over one of 60 ms.
 // What follows are the things that kube-apiserver's answers tell no version of; and the tests of Kubernetes that failed through a hub because of that.
 func TestOwnWrites(t *testing.T) {
+	t.Parallel()
 	for name, rtt := range map[string]time.Duration{"no delay": 0, "60ms": 60 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			site, admin := ownWritesSite(t, rtt)

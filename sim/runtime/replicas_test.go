@@ -170,6 +170,7 @@ func (x *trio) healed() {
 // TestReplicas: any of three coordinators may die under churn, also the one that is fed, and then two; every client's watch stays open,
 // goes on, and all heals by itself.
 func TestReplicas(t *testing.T) {
+	t.Parallel()
 	pool := Pool{
 		Name: "edge", Nodes: 3, Mode: Weir, Coordinators: 3, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
 		LAN:      &Link{RTT: time.Millisecond},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync/atomic"
 
@@ -137,6 +138,9 @@ func (f *front) read(w *recorder, req *http.Request, who caller, t *target) {
 		if refusal.ErrStatus.Code == http.StatusServiceUnavailable && admissionOf(req.Context()).unproven() {
 			refusal = unavailable(errUnavailable.Error() + ", and nothing is remembered of it") // why names addresses
 		}
+		if t.verb == "watch" && goesOn(req.URL.Query()) {
+			refusal = comeAgain(refusal)
+		}
 		writeStatus(w, refusal)
 		return
 	}
@@ -158,6 +162,12 @@ func (f *front) read(w *recorder, req *http.Request, who caller, t *target) {
 		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
 	}
 	r.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), callerKey{}, called{who, t})))
+}
+
+// goesOn tells whether a watch begins where its client stands.
+func goesOn(query url.Values) bool {
+	version, _ := strconv.ParseUint(query.Get("resourceVersion"), 10, 64)
+	return version > 0 && !isTrue(query, "sendInitialEvents")
 }
 
 // behind answers a read that its relay cannot answer yet.

@@ -57,6 +57,16 @@ func TestRefillWithoutCloud(t *testing.T) {
 	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "nothing is remembered") || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("whom a hub without memory does not know gets %d: %s", resp.StatusCode, body)
 	}
+	for query, want := range map[string]int{
+		"watch=1&resourceVersion=100": http.StatusTooManyRequests, // client-go goes on there, and does not list
+		"watch=1":                     http.StatusServiceUnavailable,
+		"watch=1&resourceVersion=0":   http.StatusServiceUnavailable,
+		"watch=1&resourceVersion=100&sendInitialEvents=true&resourceVersionMatch=NotOlderThan": http.StatusServiceUnavailable,
+	} {
+		if resp, body := get(t, client, h.url()+"/api/v1/endpoints?"+query, alice...); resp.StatusCode != want || resp.Header.Get("Retry-After") == "" {
+			t.Errorf("%s of whom a hub without memory does not know gets %d: %s", query, resp.StatusCode, body)
+		}
+	}
 	resp, _ = get(t, p.hubs["edge-1"].client(nil), p.hubs["edge-1"].url()+"/api/v1/namespaces/default/endpoints/first", alice...)
 	if resp.StatusCode != http.StatusOK || resp.Header.Get(contract.AgeHeader) == "" {
 		t.Errorf("whom edge-1 remembers gets %d, age %q", resp.StatusCode, resp.Header.Get(contract.AgeHeader))

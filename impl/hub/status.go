@@ -22,6 +22,15 @@ func unavailable(why string) *apierrors.StatusError {
 	return err
 }
 
+// comeAgain is a refusal of a watch that goes on, in words after which client-go keeps what it has and tries again (isWatchErrorRetriable of its
+// reflector). Told that the cloud cannot be asked it would list, as soon as that is over, what the watch would have spared.
+func comeAgain(refusal *apierrors.StatusError) *apierrors.StatusError {
+	if refusal.ErrStatus.Code != http.StatusServiceUnavailable {
+		return refusal
+	}
+	return apierrors.NewTooManyRequests(refusal.ErrStatus.Message, retryLater)
+}
+
 // badGateway says that the cloud was asked and the answer was lost. Only a read may be sent again without a thought.
 func badGateway(read bool, why string) *apierrors.StatusError {
 	err := &apierrors.StatusError{ErrStatus: metav1.Status{

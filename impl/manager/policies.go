@@ -50,17 +50,22 @@ func (p *policies) Start(ctx context.Context) error {
 			return nil
 		}
 		p.metrics.missing.Set(float64(len(missing)))
-		err := errors.Join(missing...)
-		if err != nil {
+		if err := p.note(missing); err != nil {
 			p.log.Error("the cluster lacks what keeps pods; apply the output of weir-manager --print-manifests", "missing", strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
-		p.state.Store(&err)
 		select {
 		case <-ticker.C():
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// note keeps what is missing for check.
+func (p *policies) note(missing []error) error {
+	err := errors.Join(missing...)
+	p.state.Store(&err)
+	return err
 }
 
 // check is for readiness: nothing may be missing.

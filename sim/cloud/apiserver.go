@@ -20,8 +20,8 @@ const (
 	// serviceRange holds the cluster IPs of Services.
 	serviceRange = "10.96.0.0/16"
 	issuer       = "https://kubernetes.default.svc"
-	// readyPatience is far more than the some five seconds that a start takes on an idle machine.
-	readyPatience = 3 * time.Minute
+	// readyPatience is far more than the some five seconds that a start takes on an idle machine: beside many others some minutes were too few.
+	readyPatience = 10 * time.Minute
 	poll          = 50 * time.Millisecond
 	tellEvery     = 3 * time.Second
 )

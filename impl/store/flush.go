@@ -56,8 +56,9 @@ func (s *Store) step(now bool) {
 	if err == nil {
 		err = s.flush()
 	}
-	if errors.Is(err, errFull) {
-		s.evict(s.MaxBytes / 2)
+	// An object takes free pages that are side by side: the less is in use, the more of them are.
+	for target := s.MaxBytes / 2; errors.Is(err, errFull) && target >= s.MaxBytes/8; target /= 2 {
+		s.evict(target)
 		err = s.flush()
 	}
 	s.settle(err, at)

@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"))
 }
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func check(t testing.TB, err error) {
 	t.Helper()

@@ -234,7 +234,7 @@ func (b *bed) client(cert *tls.Certificate) *http.Client {
 func testClient(t testing.TB, config *tls.Config, http2 bool) *http.Client {
 	tr := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: http2, DisableCompression: true}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: 20 * time.Second}
+	return &http.Client{Transport: tr, Timeout: 2 * time.Minute}
 }
 
 // get sends a request and reads the answer.
@@ -265,7 +265,7 @@ func do(t testing.TB, c *http.Client, method, url string, body []byte, header ..
 // eventually waits until cond holds.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	await.Until(t, 20*time.Second, what, cond)
+	await.Until(t, time.Minute, what, cond)
 }
 
 // logBuffer keeps a log.

@@ -23,3 +23,17 @@ func Until(t testing.TB, patience time.Duration, what string, ok func() bool) {
 		}
 	}
 }
+
+// Value waits for a value of a channel, or for its end. The test fails if neither comes within patience, and says what it has waited for: a test that
+// hangs until its binary is ended says nothing.
+func Value[T any](t testing.TB, patience time.Duration, what string, from <-chan T) (v T) {
+	t.Helper()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case v = <-from:
+	case <-limit.C:
+		t.Fatalf("waited %v in vain: %s", patience, what)
+	}
+	return v
+}

@@ -57,7 +57,8 @@
 // Each read from a relay is authorized by the cloud, with the credentials of the request itself, which authenticates and
 // authorizes in one round trip. Who may watch is asked by the very watch, which is left as soon as it begins (100 bytes);
 // who may get or list, by a SelfSubjectAccessReview (500 bytes). Allowances count 5 minutes, denials 30 seconds: one review
-// for each token and question in that time. If a review fails beside a cloud that is there, the answer is 503. A selector of more than 8 KiB is the cloud's to answer. Without
+// for each token and question in that time. If a review fails beside a cloud that is there, the answer is 503. In place of a 503 a watch that goes on at a
+// version is told 429, after which client-go tries again and does not list. A selector of more than 8 KiB is the cloud's to answer. Without
 // the cloud a valid verdict still counts; then package identity tells who is calling, by the cluster's own keys, and what the cloud decided for
 // that caller last: denied is denied, an allowance counts for --offline-access (7 days), and what nobody decided is 503. It never fails open.
 // Decisions are kept on disk, as hashes of who asked and of what was asked.

@@ -85,13 +85,13 @@ func TestPushDenied(t *testing.T) {
 	go push()
 	eventually(t, "the coordinator to know", func() bool { return strings.HasPrefix(pool.Status().Denied, "404 ") })
 	list(t, leader, 10, "x")
-	if err := <-done; err == nil || !strings.Contains(err.Error(), errFeedEnded.Error()) {
+	if err := comes(t, "the end of the feed", done); err == nil || !strings.Contains(err.Error(), errFeedEnded.Error()) {
 		t.Errorf("the feed ended with %v", err)
 	}
 	go push()
 	eventually(t, "the state", func() bool { return pool.Status().Denied == "" && pool.Status().Version == 10 })
 	leader.Deny(apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "x"))
-	if err := <-done; err == nil {
+	if err := comes(t, "the end of the feed", done); err == nil {
 		t.Error("a feed of what is denied goes on")
 	}
 }

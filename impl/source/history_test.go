@@ -217,7 +217,7 @@ func TestPushOfAnotherHistory(t *testing.T) {
 	if err := leader.ReplaceIn(relay.History{Number: 1, Lost: 1000}, 900, []*wire.Object{slice(t, "a", 5)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err == nil {
+	if err := comes(t, "the end of the feed", done); err == nil {
 		t.Fatal("the feed of the lost history goes on")
 	}
 	done = push()
@@ -232,7 +232,7 @@ func TestPushOfAnotherHistory(t *testing.T) {
 	fenced := errors.New("enough")
 	c.admit.Store(&fenced)
 	put(t, leader, "c", 902)
-	<-done
+	_ = comes(t, "the end of the feed", done)
 
 	stale := stateOf(t, 3000) // of a hub that was away
 	err := Push(t.Context(), PushConfig{Relay: stale, Coordinator: up, Term: contract.Term{Incarnation: "i", Version: 4}})

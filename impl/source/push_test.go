@@ -37,7 +37,7 @@ func TestPushPastACoordinatorInsideABatch(t *testing.T) {
 	}
 	eventually(t, "the leader's state, or the end of the feed", func() bool { return pool.Status().Version == 30 || len(done) > 0 })
 	cancel()
-	if err := <-done; pool.Status().Version != 30 || pool.Status().Objects != 2 {
+	if err := comes(t, "the end of the feed", done); pool.Status().Version != 30 || pool.Status().Objects != 2 {
 		t.Errorf("the coordinator is at %+v; the feed ended with %v", pool.Status(), err)
 	}
 }

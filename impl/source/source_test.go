@@ -80,6 +80,12 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	await.Until(t, time.Minute, what, ok)
 }
 
+// comes waits for a value of a channel, or for its end.
+func comes[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
+	return await.Value(t, time.Minute, what, from)
+}
+
 // serve starts a real HTTP/2 server and returns it as an upstream.
 func serve(t *testing.T, name string, h http.Handler) *Upstream {
 	t.Helper()
@@ -295,7 +301,7 @@ func TestPush(t *testing.T) {
 	put(t, leader, "z", 11)
 	eventually(t, "an event", func() bool { return pool.Status().Version == 11 })
 	cancel()
-	<-done
+	_ = comes(t, "the end of the first feed", done)
 	put(t, leader, "z2", 12)
 	ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
@@ -315,7 +321,7 @@ func TestPush(t *testing.T) {
 	fenced := errors.New("another leads now")
 	c.admit.Store(&fenced)
 	put(t, leader, "late", 14)
-	if err := <-done; err == nil || !strings.Contains(err.Error(), fenced.Error()) {
+	if err := comes(t, "the end of a fenced feed", done); err == nil || !strings.Contains(err.Error(), fenced.Error()) {
 		t.Errorf("a fenced feed ended with %v", err)
 	}
 	if pool.Status().Version != 13 {

@@ -102,7 +102,7 @@ func quietStream(t *testing.T) (c *testingclock.FakeClock, h *holder, r *relay.R
 	up.Gzip = true
 	run(t, f.Run)
 	f.Use(up)
-	stream = <-h.watches
+	stream = comes(t, "the stream", h.watches)
 	if stream.version != "" {
 		t.Fatalf("the first watch is from %s", stream.version)
 	}
@@ -137,12 +137,12 @@ func TestCompressedStreamIsKept(t *testing.T) {
 		t.Error("a bookmark beside the stream is no sign of life")
 	}
 	close(probe.frames)
-	probe = <-h.watches // at once: the stream is still quiet
+	probe = comes(t, "another watch of metadata", h.watches) // at once: the stream is still quiet
 	if probe.version != "12" || !probe.metadata {
 		t.Fatalf("%+v", probe)
 	}
 	probe.frames <- metaFrame(t, wire.Modified, "x", 13)
-	<-probe.gone
+	comes(t, "the end of the watch of metadata", probe.gone)
 	if v := r.Status().Version; v != 12 {
 		t.Errorf("the metadata alone brought the relay to %d", v)
 	}
@@ -153,7 +153,7 @@ func TestCompressedStreamIsKept(t *testing.T) {
 		t.Fatalf("%+v", probe)
 	}
 	stream.frames <- frame(t, wire.Modified, "x", 14) // the stream is first
-	<-probe.gone
+	comes(t, "the end of the watch of metadata", probe.gone)
 	eventually(t, "the event", func() bool { return r.Status().Version == 14 })
 	if s := f.Status(); s.Lists.Total() != 1 || s.LastError != "" {
 		t.Errorf("%+v", s)
@@ -163,9 +163,9 @@ func TestCompressedStreamIsKept(t *testing.T) {
 func TestStreamThatStandsStill(t *testing.T) {
 	c, h, _, f, stream, probe := quietStream(t)
 	probe.frames <- metaFrame(t, wire.Modified, "x", 11) // and the stream does not bring it
-	<-probe.gone
+	comes(t, "the end of the watch of metadata", probe.gone)
 	plain := next(t, c, h)
-	<-stream.gone
+	comes(t, "the end of the stream", stream.gone)
 	if plain.version != "10" || plain.metadata {
 		t.Errorf("%+v", plain)
 	}
@@ -177,7 +177,7 @@ func TestStreamThatStandsStill(t *testing.T) {
 func TestDeadLinkUnderQuietStream(t *testing.T) {
 	c, h, _, f, stream, _ := quietStream(t)
 	plain := next(t, c, h) // the watch of metadata never ends
-	<-stream.gone
+	comes(t, "the end of the stream", stream.gone)
 	if plain.version != "10" || plain.metadata {
 		t.Errorf("%+v", plain)
 	}
@@ -209,7 +209,7 @@ func TestSilentLinkIsNotAsked(t *testing.T) {
 	f.up.Silent = silent.Load
 	f.mu.Unlock()
 	stream.frames <- frame(t, wire.Modified, "x", 11)
-	<-probe.gone
+	comes(t, "the end of the watch of metadata", probe.gone)
 	eventually(t, "the event", func() bool { return r.Status().Version == 11 })
 	for range 100 {
 		c.Step(100 * time.Millisecond)

@@ -80,7 +80,7 @@ func resumed(t *testing.T) (c *testingclock.FakeClock, h *holder, r *relay.Relay
 	t.Helper()
 	c, h, r, f, stream, _ := quietStream(t)
 	close(stream.frames)
-	for plain = <-h.watches; plain.metadata; plain = <-h.watches { // at once: no time passes
+	for plain = comes(t, "a plain watch", h.watches); plain.metadata; plain = comes(t, "a plain watch", h.watches) { // at once: no time passes
 	}
 	if plain.version != "10" {
 		t.Fatalf("%+v", plain)
@@ -96,7 +96,7 @@ func TestPlainWatchGivesWayToAStream(t *testing.T) {
 		eventually(t, "the event", func() bool { return r.Status().Version == version })
 	}
 	close(plain.frames)
-	plain, stream := <-h.watches, <-h.watches
+	plain, stream := comes(t, "a watch", h.watches), comes(t, "another watch beside it", h.watches)
 	if plain.version == "" {
 		plain, stream = stream, plain
 	}
@@ -110,7 +110,7 @@ func TestPlainWatchGivesWayToAStream(t *testing.T) {
 	plain.frames <- frame(t, wire.Modified, "x", 14)
 	eventually(t, "the event in between", func() bool { return r.Status().Version == 14 })
 	plain.frames <- frame(t, wire.Modified, "x", 15)
-	<-plain.gone
+	comes(t, "the end of the plain watch", plain.gone)
 	stream.frames <- frame(t, wire.Modified, "x", 16)
 	eventually(t, "the event on the stream", func() bool { return r.Status().Version == 16 })
 	if s := r.Status(); s.Objects != 2 {
@@ -220,14 +220,14 @@ func TestLongBreakHasATrail(t *testing.T) {
 		t.Fatalf("at %d before the way is known", v)
 	}
 	beside.frames <- metaFrame(t, wire.Modified, "x", 30)
-	told := <-h.watches // of what came and went
+	told := comes(t, "a watch", h.watches) // of what came and went
 	if told.version != "11" || told.metadata {
 		t.Fatalf("%+v", told)
 	}
 	told.frames <- frame(t, wire.Added, "g", 16)
 	told.frames <- frame(t, wire.Deleted, "g", 29)
 	eventually(t, "the list", func() bool { return r.Status().Version == 30 })
-	<-beside.gone
+	comes(t, "the end of the watch of metadata", beside.gone)
 	for _, version := range []uint64{11, 15, 18, 20, 29, 30} {
 		if !r.Resumable(version) {
 			t.Errorf("a client that has seen %d has to list", version)

@@ -49,6 +49,7 @@ func TestAnotherHistory(t *testing.T) {
 	if s := hub.slices(); s.History != 1 || s.Version != 901 || !s.Restored {
 		t.Errorf("restored %+v", s)
 	}
+	term = hub.elect("a_1") // a leader of before the start that sends no pulse loses its Lease after some seconds
 	var later *source.LaterError
 	if err := <-hub.push(leaderRelay(t, 2000), term); !errors.As(err, &later) || later.Number != 1 {
 		t.Errorf("a leader of before: %v", err)

@@ -328,9 +328,14 @@ func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
 		return nil
 	}
 	gap := f.gap(s)
+	lasts := f.cfg.WatchTimeout
 	if up.Consistent && f.doubtful() && (gap > 0 || f.late(s)) { // what was missed may be much: a question comes before it pours
-		if _, err := f.verify(ctx, up); err != nil {
+		version, err := f.verify(ctx, up)
+		if err != nil {
 			return err
+		}
+		if between(s, version) < worthAList {
+			lasts = soonest // a relay that has all, or nearly, is fresh at the bookmark: reads wait for that
 		}
 	}
 	if f.cheaper(up, s, gap) {
@@ -339,7 +344,7 @@ func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
 		}
 		return nil
 	}
-	err := f.watch(ctx, up, s.Version)
+	err := f.watch(ctx, up, s.Version, lasts)
 	if gone(err) {
 		f.failed(up, err)
 		f.cfg.Logger.Info("the upstream has forgotten our version; looking what changed", "upstream", up.Name, "version", s.Version)

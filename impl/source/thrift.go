@@ -132,7 +132,7 @@ func (f *Feeder) relist(ctx context.Context, up *Upstream, gap time.Duration) er
 	beside.Go(func() {
 		defer stop()
 		for watching.Err() == nil {
-			if f.watch(watching, up, f.cfg.Relay.Status().Version) != nil {
+			if f.watch(watching, up, f.cfg.Relay.Status().Version, f.cfg.WatchTimeout) != nil {
 				return // the list brings all
 			}
 		}

@@ -91,7 +91,7 @@ func (f *Feeder) tell(ctx context.Context, up *Upstream, trail *relay.Trail, fro
 // trace follows by metadata what happened from where a trail begins, until ctx ends or so many bytes were read. Where it fails, the trail ends.
 func (f *Feeder) trace(ctx context.Context, up *Upstream, trail *relay.Trail, most int64, stepped chan<- struct{}) {
 	for ctx.Err() == nil {
-		err := f.short(ctx, up, metadata, trail.Reached(), func(ev *wire.Event) error {
+		err := f.short(ctx, up, metadata, trail.Reached(), f.cfg.WatchTimeout, func(ev *wire.Event) error {
 			if ev.Object != nil {
 				most -= int64(len(ev.Object.Raw))
 			}

@@ -21,14 +21,16 @@ const (
 	inFront = 4 << 20
 	// lag is how much later than its timeout a watch ends over a link that is not full.
 	lag = 2 * time.Second
+	// soonest is the shortest watch on which kube-apiserver sends a bookmark.
+	soonest = 3 * time.Second
 	// short is how soon a watch that showed nothing must not end: else an upstream that ends each at once is asked without rest.
 	short = time.Second
 )
 
-// watch feeds the relay from a version by one short watch. It is left once the rest of a backlog costs more than a list.
-func (f *Feeder) watch(ctx context.Context, up *Upstream, from uint64) error {
+// watch feeds the relay from a version by one short watch, which lasts so long. It is left once the rest of a backlog costs more than a list.
+func (f *Feeder) watch(ctx context.Context, up *Upstream, from uint64, lasts time.Duration) error {
 	intake, first := f.intake(up), true
-	err := f.short(ctx, up, whole, from, func(ev *wire.Event) error {
+	err := f.short(ctx, up, whole, from, lasts, func(ev *wire.Event) error {
 		if first && up.Consistent {
 			intake.Behind(f.asked.Load())
 		}
@@ -55,15 +57,15 @@ func (f *Feeder) apply(intake *relay.Intake, ev *wire.Event, plain bool) error {
 	return intake.Apply(ev)
 }
 
-// short opens a watch from a version that lasts WatchTimeout and hands its events to take. nil: the watch ended in order.
-func (f *Feeder) short(ctx context.Context, up *Upstream, of form, from uint64, take func(*wire.Event) error) error {
-	limit := f.cfg.WatchTimeout + slack
+// short opens a watch from a version that lasts so long, whole seconds, and hands its events to take. nil: the watch ended in order.
+func (f *Feeder) short(ctx context.Context, up *Upstream, of form, from uint64, lasts time.Duration, take func(*wire.Event) error) error {
+	limit := lasts + slack
 	watching, cancel := f.limit(ctx, up, limit, fmt.Errorf("the upstream did not end the watch after %v: the link is dead", limit))
 	defer cancel(nil)
 	began, shown := f.cfg.Clock.Now(), false
 	w, err := f.open(watching, up, of, url.Values{
 		"resourceVersion": {wire.FormatVersion(from)},
-		"timeoutSeconds":  {strconv.Itoa(int(f.cfg.WatchTimeout / time.Second))},
+		"timeoutSeconds":  {strconv.Itoa(int(lasts / time.Second))},
 	})
 	if err != nil {
 		return err
@@ -76,7 +78,7 @@ func (f *Feeder) short(ctx context.Context, up *Upstream, of form, from uint64, 
 		shown = true
 		return take(ev)
 	})
-	if lasted := f.cfg.Clock.Since(began); err == nil && (lasted < f.cfg.WatchTimeout-short || lasted > f.cfg.WatchTimeout+lag) {
+	if lasted := f.cfg.Clock.Since(began); err == nil && (lasted < lasts-short || lasted > lasts+lag) {
 		f.doubts() // its server ended it before its time, or the link holds back what it carries: how far is the cloud?
 	}
 	if err == nil && !shown && f.cfg.Clock.Since(began) < short {

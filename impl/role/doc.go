@@ -35,7 +35,7 @@
 // cloud, at a random time within Config.Spread, and comes back, once the coordinator is Ready, within a tenth of that. While the cloud is
 // away, a coordinator that is healthy but stale is read. A hub that starts with a state on disk behaves as one that has just lost
 // the coordinator; one without waits a bounded time (Config.Wait) before it opens streams to the cloud, so that hubs
-// that start together do not all list there.
+// that start together do not all list there, and while another hub leads for as long as one that has lost the coordinator.
 //
 // That is the way of the pool's resources in common. Detours lead single ones beside it: what the coordinator does not have,
 // or is not given by the leader, is fed from the cloud, and takes nothing from the others.

@@ -29,8 +29,22 @@ func (s *sourcing) choose(m *Machine, in Input) Source {
 		return Nowhere
 	case !in.Cloud && in.Coordinator:
 		return Coordinator
+	case s.waits(m, in):
+		return Nowhere
 	}
 	return Cloud
+}
+
+// waits tells whether a hub that holds nothing goes on waiting for the hub that leads. That one lists at the cloud for all: a thin link brings the list no
+// sooner if everybody asks for it, and what they asked for is still on its way when it is needed for something else.
+func (s *sourcing) waits(m *Machine, in Input) bool {
+	if !in.Coordinator || !m.elect.lost(m) || m.elect.free(m, in.Now) {
+		return false
+	}
+	if s.leave == 0 {
+		s.leave = in.Now + m.cfg.Grace + m.spread(m.cfg.Spread)
+	}
+	return in.Now < s.leave
 }
 
 // atCoordinator stays with the pool's cache. While the cloud is away there is nothing to go to, and when it comes back the

@@ -64,3 +64,32 @@ func TestRestoredHubStandsLast(t *testing.T) {
 		t.Errorf("a hub stands after %v, one from its disk after %v", newer, older)
 	}
 }
+
+// A hub without a state waits for the hub that leads, which may take a while to list over a thin link, but not for ever. If nobody leads, it does not wait.
+func TestHubWithoutAStateWaitsForTheLeader(t *testing.T) {
+	const wait, grace, spread = 10 * time.Second, 30 * time.Second, 20 * time.Second
+	for holder, want := range map[string][2]time.Duration{"b_1": {wait + grace, wait + grace + spread}, "": {wait, wait}} {
+		m, err := New(Config{Identity: "a_1", Wait: wait, Grace: grace, Spread: spread})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := Input{Coordinator: true, Cloud: true, Unproven: true}
+		for ; in.Now <= 2*time.Minute; in.Now += time.Second {
+			out := m.Step(in)
+			for _, a := range out.Actions {
+				next := in
+				next.Result = &Result{Kind: a.Kind, Sent: in.Now}
+				if a.Kind == ReadElection && holder != "" {
+					next.Result.Lease = Record{Exists: true, Holder: holder, Duration: 15 * time.Second, RenewTime: time.Unix(0, 0).Add(in.Now)}
+				}
+				out = m.Step(next)
+			}
+			if out.Snapshot.Source == Cloud {
+				break
+			}
+		}
+		if in.Now < want[0] || in.Now > want[1]+time.Second {
+			t.Errorf("holder %q: to the cloud after %v, want %v", holder, in.Now, want)
+		}
+	}
+}

@@ -220,15 +220,17 @@ func (r *run) lists(ctx context.Context) (err error) {
 
 func (r *run) watches(ctx context.Context) error {
 	change := changer(r.client, r.fillHub)
-	name := fmt.Sprintf("server CPU per watch event at %d watchers", watchers)
-	got, err := r.compare(ctx, name, func(ctx context.Context, t target) (float64, error) {
-		d, err := watchCPU(ctx, t, change)
-		return float64(d.Nanoseconds()) / 1e3, err
-	}, r.cloud, r.hub)
-	if err != nil {
-		return err
+	for _, p := range paces() {
+		name := fmt.Sprintf("server CPU per watch event at %d watchers and %s", watchers, p.name)
+		got, err := r.compare(ctx, name, func(ctx context.Context, t target) (float64, error) {
+			d, err := watchCPU(ctx, t, func(ctx context.Context, n int) error { return change(ctx, n, p.every) })
+			return float64(d.Nanoseconds()) / 1e3, err
+		}, r.cloud, r.hub)
+		if err != nil {
+			return err
+		}
+		r.ratio(name+", hub ÷ kube-apiserver", "µs", watchCost, got[1], got[0])
 	}
-	r.ratio(name+", hub ÷ kube-apiserver", "µs", watchCost, got[1], got[0])
 	return nil
 }
 

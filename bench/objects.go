@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -65,11 +66,18 @@ func fill(ctx context.Context, c kubernetes.Interface, from, to int, progress fu
 	return g.Wait()
 }
 
-// changer updates slices, one after the other.
-func changer(c kubernetes.Interface, objects int) func(ctx context.Context, n int) error {
+// changer updates slices one after the other, each at its time, or as soon after it as the cloud takes it.
+func changer(c kubernetes.Interface, objects int) func(ctx context.Context, n int, every time.Duration) error {
 	next := 0
-	return func(ctx context.Context, n int) error {
+	return func(ctx context.Context, n int, every time.Duration) error {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
 		for range n {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 			next++
 			if _, err := c.DiscoveryV1().EndpointSlices(namespace).Update(ctx, slice(next%objects, next), metav1.UpdateOptions{}); err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 type Suite struct {
 	Config
 	Manager ManagerConfig
+	Testbed Testbed
 	Out     string // folder of the report
 	// Only are the parts that are measured, of Parts. Empty: all.
 	Only []string
@@ -36,7 +37,14 @@ func (s Suite) parts() []part {
 		return s.all
 	}
 	rounds := fmt.Sprintf("rounds %d", s.Rounds)
+	pools := fmt.Sprintf("rounds %d, %d at once", s.Testbed.Rounds, s.Testbed.Parallel)
 	return []part{
+		{"bytes", "What crosses the uplink of a pool: stock, with a hub on each node, and with hubs that are a pool", pools,
+			func(ctx context.Context) ([]Figure, error) { return Traffic(ctx, s.Testbed) }},
+		{"failover", "How long a pool that lost something leaves the cloud alone, and how soon service is normal", pools,
+			func(ctx context.Context) ([]Figure, error) { return Failover(ctx, s.Testbed) }},
+		{"cache", "How soon a pool's cache is there, and what crosses the uplink until then", rounds,
+			func(ctx context.Context) ([]Figure, error) { return Cache(ctx, s.Testbed, s.Rounds) }},
 		{"store", "What the store of a hub writes, and how soon a new process answers from a large one", rounds,
 			func(ctx context.Context) ([]Figure, error) { return Store(ctx, s.Config) }},
 		{"hub", "What hub and coordinator cost beside kube-apiserver, with the same objects, clients and TLS", fmt.Sprintf("%s, objects %d, large %d", rounds, s.Objects, s.Large),
@@ -82,6 +90,9 @@ func (s Suite) Validate() error {
 		return cli.Usage("--objects", s.Objects, "at least 1")
 	case s.Large < s.Objects:
 		return cli.Usage("--large", s.Large, fmt.Sprintf("at least --objects, %d", s.Objects))
+	}
+	if err := s.Testbed.validate(); err != nil {
+		return err
 	}
 	return s.Manager.validate()
 }

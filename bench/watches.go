@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -16,8 +15,19 @@ import (
 
 const (
 	watchers       = 100
-	eventsPerRound = 150
+	eventsPerRound = 120
 )
+
+// pace is how often something changes.
+type pace struct {
+	name  string
+	every time.Duration
+}
+
+// paces are a cluster at work and one in which much changes.
+func paces() []pace {
+	return []pace{{"1,000 events a minute", time.Minute / 1000}, {"60 events a second", time.Second / 60}}
+}
 
 // watchCPU is the server's CPU time per event and watcher: what a round of changes costs with watchers, less what it costs
 // without, which for kube-apiserver includes taking the writes.
@@ -88,12 +98,14 @@ func latest(ctx context.Context, t target) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	b, err := io.ReadAll(body)
-	if err := errors.Join(err, body.Close()); err != nil {
-		return 0, err
-	}
-	m, err := wire.ReadList(bytes.NewReader(b), wire.Protobuf, wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, func(*wire.Object) error { return nil })
-	return m.Version, err
+	m, err := readList(body, func() {})
+	return m.Version, errors.Join(err, body.Close())
+}
+
+// readList reads a list of EndpointSlices in protobuf and tells of each item.
+func readList(r io.Reader, item func()) (wire.ListMeta, error) {
+	kind := wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}
+	return wire.ReadList(r, wire.Protobuf, kind, func(*wire.Object) error { item(); return nil })
 }
 
 func waitFor(ctx context.Context, failed <-chan error, done func() bool) error {

@@ -19,6 +19,8 @@ type Fault struct {
 	Elect     float64 `json:"elect,omitempty"`  // from then until another one led
 	Resume    float64 `json:"resume,omitempty"` // from then until the marker was everywhere
 	Recovered float64 `json:"recovered"`        // from its end until a marker written then was everywhere
+	Grace     float64 `json:"grace,omitempty"`  // from its beginning until a new connection of class pool brought the cloud its first byte
+	Fresh     float64 `json:"fresh,omitempty"`  // from its end until every cache of the pool held what was written then
 
 	CloudBytes  int64 `json:"cloudBytes"` // of class pool, beyond the changes
 	Connections int   `json:"connections"`

@@ -45,6 +45,7 @@ func Metrics() []Metric {
 		{"failover_cloud_bytes", UnitBytes, "bytes of class pool that a fault caused until it was healed, beyond the changes themselves, worst"},
 		{"new_cloud_connections", UnitCount, "connections to the cloud that were opened from a fault until it was healed, all faults"},
 		{"new_pool_connections", UnitCount, "those of class pool among them"},
+		{"grace_seconds_min", UnitSeconds, "from a fault until a new connection of class pool brought the cloud its first byte, shortest of all faults that had one"},
 		{"late_markers", UnitCount, "markers, written at a fault or its end, that did not reach every client that can be served within two minutes"},
 		{"stale_seconds_max", UnitSeconds, "longest time for which a served cache was not known to be fresh, once all were"},
 		{"jitter_nodes", UnitCount, "nodes that left a cache that was gone for the cloud. Their window ends when the cache is back"},

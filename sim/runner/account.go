@@ -52,6 +52,9 @@ func (r *run) settleAccount(e *episode, before account) {
 		if c.Opened.After(e.began) && c.Opened.Before(e.ended) {
 			e.opened++
 			e.openedBy = append(e.openedBy, c.Class+" of "+c.Node)
+			if after := c.Opened.Sub(e.began); c.Class == runtime.ClassPool && (e.grace == 0 || after < e.grace) {
+				e.grace = after
+			}
 		}
 	}
 }

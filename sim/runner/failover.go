@@ -24,7 +24,8 @@ func (r *run) addFaults(res *report.Result) {
 	for _, e := range r.faults {
 		f := report.Fault{
 			At: e.began.Sub(r.began).Seconds(), Name: e.deed.fault.String(), Target: e.deed.name(), Lasted: e.healed.Sub(e.began).Seconds(),
-			Leader: e.deed.leader != "", Reached: e.reached.Seconds(), Recovered: e.recovered.Seconds(), CloudBytes: e.bytes, Connections: e.opened, Streams: e.waited,
+			Leader: e.deed.leader != "", Reached: e.reached.Seconds(), Recovered: e.recovered.Seconds(),
+			Grace: e.grace.Seconds(), Fresh: e.fresh.Seconds(), CloudBytes: e.bytes, Connections: e.opened, Streams: e.waited,
 		}
 		if e.detect > 0 && e.elect > 0 {
 			f.Detect, f.Elect, f.Resume = e.detect.Seconds(), (e.elect - e.detect).Seconds(), max(e.reached-e.elect, 0).Seconds()
@@ -52,6 +53,9 @@ func (r *run) addFaults(res *report.Result) {
 	r.metrics["late_markers"] = float64(r.late)
 	if r.s.BlacksOut() {
 		r.offline.report(r.metrics)
+	}
+	if grace := shortestGrace(r.faults); grace > 0 {
+		r.metrics["grace_seconds_min"] = grace.Seconds()
 	}
 	if len(totals) > 0 {
 		r.metrics["failovers"] = float64(len(totals))
@@ -102,4 +106,14 @@ func measureFullList(ctx context.Context, admin *rest.Config) (int64, error) {
 		n += int64(len(body))
 	}
 	return n, nil
+}
+
+// shortestGrace is the least time from a fault until somebody began to read for the pool; 0: nobody did.
+func shortestGrace(faults []episode) (least time.Duration) {
+	for _, e := range faults {
+		if e.grace > 0 && (least == 0 || e.grace < least) {
+			least = e.grace
+		}
+	}
+	return least
 }

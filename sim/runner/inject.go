@@ -35,11 +35,12 @@ type episode struct {
 	recovered time.Duration // from its end until a marker that was written then was everywhere
 	fresh     time.Duration // from its end until every cache of the pool held what was written then
 	ended     time.Time
-	bytes     int64 // of class pool, beyond the changes
-	caughtUp  int64 // of class pool, changes and all
-	changes   int64 // what the changes of the time are, uncompressed
-	resync    int64 // of class pool from its end until recovered, changes and all
-	opened    int   // connections to the cloud
+	bytes     int64         // of class pool, beyond the changes
+	caughtUp  int64         // of class pool, changes and all
+	changes   int64         // what the changes of the time are, uncompressed
+	resync    int64         // of class pool from its end until recovered, changes and all
+	grace     time.Duration // from its beginning until the first connection of class pool that was opened since; 0: none was
+	opened    int           // connections to the cloud
 	openedBy  []string
 	waited    int // streams that were waited for, in the end
 }

@@ -368,5 +368,5 @@ func (s *Scenario) cannotMeasure(metric string) string {
 
 // faultMetrics are measured only when faults happen.
 func faultMetrics() []string {
-	return []string{"new_cloud_connections", "new_pool_connections", "late_markers", "recovery_seconds_max", "resync_bytes_share", "fresh_seconds_max", "catch_up_bytes_share", "link_load_share"}
+	return []string{"new_cloud_connections", "new_pool_connections", "late_markers", "recovery_seconds_max", "resync_bytes_share", "fresh_seconds_max", "catch_up_bytes_share", "link_load_share", "grace_seconds_min"}
 }

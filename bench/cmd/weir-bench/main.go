@@ -20,13 +20,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	began := time.Now()
 	var s bench.Suite
 	s.Config.Progress = func(m string) { fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(began).Seconds(), m) }
-	s.Manager.Progress = s.Config.Progress
+	s.Manager.Progress, s.Testbed.Progress = s.Config.Progress, s.Config.Progress
 	fs.IntVar(&s.Rounds, "rounds", 6, "rounds of every comparison; the median counts, and 6 are the fewest that tell where it lies with 95 % of confidence")
 	fs.IntVar(&s.Objects, "objects", 1000, "EndpointSlices of 100 endpoints beside kube-apiserver")
 	fs.IntVar(&s.Large, "large", 5000, "EndpointSlices for the coordinator's memory and the simultaneous lists")
 	fs.IntVar(&s.Manager.Nodes, "manager-nodes", 5000, "nodes of the cluster that weir-manager is measured with; 0: it is not")
 	fs.IntVar(&s.Manager.Pools, "manager-pools", 200, "pools that they are in")
 	fs.DurationVar(&s.Manager.Steady, "manager-steady", time.Minute, "how long it is measured while nothing but heartbeats happens")
+	fs.StringVar(&s.Testbed.Scenarios, "scenarios", "scenarios", "folder of scenario files: bytes runs pool-cache, and expectations of others are targets")
+	fs.IntVar(&s.Testbed.Rounds, "pool-rounds", 3, "rounds of bytes and failover, which run whole pools")
+	fs.IntVar(&s.Testbed.Parallel, "parallel", 3, "pools that run at once; they wait most of the time")
 	fs.StringSliceVar(&s.Only, "only", nil, "measure some parts only, separated by commas: "+strings.Join(bench.Parts(), ", "))
 	fs.BoolVar(&s.Resume, "resume", false, "keep the parts that the report in --out has of the same committed source and the same flags")
 	fs.StringVar(&s.Out, "out", "reports/out/bench", "folder of the report")
@@ -43,6 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case *opens != "":
 		return bench.OpenStore(*opens, stdout)
 	}
+	s.Testbed.Out = s.Out
 	if err := s.Validate(); err != nil {
 		return err
 	}

@@ -118,7 +118,9 @@ func (p *coldPool) measure(ctx context.Context, rounds int) ([]Figure, error) {
 			return nil, err
 		}
 	}
-	return p.figures(size, cold, disk, dark, fresh)
+	detail := fmt.Sprintf("%d nodes, %d EndpointSlices of 100 endpoints, %.1f MB of protobuf, uplink %.0f Mbit/s and %v",
+		cacheNodes, cacheObjects, size, float64(p.link.Rate(link.Down))/1e6, p.link.RTT())
+	return p.starts(detail, cold, disk, dark, fresh)
 }
 
 // dark is a start with the disks of a power cut and without the cloud.
@@ -225,14 +227,13 @@ func (p *coldPool) complete(ctx context.Context) (size float64, err error) {
 	return size, nil
 }
 
-func (p *coldPool) figures(size float64, cold, disk, dark []started, fresh []float64) ([]Figure, error) {
-	detail := fmt.Sprintf("%d nodes, %d EndpointSlices of 100 endpoints, %.1f MB of protobuf, uplink %.0f Mbit/s and %v",
-		cacheNodes, cacheObjects, size, float64(p.link.Rate(link.Down))/1e6, p.link.RTT())
-	coldLimit, err := p.target(trafficScenario, "cache_ready_seconds")
+// starts makes the figures of the three kinds of start. detail says of what size the cache was.
+func (t Testbed) starts(detail string, cold, disk, dark []started, fresh []float64) ([]Figure, error) {
+	coldLimit, err := t.target(trafficScenario, "cache_ready_seconds")
 	if err != nil {
 		return nil, err
 	}
-	offline, err := p.target("autonomy/offline-machine-restart", "first_offline_answer_seconds")
+	offline, err := t.target("autonomy/offline-machine-restart", "first_offline_answer_seconds")
 	if err != nil {
 		return nil, err
 	}

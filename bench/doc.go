@@ -1,10 +1,14 @@
-// Package bench measures what Weir claims about speed and memory, as ratios within one run on one machine:
+// Package bench measures what Weir is for, and what it costs, on one machine:
 //
-//   - server CPU per GB listed and per watch event, a hub's relay beside kube-apiserver: same objects, same TLS and HTTP/2, no
-//     compression, the same clients, which read as client-go does and discard. For comparison: a bare net/http server;
+//   - the bytes that cross the uplink of a pool: stock, with a hub on each node, with hubs that are a pool, in the same run;
+//   - the failover grace periods: for each kind of loss, how long nobody goes to the cloud to read for the pool, and how soon
+//     service is normal;
+//   - how soon the cache is ready: with empty disks, from disk, after a power cut without the cloud;
+//   - server CPU per GB listed and per watch event, a hub's relay beside kube-apiserver and a bare net/http server: same objects,
+//     same TLS and HTTP/2, no compression, the same clients, which read as client-go does and discard;
 //   - the latency that a hub adds to a proxied get, over the one over a connection straight to kube-apiserver;
 //   - memory (RssAnon, VmRSS beside it) of hub and coordinator: idle, with objects, while 20 clients list everything at once;
-//   - what weir-manager costs in a cluster of 5,000 nodes and 200 pools: CPU, memory, requests.
+//   - what weir-manager costs in a cluster of 5,000 nodes and 200 pools: CPU, memory, requests;
 //   - what the store of a hub writes in an hour of virtual time, and how soon a new process answers from one of 200 MB.
 //
 // Machines are shared and noisy: rounds alternate between the two sides, and the median of the rounds counts. It uses the

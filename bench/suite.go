@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,8 +98,8 @@ func (s Suite) Validate() error {
 	return s.Manager.validate()
 }
 
-// Run measures and writes the report, anew after each part: what ended is there when a later part fails. The error is a *Missed if all
-// was measured and a figure misses its target.
+// Run measures and writes the report, anew after each part. A part that fails keeps none of the others from being measured. The error tells
+// which parts failed, and has a *Missed in it if a figure misses its target.
 func (s Suite) Run(ctx context.Context) (r Report, err error) {
 	if r = newReport(ctx); s.revision != "" {
 		r.Revision = s.revision
@@ -112,6 +113,7 @@ func (s Suite) Run(ctx context.Context) (r Report, err error) {
 			r.Began = old.Began
 		}
 	}
+	var failed error
 	began, parts := time.Now(), s.parts()
 	for i, p := range parts {
 		if done, ok := old.has(p.name, p.config); ok {
@@ -126,7 +128,12 @@ func (s Suite) Run(ctx context.Context) (r Report, err error) {
 		m := Measured{Name: p.name, Config: p.config, Load: [2]float64{load(), 0}}
 		since := time.Now()
 		if m.Figures, err = p.run(ctx); err != nil {
-			return r, fmt.Errorf("%s: %w", p.name, err)
+			failed = errors.Join(failed, fmt.Errorf("part %s was not measured: %w", p.name, err))
+			if ctx.Err() != nil {
+				return r, failed
+			}
+			s.Progress(fmt.Sprintf("%s: %v", p.name, err))
+			continue
 		}
 		m.Seconds, m.Load[1] = time.Since(since).Seconds(), load()
 		r.Parts = append(r.Parts, m)
@@ -137,5 +144,5 @@ func (s Suite) Run(ctx context.Context) (r Report, err error) {
 	if err := r.Write(s.Out); err != nil {
 		return r, err
 	}
-	return r, r.Judge()
+	return r, errors.Join(failed, r.Judge())
 }

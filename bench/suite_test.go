@@ -14,7 +14,7 @@ func TestResume(t *testing.T) {
 		one := func(name string) part {
 			return part{name: name, config: config, run: func(context.Context) ([]Figure, error) {
 				ran = append(ran, name)
-				if name == "b" && failing {
+				if name == "a" && failing {
 					return nil, errors.New("planted")
 				}
 				return []Figure{{Name: name, Unit: "ms", Samples: []float64{1}}}, nil
@@ -29,7 +29,7 @@ func TestResume(t *testing.T) {
 		failing          bool
 		want             int // parts that ran
 	}{
-		{"the second part fails", "1", "abc", true, 2},
+		{"the first part fails, the second is measured all the same", "1", "abc", true, 2},
 		{"it is resumed", "1", "abc", false, 1},
 		{"all was measured", "1", "abc", false, 0},
 		{"other flags", "2", "abc", false, 2},

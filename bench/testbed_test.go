@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -112,6 +113,27 @@ func TestFailoverScenario(t *testing.T) {
 		}
 		if word, _, _ := strings.Cut(string(f.Target), "/"); word != "apiserver" && !strings.Contains(losses()[i].name, word) {
 			t.Errorf("fault %s is %q", f, losses()[i].name)
+		}
+	}
+}
+
+// TestStarts plants starts that are too slow.
+func TestStarts(t *testing.T) {
+	starts := func(answer, ready time.Duration) []started {
+		return []started{{answer: answer, ready: ready, bytes: 1e6}}
+	}
+	quick := starts(100*time.Millisecond, time.Second)
+	for _, c := range []struct {
+		cold, dark []started
+		missed     string
+	}{
+		{quick, quick, ""},
+		{starts(time.Second, 31*time.Second), quick, "empty disks: ready"},
+		{quick, starts(510*time.Millisecond, time.Second), "after a power cut, without the cloud: first answer"},
+	} {
+		figures, err := files.starts("a cache", c.cold, quick, c.dark, []float64{1})
+		if got := strings.Join(missed(figures), "; "); err != nil || got != c.missed {
+			t.Errorf("missed %q, want %q; %v", got, c.missed, err)
 		}
 	}
 }

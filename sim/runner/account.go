@@ -48,15 +48,25 @@ func (r *run) settleAccount(e *episode, before account) {
 	if before.resync > 0 {
 		e.resync = now.pool - before.resync
 	}
-	for _, c := range r.site.Link(r.weir().pool).Connections() {
+	connections := r.site.Link(r.weir().pool).Connections()
+	e.grace = graceOf(e, connections)
+	for _, c := range connections {
 		if c.Opened.After(e.began) && c.Opened.Before(e.ended) {
 			e.opened++
 			e.openedBy = append(e.openedBy, c.Class+" of "+c.Node)
-			if after := c.Opened.Sub(e.began); c.Class == runtime.ClassPool && (e.grace == 0 || after < e.grace) {
-				e.grace = after
-			}
 		}
 	}
+}
+
+// graceOf is the time from an episode's beginning until the first connection of class pool that was opened in it; 0: none was.
+func graceOf(e *episode, connections []link.Connection) (first time.Duration) {
+	for _, c := range connections {
+		after := c.Opened.Sub(e.began)
+		if c.Class == runtime.ClassPool && after > 0 && c.Opened.Before(e.ended) && (first == 0 || after < first) {
+			first = after
+		}
+	}
+	return first
 }
 
 // resumedBy tells whether a connection of class pool was opened since all were synced.

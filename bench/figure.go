@@ -115,13 +115,13 @@ func (f Figure) benchmark(part string) string {
 	return strings.ToUpper(part[:1]) + part[1:] + "/" + b.String()
 }
 
-// Missed are the limits that a report misses.
-type Missed struct {
+// MissedError is of the limits that a report misses.
+type MissedError struct {
 	Judged  int
 	Figures []Figure
 }
 
-func (m *Missed) Error() string {
+func (m *MissedError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d targets missed:", len(m.Figures), m.Judged)
 	for _, f := range m.Figures {

@@ -101,7 +101,7 @@ func TestPlanted(t *testing.T) {
 			dir := t.TempDir()
 			s := Suite{Config: Config{Progress: func(string) {}}, Out: dir, all: []part{p}}
 			_, err := s.Run(t.Context())
-			var missed *Missed
+			var missed *MissedError
 			if errors.As(err, &missed) != c.failed || !c.failed && err != nil {
 				t.Fatalf("the suite ends with %v", err)
 			}

@@ -80,9 +80,9 @@ func (r *Report) has(name, config string) (Measured, bool) {
 	return Measured{}, false
 }
 
-// Judge returns a *Missed if a figure misses its limit.
+// Judge returns a *MissedError if a figure misses its limit.
 func (r *Report) Judge() error {
-	var m Missed
+	var m MissedError
 	for _, p := range r.Parts {
 		for _, f := range p.Figures {
 			if f.Limit != nil {

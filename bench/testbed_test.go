@@ -17,7 +17,7 @@ var files = Testbed{Scenarios: "../scenarios"}
 // missed judges figures and returns the names of those that miss their target.
 func missed(figures []Figure) (names []string) {
 	r := Report{Parts: []Measured{{Name: "p", Figures: figures}}}
-	var m *Missed
+	var m *MissedError
 	if errors.As(r.Judge(), &m) {
 		for _, f := range m.Figures {
 			names = append(names, f.Name)

@@ -9,7 +9,7 @@ import (
 // it was before. Such a page is whole: no sum over a row can tell. What is served is the list of the transaction, the
 // one before, or nothing.
 func TestStalePage(t *testing.T) {
-	h := live(t, 12)
+	h := liveOf(t, 60, 8)
 	outcome := map[string]int{}
 	for i := 1; i < len(h.files); i++ {
 		before, after := h.files[i-1], h.files[i]

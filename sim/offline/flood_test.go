@@ -144,6 +144,16 @@ func (s stretched) String() string {
 func (b *bed) stretch(d time.Duration, token string, f *flood) (s stretched) {
 	t := b.t
 	t.Helper()
+	var stop func() flooded
+	if f != nil {
+		u, err := url.Parse(b.url)
+		check(t, err)
+		pod := flooder{Address: u.Host, Host: u.Hostname(), CA: b.ca, Token: f.token, Paths: f.paths}
+		if !f.conns {
+			pod.Rate = floodRate
+		}
+		stop = b.startFlood(pod)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	var failed, late atomic.Int64
@@ -195,19 +205,11 @@ func (b *bed) stretch(d time.Duration, token string, f *flood) (s stretched) {
 		})
 	})
 	before, began := b.crossed(), time.Now()
-	if f != nil {
-		u, err := url.Parse(b.url)
-		check(t, err)
-		pod := flooder{Address: u.Host, Host: u.Hostname(), CA: b.ca, Token: f.token, Paths: f.paths}
-		if !f.conns {
-			pod.Rate = floodRate
-		}
-		wg.Go(func() {
-			done := b.floodBeside(ctx, pod)
-			s.sent, s.answers = done.Sent, done.Answers
-		})
-	}
 	wg.Wait()
+	if f != nil {
+		done := stop()
+		s.sent, s.answers = done.Sent, done.Answers
+	}
 	s.took = time.Since(began)
 	s.uplink = b.crossed() - before
 	slices.Sort(waits)

@@ -45,37 +45,48 @@ type flooded struct {
 	Answers map[string]int64 // by code
 }
 
-// floodBeside floods until ctx ends.
-func (b *bed) floodBeside(ctx context.Context, f flooder) (done flooded) {
+// startFlood returns once so much of a flood is under way that it counts, however busy the machine is. stop ends it.
+func (b *bed) startFlood(f flooder) (stop func() flooded) {
 	t := b.t
 	arg, err := json.Marshal(f)
 	check(t, err)
 	exe, err := os.Executable()
 	check(t, err)
-	cmd := exec.CommandContext(ctx, exe)
+	cmd := exec.CommandContext(t.Context(), exe)
 	cmd.Env = append(os.Environ(), floodEnv+"="+string(arg), "GOMAXPROCS=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	check(t, err)
+	stdout, err := cmd.StdoutPipe()
+	check(t, err)
 	check(t, cmd.Start())
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, 19)
-	_ = cmd.Wait() // it was interrupted
-	if err := json.Unmarshal(out.Bytes(), &done); err != nil {
-		t.Errorf("the flood: %v: %s", err, out.Bytes())
+	out := json.NewDecoder(stdout)
+	var done flooded
+	check(t, out.Decode(&done))
+	return func() (done flooded) {
+		_ = stdin.Close()
+		if err := out.Decode(&done); err != nil {
+			t.Errorf("the flood: %v", err)
+		}
+		_ = cmd.Wait()
+		return done
 	}
-	return done
 }
 
-// floodMain is the process of a flooder.
+// floodMain is the process of a flooder. It tells what it did when it has begun, and again when its input ends.
 func floodMain(ctx context.Context, arg string) error {
 	var f flooder
 	if err := json.Unmarshal([]byte(arg), &f); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
 	var sent atomic.Int64
 	counts := &counted{n: map[string]int64{}}
 	var wg sync.WaitGroup
@@ -92,8 +103,19 @@ func floodMain(ctx context.Context, arg string) error {
 			})
 		}
 	}
+	begun, out := context.WithCancel(ctx)
+	each(begun, 10*time.Millisecond, func() {
+		if sent.Load() >= 50 {
+			out()
+		}
+	})
+	out()
+	tell := json.NewEncoder(os.Stdout)
+	if err := tell.Encode(flooded{Sent: sent.Load()}); err != nil {
+		return err
+	}
 	wg.Wait()
-	return json.NewEncoder(os.Stdout).Encode(flooded{sent.Load(), counts.n})
+	return tell.Encode(flooded{sent.Load(), counts.n})
 }
 
 type counted struct {

@@ -138,6 +138,7 @@ func (m *Machine) wake(in Input) time.Duration {
 	}
 	if m.snap.Source == Nowhere {
 		at(m.patience())
+		at(m.source.first)
 	}
 	at(m.source.leave)
 	at(m.source.back)

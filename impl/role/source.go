@@ -7,6 +7,7 @@ type sourcing struct {
 	leave time.Duration // when the pool's cache is left for the cloud; 0: it is not planned
 	moved uint64        // Input.Reached when that was planned
 	back  time.Duration // when the cloud is left for the pool's cache; 0: likewise
+	first time.Duration // until when a hub without a state waits for the hub that leads; 0: it does not
 }
 
 // choose returns the source, which may be the one of before.
@@ -41,10 +42,10 @@ func (s *sourcing) waits(m *Machine, in Input) bool {
 	if !in.Coordinator || !m.elect.lost(m) || m.elect.free(m, in.Now) {
 		return false
 	}
-	if s.leave == 0 {
-		s.leave = in.Now + m.cfg.Grace + m.spread(m.cfg.Spread)
+	if s.first == 0 {
+		s.first = in.Now + m.cfg.Grace + m.spread(m.cfg.Spread)
 	}
-	return in.Now < s.leave
+	return in.Now < s.first
 }
 
 // atCoordinator stays with the pool's cache. While the cloud is away there is nothing to go to, and when it comes back the

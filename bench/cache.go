@@ -161,7 +161,8 @@ func (p *coldPool) start(ctx context.Context, cloud bool) (s started, err error)
 		return p.until(ctx, func() (bool, string) {
 			ctx, cancel := context.WithTimeout(ctx, askPatience)
 			defer cancel()
-			if _, err := p.hubs[0].discard(ctx, c, "/apis/discovery.k8s.io/v1/namespaces/"+namespace+"/endpointslices/"+slice(0, 0).Name); err != nil {
+			// kube-proxy may list, but not get
+			if _, err := p.hubs[0].discard(ctx, c, "/apis/discovery.k8s.io/v1/namespaces/"+namespace+"/endpointslices?fieldSelector=metadata.name="+slice(0, 0).Name); err != nil {
 				return false, err.Error()
 			}
 			s.answer = time.Since(began)

@@ -82,7 +82,7 @@ func badTokens(ctx context.Context, x *scene) error {
 	for i := range n {
 		x.let("bad", actor{token: fmt.Sprintf("bad-%d", i)})
 		x.send(ctx, ask{as: "bad", path: plainMap})
-		if a := x.send(ctx, ask{as: "reader", path: plainMap}); a.code == http.StatusOK {
+		if a := x.insist(ctx, ask{as: "reader", path: plainMap}); a.code == http.StatusOK { // a quick machine meets the reader's own limit of rate
 			good++
 		}
 	}

@@ -128,7 +128,7 @@ func NewFeeder(c Config) (*Feeder, error) {
 	if c.WatchTimeout == 0 {
 		c.WatchTimeout = 10 * time.Second
 	}
-	if c.WatchTimeout < 3*time.Second || c.WatchTimeout%time.Second != 0 {
+	if c.WatchTimeout < soonest || c.WatchTimeout%time.Second != 0 {
 		return nil, fmt.Errorf("feeder: watch timeout %v: whole seconds, at least 3s", c.WatchTimeout)
 	}
 	if c.Denied == nil {

@@ -77,7 +77,7 @@ func (h *Hub) buildShelter() error {
 		return err
 	}
 	h.shelter = &shelter{
-		Offline: offline.New(offline.Config{Store: s, Overlay: held.Overlay, Clock: h.clock, Logger: h.Logger}),
+		Offline: offline.New(offline.Config{Store: s, Overlay: held, Clock: h.clock, Logger: h.Logger}),
 		store:   s, writes: held, link: newLink(func() bool { return h.cloud.reach() != writes.Away && !held.Holding() }), cloud: h.cloud,
 		shared: h.discovery.fetch, asHub: h.discovery.through(h.door(classControl, asHub)),
 		gone: h.cloud.gone, clock: h.clock, logger: h.Logger,

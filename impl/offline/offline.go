@@ -14,13 +14,28 @@ import (
 type Config struct {
 	// Store keeps what passes. Its owner opens, runs and closes it.
 	Store *store.Store
-	// Overlay gives an object as this node has written it since the cloud was away. Default: as the cloud gave it.
-	Overlay func(store.Resource, store.Form, *wire.Object) *wire.Object
+	// Overlay is what this node has written since the cloud was away. Default: nothing.
+	Overlay Overlay
 	// Clock is for tests. Default the real one.
 	Clock clock.WithTickerAndDelayedExecution
 	// Logger gets what an operator should know. Default slog.Default().
 	Logger *slog.Logger
 }
+
+// Overlay is what a node has written and the cloud does not have yet. Its methods may be called by many.
+type Overlay interface {
+	// Overlay gives an object of the store with it.
+	Overlay(store.Resource, store.Form, *wire.Object) *wire.Object
+	// Left counts what has left it. The store had that before: who reads the store, then the overlay, and sees that the count has changed
+	// meanwhile may have seen it in neither, and reads both again.
+	Left() uint64
+}
+
+// nothing is the Overlay of a node that writes nothing.
+type nothing struct{}
+
+func (nothing) Overlay(_ store.Resource, _ store.Form, o *wire.Object) *wire.Object { return o }
+func (nothing) Left() uint64                                                        { return 0 }
 
 // Offline is both halves: what records, and what answers.
 type Offline struct {
@@ -32,7 +47,7 @@ type Offline struct {
 // New returns an Offline.
 func New(c Config) *Offline {
 	if c.Overlay == nil {
-		c.Overlay = func(_ store.Resource, _ store.Form, o *wire.Object) *wire.Object { return o }
+		c.Overlay = nothing{}
 	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}

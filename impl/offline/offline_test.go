@@ -432,3 +432,35 @@ func TestWatchesWithoutCloud(t *testing.T) {
 		})
 	}
 }
+
+// passing is an overlay from which a write goes into the store after the store was read.
+type passing struct {
+	left atomic.Uint64
+	move func()
+}
+
+func (p *passing) Left() uint64 { return p.left.Load() }
+
+func (p *passing) Overlay(_ store.Resource, _ store.Form, o *wire.Object) *wire.Object {
+	if p.left.Load() == 0 {
+		p.move()
+		p.left.Add(1)
+	}
+	return o
+}
+
+// TestWriteOnItsWay: a write that the cloud takes while the store is read is in what is read.
+func TestWriteOnItsWay(t *testing.T) {
+	for name, path := range map[string]string{"get": "/api/v1/namespaces/default/configmaps/cm-0", "list": configMaps} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			b.pass(configMaps, "Accept", protobuf)
+			b.overlay = &passing{move: func() {
+				b.store.Written(store.Resource{Version: "v1", Name: "configmaps"}, store.Protobuf, wire.Kind{APIVersion: "v1", Kind: "ConfigMap"}, object(t, "cm-0", 101, "written"))
+			}}
+			if w := b.offline(path, "Accept", "application/json"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"key":"written"`) {
+				t.Errorf("%d without what was written: %s", w.Code, w.Body)
+			}
+		})
+	}
+}

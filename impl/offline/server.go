@@ -21,7 +21,7 @@ import (
 // Server answers reads from the store. Who may read what is not judged here.
 type Server struct {
 	store   *store.Store
-	overlay func(store.Resource, store.Form, *wire.Object) *wire.Object
+	overlay Overlay
 	clock   clock.WithTickerAndDelayedExecution
 	logger  *slog.Logger
 	count   *counters
@@ -82,7 +82,12 @@ func (s *Server) find(component string, req *http.Request) (answer, *apierrors.S
 }
 
 func (s *Server) get(component string, q request, f store.Form) (answer, *apierrors.StatusError) {
-	a := s.store.Get(component, q.resource, f, q.key())
+	var a store.Answer
+	s.both(func() {
+		if a = s.store.Get(component, q.resource, f, q.key()); a.Knowledge == store.Known {
+			a.Object = s.overlay.Overlay(q.resource, a.Form, a.Object)
+		}
+	})
 	var items []*wire.Object
 	version := uint64(1)
 	switch a.Knowledge {
@@ -94,9 +99,19 @@ func (s *Server) get(component string, q request, f store.Form) (answer, *apierr
 			relay.WriteError(w, req, apierrors.NewNotFound(schema.GroupResource{Group: q.resource.Group, Resource: q.resource.Name}, q.name))
 		}, nil
 	case store.Known:
-		items, version = append(items, s.overlay(q.resource, a.Form, a.Object)), max(a.Object.Version, 1)
+		items, version = append(items, a.Object), max(a.Object.Version, 1)
 	}
 	return s.through(q, a.Kind, a.Form, version, a.AsOf, items), nil
+}
+
+// both reads the store, then the overlay, and again if anything went from the one to the other meanwhile.
+func (s *Server) both(read func()) {
+	for {
+		before := s.overlay.Left()
+		if read(); s.overlay.Left() == before {
+			return
+		}
+	}
 }
 
 // collection answers a list or watch.
@@ -108,9 +123,12 @@ func (s *Server) collection(component string, q request, f store.Form) (answer, 
 	return func(w http.ResponseWriter, req *http.Request) {
 		var items []*wire.Object
 		if query := req.URL.Query(); q.verb == verbList || isTrue(query, "sendInitialEvents") || query.Get("resourceVersion") == "" || query.Get("resourceVersion") == "0" {
-			for o := range c.Items {
-				items = append(items, s.overlay(q.resource, c.Form, o))
-			}
+			s.both(func() {
+				items = items[:0]
+				for o := range c.Items {
+					items = append(items, s.overlay.Overlay(q.resource, c.Form, o))
+				}
+			})
 			if len(items) != len(c.Keys) { // one was lost since it was looked at
 				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and the kept list of %s is damaged", &q)))
 				return

@@ -67,6 +67,9 @@ func (w *Writes) Overlay(r store.Resource, f store.Form, o *wire.Object) *wire.O
 	return o
 }
 
+// Left counts the entries that the cloud has by now, or that are void.
+func (w *Writes) Left() uint64 { return w.queue.Left() }
+
 // overlaid gives an object with an entry; nil if it has nothing of that.
 func overlaid(f store.Form, raw []byte, e *queue.Entry) ([]byte, error) {
 	status := e.Kind != queue.NodeMetadata

@@ -65,6 +65,7 @@ func (q *Queue) drain(ctx context.Context, cloud Cloud, events bool) error {
 		if err != nil {
 			return fmt.Errorf("push the %v: %w", e.Target, err)
 		}
+		q.left.Add(1)
 		// Not made durable: if it is lost, the entry is pushed again, which does nothing.
 		if err := q.change(&record{kind: recordDone, seq: e.Seq, flag: applied}, false); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -86,6 +87,7 @@ type Queue struct {
 	writing, draining sync.Mutex
 	journal           *journal
 	bucket            bucket
+	left              atomic.Uint64
 
 	mu    sync.RWMutex
 	state *state
@@ -248,6 +250,9 @@ func (q *Queue) Lookup(t Target) (*Entry, bool) {
 	e, ok := q.state.entries[t]
 	return e, ok
 }
+
+// Left counts the entries that the cloud has had, or that are void. It counts one just before it goes: see offline.Overlay.
+func (q *Queue) Left() uint64 { return q.left.Load() }
 
 // Waits tells whether anything of an object waits, whatever its uid.
 func (q *Queue) Waits(k Kind, namespace, name string) bool {

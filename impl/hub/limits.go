@@ -30,7 +30,7 @@ const (
 	parallelReviews  = 32
 
 	defaultCallerRate  = 20 // new requests to the cloud a second
-	defaultCallerBurst = 100
+	defaultCallerBurst = 40 // controllers ask for 20 to 30 (controller-runtime); more is 10 kB/s for seconds
 	maxCallerLimit     = 100_000
 	publicRate         = 4 // the same of all who have no credential
 	publicBurst        = 10

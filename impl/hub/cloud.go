@@ -36,6 +36,9 @@ const (
 // A link of 10 Mbit/s and 200 ms is kept busy by it.
 const poolWindow = 256 << 10
 
+// narrowWindow is the same of a stream that is left before its end: all that is under way then is paid for nothing.
+const narrowWindow = 32 << 10
+
 var classes = []class{classPool, classNode, classHeartbeat, classControl}
 
 // credential is whose certificate a connection carries.
@@ -74,8 +77,17 @@ type server struct {
 type doorKey struct {
 	class class
 	as    credential
-	http1 bool // HTTP/1.1 only
+	over  protocol
 }
+
+// protocol is what a door's connections speak.
+type protocol uint8
+
+const (
+	overHTTP2  protocol = iota // or HTTP/1.1, where the server speaks no other
+	overHTTP1                  // HTTP/1.1 only
+	overNarrow                 // HTTP/2 with little under way, of class pool: for streams that are left early
+)
 
 type cloudConfig struct {
 	net     Net
@@ -99,18 +111,20 @@ func newCloud(c cloudConfig) *cloud {
 	for _, cl := range classes {
 		k.meters[cl] = &meter{}
 		for _, as := range []credential{asCaller, asHub} {
-			for _, http1 := range []bool{false, true} {
-				key := doorKey{cl, as, http1}
+			for _, over := range []protocol{overHTTP2, overHTTP1} {
+				key := doorKey{cl, as, over}
 				k.doors[key] = &door{cloud: k, class: cl, transport: newTransport(k.transport(c, key))}
 			}
 		}
 	}
 	for _, as := range []credential{asNobody, asUnproven} {
-		key := doorKey{classNode, as, true}
+		key := doorKey{classNode, as, overHTTP1}
 		k.doors[key] = &door{cloud: k, class: key.class, transport: newTransport(k.transport(c, key))}
 	}
+	narrow := doorKey{classPool, asHub, overNarrow}
+	k.doors[narrow] = &door{cloud: k, class: narrow.class, transport: newTransport(k.transport(c, narrow))}
 	if c.forward != nil {
-		key := doorKey{classHeartbeat, asForwarder, false}
+		key := doorKey{classHeartbeat, asForwarder, overHTTP2}
 		k.doors[key] = &door{cloud: k, class: key.class, transport: newTransport(k.transport(c, key))}
 	}
 	for i, u := range c.servers[classControl] {
@@ -149,12 +163,12 @@ func (k *cloud) transport(c cloudConfig, key doorKey) func() *http.Transport {
 		default:
 			config.ClientSessionCache = k.resume
 		}
-		if key.http1 {
+		if key.over == overHTTP1 {
 			config.NextProtos = []string{"http/1.1"}
 		}
 		t := transportConfig{
 			dialer: &dialer{net: c.net, tls: config, meter: k.meters[key.class], heard: func(address string) func() { return k.hearing(key.class, address) }},
-			http1:  key.http1, idlePing: 30 * time.Second, pingTimeout: 15 * time.Second,
+			http1:  key.over == overHTTP1, idlePing: 30 * time.Second, pingTimeout: 15 * time.Second,
 		}
 		switch key.as {
 		case asCaller:
@@ -166,7 +180,9 @@ func (k *cloud) transport(c cloudConfig, key doorKey) func() *http.Transport {
 		}
 		switch key.class {
 		case classPool:
-			t.window = poolWindow
+			if t.window = poolWindow; key.over == overNarrow {
+				t.window = narrowWindow
+			}
 			t.idlePing, t.pingTimeout = 15*time.Second, 5*time.Second // bookmarks come sooner: a ping is rare
 			if c.leads {
 				t.idlePing = silence / 2
@@ -213,7 +229,7 @@ func (k *cloud) probe(ctx context.Context, s *server) error {
 		return err
 	}
 	req.Header.Set("User-Agent", userAgent)
-	resp, err := k.doors[doorKey{classControl, asHub, false}].transport.RoundTrip(req)
+	resp, err := k.doors[doorKey{classControl, asHub, overHTTP2}].transport.RoundTrip(req)
 	if err != nil {
 		return err
 	}

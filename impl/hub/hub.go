@@ -139,7 +139,8 @@ func (h *Hub) buildRelays() error {
 		}
 		f := &feeder{relay: r, resource: res.String(), clock: h.clock, looks: func() {}}
 		f.Feeder, err = source.NewFeeder(source.Config{
-			Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.learned, Judge: h.cloudAsJudge, Doubt: func(err error) { h.pool.doubt.told(res.String(), err) }, Denied: f.denied, Clock: h.clock, Logger: h.Logger,
+			Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.learned, Judge: h.cloudAsJudge, Doubt: func(err error) { h.pool.doubt.told(res.String(), err) }, Denied: f.denied,
+			Feeds: func() bool { return h.pool != nil && h.pool.snapshot().Role != role.Pending }, Clock: h.clock, Logger: h.Logger,
 		})
 		if err != nil {
 			return err
@@ -184,9 +185,9 @@ func (h *Hub) overrule(number uint64) {
 
 // door is the way of one class of traffic to the cloud, under one identity.
 func (h *Hub) door(c class, as credential) http.RoundTripper {
-	r := route{http2: h.cloud.doors[doorKey{c, as, false}], http1: h.cloud.doors[doorKey{c, as, true}]}
+	r := route{http2: h.cloud.doors[doorKey{c, as, overHTTP2}], http1: h.cloud.doors[doorKey{c, as, overHTTP1}]}
 	if as == asCaller {
-		r.nobody = h.cloud.doors[doorKey{c, asNobody, true}]
+		r.nobody = h.cloud.doors[doorKey{c, asNobody, overHTTP1}]
 	}
 	return r
 }
@@ -196,7 +197,7 @@ func (h *Hub) buildFront() {
 	h.discovery = &discovery{keys: func() []byte { return h.judge.Keys() }, more: make(chan struct{}, 1), copies: map[documents.Key]copied{}, forged: func() { h.metrics.forged.WithLabelValues().Inc() }, clock: h.clock, logger: h.Logger}
 	h.discovery.asHub = h.discovery.through(door(classPool, asHub))
 	gate := newGate(h.settings, h.clock, func(reason string) { h.metrics.refusals.WithLabelValues(reason).Inc() })
-	gate.prove = newProver(h.cloud.doors[doorKey{classNode, asUnproven, true}], gate)
+	gate.prove = newProver(h.cloud.doors[doorKey{classNode, asUnproven, overHTTP1}], gate)
 	gate.away = func() bool { return h.cloud.reach() == writes.Away }
 	callers := gated{gate, door(classNode, asCaller)}
 	consistency := newConsistency(h.relays, h.MaxStaleRead, cloudUpstream(h.cloud, h.metrics), h.cloud.reach, h.clock, func(about, outcome string) {
@@ -219,7 +220,7 @@ func (h *Hub) buildFront() {
 		feeders:     h.feeders,
 		consistency: consistency,
 		proxy:       proxy,
-		beats:       newBeats(h.NodeName, &urgent{h.cloud.doors[doorKey{classHeartbeat, asHub, false}], h.clock}, proxy, h.clock, h.Logger, h.metrics),
+		beats:       newBeats(h.NodeName, &urgent{h.cloud.doors[doorKey{classHeartbeat, asHub, overHTTP2}], h.clock}, proxy, h.clock, h.Logger, h.metrics),
 		metrics:     h.metrics,
 	}
 }
@@ -292,7 +293,7 @@ func (h *Hub) buildPool() error {
 	p.mirror = newMirror(c, h.NodeName, h.HeartbeatTimeout, h.front.beats.now, h.clock, h.Logger, h.metrics)
 	h.front.beats.mirror = p.mirror
 	var forwarder *urgent
-	if door := h.cloud.doors[doorKey{classHeartbeat, asForwarder, false}]; door != nil {
+	if door := h.cloud.doors[doorKey{classHeartbeat, asForwarder, overHTTP2}]; door != nil {
 		forwarder = &urgent{door, h.clock}
 	}
 	p.forwarding = newForwarding(c, forwarder, h.HeartbeatTimeout, h.clock, h.Logger, h.metrics)

@@ -101,7 +101,8 @@ func (s *sources) retry() {
 func cloudUpstream(k *cloud, m *metrics) *source.Upstream {
 	return &source.Upstream{
 		Name: role.Cloud.String(), URL: &url.URL{Scheme: "https", Host: "cloud"}, Gzip: true, Consistent: true, OnBytes: m.body(role.Cloud),
-		Client: client(k.doors[doorKey{classPool, asHub, false}]), Ask: client(k.doors[doorKey{classControl, asHub, false}]),
+		Client: client(k.doors[doorKey{classPool, asHub, overHTTP2}]), Ask: client(k.doors[doorKey{classControl, asHub, overHTTP2}]),
+		Aside:   client(k.doors[doorKey{classPool, asHub, overNarrow}]),
 		Arrived: func() int64 { return k.meters[classPool].read.Load() + k.meters[classControl].read.Load() },
 	}
 }

@@ -35,6 +35,8 @@ type Config struct {
 	Judge func() *Upstream
 	// Doubt, if set, is told how the cloud contradicts the relay that is the upstream. It must not block.
 	Doubt func(error)
+	// Feeds tells whether others may be fed from the relay, now or soon. Default: they may.
+	Feeds func() bool
 	// Clock is for tests. Default the real one.
 	Clock clock.WithTicker
 	// Logger gets each change between working and failing. Default slog.Default().
@@ -133,6 +135,9 @@ func NewFeeder(c Config) (*Feeder, error) {
 	}
 	if c.Denied == nil {
 		c.Denied = func(_ *Upstream, why error) { c.Relay.Deny(why) }
+	}
+	if c.Feeds == nil {
+		c.Feeds = func() bool { return true }
 	}
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}

@@ -184,7 +184,7 @@ func (f *Feeder) initial(ctx context.Context, up *Upstream, of form, query url.V
 	stream.Set("sendInitialEvents", "true")
 	stream.Set("resourceVersionMatch", "NotOlderThan")
 	stream.Set("timeoutSeconds", strconv.Itoa(int(streamTimeout/time.Second)))
-	w, err := f.open(ctx, up, of, stream)
+	w, err := f.open(ctx, up, question{of: of, query: stream})
 	if f.streamless(up, err) {
 		return f.list(ctx, up, of, query, take)
 	}

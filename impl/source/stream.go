@@ -250,7 +250,7 @@ func (f *Feeder) probe(ctx context.Context, up *Upstream, heard <-chan struct{})
 		}
 	}()
 	var moved uint64
-	err = f.short(probing, up, metadata, f.cfg.Relay.Status().Version, f.cfg.WatchTimeout, func(ev *wire.Event) error {
+	err = f.short(probing, up, question{of: metadata}, f.cfg.Relay.Status().Version, f.cfg.WatchTimeout, func(ev *wire.Event) error {
 		if ev.Type == wire.Bookmark {
 			return f.cfg.Relay.Apply(ev)
 		}

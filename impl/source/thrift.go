@@ -115,14 +115,17 @@ func alone(uint64, []*wire.Object) *relay.Trail { return nil }
 // relist opens a compressed stream for a relay that is not empty. Unless the relay misses something, it is fed by plain watches
 // meanwhile, and until they are as far as the list: a list may take long over a thin link, and as a difference it would leave out
 // versions of objects that others have replaced. After a long gap it is such a difference, a batch (rule 6), as after a 410. Then metadata tell
-// the way (trace).
+// the way (trace), if anybody may have seen a part of it: all who read from a relay that is no restored one, and feeds no other, are where it is.
 func (f *Feeder) relist(ctx context.Context, up *Upstream, gap time.Duration) error {
 	s := f.cfg.Relay.Status()
 	current := gap == 0 && !f.behindCloud(s)
 	f.cfg.Logger.Info("a list costs less than the changes one by one", "upstream", up.Name, "plain", f.thrift.plain, "missed", gap,
 		"version", s.Version, "cloud", f.asked.Load())
 	f.thrift = thrift{} // if it fails, the next one has to be worth it anew
-	if !current {
+	switch {
+	case !current && !s.Restored && !f.cfg.Feeds():
+		return f.streamList(ctx, up, nil, alone, CauseCheaper)
+	case !current:
 		return f.traced(ctx, up, s)
 	}
 	watching, stop := context.WithCancel(ctx) // also ended if the watch fails

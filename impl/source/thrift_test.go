@@ -1,6 +1,8 @@
 package source
 
 import (
+	"bytes"
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -186,6 +188,63 @@ func TestLateRelayAsksFirst(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("after %v of silence: %q, want %q", age, got, want)
 		}
+	}
+}
+
+// The metadata beside a list are for who has seen more than the relay holds. Where nobody can have, they are not paid for.
+func TestNobodyNeedsATrail(t *testing.T) {
+	for name, test := range map[string]struct{ feeds, restored, want bool }{
+		"it feeds others": {feeds: true, want: true}, "its disk was behind its clients": {restored: true, want: true}, "neither": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := testingclock.NewFakeClock(time.Now())
+			r := relayBy(t, c)
+			large, err := wire.NewEventReader(bytes.NewReader(largeFrame(t, wire.Modified, "a", 1001)), wire.Protobuf, r.Resource().WireKind()).Next()
+			fatal(t, err)
+			if test.restored {
+				x := r.Restoration(1000)
+				fatal(t, x.Add(slice(t, "a", 1000)))
+				fatal(t, x.Apply(relay.Change{Kind: relay.Put, Version: 1001, Object: large.Object}))
+				fatal(t, x.Finish(c.Now()))
+			} else {
+				fatal(t, r.Replace(1000, []*wire.Object{slice(t, "a", 1000)}))
+				fatal(t, r.Apply(large))
+			}
+			c.Step(time.Minute)
+			cloud, asked := stateOf(t, 1100, slice(t, "a", 1100)), make(chan string, 100)
+			up := serve(t, "cloud", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				if q := req.URL.Query(); q.Get("watch") != "" {
+					asked <- cmp.Or(q.Get("resourceVersion"), "list")
+				}
+				cloud.ServeHTTP(w, req)
+			}))
+			up.Consistent, up.Gzip = true, true
+			f, err := NewFeeder(Config{Relay: r, WatchTimeout: 10 * time.Second, Clock: c, Feeds: func() bool { return test.feeds }})
+			fatal(t, err)
+			run(t, f.Run)
+			f.Use(up)
+			eventually(t, "the list", func() bool {
+				c.Step(10 * time.Millisecond)
+				return r.Status().Version >= 1100
+			})
+			trail := false
+			for len(asked) > 0 {
+				trail = <-asked == "1001" || trail
+			}
+			if trail != test.want {
+				t.Errorf("it asked what happened since 1001: %v, want %v", trail, test.want)
+			}
+			if !r.Resumable(1001) {
+				t.Error("who is where the relay was has to list")
+			}
+		})
+	}
+}
+
+func fatal(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

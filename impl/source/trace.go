@@ -63,7 +63,7 @@ func (f *Feeder) tell(ctx context.Context, up *Upstream, trail *relay.Trail, fro
 			if !found {
 				namespace, name = "", key
 			}
-			w, err := f.openIn(ctx, up, question{namespace: namespace, query: url.Values{
+			w, err := f.openIn(ctx, up, question{namespace: namespace, aside: true, query: url.Values{
 				"fieldSelector": {"metadata.name=" + name}, "resourceVersion": {wire.FormatVersion(from)},
 				"timeoutSeconds": {strconv.Itoa(int(f.cfg.WatchTimeout / time.Second))},
 			}})
@@ -91,7 +91,7 @@ func (f *Feeder) tell(ctx context.Context, up *Upstream, trail *relay.Trail, fro
 // trace follows by metadata what happened from where a trail begins, until ctx ends or so many bytes were read. Where it fails, the trail ends.
 func (f *Feeder) trace(ctx context.Context, up *Upstream, trail *relay.Trail, most int64, stepped chan<- struct{}) {
 	for ctx.Err() == nil {
-		err := f.short(ctx, up, metadata, trail.Reached(), f.cfg.WatchTimeout, func(ev *wire.Event) error {
+		err := f.short(ctx, up, question{of: metadata, aside: true}, trail.Reached(), f.cfg.WatchTimeout, func(ev *wire.Event) error {
 			if ev.Object != nil {
 				most -= int64(len(ev.Object.Raw))
 			}

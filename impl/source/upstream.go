@@ -43,6 +43,8 @@ type Upstream struct {
 	// Ask carries small questions, and should not share a connection with Client: behind what pours there an answer would wait for as long as
 	// that takes. Default Client.
 	Ask *http.Client
+	// Aside carries watches that are left before their end, and should let little of them be under way: it comes for nothing. Default Client.
+	Aside *http.Client
 	// Arrived, if set, counts bytes as they come over the connections. While it grows, what is waited for may be behind them. Default: the
 	// bytes of bodies that were read.
 	Arrived func() int64
@@ -118,6 +120,7 @@ type question struct {
 	history   *relay.History // that a relay has to be in; nil: any
 	past      bool           // relay.PastHeader
 	small     bool           // the answer is, and goes by Upstream.Ask
+	aside     bool           // it is left early, and goes by Upstream.Aside
 }
 
 // answer is one that has begun.
@@ -161,8 +164,11 @@ func (u *Upstream) get(ctx context.Context, res relay.Resource, q question) (*an
 		req.Header.Set("Accept-Encoding", "gzip")
 	}
 	client := u.Client
-	if q.small && u.Ask != nil {
+	switch {
+	case q.small && u.Ask != nil:
 		client = u.Ask
+	case q.aside && u.Aside != nil:
+		client = u.Aside
 	}
 	resp, err := client.Do(req) //nolint:bodyclose // handed to the caller, who closes it
 	if err != nil {

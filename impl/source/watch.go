@@ -30,7 +30,7 @@ const (
 // watch feeds the relay from a version by one short watch, which lasts so long. It is left once the rest of a backlog costs more than a list.
 func (f *Feeder) watch(ctx context.Context, up *Upstream, from uint64, lasts time.Duration) error {
 	intake, first := f.intake(up), true
-	err := f.short(ctx, up, whole, from, lasts, func(ev *wire.Event) error {
+	err := f.short(ctx, up, question{}, from, lasts, func(ev *wire.Event) error {
 		if first && up.Consistent {
 			intake.Behind(f.asked.Load())
 		}
@@ -58,15 +58,13 @@ func (f *Feeder) apply(intake *relay.Intake, ev *wire.Event, plain bool) error {
 }
 
 // short opens a watch from a version that lasts so long, whole seconds, and hands its events to take. nil: the watch ended in order.
-func (f *Feeder) short(ctx context.Context, up *Upstream, of form, from uint64, lasts time.Duration, take func(*wire.Event) error) error {
+func (f *Feeder) short(ctx context.Context, up *Upstream, q question, from uint64, lasts time.Duration, take func(*wire.Event) error) error {
 	limit := lasts + slack
 	watching, cancel := f.limit(ctx, up, limit, fmt.Errorf("the upstream did not end the watch after %v: the link is dead", limit))
 	defer cancel(nil)
 	began, shown := f.cfg.Clock.Now(), false
-	w, err := f.open(watching, up, of, url.Values{
-		"resourceVersion": {wire.FormatVersion(from)},
-		"timeoutSeconds":  {strconv.Itoa(int(lasts / time.Second))},
-	})
+	q.query = url.Values{"resourceVersion": {wire.FormatVersion(from)}, "timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))}}
+	w, err := f.open(watching, up, q)
 	if err != nil {
 		return err
 	}
@@ -129,12 +127,11 @@ type openWatch struct {
 }
 
 // open opens a watch in the relay's history; the caller closes its body.
-func (f *Feeder) open(ctx context.Context, up *Upstream, of form, query url.Values) (*openWatch, error) {
-	var mine *relay.History
+func (f *Feeder) open(ctx context.Context, up *Upstream, q question) (*openWatch, error) {
 	if s := f.cfg.Relay.Status(); s.Synced {
-		mine = &s.History
+		q.history = &s.History
 	}
-	return f.openIn(ctx, up, question{of: of, query: query, history: mine})
+	return f.openIn(ctx, up, q)
 }
 
 // openIn opens the watch that a question asks for.

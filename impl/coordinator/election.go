@@ -46,7 +46,7 @@ func (e *election) attach() {
 			return
 		}
 		if s, err := sight(lease, deleted); err == nil {
-			e.fence.Observe(s)
+			e.fence.Written(s)
 			e.leases.holders.tenure.Saw(s.Version, e.clock.Now())
 		}
 	}

@@ -55,6 +55,7 @@ func TestKilledWithoutLeader(t *testing.T) {
 	first.ended()
 
 	second := p.spawnAt(first.url.Port()).healthy()
+	second.hub("a").elect("a_1") // a renewal: the leader lives
 	viewer := second.viewer()
 	if list := viewer.want(http.StatusOK, http.MethodGet, slicesPath, ""); !strings.Contains(list, `"resourceVersion":"104"`) || strings.Count(list, `"name":"n10`) != 4 {
 		t.Errorf("restored %s", list)
@@ -91,7 +92,15 @@ func TestKilledWithoutLeader(t *testing.T) {
 
 	// The leader had gone on: its term holds, and what the coordinator has not seen is all that it sends.
 	put(t, leader, "n105", 105)
-	second.hub("a").push(leader, term)
+	ended := second.hub("a").push(leader, term)
+	eventually(t, "what it sends", func() bool {
+		select {
+		case err := <-ended:
+			t.Fatalf("the feed has ended: %v", err)
+		default:
+		}
+		return viewer.reached() == 105
+	})
 	want(105)
 	eventually(t, "the relay to be fresh", func() bool {
 		for _, r := range viewer.state().Resources {

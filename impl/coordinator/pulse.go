@@ -85,7 +85,8 @@ func (p *pulse) heard() *feeding {
 }
 
 // expect takes the election Lease that a disk held from a leader that sends no pulse: it died while the coordinator was away. Without that the
-// others would wait for all of the Lease's duration, which begins anew with a start.
+// others would wait for all of the Lease's duration, which begins anew with a start. Who has written the Lease since the start is alive, and
+// may be about to send the first one.
 func (p *pulse) expect(ctx context.Context) error {
 	t := p.clock.NewTimer(pulseAwaited)
 	defer t.Stop()
@@ -94,8 +95,8 @@ func (p *pulse) expect(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	node, term, held := p.fence.Held()
-	if x := p.heard(); held && (x == nil || x.node != node) {
+	node, term, kept := p.fence.Kept()
+	if x := p.heard(); kept && (x == nil || x.node != node) {
 		p.release(ctx, &feeding{node: node, term: term}, "awaited")
 	}
 	return nil

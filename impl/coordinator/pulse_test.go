@@ -92,23 +92,27 @@ func TestPulseThatBeats(t *testing.T) {
 }
 
 // TestLeaderOfBeforeARestart: a Lease that a disk held is free soon if its holder sends no pulse, long before it expires by the clock of a
-// coordinator that has just started; and stays if it does.
+// coordinator that has just started; and stays if it does, or if it has renewed the Lease and is about to send one.
 func TestLeaderOfBeforeARestart(t *testing.T) {
-	for name, lives := range map[string]bool{"dead": false, "alive": true} {
-		t.Run(name, func(t *testing.T) {
+	for _, what := range []string{"dead", "alive", "renewed"} {
+		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			p := newPool(t)
 			s := p.start()
 			term := s.hub("a").elect("a_1")
 			s.stop()
 			s = p.start()
-			viewer, began := s.viewer(), time.Now()
-			if !lives {
+			viewer, began, beat := s.viewer(), time.Now(), func() {}
+			switch what {
+			case "dead":
 				eventually(t, "the Lease to be free", func() bool { return viewer.holder() == "" })
 				s.hub("b").elect("b_1")
 				return
+			case "alive":
+				beat, _ = s.hub("a").pulse(term)
+			case "renewed":
+				s.hub("a").elect("a_1")
 			}
-			beat, _ := s.hub("a").pulse(term)
 			tick := time.NewTicker(contract.PulsePeriod)
 			defer tick.Stop()
 			for ; time.Since(began) < 3*contract.PulseSilence; <-tick.C {

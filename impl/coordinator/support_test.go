@@ -310,7 +310,8 @@ func (c *caller) elect(identity string) contract.Term {
 	if apierrors.IsNotFound(err) {
 		lease, err = leases.Create(ctx, newLease(contract.ElectionLease, identity), metav1.CreateOptions{})
 	} else if err == nil {
-		lease.Spec.HolderIdentity = &identity
+		now := metav1.NowMicro()
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &identity, &now
 		lease, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
 	}
 	check(c.t, err)

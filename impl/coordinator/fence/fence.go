@@ -33,6 +33,8 @@ type Fence struct {
 
 	followed Sighting // the last of the watch, which leaves no write out
 	follows  bool     // followed is set
+	began    uint64   // version of the first of these
+	written  bool     // here, since the start
 }
 
 // Observe takes a sighting. Older ones than the newest are passed over: they come late, from the watch, when the write itself
@@ -44,6 +46,14 @@ func (f *Fence) Observe(s Sighting) {
 	f.tell(moved)
 }
 
+// Written takes the sighting of a write that was done here.
+func (f *Fence) Written(s Sighting) {
+	f.mu.Lock()
+	f.written = true
+	f.mu.Unlock()
+	f.Observe(s)
+}
+
 // Follow takes a sighting of the watch. first tells that writes may lie between it and the one before. If none does, a new
 // holder's term is known to begin here, even before it feeds.
 func (f *Fence) Follow(s Sighting, first bool) {
@@ -51,6 +61,9 @@ func (f *Fence) Follow(s Sighting, first bool) {
 	moved := f.see(s)
 	if !first && f.follows && s.Version > f.followed.Version && s.Holder != "" && s.Holder != f.followed.Holder && s.Version > f.floor {
 		f.floor, moved = s.Version, true
+	}
+	if !f.follows {
+		f.began = s.Version
 	}
 	f.followed, f.follows = s, true
 	f.mu.Unlock()
@@ -122,6 +135,14 @@ func (f *Fence) Held() (leader string, term contract.Term, held bool) {
 	defer f.mu.Unlock()
 	leader = contract.NodeOfIdentity(f.seen.Holder)
 	return leader, contract.Term{Incarnation: f.Incarnation, Version: max(f.floor, f.seen.Version)}, leader != ""
+}
+
+// Kept is Held of a Lease that nobody has written since the start.
+func (f *Fence) Kept() (leader string, term contract.Term, kept bool) {
+	leader, term, held := f.Held()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return leader, term, held && !f.written && f.follows && f.seen.Version == f.began
 }
 
 // State is the present leader and term, for people.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -24,6 +25,7 @@ import (
 const (
 	allowTTL      = 5 * time.Minute  // how long an allowance is remembered
 	denyTTL       = 30 * time.Second // how long a denial is
+	doubtTTL      = time.Second      // how long what was remembered counts while nothing is known of the cloud
 	maxVerdicts   = 4096             // allowances
 	maxRefusals   = 1024             // they come from who may do nothing, and must not cost others their allowances
 	reviewTimeout = 10 * time.Second
@@ -44,7 +46,8 @@ type authorizer struct {
 	review func(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error)
 	away   func(error) bool // whether a review that failed so failed because the cloud is away
 	gone   *link            // the cloud is away
-	clock  clock.PassiveClock
+	doubt  func() bool      // whether nothing is known of the cloud yet; then it is asked
+	clock  clock.WithTicker
 	count  func(outcome string) // cached, allowed, denied, refused, remembered, unavailable
 	judge  *identity.Judge      // knows what counts while the cloud is away
 
@@ -53,9 +56,9 @@ type authorizer struct {
 }
 
 func newAuthorizer(review func(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error),
-	away func(error) bool, gone *link, c clock.PassiveClock, count func(string)) *authorizer {
+	away func(error) bool, gone *link, doubt func() bool, c clock.WithTicker, count func(string)) *authorizer {
 	return &authorizer{
-		ctx: context.Background(), review: review, away: away, gone: gone, clock: c, count: count, allowed: lru.New(maxVerdicts), refusals: lru.New(maxRefusals),
+		ctx: context.Background(), review: review, away: away, gone: gone, doubt: doubt, clock: c, count: count, allowed: lru.New(maxVerdicts), refusals: lru.New(maxRefusals),
 	}
 }
 
@@ -101,13 +104,20 @@ func (z *authorizer) authorize(ctx context.Context, who caller, header http.Head
 }
 
 func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, credentials http.Header, a attributes) (verdict, error) {
-	allowed, reason, refused, err := z.review(ctx, who, credentials, a)
+	asking, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	if z.doubt() {
+		asking = impatient(asking, z.clock, func() bool { return z.remembers(who, credentials, a) }, func() { leave(errGivenUp) })
+	}
+	allowed, reason, refused, err := z.review(asking, who, credentials, a)
 	switch {
 	case err == nil:
 	case busyStatus(err) != nil: // nobody was asked, so nothing that is remembered counts
 		return verdict{}, err
+	case errors.Is(context.Cause(asking), errGivenUp):
+		return z.recall(key, who, credentials, a, err, doubtTTL)
 	case z.away(err):
-		return z.recall(key, who, credentials, a, err)
+		return z.recall(key, who, credentials, a, err, denyTTL)
 	default: // what a caller can bring about must not make an old decision count
 		z.count("unavailable")
 		return verdict{}, err
@@ -136,15 +146,21 @@ func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, creden
 	return v, nil
 }
 
-// recall says what the cloud would, if that is known. It is asked again after denyTTL.
-func (z *authorizer) recall(key verdictKey, who caller, credentials http.Header, a attributes, why error) (verdict, error) {
+// remembers tells whether it is known what the cloud would say.
+func (z *authorizer) remembers(who caller, credentials http.Header, a attributes) bool {
+	_, refusal := z.judge.Authorize(credentials, who.kind == thisNode, a.rights())
+	return refusal == nil || refusal.ErrStatus.Code != http.StatusServiceUnavailable
+}
+
+// recall says what the cloud would, if that is known. It is asked again after ttl.
+func (z *authorizer) recall(key verdictKey, who caller, credentials http.Header, a attributes, why error, ttl time.Duration) (verdict, error) {
 	_, refusal := z.judge.Authorize(credentials, who.kind == thisNode, a.rights())
 	if refusal != nil && refusal.ErrStatus.Code == http.StatusServiceUnavailable {
 		z.count("unavailable")
 		return verdict{}, fmt.Errorf("nothing is remembered of it: %w", why)
 	}
 	z.count("remembered")
-	v := verdict{refusal: refusal, expires: z.clock.Now().Add(denyTTL)}
+	v := verdict{refusal: refusal, expires: z.clock.Now().Add(ttl)}
 	z.remember(key, v)
 	return v, nil
 }

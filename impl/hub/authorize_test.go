@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ type asked struct {
 	err     error
 	gate    chan struct{} // if set, reviews wait for it
 	here    bool          // the cloud is not away, whatever the error
+	doubt   bool          // nothing is known of the cloud
 }
 
 func (a *asked) review(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error) {
@@ -50,8 +52,8 @@ func (a *asked) count() int {
 }
 
 // judged is an authorizer that remembers.
-func judged(t *testing.T, a *asked, c clock.Clock) *authorizer {
-	z := newAuthorizer(a.review, func(error) bool { return !a.here }, newLink(func() bool { return true }), c, func(string) {})
+func judged(t *testing.T, a *asked, c clock.WithTicker) *authorizer {
+	z := newAuthorizer(a.review, func(error) bool { return !a.here }, newLink(func() bool { return true }), func() bool { return a.doubt }, c, func(string) {})
 	var err error
 	z.judge, err = identity.New(identity.Config{Node: "edge-1", Cloud: http.DefaultTransport, Callers: http.DefaultTransport, Clock: c})
 	check(t, err)
@@ -141,6 +143,54 @@ func TestAuthorizeOffline(t *testing.T) {
 	clock.Step(identity.DefaultTTL)
 	if err := ask(); err == nil || err.ErrStatus.Code != 503 {
 		t.Errorf("after %v: got %v", identity.DefaultTTL, err)
+	}
+}
+
+// TestAuthorizeInDoubt: a hub that starts while the cloud is silent does not wait for it longer than for a connection, if it remembers what the cloud said. That
+// counts for a second: then the cloud is asked again.
+func TestAuthorizeInDoubt(t *testing.T) {
+	a := asked{allowed: true}
+	clock := clocktesting.NewFakeClock(time.Now())
+	z := judged(t, &a, clock)
+	knownCaller := token("a")
+	if err := z.authorize(t.Context(), caller{kind: bearer}, knownCaller, listSlices); err != nil {
+		t.Fatal(err)
+	}
+	clock.Step(allowTTL)
+	var reviews atomic.Int32
+	z.review = func(ctx context.Context, _ caller, _ http.Header, _ attributes) (bool, string, *apierrors.StatusError, error) {
+		reviews.Add(1)
+		<-ctx.Done()
+		return false, "", nil, &unavailableError{ctx.Err()}
+	}
+	a.doubt, a.here = true, true // the failure alone would not show that the cloud is away
+	answers := make(chan *apierrors.StatusError, 1)
+	ask := func(h http.Header) { answers <- z.authorize(t.Context(), caller{kind: bearer}, h, listSlices) }
+	for n := range int32(2) {
+		go ask(knownCaller)
+		eventually(t, "a review", func() bool { return reviews.Load() == n+1 && clock.HasWaiters() })
+		select {
+		case err := <-answers:
+			t.Fatalf("answered before there could be a connection: %v", err)
+		default:
+		}
+		clock.Step(connectPatience)
+		if err := <-answers; err != nil {
+			t.Errorf("what the cloud said does not count: %v", err)
+		}
+		if ask(knownCaller); <-answers != nil || reviews.Load() != n+1 {
+			t.Errorf("asked %d times within a moment", reviews.Load())
+		}
+		clock.Step(doubtTTL)
+	}
+	var end context.CancelFunc
+	z.ctx, end = context.WithCancel(t.Context())
+	go ask(token("b"))
+	eventually(t, "a review", func() bool { return reviews.Load() == 3 && clock.HasWaiters() })
+	clock.Step(connectPatience)
+	end()
+	if err := <-answers; err == nil || err.ErrStatus.Code != http.StatusServiceUnavailable {
+		t.Errorf("nobody knows of it: %v", err)
 	}
 }
 

@@ -293,6 +293,15 @@ func (k *cloud) reach() writes.Reach {
 	return writes.Unknown
 }
 
+// unknown tells whether nothing is known of the cloud, and then asks it.
+func (k *cloud) unknown() bool {
+	if k.reach() != writes.Unknown {
+		return false
+	}
+	k.ask()
+	return true
+}
+
 // awayBy tells whether a request failed because the cloud is away: it is judged to be, or nobody has judged it yet and there was no connection. A failure
 // alone shows nothing: callers can bring it about.
 func (k *cloud) awayBy(err error) bool {

@@ -98,7 +98,12 @@ func (c *consistency) current(ctx context.Context, t *target) bool {
 		return false
 	}
 	if old && v.worthAsking() {
-		_ = c.askVersion(ctx, t.index) // if it cannot tell, the answer tells its age
+		asking, stop := ctx, context.CancelFunc(func() {})
+		if c.reach() == writes.Unknown {
+			asking, stop = context.WithTimeout(ctx, connectPatience)
+		}
+		_ = c.askVersion(asking, t.index) // if it cannot tell, the answer tells its age
+		stop()
 	}
 	if old && v.lags() { // others have waited already
 		return false

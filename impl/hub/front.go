@@ -148,6 +148,11 @@ func (f *front) read(w *recorder, req *http.Request, who caller, t *target) {
 	if t.verb == "watch" { // the cloud would end it when the credentials count no more
 		ctx, done := f.authorizer.judge.While(req.Context(), req.Header)
 		defer done()
+		if f.authorizer.doubt() { // and may not grant it
+			var end context.CancelFunc
+			ctx, end = context.WithTimeout(ctx, doubtfulWatch)
+			defer end()
+		}
 		req = req.WithContext(ctx)
 	}
 	r, query := f.relays[t.index], req.URL.Query()

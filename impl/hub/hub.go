@@ -215,7 +215,7 @@ func (h *Hub) buildFront() {
 		gate:        gate,
 		stalls:      &stalls{clock: h.clock, count: func() { h.metrics.stalled.Inc() }, logger: h.Logger},
 		router:      router{h.resources},
-		authorizer:  newAuthorizer(gate.limited(review.review), h.cloud.awayBy, h.cloud.gone, h.clock, func(outcome string) { h.metrics.reviews.WithLabelValues(outcome).Inc() }),
+		authorizer:  newAuthorizer(gate.limited(review.review), h.cloud.awayBy, h.cloud.gone, h.cloud.unknown, h.clock, func(outcome string) { h.metrics.reviews.WithLabelValues(outcome).Inc() }),
 		relays:      h.relays,
 		feeders:     h.feeders,
 		consistency: consistency,

@@ -107,21 +107,27 @@ func (s *shelter) serve(w http.ResponseWriter, req *http.Request, who caller, vi
 		defer stop()
 	}
 	if a.read() && !s.cloud.healthy() { // nothing is known of it
-		var connected atomic.Bool
-		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
-		timer := s.clock.NewTimer(connectPatience)
-		defer timer.Stop()
-		go func() {
-			select {
-			case <-timer.C():
-				if !connected.Load() && s.canAnswer(a) {
-					leave()
-				}
-			case <-ctx.Done():
-			}
-		}()
+		ctx = impatient(ctx, s.clock, func() bool { return s.canAnswer(a) }, leave)
 	}
 	next.ServeHTTP(w, req.WithContext(ctx))
+}
+
+// impatient is the context of a request to a cloud of which nothing is known. If it has no connection within connectPatience, and somebody else can answer,
+// leave is called.
+func impatient(ctx context.Context, c clock.WithTicker, other func() bool, leave func()) context.Context {
+	var connected atomic.Bool
+	timer := c.NewTimer(connectPatience)
+	go func() {
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+			if !connected.Load() && other() {
+				leave()
+			}
+		case <-ctx.Done():
+		}
+	}()
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 }
 
 // canAnswer tells whether the store has an answer for this caller.

@@ -106,6 +106,9 @@ func countCell(n int64) cell {
 	return c
 }
 
+// widest is to what a column is padded: a longer field is for who reads the table rendered.
+const widest = 120
+
 // markdown renders t in GitHub's Markdown; the columns are padded so that the text is readable as it is.
 func (t table) markdown(b *strings.Builder) {
 	if len(t.Rows) == 0 {
@@ -130,12 +133,12 @@ func (t table) markdown(b *strings.Builder) {
 	for i := range widths {
 		widths[i] = 3
 		for _, line := range lines {
-			widths[i] = max(widths[i], len([]rune(line[i])))
+			widths[i] = max(widths[i], min(len([]rune(line[i])), widest))
 		}
 	}
 	for n, line := range lines {
 		for i, field := range line {
-			pad := strings.Repeat(" ", widths[i]-len([]rune(field)))
+			pad := strings.Repeat(" ", max(widths[i]-len([]rune(field)), 0))
 			if t.Columns[i].Right {
 				b.WriteString("| " + pad + field + " ")
 			} else {

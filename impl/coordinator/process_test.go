@@ -52,12 +52,7 @@ func (b *syncBuffer) String() string {
 // spawn runs weir-coordinator on a free port, with more flags.
 func (p *pool) spawn(more ...string) *process {
 	p.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(p.t, err)
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	check(p.t, err)
-	check(p.t, l.Close())
-	return p.spawnAt(port, more...)
+	return p.spawnAt(freePort(p.t), more...)
 }
 
 func (p *pool) spawnAt(port string, more ...string) *process {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,13 +62,20 @@ func trio(t *testing.T) []*replica {
 
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	check(t, err)
-	return port
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		check(t, err)
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		check(t, err)
+		check(t, l.Close())
+		if _, again := given.LoadOrStore(port, true); !again { // the system may draw the same one twice
+			return port
+		}
+	}
 }
+
+// given has the ports that freePort gave.
+var given sync.Map
 
 func (r *replica) run() { r.process = r.pool.spawnAt(r.url.Port(), r.flags...) }
 

@@ -30,7 +30,9 @@ type Config struct {
 	// them; then it goes there. 0: no time. 30 s outlive a restart of the coordinator and an election, and are
 	// less than the 50 s after which Kubernetes calls a silent node dead: endpoints are not older than Kubernetes makes them.
 	Grace time.Duration
-	// Spread is the time over which the hubs of a pool go to the cloud after Grace; they come back over a tenth of it.
+	// Spread is the time over which the hubs of a pool go to the cloud after Grace; they come back over a tenth of it. They do not wait for each
+	// other beyond that. That a hub put it off while small answers took 2 s was tried: on a link that the changes for the leader's hub fill already, no
+	// other was fed at all for as long as the coordinator was away, where without it most were.
 	Spread time.Duration
 	// Seed of all jitter.
 	Seed uint64

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	parts "github.com/weir-edge/weir/sim/node"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -61,7 +62,10 @@ func Run(ctx context.Context, c Config) (_ []Figure, err error) {
 	c = c.withDefaults()
 	r := &run{Config: c, fillHub: c.Objects, fillAll: c.Large, nodePath: "/api/v1/nodes/" + node}
 	local := &runtime.Local{}
-	topology := runtime.Topology{Pools: []runtime.Pool{{Name: pool, Nodes: 1, Mode: runtime.Weir, Unlinked: true}}}
+	topology := runtime.Topology{Pools: []runtime.Pool{{
+		Name: pool, Nodes: 1, Mode: runtime.Weir, Unlinked: true,
+		HubFlags: parts.Flags{"caller-rate": 100_000, "caller-burst": 100_000}, // one caller asks as fast as it is answered
+	}}}
 	if r.site, err = local.Up(ctx, topology, c.Progress); err != nil {
 		return nil, err
 	}

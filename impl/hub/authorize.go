@@ -107,7 +107,11 @@ func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, creden
 	asking, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	if z.doubt() {
-		asking = impatient(asking, z.clock, func() bool { return z.remembers(who, credentials, a) }, func() { leave(errGivenUp) })
+		other := func() bool {
+			_, ok := z.remembered(who, credentials, a)
+			return ok
+		}
+		asking = impatient(asking, z.clock, other, func() { leave(errGivenUp) })
 	}
 	allowed, reason, refused, err := z.review(asking, who, credentials, a)
 	switch {
@@ -146,16 +150,16 @@ func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, creden
 	return v, nil
 }
 
-// remembers tells whether it is known what the cloud would say.
-func (z *authorizer) remembers(who caller, credentials http.Header, a attributes) bool {
-	_, refusal := z.judge.Authorize(credentials, who.kind == thisNode, a.rights())
-	return refusal == nil || refusal.ErrStatus.Code != http.StatusServiceUnavailable
+// remembered is what the cloud would say, nil if it would allow it; ok is false if that is not known.
+func (z *authorizer) remembered(who caller, credentials http.Header, a attributes) (refusal *apierrors.StatusError, ok bool) {
+	_, refusal = z.judge.Authorize(credentials, who.kind == thisNode, a.rights())
+	return refusal, refusal == nil || refusal.ErrStatus.Code != http.StatusServiceUnavailable
 }
 
 // recall says what the cloud would, if that is known. It is asked again after ttl.
 func (z *authorizer) recall(key verdictKey, who caller, credentials http.Header, a attributes, why error, ttl time.Duration) (verdict, error) {
-	_, refusal := z.judge.Authorize(credentials, who.kind == thisNode, a.rights())
-	if refusal != nil && refusal.ErrStatus.Code == http.StatusServiceUnavailable {
+	refusal, ok := z.remembered(who, credentials, a)
+	if !ok {
 		z.count("unavailable")
 		return verdict{}, fmt.Errorf("nothing is remembered of it: %w", why)
 	}

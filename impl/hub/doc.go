@@ -123,7 +123,8 @@
 // interval, or soon if the pool needs a leader. Spare servers are not asked.
 //
 // The four classes of traffic have connections of their own, one each and per identity: dials wait for each other, since
-// a second handshake is dearer than anything that could be won by it. Bulk delays no probe: there is none on class pool.
+// a second handshake is dearer than anything that could be won by it. Class pool has one more for watches that are left early, with little under
+// way. Bulk delays no probe: there is none on class pool.
 //
 // # What a relay cannot do
 //

@@ -63,8 +63,10 @@ type cloud struct {
 	meters  map[class]*meter
 	resume  *sessions // of connections without the hub's certificate
 	logger  *slog.Logger
-	gone    *link  // it is away
-	changed func() // the judgement of a server changed
+	clock   clock.WithTicker
+	doubted atomic.Pointer[time.Time] // since when somebody wanted to know of it, see patience
+	gone    *link                     // it is away
+	changed func()                    // the judgement of a server changed
 }
 
 // server is one kube-apiserver.
@@ -104,7 +106,7 @@ type cloudConfig struct {
 
 func newCloud(c cloudConfig) *cloud {
 	k := &cloud{
-		doors: map[doorKey]*door{}, meters: map[class]*meter{}, logger: c.logger,
+		doors: map[doorKey]*door{}, meters: map[class]*meter{}, logger: c.logger, clock: c.clock,
 		resume: newSessions(), changed: func() {},
 	}
 	k.gone = newLink(func() bool { return k.reach() != writes.Away })
@@ -298,8 +300,20 @@ func (k *cloud) unknown() bool {
 	if k.reach() != writes.Unknown {
 		return false
 	}
+	now := k.clock.Now()
+	k.doubted.CompareAndSwap(nil, &now)
 	k.ask()
 	return true
+}
+
+// patience is how long a read of which the authorization may have waited already still waits for a cloud of which nothing is known: connectPatience since
+// the first wanted to know.
+func (k *cloud) patience() time.Duration {
+	since := k.doubted.Load()
+	if since == nil {
+		return connectPatience
+	}
+	return max(0, connectPatience-k.clock.Since(*since))
 }
 
 // awayBy tells whether a request failed because the cloud is away: it is judged to be, or nobody has judged it yet and there was no connection. A failure

@@ -40,14 +40,16 @@ type consistency struct {
 	ages   []*vintage // likewise
 	cloud  *source.Upstream
 	reach  func() writes.Reach
-	clock  clock.WithTicker
-	ctx    context.Context // bounds questions, which outlive the read that began them
-	lists  []chan struct{} // one list at a time goes to the cloud because its relay is behind
-	count  func(about, outcome string)
+	// patience is how long a cloud is waited for of which nothing is known.
+	patience func() time.Duration
+	clock    clock.WithTicker
+	ctx      context.Context // bounds questions, which outlive the read that began them
+	lists    []chan struct{} // one list at a time goes to the cloud because its relay is behind
+	count    func(about, outcome string)
 }
 
-func newConsistency(relays []*relay.Relay, maxStale time.Duration, cloud *source.Upstream, reach func() writes.Reach, c clock.WithTicker, count func(about, outcome string)) *consistency {
-	k := &consistency{relays: relays, cloud: cloud, reach: reach, clock: c, ctx: context.Background(), count: count}
+func newConsistency(relays []*relay.Relay, maxStale time.Duration, cloud *source.Upstream, reach func() writes.Reach, patience func() time.Duration, c clock.WithTicker, count func(about, outcome string)) *consistency {
+	k := &consistency{relays: relays, cloud: cloud, reach: reach, patience: patience, clock: c, ctx: context.Background(), count: count}
 	for _, r := range relays {
 		k.owed = append(k.owed, &owed{relay: r, clock: c, facts: map[string]*fact{}})
 		k.ages = append(k.ages, &vintage{relay: r, clock: c, max: maxStale})
@@ -100,7 +102,7 @@ func (c *consistency) current(ctx context.Context, t *target) bool {
 	if old && v.worthAsking() {
 		asking, stop := ctx, context.CancelFunc(func() {})
 		if c.reach() == writes.Unknown {
-			asking, stop = context.WithTimeout(ctx, connectPatience)
+			asking, stop = context.WithTimeout(ctx, c.patience())
 		}
 		_ = c.askVersion(asking, t.index) // if it cannot tell, the answer tells its age
 		stop()

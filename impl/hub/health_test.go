@@ -201,3 +201,23 @@ func TestHearing(t *testing.T) {
 		}
 	}
 }
+
+// TestPatience: all reads that want to know of the cloud wait together, from the first that did.
+func TestPatience(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	u := &url.URL{Scheme: "https", Host: "a.example"}
+	servers := map[class][]*url.URL{}
+	for _, c := range classes {
+		servers[c] = []*url.URL{u}
+	}
+	k := newCloud(cloudConfig{servers: servers, policy: testPolicy, roots: &bundle{}, cert: &pair{}, clock: clock, logger: slog.New(slog.DiscardHandler)})
+	if got := k.patience(); got != connectPatience {
+		t.Errorf("%s before anybody asked", got)
+	}
+	for _, want := range []time.Duration{connectPatience, connectPatience / 2, 0, 0} {
+		if !k.unknown() || k.patience() != want {
+			t.Errorf("%s left, want %s", k.patience(), want)
+		}
+		clock.Step(connectPatience / 2)
+	}
+}

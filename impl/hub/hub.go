@@ -200,7 +200,7 @@ func (h *Hub) buildFront() {
 	gate.prove = newProver(h.cloud.doors[doorKey{classNode, asUnproven, overHTTP1}], gate)
 	gate.away = func() bool { return h.cloud.reach() == writes.Away }
 	callers := gated{gate, door(classNode, asCaller)}
-	consistency := newConsistency(h.relays, h.MaxStaleRead, cloudUpstream(h.cloud, h.metrics), h.cloud.reach, h.clock, func(about, outcome string) {
+	consistency := newConsistency(h.relays, h.MaxStaleRead, cloudUpstream(h.cloud, h.metrics), h.cloud.reach, h.cloud.patience, h.clock, func(about, outcome string) {
 		h.metrics.questions.WithLabelValues(about, outcome).Inc()
 	})
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.

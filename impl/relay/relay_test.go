@@ -162,6 +162,9 @@ func TestReplaceIsOneBatch(t *testing.T) {
 	w.want(batch...)
 	watch(t, srv, "resourceVersion=10&allowWatchBookmarks=true").want(batch...) // from its start: all of it again
 	watch(t, srv, "resourceVersion=15").want("ERROR 410", "EOF")                // inside: never
+	if r.Resumable(15) {
+		t.Error("resumable inside the batch")
+	}
 	w = watch(t, srv, "resourceVersion=20")
 	apply(t, r, wire.Added, slice(t, "a/z", 21))
 	w.want("ADDED a/z 21")

@@ -85,6 +85,10 @@ conformance: build ## Kubernetes' own end-to-end specs, straight and through hub
 soak: assets ## a hub that is killed 500 times while a node writes and its link comes and goes; some fifteen minutes
 	go test ./sim/offline -run TestKills -v -timeout 60m -args -kills=500
 
+.PHONY: structure
+structure: build ## figures of the code: arrows that run back inside packages, their lines, fields, flags
+	@bin/weir structure
+
 .PHONY: lint
 lint: bin/golangci-lint ## gofmt, go vet and golangci-lint
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'not gofmt-ed: run gofmt -w'; exit 1; }

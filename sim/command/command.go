@@ -28,6 +28,7 @@ func subcommands() []subcommand {
 		{"mutants", "", "plant bugs, one at a time, and report which are caught by the check that must catch them", plantMutants},
 		{"conformance", "", "run Kubernetes' end-to-end specs straight and through hubs, and report where these differ", runConformance},
 		{"tests", "-- ARGUMENTS OF GO TEST", "run Go tests, and tell afterwards what was skipped and what took long", runTests},
+		{"structure", "", "measure the code: how files use one another, sizes of packages and structs, flags of the binaries", printStructure},
 		{"clean", "", "remove kind clusters, containers and networks that killed runs left behind", clean},
 		{"metrics", "", "list the metrics that expectations may name", listMetrics},
 		{"assets", "", "find kube-apiserver and kubectl, or build and cache them", assets},

@@ -1,0 +1,97 @@
+package structure
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weir-edge/weir/sim/proc/gobuild"
+)
+
+const module = "github.com/weir-edge/weir/"
+
+// TestImports holds what may not stand in the import closure of what. depguard sees only what a file imports itself.
+func TestImports(t *testing.T) {
+	root, err := gobuild.Root("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range []struct {
+		of, never []string
+		why       string
+	}{
+		{[]string{"impl/..."}, []string{module + "sim", module + "bench", module + "kind"}, "dependencies point one way: sim may import impl"},
+		{[]string{"impl/cmd/weir-hub"}, []string{"k8s.io/client-go", "k8s.io/apiserver", "go.etcd.io/etcd", "sigs.k8s.io/controller-runtime", "testing"}, "a hub has 16 MB"},
+		{[]string{"impl/cmd/weir-coordinator"}, []string{module + "impl/hub", module + "impl/offline", module + "impl/store", "testing"}, "a coordinator keeps Leases and relays, and no more"},
+		{[]string{"impl/cmd/weir-manager"}, []string{"go.etcd.io", module + "impl/hub", module + "impl/coordinator", "testing"}, "the manager needs the API only"},
+		{[]string{"impl/relay"}, []string{module + "impl/source", module + "impl/hub", module + "impl/coordinator", module + "impl/store"}, "a relay imports nothing of who uses it"},
+		{[]string{"impl/role", "impl/heartbeat", "impl/coordinator/fence"}, []string{"net/http"}, "what decides does no input or output"},
+	} {
+		for _, of := range rule.of {
+			needs := closure(t, root, of)
+			for _, never := range rule.never {
+				if i := slices.IndexFunc(needs, func(p string) bool { return p == never || strings.HasPrefix(p, never+"/") }); i >= 0 {
+					t.Errorf("%s needs %s: %s", of, needs[i], rule.why)
+				}
+			}
+		}
+	}
+}
+
+// closure is what packages need to be built.
+func closure(t *testing.T, root, pattern string) []string {
+	t.Helper()
+	list := exec.Command("go", "list", "-deps", "./"+pattern)
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list -deps %s: %v", pattern, err)
+	}
+	return strings.Fields(string(out))
+}
+
+// TestBack: of a circle one arrow runs back, whichever, of a tree none.
+func TestBack(t *testing.T) {
+	through := func(arrows ...string) map[[2]string]string {
+		out := map[[2]string]string{}
+		for _, a := range arrows {
+			out[[2]string{a[:1], a[1:]}] = "x"
+		}
+		return out
+	}
+	for _, test := range []struct {
+		arrows []string
+		want   int
+	}{
+		{nil, 0},
+		{[]string{"ab", "ac", "bd", "cd"}, 0},
+		{[]string{"dc", "cb", "ba"}, 0},
+		{[]string{"ab", "bc", "cd", "ca"}, 1},
+		{[]string{"ab", "ba", "cd", "dc"}, 2},
+		{[]string{"ax", "bx", "cx", "xa", "dx", "xe"}, 1},
+	} {
+		if got := back(through(test.arrows...)); len(got) != test.want {
+			t.Errorf("%v: %v run back, want %d", test.arrows, got, test.want)
+		}
+	}
+}
+
+// TestMeasure measures this package: it has one way through its files.
+func TestMeasure(t *testing.T) {
+	root, err := gobuild.Root("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ps, err := Load(t.Context(), root, "./sim/structure")
+	if err != nil || len(ps) != 1 {
+		t.Fatalf("%v, %v", ps, err)
+	}
+	p := ps[0]
+	if p.Path != "sim/structure" || p.Files != 3 || p.Arrows != 1 || len(p.Back) != 0 || p.Lines < 100 {
+		t.Errorf("%+v", p)
+	}
+	if i := slices.IndexFunc(p.Structs, func(s Struct) bool { return s.Name == "Package" }); i < 0 || p.Structs[i].Fields != 6 {
+		t.Errorf("structs %v", p.Structs)
+	}
+}

@@ -94,7 +94,7 @@ func (r *Result) Verdict(spec string) Verdict {
 		return Unjudged
 	case straight.Passed == 0:
 		return Skipped
-	case !r.FailedAtHub(spec):
+	case !r.failedAtHub(spec):
 		return Passed
 	case Deviations[spec] != "":
 		return Deviates
@@ -102,8 +102,13 @@ func (r *Result) Verdict(spec string) Verdict {
 	return Failed
 }
 
-// FailedAtHub tells whether a spec has failed, or was skipped, through a hub.
-func (r *Result) FailedAtHub(spec string) bool {
+// judgedDown tells whether a spec has passed straight and not through hubs: it is worth another look.
+func (r *Result) judgedDown(spec string) bool {
+	return r.Specs[spec] != nil && slices.Contains([]Verdict{Failed, Deviates}, r.Verdict(spec))
+}
+
+// failedAtHub tells whether a spec has failed, or was skipped, through a hub.
+func (r *Result) failedAtHub(spec string) bool {
 	row := r.Specs[spec]
 	if row == nil {
 		return false

@@ -134,3 +134,18 @@ func TestKeep(t *testing.T) {
 		t.Errorf("started %d times, said %q", m.started, said)
 	}
 }
+
+// TestJudgedDown: only what passes straight is worth another look.
+func TestJudgedDown(t *testing.T) {
+	passed, failed := &Count{Passed: 1}, &Count{Failed: 1}
+	r := &Result{Specs: map[string]*Row{
+		"fine":          {Columns: map[string]*Count{string(Straight): passed, string(Leader): passed, string(Follower): passed}},
+		"worse":         {Columns: map[string]*Count{string(Straight): passed, string(Leader): passed, string(Follower): failed}},
+		"bad by itself": {Columns: map[string]*Count{string(Straight): failed, string(Leader): failed, string(Follower): failed}},
+	}}
+	for spec, want := range map[string]bool{"fine": false, "worse": true, "bad by itself": false, "never run": false} {
+		if got := r.judgedDown(spec); got != want {
+			t.Errorf("%s: %v", spec, got)
+		}
+	}
+}

@@ -83,7 +83,7 @@ func (r *run) at(ctx context.Context, delay time.Duration, all bool) (err error)
 			}
 		}
 	}
-	again := slices.DeleteFunc(slices.Clone(r.Specs), func(s string) bool { return !Again(s) && !r.result.FailedAtHub(s) })
+	again := slices.DeleteFunc(slices.Clone(r.Specs), func(s string) bool { return !Again(s) && !r.result.judgedDown(s) })
 	if r.Repeat > 0 && len(again) > 0 {
 		for _, w := range Ways {
 			if w == Straight && delay != 0 { // no link is in between

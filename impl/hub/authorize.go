@@ -43,7 +43,7 @@ type verdictKey [sha256.Size]byte
 // authorizer decides who may read from relays: as the cloud says, remembered for a while. It never fails open.
 type authorizer struct {
 	ctx    context.Context // bounds reviews, which outlive the request that began them
-	review func(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error)
+	review func(context.Context, caller, http.Header, identity.Attributes) (bool, string, *apierrors.StatusError, error)
 	away   func(error) bool // whether a review that failed so failed because the cloud is away
 	gone   *link            // the cloud is away
 	doubt  func() bool      // whether nothing is known of the cloud yet; then it is asked
@@ -55,7 +55,7 @@ type authorizer struct {
 	allowed, refusals *lru.Cache // of verdict by verdictKey
 }
 
-func newAuthorizer(review func(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error),
+func newAuthorizer(review func(context.Context, caller, http.Header, identity.Attributes) (bool, string, *apierrors.StatusError, error),
 	away func(error) bool, gone *link, doubt func() bool, c clock.WithTicker, count func(string)) *authorizer {
 	return &authorizer{
 		ctx: context.Background(), review: review, away: away, gone: gone, doubt: doubt, clock: c, count: count, allowed: lru.New(maxVerdicts), refusals: lru.New(maxRefusals),
@@ -66,7 +66,7 @@ func newAuthorizer(review func(context.Context, caller, http.Header, attributes)
 func (z *authorizer) start(ctx context.Context) { z.ctx = ctx }
 
 // authorize returns nil if the caller may do it, else the answer to give.
-func (z *authorizer) authorize(ctx context.Context, who caller, header http.Header, a attributes) *apierrors.StatusError {
+func (z *authorizer) authorize(ctx context.Context, who caller, header http.Header, a identity.Attributes) *apierrors.StatusError {
 	key := newKey(who, header, a)
 	if v, ok := z.lookup(key, header); ok {
 		z.count("cached")
@@ -103,7 +103,7 @@ func (z *authorizer) authorize(ctx context.Context, who caller, header http.Head
 	}
 }
 
-func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, credentials http.Header, a attributes) (verdict, error) {
+func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, credentials http.Header, a identity.Attributes) (verdict, error) {
 	asking, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	if z.doubt() {
@@ -145,19 +145,19 @@ func (z *authorizer) ask(ctx context.Context, key verdictKey, who caller, creden
 		z.count("denied")
 		v.refusal = forbidden(userOf(who, credentials), a, reason)
 	}
-	z.judge.Learn(credentials, who.kind == thisNode, a.rights(), code)
+	z.judge.Learn(credentials, who.kind == thisNode, a, code)
 	z.remember(key, v)
 	return v, nil
 }
 
 // remembered is what the cloud would say, nil if it would allow it; ok is false if that is not known.
-func (z *authorizer) remembered(who caller, credentials http.Header, a attributes) (refusal *apierrors.StatusError, ok bool) {
-	_, refusal = z.judge.Authorize(credentials, who.kind == thisNode, a.rights())
+func (z *authorizer) remembered(who caller, credentials http.Header, a identity.Attributes) (refusal *apierrors.StatusError, ok bool) {
+	_, refusal = z.judge.Authorize(credentials, who.kind == thisNode, a)
 	return refusal, refusal == nil || refusal.ErrStatus.Code != http.StatusServiceUnavailable
 }
 
 // recall says what the cloud would, if that is known. It is asked again after ttl.
-func (z *authorizer) recall(key verdictKey, who caller, credentials http.Header, a attributes, why error, ttl time.Duration) (verdict, error) {
+func (z *authorizer) recall(key verdictKey, who caller, credentials http.Header, a identity.Attributes, why error, ttl time.Duration) (verdict, error) {
 	refusal, ok := z.remembered(who, credentials, a)
 	if !ok {
 		z.count("unavailable")
@@ -197,7 +197,7 @@ func (z *authorizer) remember(key verdictKey, v verdict) {
 
 func (z *authorizer) size() int { return z.allowed.Len() + z.refusals.Len() }
 
-func newKey(who caller, header http.Header, a attributes) (key verdictKey) {
+func newKey(who caller, header http.Header, a identity.Attributes) (key verdictKey) {
 	h := sha256.New()
 	put(h, who.kind.String())
 	var names []string
@@ -214,7 +214,7 @@ func newKey(who caller, header http.Header, a attributes) (key verdictKey) {
 		}
 		put(h, "")
 	}
-	for _, s := range []string{"", a.verb, a.group, a.version, a.resource, a.namespace, a.name, a.fieldSelector, a.labelSelector} {
+	for _, s := range []string{"", a.Verb, a.Group, a.Version, a.Resource, a.Namespace, a.Name, a.FieldSelector, a.LabelSelector} {
 		put(h, s)
 	}
 	h.Sum(key[:0])

@@ -35,7 +35,7 @@ type asked struct {
 	doubt   bool          // nothing is known of the cloud
 }
 
-func (a *asked) review(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error) {
+func (a *asked) review(context.Context, caller, http.Header, identity.Attributes) (bool, string, *apierrors.StatusError, error) {
 	if a.gate != nil {
 		<-a.gate
 	}
@@ -62,7 +62,7 @@ func judged(t *testing.T, a *asked, c clock.WithTicker) *authorizer {
 
 func token(s string) http.Header { return http.Header{"Authorization": {"Bearer " + s}} }
 
-var listSlices = attributes{verb: "list", group: "discovery.k8s.io", version: "v1", resource: "endpointslices"}
+var listSlices = identity.Attributes{Verb: "list", Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 
 // TestAuthorizeRemembers: allowances for 5 minutes, denials for 30 seconds, failures not at all.
 func TestAuthorizeRemembers(t *testing.T) {
@@ -158,7 +158,7 @@ func TestAuthorizeInDoubt(t *testing.T) {
 	}
 	clock.Step(allowTTL)
 	var reviews atomic.Int32
-	z.review = func(ctx context.Context, _ caller, _ http.Header, _ attributes) (bool, string, *apierrors.StatusError, error) {
+	z.review = func(ctx context.Context, _ caller, _ http.Header, _ identity.Attributes) (bool, string, *apierrors.StatusError, error) {
 		reviews.Add(1)
 		<-ctx.Done()
 		return false, "", nil, &unavailableError{ctx.Err()}
@@ -229,10 +229,10 @@ func TestAuthorizeSeparates(t *testing.T) {
 			keys = append(keys, newKey(caller{kind: k}, h, listSlices))
 		}
 	}
-	for _, change := range []func(*attributes){
-		func(a *attributes) { a.verb = "watch" }, func(a *attributes) { a.group = "" }, func(a *attributes) { a.version = "v1beta1" },
-		func(a *attributes) { a.resource = "endpoints" }, func(a *attributes) { a.namespace = "x" }, func(a *attributes) { a.name = "x" },
-		func(a *attributes) { a.fieldSelector = "x" }, func(a *attributes) { a.labelSelector = "x" },
+	for _, change := range []func(*identity.Attributes){
+		func(a *identity.Attributes) { a.Verb = "watch" }, func(a *identity.Attributes) { a.Group = "" }, func(a *identity.Attributes) { a.Version = "v1beta1" },
+		func(a *identity.Attributes) { a.Resource = "endpoints" }, func(a *identity.Attributes) { a.Namespace = "x" }, func(a *identity.Attributes) { a.Name = "x" },
+		func(a *identity.Attributes) { a.FieldSelector = "x" }, func(a *identity.Attributes) { a.LabelSelector = "x" },
 	} {
 		a := listSlices
 		change(&a)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/heartbeat"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // madeUp is the version of a Lease that was created while the cloud is away. No Lease is at it, so the kubelet will read the true one.
@@ -53,20 +54,20 @@ func newBeats(node string, cloud *urgent, p *proxy, clk clock.WithTicker, logger
 func (b *beats) now() time.Duration { return b.clock.Since(b.began) }
 
 // pass sends on what is no heartbeat.
-func (b *beats) pass(w *recorder, req *http.Request) {
+func (b *beats) pass(w *recorder, req *http.Request, asked *request.Request) {
 	w.route = "cloud"
-	b.proxy.serve(w, req, caller{kind: thisNode}, nil)
+	b.proxy.serve(w, req, asked, caller{kind: thisNode}, nil)
 }
 
 // serve answers a request about the Lease of this node, by its kubelet.
-func (b *beats) serve(w *recorder, req *http.Request) {
+func (b *beats) serve(w *recorder, req *http.Request, asked *request.Request) {
 	body, err := io.ReadAll(io.LimitReader(req.Body, maxLease))
 	req.Body = struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), req.Body), req.Body}
 	if err != nil || len(body) == maxLease {
-		b.pass(w, req)
+		b.pass(w, req, asked)
 		return
 	}
 	select {
@@ -82,7 +83,7 @@ func (b *beats) serve(w *recorder, req *http.Request) {
 	}
 	lease, ok := b.written(req, body)
 	if !ok { // no heartbeat
-		b.pass(w, req)
+		b.pass(w, req, asked)
 		return
 	}
 	w.route = "heartbeat"

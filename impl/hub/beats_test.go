@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // testKubelet renews the Lease of a node through its hub, as a kubelet does, when a test says so.
@@ -263,7 +264,7 @@ func TestOwnLease(t *testing.T) {
 		if c.header != "" {
 			req.Header.Set(c.header, "x")
 		}
-		if got := ownLease(req, "edge-1"); got != c.want {
+		if got := ownLease(req.Header, request.Parse(req), "edge-1"); got != c.want {
 			t.Errorf("%s %s %s: got %t", c.method, c.uri, c.header, got)
 		}
 	}

@@ -195,7 +195,7 @@ func (c *consistency) look(index int, namespace, name string) (version uint64, f
 // clients that list at once, as after a restart, each would fetch everything over the uplink that the relay needs for that. So the others are told to
 // come again, and so are watches: what the cloud sent them would come beside the relay for as long as they last.
 func (c *consistency) pass(t *target) (done func(), refusal *apierrors.StatusError) {
-	switch t.verb {
+	switch t.Verb {
 	case "get":
 		return func() {}, nil
 	case "list":

@@ -25,8 +25,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-edge/weir/impl/documents"
+	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // fakeCloud is as much of a kube-apiserver as a hub sees, behind real TLS: authentication by certificate or token, access
@@ -213,7 +215,7 @@ func (c *fakeCloud) review(w http.ResponseWriter, req *http.Request) {
 	user := c.user(req)
 	if u := req.Header.Get("Impersonate-User"); u != "" {
 		if user != "admin" {
-			writeStatus(w, forbidden(user, attributes{verb: "impersonate", resource: "users", name: u}, ""))
+			writeStatus(w, forbidden(user, identity.Attributes{Verb: "impersonate", Resource: "users", Name: u}, ""))
 			return
 		}
 		user = u
@@ -223,7 +225,7 @@ func (c *fakeCloud) review(w http.ResponseWriter, req *http.Request) {
 		writeStatus(w, unauthorized("Unauthorized"))
 		return
 	case "system:anonymous":
-		writeStatus(w, forbidden(user, attributes{verb: "create", group: "authorization.k8s.io", resource: "selfsubjectaccessreviews"}, ""))
+		writeStatus(w, forbidden(user, identity.Attributes{Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}, ""))
 		return
 	}
 	body, err := io.ReadAll(req.Body)
@@ -276,11 +278,11 @@ func (c *fakeCloud) mayWatch(w http.ResponseWriter, req *http.Request, user stri
 	check(c.t, err)
 	slices, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
 	check(c.t, err)
-	a := (router{[]relay.Resource{r, slices}}).route(req).attributes
+	a := (router{[]relay.Resource{r, slices}}).route(request.Parse(req)).rights
 	c.mu.Lock()
-	c.reviews = append(c.reviews, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", user, a.verb, a.resource, a.namespace, a.name)))
+	c.reviews = append(c.reviews, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", user, a.Verb, a.Resource, a.Namespace, a.Name)))
 	allowed := c.allow(user, &authorizationv1.ResourceAttributes{
-		Verb: a.verb, Group: a.group, Version: a.version, Resource: a.resource, Namespace: a.namespace, Name: a.name,
+		Verb: a.Verb, Group: a.Group, Version: a.Version, Resource: a.Resource, Namespace: a.Namespace, Name: a.Name,
 	})
 	c.mu.Unlock()
 	switch {
@@ -303,6 +305,11 @@ func (c *fakeCloud) core(w http.ResponseWriter, req *http.Request) {
 	}
 	if parts[2] == "nodes" {
 		c.nodes(w, req)
+		return
+	}
+	if parts[2] == "namespaces" && len(parts) == 3 {
+		w.Header().Set("Content-Type", mediaJSON)
+		_, _ = io.WriteString(w, `{"kind":"NamespaceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a","uid":"u","resourceVersion":"5"}}]}`)
 		return
 	}
 	if len(parts) > 5 && (parts[4] == "secrets" || parts[4] == "serviceaccounts") {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"sync/atomic"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // front is the handler of all API traffic: it tells who calls, and sends the request to a relay or to the cloud.
@@ -59,11 +59,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		f.refuse(rec, req, refusal)
 		return
 	}
-	f.filters.Serve(w, req, f.answer)
+	asked := request.Parse(req)
+	f.filters.Serve(w, req, func(w http.ResponseWriter, req *http.Request) { f.answer(w, req, asked) })
 }
 
-// answer answers a request as it does for everybody.
-func (f *front) answer(w http.ResponseWriter, req *http.Request) {
+// answer answers a request as it does for everybody. Whoever judges it, answers it or keeps it goes by what was parsed at the door.
+func (f *front) answer(w http.ResponseWriter, req *http.Request, asked *request.Request) {
 	clean(req.Header)
 	req, who, done := f.shelter.admit(req, f.identifier.identify(req))
 	defer done()
@@ -77,16 +78,16 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 	}
 	defer admission.leave()
 	defer rec.finish(req)
-	t, lost := f.route(req, who)
+	t, lost := f.route(req.Header, asked, who)
 	consistent := req.Header.Get(contract.ConsistentHeader)
 	switch {
 	case consistent != "" && consistent != "true" && consistent != "false":
 		writeStatus(rec, apierrors.NewBadRequest(fmt.Sprintf("header %s: %q: want true or false", contract.ConsistentHeader, consistent)))
-	case t != nil && !t.write && consistent != "true":
+	case t != nil && !t.Writes() && consistent != "true":
 		rec.route = "relay"
 		f.read(rec, req, who, t)
-	case who.kind == thisNode && ownLease(req, f.beats.node):
-		f.beats.serve(rec, req)
+	case who.kind == thisNode && ownLease(req.Header, asked, f.beats.node):
+		f.beats.serve(rec, req, asked)
 	default:
 		if refusal := f.gate.passes(req, who); refusal != nil {
 			admission.slow()
@@ -96,7 +97,7 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request) {
 		req, taken := f.shelter.take(rec, req, who)
 		if !taken {
 			rec.route = "cloud"
-			f.proxy.serve(rec, req, who, t)
+			f.proxy.serve(rec, req, asked, who, t)
 		}
 		if lost != nil && rec.code == http.StatusOK {
 			lost.found()
@@ -119,12 +120,12 @@ func (f *front) refuse(rec *recorder, req *http.Request, refusal *apierrors.Stat
 }
 
 // route finds the relay that is to answer. If that is not given the resource, the request is the cloud's to answer; lost is what feeds the relay.
-func (f *front) route(req *http.Request, who caller) (t *target, lost *feeder) {
-	t = f.router.route(req)
+func (f *front) route(header http.Header, asked *request.Request, who caller) (t *target, lost *feeder) {
+	t = f.router.route(asked)
 	switch {
-	case t == nil || t.write:
+	case t == nil || t.Writes():
 		return t, nil
-	case f.shelter != nil && who.kind == thisNode && t.ofNode(f.beats.node) && !impersonates(req.Header):
+	case f.shelter != nil && who.kind == thisNode && t.ofNode(f.beats.node) && !impersonates(header):
 		return nil, nil
 	case !f.feeders[t.index].unavailable():
 		return t, nil
@@ -134,18 +135,18 @@ func (f *front) route(req *http.Request, who caller) (t *target, lost *feeder) {
 
 // read serves a get, list or watch of a relayed resource.
 func (f *front) read(w *recorder, req *http.Request, who caller, t *target) {
-	if refusal := f.authorizer.authorize(req.Context(), who, req.Header, t.attributes); refusal != nil {
+	if refusal := f.authorizer.authorize(req.Context(), who, req.Header, t.rights); refusal != nil {
 		if refusal.ErrStatus.Code == http.StatusServiceUnavailable && admissionOf(req.Context()).unproven() {
 			refusal = unavailable(errUnavailable.Error() + ", and nothing is remembered of it") // why names addresses
 		}
-		if t.verb == "watch" && goesOn(req.URL.Query()) {
+		if t.Verb == "watch" && goesOn(t.Request) {
 			refusal = comeAgain(refusal)
 		}
 		writeStatus(w, refusal)
 		return
 	}
 	admissionOf(req.Context()).proven()
-	if t.verb == "watch" { // the cloud would end it when the credentials count no more
+	if t.Verb == "watch" { // the cloud would end it when the credentials count no more
 		ctx, done := f.authorizer.judge.While(req.Context(), req.Header)
 		defer done()
 		if f.authorizer.doubt() { // and may not grant it
@@ -155,11 +156,11 @@ func (f *front) read(w *recorder, req *http.Request, who caller, t *target) {
 		}
 		req = req.WithContext(ctx)
 	}
-	r, query := f.relays[t.index], req.URL.Query()
-	switch version, _ := strconv.ParseUint(query.Get("resourceVersion"), 10, 64); {
-	case version > 0 && (t.verb != "watch" || isTrue(query, "sendInitialEvents")):
+	r := f.relays[t.index]
+	switch version, _ := strconv.ParseUint(t.Query.Get("resourceVersion"), 10, 64); {
+	case version > 0 && (t.Verb != "watch" || t.IsTrue("sendInitialEvents")):
 		f.consistency.ahead(t, version)
-	case query.Get("resourceVersion") == "" && query.Get("continue") == "" && !f.consistency.current(req.Context(), t):
+	case t.Query.Get("resourceVersion") == "" && t.Query.Get("continue") == "" && !f.consistency.current(req.Context(), t):
 		f.behind(w, req, who, t)
 		return
 	}
@@ -170,9 +171,9 @@ func (f *front) read(w *recorder, req *http.Request, who caller, t *target) {
 }
 
 // goesOn tells whether a watch begins where its client stands.
-func goesOn(query url.Values) bool {
-	version, _ := strconv.ParseUint(query.Get("resourceVersion"), 10, 64)
-	return version > 0 && !isTrue(query, "sendInitialEvents")
+func goesOn(watch *request.Request) bool {
+	version, _ := strconv.ParseUint(watch.Query.Get("resourceVersion"), 10, 64)
+	return version > 0 && !watch.IsTrue("sendInitialEvents")
 }
 
 // behind answers a read that its relay cannot answer yet.
@@ -184,7 +185,7 @@ func (f *front) behind(w *recorder, req *http.Request, who caller, t *target) {
 	}
 	defer done()
 	w.route = "cloud"
-	f.proxy.serve(w, req, who, t)
+	f.proxy.serve(w, req, t.Request, who, t)
 }
 
 // fallback answers what a relay cannot answer truthfully: the cloud does.
@@ -198,7 +199,7 @@ func (f *front) fallback(w http.ResponseWriter, req *http.Request) {
 		rec.route = "cloud"
 	}
 	w.Header().Del(contract.AgeHeader)
-	f.proxy.serve(w, req, c.who, c.target)
+	f.proxy.serve(w, req, c.target.Request, c.who, c.target)
 }
 
 func unauthorized(why string) *apierrors.StatusError { return apierrors.NewUnauthorized(why) }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
+	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/limit"
 )
 
@@ -471,11 +472,11 @@ func (d gated) whole(req *http.Request) (*http.Response, error) {
 }
 
 // reviewFunc asks the cloud whether a caller may do something.
-type reviewFunc func(context.Context, caller, http.Header, attributes) (bool, string, *apierrors.StatusError, error)
+type reviewFunc func(context.Context, caller, http.Header, identity.Attributes) (bool, string, *apierrors.StatusError, error)
 
 // limited bounds reviews of others than the node: they outlive the requests that began them.
 func (g *gate) limited(review reviewFunc) reviewFunc {
-	return func(ctx context.Context, who caller, credentials http.Header, a attributes) (bool, string, *apierrors.StatusError, error) {
+	return func(ctx context.Context, who caller, credentials http.Header, a identity.Attributes) (bool, string, *apierrors.StatusError, error) {
 		if who.kind == thisNode {
 			return review(ctx, who, credentials, a)
 		}

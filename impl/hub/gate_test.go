@@ -12,6 +12,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/weir-edge/weir/impl/identity"
 )
 
 func newTestGate() (*gate, *clocktesting.FakeClock) {
@@ -25,7 +27,7 @@ func TestReviewsBounded(t *testing.T) {
 	g, _ := newTestGate()
 	var underWay, most atomic.Int64
 	leave := make(chan struct{})
-	review := g.limited(func(_ context.Context, who caller, _ http.Header, _ attributes) (bool, string, *apierrors.StatusError, error) {
+	review := g.limited(func(_ context.Context, who caller, _ http.Header, _ identity.Attributes) (bool, string, *apierrors.StatusError, error) {
 		if who.kind == thisNode {
 			return true, "", nil, nil
 		}
@@ -40,7 +42,7 @@ func TestReviewsBounded(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 1000 {
 		wg.Go(func() {
-			_, _, _, err := review(t.Context(), caller{kind: bearer}, http.Header{"Authorization": {fmt.Sprint("Bearer t", i)}}, attributes{})
+			_, _, _, err := review(t.Context(), caller{kind: bearer}, http.Header{"Authorization": {fmt.Sprint("Bearer t", i)}}, identity.Attributes{})
 			switch {
 			case err == nil:
 				good.Add(1)
@@ -52,7 +54,7 @@ func TestReviewsBounded(t *testing.T) {
 		})
 	}
 	eventually(t, "all that may to be under way", func() bool { return underWay.Load() == parallelReviews && busy.Load() == 1000-maxCallerReviews })
-	if ok, _, _, err := review(t.Context(), caller{kind: thisNode}, http.Header{}, attributes{}); !ok || err != nil {
+	if ok, _, _, err := review(t.Context(), caller{kind: thisNode}, http.Header{}, identity.Attributes{}); !ok || err != nil {
 		t.Errorf("the node: %t, %v", ok, err)
 	}
 	close(leave)

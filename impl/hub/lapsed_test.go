@@ -16,6 +16,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/identity"
 )
 
 // expired makes a client certificate that ended a while ago.
@@ -209,7 +211,7 @@ func TestLapsedGoesNowhere(t *testing.T) {
 				t.Errorf("door %v, expired %v: %v", key, isLate, err)
 			}
 		}
-		a := attributes{verb: "list", version: "v1", resource: "endpoints"}
+		a := identity.Attributes{Verb: "list", Version: "v1", Resource: "endpoints"}
 		if err := b.hub.front.authorizer.authorize(late, caller{kind: thisNode}, nil, a); (err != nil) != isLate {
 			t.Errorf("a review, expired %v: %v", isLate, err)
 		}

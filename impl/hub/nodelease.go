@@ -15,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 const (
@@ -112,19 +113,23 @@ func setDelegated(l *coordinationv1.Lease, yes bool) {
 }
 
 // ownLease tells whether a request is a heartbeat of a node, or reads what heartbeats are based on.
-func ownLease(req *http.Request, node string) bool {
-	for name := range req.Header {
-		if name == "Upgrade" || name == "Content-Encoding" || strings.HasPrefix(name, "Impersonate-") {
+func ownLease(header http.Header, asked *request.Request, node string) bool {
+	for name := range header {
+		if name == "Content-Encoding" || strings.HasPrefix(name, "Impersonate-") {
 			return false
 		}
 	}
-	switch req.Method {
-	case http.MethodPost:
-		return req.URL.Path == nodeLeasesPath
-	case http.MethodGet:
-		return req.URL.Path == nodeLeasesPath+"/"+node && !req.URL.Query().Has("watch")
-	case http.MethodPut, http.MethodPatch:
-		return req.URL.Path == nodeLeasesPath+"/"+node
+	leases := request.Resource{Group: coordinationv1.GroupName, Version: "v1", Name: "leases"}
+	if asked.Odd || asked.Upgrade || asked.Resource != leases || asked.Namespace != contract.NodeLeaseNamespace || asked.Subresource != "" {
+		return false
+	}
+	switch asked.Verb {
+	case "create":
+		return asked.Name == ""
+	case "get":
+		return asked.Reads() && asked.Name == node && !asked.Query.Has("watch")
+	case "update", "patch":
+		return asked.Name == node
 	}
 	return false
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/offline"
 	"github.com/weir-edge/weir/impl/offline/writes"
+	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -62,6 +63,7 @@ type shelter struct {
 // attempt is one request on its way to the cloud.
 type attempt struct {
 	req       *http.Request
+	asked     *request.Request
 	who       caller
 	component string
 	via       http.RoundTripper
@@ -79,12 +81,12 @@ func attemptOf(ctx context.Context) *attempt {
 
 // read tells whether the store might answer.
 func (a *attempt) read() bool {
-	return a.req.Method == http.MethodGet && len(a.req.Header["Upgrade"]) == 0
+	return a.asked.Method == http.MethodGet && !a.asked.Upgrade
 }
 
 // serve sends a request to the cloud by next, and answers it from the store if the cloud is away.
-func (s *shelter) serve(w http.ResponseWriter, req *http.Request, who caller, via http.RoundTripper, next http.Handler) {
-	a := &attempt{req: req, who: who, component: componentOf(req, who), via: via}
+func (s *shelter) serve(w http.ResponseWriter, req *http.Request, asked *request.Request, who caller, via http.RoundTripper, next http.Handler) {
+	a := &attempt{req: req, asked: asked, who: who, component: componentOf(req, who), via: via}
 	away, until := s.link.state()
 	if away && a.read() && (!s.writes.Holding() || s.canAnswer(a)) {
 		s.answer(until, w, a)
@@ -156,8 +158,7 @@ func (s *shelter) observe(resp *http.Response) error {
 	if !a.settled.CompareAndSwap(false, true) {
 		return errGivenUp
 	}
-	// The cloud has answered what was sent, whatever came in.
-	if attributes, ok := identity.AttributesOf(resp.Request); ok {
+	if attributes, ok := identity.AttributesOf(a.asked); ok {
 		s.judge.Learn(resp.Request.Header, a.who.kind == thisNode, attributes, resp.StatusCode)
 	}
 	s.writes.Observe(resp)
@@ -202,7 +203,7 @@ func (s *shelter) answer(until context.Context, w http.ResponseWriter, a *attemp
 
 // mayRead tells whether the caller may read what the store holds. It never fails open.
 func (s *shelter) mayRead(a *attempt) *apierrors.StatusError {
-	attributes, ok := identity.AttributesOf(a.req)
+	attributes, ok := identity.AttributesOf(a.asked)
 	if !ok {
 		return unavailable("the cloud is away, and only it can tell who may read this")
 	}
@@ -212,7 +213,7 @@ func (s *shelter) mayRead(a *attempt) *apierrors.StatusError {
 	}
 	// Who may read a collection may read what is in it: so a node may get the pods that it watches.
 	r := store.Resource{Group: attributes.Group, Version: attributes.Version, Name: attributes.Resource}
-	for _, in := range s.store.Holders(r, store.Key{Namespace: attributes.Namespace, Name: attributes.Name}) {
+	for _, in := range s.store.Holders(r, store.Key{Namespace: a.asked.In(), Name: attributes.Name}) {
 		attributes.Verb, attributes.Name, attributes.Namespace = "list", "", in.Namespace
 		attributes.FieldSelector, attributes.LabelSelector = in.Fields, in.Labels
 		if ok, _ := s.judge.Allowed(user, attributes); ok {

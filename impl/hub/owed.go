@@ -139,7 +139,7 @@ func (o *owed) about(t *target) (facts []*fact) {
 	if len(o.facts) == 0 {
 		return nil
 	}
-	if t.verb == "get" {
+	if t.Verb == "get" {
 		if f := o.facts[t.key()]; f != nil {
 			facts = append(facts, f)
 		}

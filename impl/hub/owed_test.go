@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // endpointsOf makes a relay of Endpoints that holds objects.
@@ -142,7 +143,7 @@ func TestObserve(t *testing.T) {
 			h.Set("Content-Encoding", test.encoding)
 		}
 		resp := &http.Response{StatusCode: test.code, Header: h, Body: io.NopCloser(bytes.NewReader(test.body)), Request: req}
-		check(t, c.observe((router{[]relay.Resource{r.Resource()}}).route(req), resp))
+		check(t, c.observe((router{[]relay.Resource{r.Resource()}}).route(request.Parse(req)), resp))
 		if body, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(body, test.body) {
 			t.Errorf("%s: the writer gets %d bytes of %d, %v", test.name, len(body), len(test.body), err)
 		}
@@ -218,7 +219,7 @@ func TestFacts(t *testing.T) {
 func TestOwedIsBounded(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	o := newOwed(endpointsOf(t, 4), clock)
-	get := &target{attributes: attributes{verb: "get", namespace: "default", name: "web"}}
+	get := &target{Request: &request.Request{Verb: "get", Namespace: "default", Name: "web"}}
 	for i, step := range []struct {
 		wait    time.Duration
 		version uint64
@@ -237,7 +238,7 @@ func TestOwedIsBounded(t *testing.T) {
 	if facts, doubt := o.unknown(get); len(facts) != 1 || !doubt {
 		t.Errorf("%d facts, %t", len(facts), doubt)
 	}
-	other := &target{attributes: attributes{verb: "get", namespace: "default", name: "other"}}
+	other := &target{Request: &request.Request{Verb: "get", Namespace: "default", Name: "other"}}
 	if facts, _ := o.unknown(other); len(facts) != 0 {
 		t.Error("a read of another object asks for this one")
 	}

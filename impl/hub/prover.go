@@ -98,7 +98,7 @@ func (p *prover) ask(h http.Header) (*apierrors.StatusError, error) {
 	}
 	p.learn(h, resp.StatusCode)
 	if resp.StatusCode == http.StatusUnauthorized {
-		p.judge.Refuse(req)
+		p.judge.Refuse(req.Header, identity.Attributes{Verb: "get", Path: "/version"})
 		return decodeStatus(resp, answer), nil
 	}
 	return nil, nil

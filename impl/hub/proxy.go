@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/quiet"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // proxy sends requests on to the cloud and streams the answers back. Bodies, encodings, trailers and upgrades pass through.
@@ -39,8 +40,18 @@ type written interface {
 	lost(t *target)                               // there is none, and the cloud may have done it
 }
 
-// targetKey carries the *target of a write to its answer.
-type targetKey struct{}
+// passage is a request on its way through ReverseProxy; passageKey carries it to its answer.
+type passage struct {
+	asked  *request.Request
+	target *target // nil: it is about no relayed resource
+}
+
+type passageKey struct{}
+
+func passageOf(req *http.Request) passage {
+	p, _ := req.Context().Value(passageKey{}).(passage)
+	return p
+}
 
 func newProxy(c proxyConfig) *proxy {
 	p := &proxy{logger: c.logger, failures: quiet.New(c.clock, c.logger), viaCaller: c.asCaller, viaHub: c.asHub, written: c.written}
@@ -53,7 +64,8 @@ func newProxy(c proxyConfig) *proxy {
 			BufferPool:    buffers,
 			ModifyResponse: func(resp *http.Response) error {
 				if resp.StatusCode == http.StatusUnauthorized {
-					p.judge.Refuse(resp.Request)
+					a, _ := identity.AttributesOf(passageOf(resp.Request).asked)
+					p.judge.Refuse(resp.Request.Header, a)
 				}
 				if t := writeOf(resp.Request); t != nil {
 					if err := c.written.observe(t, resp); err != nil {
@@ -75,7 +87,7 @@ func newProxy(c proxyConfig) *proxy {
 
 // writeOf is the write of a relayed resource that a request is, nil if it is none.
 func writeOf(req *http.Request) *target {
-	if t, _ := req.Context().Value(targetKey{}).(*target); t != nil && t.write {
+	if t := passageOf(req).target; t != nil && t.Writes() {
 		return t
 	}
 	return nil
@@ -88,16 +100,14 @@ func rewrite(r *httputil.ProxyRequest) {
 }
 
 // serve sends a request on as its caller. t is set if it is about a relayed resource.
-func (p *proxy) serve(w http.ResponseWriter, req *http.Request, who caller, t *target) {
-	if t != nil {
-		req = req.WithContext(context.WithValue(req.Context(), targetKey{}, t))
-	}
+func (p *proxy) serve(w http.ResponseWriter, req *http.Request, asked *request.Request, who caller, t *target) {
+	req = req.WithContext(context.WithValue(req.Context(), passageKey{}, passage{asked, t}))
 	next, via := p.asCaller, p.viaCaller
 	if who.kind == thisNode {
 		next, via = p.asHub, p.viaHub
 	}
-	if p.shelter != nil && (t == nil || t.write) { // what relays hold is kept by them
-		p.shelter.serve(w, req, who, via, next)
+	if p.shelter != nil && (t == nil || t.Writes()) { // what relays hold is kept by them
+		p.shelter.serve(w, req, asked, who, via, next)
 		return
 	}
 	next.ServeHTTP(w, req)

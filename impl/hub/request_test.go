@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 func TestRoute(t *testing.T) {
@@ -52,24 +53,25 @@ func TestRoute(t *testing.T) {
 		{"GET", "/api/v1/namespaces/endpoints", none},
 		{"GET", "/api/v1/../v1/endpoints", none},
 		{"GET", "//api/v1/endpoints", none},
+		{"GET", "/apis//v1/endpoints", none},
 		{"GET", "/apis/discovery.k8s.io/v1beta1/endpointslices", none},
 		{"GET", "/apis/example.com/v1/namespaces/a/zones/b", none},
 	}
 	for _, test := range tests {
 		got := none
-		if tg := rt.route(httptest.NewRequest(test.method, "https://hub"+test.uri, nil)); tg != nil {
-			got = tg.verb
-			if tg.write {
+		if tg := rt.route(request.Parse(httptest.NewRequest(test.method, "https://hub"+test.uri, nil))); tg != nil {
+			got = tg.Verb
+			if tg.Writes() {
 				got = "write"
 			}
-			got += " " + tg.resource
-			if tg.name != "" {
-				got += " " + tg.name
+			got += " " + tg.Resource.Name
+			if name := tg.Authorized(); name != "" {
+				got += " " + name
 			}
-			if tg.namespace != "" {
-				got += " in " + tg.namespace
+			if tg.Namespace != "" {
+				got += " in " + tg.Namespace
 			}
-			for _, s := range []string{tg.fieldSelector, tg.labelSelector} {
+			for _, s := range []string{tg.FieldSelector, tg.LabelSelector} {
 				if s != "" {
 					got += fmt.Sprintf(" (%s)", s)
 				}
@@ -81,7 +83,7 @@ func TestRoute(t *testing.T) {
 	}
 	upgrade := httptest.NewRequest(http.MethodGet, "https://hub/api/v1/endpoints?watch=1", nil)
 	upgrade.Header.Set("Upgrade", "websocket")
-	if rt.route(upgrade) != nil {
+	if rt.route(request.Parse(upgrade)) != nil {
 		t.Error("a watch over WebSocket does not go to the cloud")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -54,8 +55,8 @@ func isCredential(name string) bool {
 
 // review returns the cloud's verdict. refused is the cloud's own answer, if it refused or did not take the question: the
 // caller is not who it says (401), may not do it, or may not ask in that name (403), or asks what makes no sense (400: a group to take on, and no user).
-func (r reviewer) review(ctx context.Context, who caller, credentials http.Header, a attributes) (allowed bool, reason string, refused *apierrors.StatusError, err error) {
-	if a.verb == "watch" && who.kind != anonymous {
+func (r reviewer) review(ctx context.Context, who caller, credentials http.Header, a identity.Attributes) (allowed bool, reason string, refused *apierrors.StatusError, err error) {
+	if a.Verb == "watch" && who.kind != anonymous {
 		granted, refused, err := r.watch(ctx, who, credentials, a)
 		if granted || refused != nil || err != nil {
 			return granted, "", refused, err
@@ -99,10 +100,10 @@ func (r reviewer) review(ctx context.Context, who caller, credentials http.Heade
 
 // watch asks for a watch. Only a stream that begins grants it; neither granted nor refused means that it has to be asked
 // in another way, because the cloud found something else wrong with the question.
-func (r reviewer) watch(ctx context.Context, who caller, credentials http.Header, a attributes) (granted bool, refused *apierrors.StatusError, err error) {
+func (r reviewer) watch(ctx context.Context, who caller, credentials http.Header, a identity.Attributes) (granted bool, refused *apierrors.StatusError, err error) {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	resp, err := r.send(ctx, who, credentials, http.MethodGet, a.watchURI(), nil)
+	resp, err := r.send(ctx, who, credentials, http.MethodGet, watchURI(a), nil)
 	if err != nil {
 		return false, nil, err
 	}
@@ -125,21 +126,21 @@ func (r reviewer) watch(ctx context.Context, who caller, credentials http.Header
 }
 
 // watchURI asks for what a watch is authorized by, and nothing else.
-func (a attributes) watchURI() string {
-	u := url.URL{Path: "/api/" + a.version}
-	if a.group != "" {
-		u.Path = "/apis/" + a.group + "/" + a.version
+func watchURI(a identity.Attributes) string {
+	u := url.URL{Path: "/api/" + a.Version}
+	if a.Group != "" {
+		u.Path = "/apis/" + a.Group + "/" + a.Version
 	}
-	if a.namespace != "" {
-		u.Path += "/namespaces/" + a.namespace
+	if a.Namespace != "" {
+		u.Path += "/namespaces/" + a.Namespace
 	}
-	u.Path += "/" + a.resource
+	u.Path += "/" + a.Resource
 	q := url.Values{"watch": {"1"}, "resourceVersion": {never}, "timeoutSeconds": {"1"}}
-	if a.fieldSelector != "" {
-		q.Set("fieldSelector", a.fieldSelector)
+	if a.FieldSelector != "" {
+		q.Set("fieldSelector", a.FieldSelector)
 	}
-	if a.labelSelector != "" {
-		q.Set("labelSelector", a.labelSelector)
+	if a.LabelSelector != "" {
+		q.Set("labelSelector", a.LabelSelector)
 	}
 	u.RawQuery = q.Encode()
 	return u.String()
@@ -172,15 +173,15 @@ func (r reviewer) send(ctx context.Context, who caller, credentials http.Header,
 	return resp, nil
 }
 
-func encodeReview(a attributes) ([]byte, error) {
+func encodeReview(a identity.Attributes) ([]byte, error) {
 	ra := &authorizationv1.ResourceAttributes{
-		Verb: a.verb, Group: a.group, Version: a.version, Resource: a.resource, Namespace: a.namespace, Name: a.name,
+		Verb: a.Verb, Group: a.Group, Version: a.Version, Resource: a.Resource, Namespace: a.Namespace, Name: a.Name,
 	}
-	if a.fieldSelector != "" {
-		ra.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: a.fieldSelector}
+	if a.FieldSelector != "" {
+		ra.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: a.FieldSelector}
 	}
-	if a.labelSelector != "" {
-		ra.LabelSelector = &authorizationv1.LabelSelectorAttributes{RawSelector: a.labelSelector}
+	if a.LabelSelector != "" {
+		ra.LabelSelector = &authorizationv1.LabelSelectorAttributes{RawSelector: a.LabelSelector}
 	}
 	raw, err := (&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: ra}}).Marshal()
 	if err != nil {

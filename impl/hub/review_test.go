@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -78,9 +79,9 @@ func TestWatchReview(t *testing.T) {
 			header := token("alice")
 			header.Set("Impersonate-User", "bob")
 			header.Set("Cookie", "x")
-			a := attributes{
-				verb: "watch", group: "discovery.k8s.io", version: "v1", resource: "endpointslices", namespace: "a", name: "b",
-				fieldSelector: "metadata.name=b", labelSelector: "x in (y,z)",
+			a := identity.Attributes{
+				Verb: "watch", Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices", Namespace: "a", Name: "b",
+				FieldSelector: "metadata.name=b", LabelSelector: "x in (y,z)",
 			}
 			allowed, _, refused, err := r.review(t.Context(), caller{kind: bearer}, header, a)
 			var unavailable *unavailableError
@@ -96,7 +97,7 @@ func TestWatchReview(t *testing.T) {
 		})
 	}
 	r := reviewer{asCaller: roundTripper(func(*http.Request) (*http.Response, error) { return nil, errNoServer })}
-	if allowed, _, _, err := r.review(t.Context(), caller{kind: bearer}, token("a"), attributes{verb: "watch"}); allowed || !errors.Is(err, errNoServer) {
+	if allowed, _, _, err := r.review(t.Context(), caller{kind: bearer}, token("a"), identity.Attributes{Verb: "watch"}); allowed || !errors.Is(err, errNoServer) {
 		t.Errorf("without a cloud: %v %v", allowed, err)
 	}
 }
@@ -120,7 +121,7 @@ func TestOddReview(t *testing.T) {
 				writeStatus(w, &apierrors.StatusError{ErrStatus: metav1.Status{Code: int32(test.code), Message: "said the cloud"}})
 				return w.Result(), nil
 			})}
-			_, _, refused, err := r.review(t.Context(), caller{kind: bearer}, token("a"), attributes{verb: verb})
+			_, _, refused, err := r.review(t.Context(), caller{kind: bearer}, token("a"), identity.Attributes{Verb: verb})
 			if (refused != nil) != test.refused || (err != nil) == test.refused {
 				t.Errorf("%d to a %s: %v, %v", test.code, verb, refused, err)
 			}

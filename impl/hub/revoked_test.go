@@ -54,10 +54,7 @@ func TestRevokedIsNotRemembered(t *testing.T) {
 	}
 	check(t, ask())
 	check(t, ask())
-	req, err := http.NewRequest(http.MethodPost, "https://cloud/api/v1/namespaces/a/pods", nil)
-	check(t, err)
-	req.Header = token("a")
-	z.judge.Refuse(req)
+	z.judge.Refuse(token("a"), identity.Attributes{Verb: "create", Version: "v1", Resource: "pods", Namespace: "a"})
 	clock.Step(identity.RefusedFor)
 	a.allowed, a.refused = false, unauthorized("Unauthorized")
 	if err := ask(); err == nil || a.count() != 2 {
@@ -104,7 +101,7 @@ func TestReviewOfALostCloud(t *testing.T) {
 	away := false
 	z.gone = newLink(func() bool { return !away })
 	review := z.review
-	z.review = func(ctx context.Context, c caller, h http.Header, at attributes) (bool, string, *apierrors.StatusError, error) {
+	z.review = func(ctx context.Context, c caller, h http.Header, at identity.Attributes) (bool, string, *apierrors.StatusError, error) {
 		away = true
 		z.gone.look()
 		if <-ctx.Done(); !errors.Is(ctx.Err(), context.Canceled) {

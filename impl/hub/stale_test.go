@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -82,8 +83,8 @@ func TestStaleWithoutCloud(t *testing.T) {
 	b, link, _ := staleBed(t)
 	link.set(true)
 	b.start()
-	b.hub.front.authorizer.remember(newKey(caller{kind: bearer}, http.Header{"Authorization": {alice[1]}}, attributes{
-		verb: "get", version: "v1", resource: "endpoints", namespace: "default", name: "new",
+	b.hub.front.authorizer.remember(newKey(caller{kind: bearer}, http.Header{"Authorization": {alice[1]}}, identity.Attributes{
+		Verb: "get", Version: "v1", Resource: "endpoints", Namespace: "default", Name: "new",
 	}), verdict{expires: time.Now().Add(time.Minute)})
 	resp, body := get(t, b.client(nil), b.url()+newPath, alice...)
 	if age, err := strconv.Atoi(resp.Header.Get(contract.AgeHeader)); resp.StatusCode != http.StatusNotFound || err != nil || age < 0 {

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-edge/weir/impl/identity"
 )
 
 // retryLater is the Retry-After of answers about a cloud that is away, in seconds.
@@ -43,17 +45,17 @@ func badGateway(read bool, why string) *apierrors.StatusError {
 }
 
 // forbidden words a denial as kube-apiserver does (endpoints/handlers/responsewriters/errors.go).
-func forbidden(user string, a attributes, reason string) *apierrors.StatusError {
-	group := schema.GroupResource{Group: a.group, Resource: a.resource}
+func forbidden(user string, a identity.Attributes, reason string) *apierrors.StatusError {
+	group := schema.GroupResource{Group: a.Group, Resource: a.Resource}
 	where := "at the cluster scope"
-	if a.namespace != "" {
-		where = fmt.Sprintf("in the namespace %q", a.namespace)
+	if a.Namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", a.Namespace)
 	}
-	msg := fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", user, a.verb, a.resource, a.group, where)
+	msg := fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", user, a.Verb, a.Resource, a.Group, where)
 	if reason != "" {
 		msg += ": " + reason
 	}
-	return apierrors.NewForbidden(group, a.name, errors.New(msg))
+	return apierrors.NewForbidden(group, a.Name, errors.New(msg))
 }
 
 // writeStatus answers with a Status.

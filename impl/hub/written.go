@@ -34,9 +34,9 @@ func (c *consistency) observe(t *target, resp *http.Response) error {
 	switch code := resp.StatusCode; {
 	case resp.Request.URL.Query().Has("dryRun"):
 		return nil
-	case code == http.StatusNotFound && t.name == "": // there is no such resource or namespace
+	case code == http.StatusNotFound && t.Name == "": // there is no such resource or namespace
 		return nil
-	case code == http.StatusConflict && t.name == "": // AlreadyExists
+	case code == http.StatusConflict && t.Name == "": // AlreadyExists
 	case code == http.StatusConflict, code == http.StatusNotFound, code >= http.StatusInternalServerError:
 		o.doubt(t.key())
 		return nil
@@ -58,18 +58,16 @@ func (c *consistency) observe(t *target, resp *http.Response) error {
 		switch {
 		case !ok || s.Details == nil:
 			o.doubt(t.key())
-		case deletion && t.name != "" && s.Details.UID != "" && resp.StatusCode < 300:
+		case deletion && t.Name != "" && s.Details.UID != "" && resp.StatusCode < 300:
 			o.gone(t.key(), string(s.Details.UID), false)
 		case resp.StatusCode == http.StatusConflict: // a name that is taken
-			named := *t
-			named.name = s.Details.Name
-			o.doubt(named.key())
+			o.doubt(t.keyOf(s.Details.Name))
 		default:
 			o.doubt(t.key())
 		}
 	case kind == c.relays[t.index].Resource().Kind, kind == "PartialObjectMetadata":
 		o.wrote(t.key(), media, body)
-	case deletion && t.name == "" && strings.HasSuffix(kind, "List"):
+	case deletion && t.Name == "" && strings.HasSuffix(kind, "List"):
 		o.emptied(media, body)
 	default:
 		o.doubt(t.key())

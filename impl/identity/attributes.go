@@ -1,90 +1,24 @@
 package identity
 
-import (
-	"net/http"
-	"net/url"
-	"strings"
+import "github.com/weir-edge/weir/impl/request"
 
-	"k8s.io/apimachinery/pkg/fields"
-)
-
-// MaxSelector bounds selectors of reads that the cloud alone does not judge. Longer ones go there, and what it says is not learnt.
-const MaxSelector = 8 << 10
-
-// Attributes are what a read is authorized by.
+// Attributes are what a request is authorized by, as far as it matters here: of reads that is all.
 type Attributes struct {
-	Verb                                                   string // get, list or watch
+	Verb                                                   string // get, list or watch; of others as kube-apiserver names it
 	Group, Version, Resource, Subresource, Namespace, Name string
 	FieldSelector, LabelSelector                           string // of lists and watches, as they were asked
 	Path                                                   string // of what is no resource: /version, /openapi/v3; then Verb is get
 }
 
-// AttributesOf reads them from a request as kube-apiserver's RequestInfoFactory does. ok is false if it is no read, or in a form that only the
-// cloud should judge: the deprecated /watch/ and /proxy/ paths, a path that is not clean, a selector beyond MaxSelector.
-func AttributesOf(req *http.Request) (a Attributes, ok bool) {
-	if req.Method != http.MethodGet || !strings.HasPrefix(req.URL.Path, "/") {
-		return a, false
+// AttributesOf are those of a request. ok is false if it is no read, or in a form that only the cloud should judge: of that nothing is learnt.
+func AttributesOf(r *request.Request) (a Attributes, ok bool) {
+	if !r.IsResource {
+		return Attributes{Verb: r.Verb, Path: r.Path}, r.Verb == "get"
 	}
-	p := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
-	switch {
-	case len(p) >= 3 && p[0] == "api":
-		a.Version, p = p[1], p[2:]
-	case len(p) >= 4 && p[0] == "apis":
-		a.Group, a.Version, p = p[1], p[2], p[3:]
-	default:
-		return Attributes{Verb: "get", Path: req.URL.Path}, true
-	}
-	for _, part := range p {
-		if part == "" || part == "." || part == ".." {
-			return a, false
-		}
-	}
-	if p[0] == "watch" || p[0] == "proxy" {
-		return a, false
-	}
-	if p[0] == "namespaces" && len(p) > 1 {
-		a.Namespace = p[1]
-		if len(p) > 2 && p[2] != "status" && p[2] != "finalize" {
-			p = p[2:]
-		}
-	}
-	a.Resource = p[0]
-	if len(p) > 1 {
-		a.Name = p[1]
-	}
-	if len(p) > 2 {
-		a.Subresource = strings.Join(p[2:], "/")
-	}
-	if a.Name != "" {
-		a.Verb = "get"
-		return a, true
-	}
-	query := req.URL.Query()
-	a.Verb = "list"
-	if isTrue(query, "watch") {
-		a.Verb = "watch"
-	}
-	a.FieldSelector, a.LabelSelector = query.Get("fieldSelector"), query.Get("labelSelector")
-	if len(a.FieldSelector) > MaxSelector || len(a.LabelSelector) > MaxSelector {
-		return a, false
-	}
-	if a.FieldSelector != "" { // one that names an object is authorized by that name
-		if sel, err := fields.ParseSelector(a.FieldSelector); err == nil {
-			if name, ok := sel.RequiresExactMatch("metadata.name"); ok && name != "." && name != ".." && !strings.ContainsAny(name, "/%") {
-				a.Name = name
-			}
-		}
-	}
-	return a, true
-}
-
-// isTrue reads a boolean query parameter as kube-apiserver does: present and neither false nor 0.
-func isTrue(q url.Values, key string) bool {
-	values, ok := q[key]
-	if !ok || len(values) == 0 {
-		return false
-	}
-	return values[0] != "0" && !strings.EqualFold(values[0], "false")
+	return Attributes{
+		Verb: r.Verb, Group: r.Resource.Group, Version: r.Resource.Version, Resource: r.Resource.Name, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Authorized(),
+		FieldSelector: r.FieldSelector, LabelSelector: r.LabelSelector,
+	}, r.Reads() && !r.Odd
 }
 
 func (a Attributes) hash() digest {

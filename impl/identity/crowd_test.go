@@ -16,10 +16,10 @@ func TestOneIdentityIsOneCaller(t *testing.T) {
 	mine := read("/api/v1/services")
 	many := map[string]func(b *bed, i int){
 		"names it may not take on": func(b *bed, i int) {
-			b.Learn(request("Authorization", "Bearer mallory", "Impersonate-User", fmt.Sprint("u", i)).Header, false, mine, 403)
+			b.Learn(carrying("Authorization", "Bearer mallory", "Impersonate-User", fmt.Sprint("u", i)).Header, false, mine, 403)
 		},
 		"names it may take on": func(b *bed, i int) {
-			b.Learn(request("Authorization", "Bearer mallory", "Impersonate-User", fmt.Sprint("u", i), "Impersonate-Extra-X", "y").Header, false, mine, 200)
+			b.Learn(carrying("Authorization", "Bearer mallory", "Impersonate-User", fmt.Sprint("u", i), "Impersonate-Extra-X", "y").Header, false, mine, 200)
 		},
 		"tokens bound to nothing": func(b *bed, i int) {
 			b.Learn(withToken(b.key.sign(b.t, podClaims(day, func(c, k object) {

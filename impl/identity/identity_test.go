@@ -90,7 +90,7 @@ func (b *bed) authorizeRequest(req *http.Request, a Attributes) (User, *apierror
 	return b.Authorize(req.Header, req.Header.Get("Test-Node") != "", a)
 }
 
-func request(header ...string) *http.Request {
+func carrying(header ...string) *http.Request {
 	req, err := http.NewRequest(http.MethodGet, "https://hub/api/v1/namespaces/default/configmaps", nil)
 	if err != nil {
 		panic(err)
@@ -101,7 +101,7 @@ func request(header ...string) *http.Request {
 	return req
 }
 
-func withToken(raw string) *http.Request { return request("Authorization", "Bearer "+raw) }
+func withToken(raw string) *http.Request { return carrying("Authorization", "Bearer "+raw) }
 
 // unsigned makes a token of algorithm none.
 func unsigned(claims any) string {
@@ -154,7 +154,7 @@ func TestAttempts(t *testing.T) {
 		code int32  // 0: allowed
 		log  string // what the reason says; the name of the user if it is allowed
 	}{
-		{"this node's certificate", request("Test-Node", "yes"), 0, "system:node:edge-1"},
+		{"this node's certificate", carrying("Test-Node", "yes"), 0, "system:node:edge-1"},
 		{"a token of a pod of this node", withToken(b.key.sign(t, good)), 0, "system:serviceaccount:default:web"},
 		{"expired within the allowance", with(day.Add(-119*time.Minute), nil), 0, "system:serviceaccount:default:web"},
 		{"from a clock that is ahead", with(day.Add(4*time.Minute), nil), 0, "system:serviceaccount:default:web"},
@@ -162,7 +162,7 @@ func TestAttempts(t *testing.T) {
 		{"bound to this node alone", with(day, func(_, k object) { delete(k, "pod") }), 0, "system:serviceaccount:default:web"},
 		{"issued before tokens named the node", with(day, func(_, k object) { delete(k, "node") }), 0, "system:serviceaccount:default:web"},
 
-		{"nothing", request(), 401, "no credentials"},
+		{"nothing", carrying(), 401, "no credentials"},
 		{"another node's token", with(day, func(_, k object) { k["node"] = object{"name": "edge-2", "uid": "u"} }), 401, "bound to node"},
 		{"another node's pod", with(day, func(_, k object) { delete(k, "node"); k["pod"] = object{"name": "elsewhere", "uid": "u"} }), 401, "not known on this node"},
 		{"another node's pod, which somebody listed", with(day, func(_, k object) {
@@ -198,12 +198,12 @@ func TestAttempts(t *testing.T) {
 		{"garbage", withToken("garbage"), 503, "only the cloud knows"},
 		{"three parts of garbage", withToken("a.b.c"), 503, "only the cloud knows"},
 		{"a very long token", withToken(strings.Repeat("a.b.c", 1<<20)), 503, "only the cloud knows"},
-		{"no token", request("Authorization", "Bearer "), 401, "is not"},
-		{"a token after two spaces, which the cloud does not see", request("Authorization", "Bearer  "+b.key.sign(t, good)), 401, "is not"},
-		{"a password", request("Authorization", "Basic YTpi"), 401, "is not"},
-		{"two tokens", request("Authorization", "Bearer a", "Authorization", "Bearer b"), 401, "more than one"},
-		{"a token beside another", request("Authorization", "Bearer "+b.key.sign(t, good), "Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.YQ"), 401, "WebSocket"},
-		{"garbage beside this node's certificate", request("Authorization", "Bearer garbage", "Test-Node", "yes"), 503, "only the cloud knows"},
+		{"no token", carrying("Authorization", "Bearer "), 401, "is not"},
+		{"a token after two spaces, which the cloud does not see", carrying("Authorization", "Bearer  "+b.key.sign(t, good)), 401, "is not"},
+		{"a password", carrying("Authorization", "Basic YTpi"), 401, "is not"},
+		{"two tokens", carrying("Authorization", "Bearer a", "Authorization", "Bearer b"), 401, "more than one"},
+		{"a token beside another", carrying("Authorization", "Bearer "+b.key.sign(t, good), "Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.YQ"), 401, "WebSocket"},
+		{"garbage beside this node's certificate", carrying("Authorization", "Bearer garbage", "Test-Node", "yes"), 503, "only the cloud knows"},
 	}
 	if !jwk.IsPublic() {
 		t.Fatal("the cloud shows a private key")

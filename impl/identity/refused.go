@@ -83,7 +83,7 @@ func (j *Judge) Revoked(h http.Header) bool {
 }
 
 // Refuse takes the cloud's 401 to a request as it was sent: to a read or a write, of whatever.
-func (j *Judge) Refuse(sent *http.Request) { j.refuse(sent.Header, isServers(sent.URL.Path)) }
+func (j *Judge) Refuse(sent http.Header, a Attributes) { j.refuse(sent, a.isServers()) }
 
 // refuse takes a 401. itself tells that kube-apiserver has said so, and nobody behind it: then it is about the token, else it may be about anything.
 func (j *Judge) refuse(h http.Header, itself bool) {
@@ -108,24 +108,16 @@ func (j *Judge) refuse(h http.Header, itself bool) {
 	j.streams.end(d)
 }
 
-// isServers tells whether kube-apiserver itself answers at a path. Behind it may be servers of other groups, which it asks in the name of the caller, and what
+// isServers tells whether kube-apiserver itself answers. Behind it may be servers of other groups, which it asks in the name of the caller, and what
 // pods, services and nodes answer: if one of those says 401, a good token is as good as before.
-func isServers(path string) bool {
-	p := strings.Split(strings.Trim(path, "/"), "/")
-	if len(p) > 1 && p[0] == "apis" && !isBuiltIn(p[1]) {
-		return false
+func (a Attributes) isServers() bool {
+	group := a.Group
+	if path, ok := strings.CutPrefix(a.Path, "/apis/"); ok {
+		group, _, _ = strings.Cut(path, "/")
 	}
-	return !slices.Contains(p, "proxy")
+	return isBuiltIn(group) && a.Subresource != "proxy" && a.Verb != "proxy"
 }
 
 func isBuiltIn(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && group != "metrics.k8s.io" && !strings.HasSuffix(group, ".metrics.k8s.io")
-}
-
-// isServers is the same of what was read from a path.
-func (a Attributes) isServers() bool {
-	if a.Path != "" {
-		return isServers(a.Path)
-	}
-	return isBuiltIn(a.Group) && a.Subresource != "proxy" && !strings.HasPrefix(a.Subresource, "proxy/")
 }

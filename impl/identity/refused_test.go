@@ -10,16 +10,17 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // answered is what a request to a path was, as it was sent.
-func answered(who *http.Request, method, uri string) *http.Request {
+func answered(who *http.Request, method, uri string) (http.Header, Attributes) {
 	req, err := http.NewRequest(method, "https://cloud"+uri, nil)
 	if err != nil {
 		panic(err)
 	}
-	req.Header = who.Header
-	return req
+	a, _ := AttributesOf(request.Parse(req))
+	return who.Header, a
 }
 
 // TestRefused: a 401 counts for a while for just these credentials, whatever they were used for.
@@ -27,15 +28,15 @@ func TestRefused(t *testing.T) {
 	b := newBed(t, nil)
 	b.fetch()
 	good, bad := withToken(b.key.sign(t, podClaims(day, nil))), withToken("bad")
-	browser := request("Sec-WebSocket-Protocol", webSocketToken+"YQ")
+	browser := carrying("Sec-WebSocket-Protocol", webSocketToken+"YQ")
 	b.Refuse(answered(bad, http.MethodPost, "/api/v1/namespaces/a/pods"))
 	b.Refuse(answered(browser, http.MethodGet, "/api/v1/namespaces/a/pods/x/exec"))
-	b.Refuse(answered(request(), http.MethodGet, "/version"))
-	b.Learn(request("Authorization", "Bearer worse").Header, false, read("/version"), 401)
+	b.Refuse(answered(carrying(), http.MethodGet, "/version"))
+	b.Learn(carrying("Authorization", "Bearer worse").Header, false, read("/version"), 401)
 	if !b.Refused(bad.Header) || !b.Refused(browser.Header) || !b.Refused(withToken("worse").Header) {
 		t.Error("what was refused is not")
 	}
-	if b.Refused(request().Header) || b.Refused(good.Header) || b.Refused(withToken("other").Header) || b.Refused(request("Sec-WebSocket-Protocol", "v5.channel.k8s.io").Header) {
+	if b.Refused(carrying().Header) || b.Refused(good.Header) || b.Refused(withToken("other").Header) || b.Refused(carrying("Sec-WebSocket-Protocol", "v5.channel.k8s.io").Header) {
 		t.Error("what was not refused is")
 	}
 	if b.Size() != 0 {
@@ -113,7 +114,7 @@ func TestWhile(t *testing.T) {
 	ofPod := func(name, uid string) *http.Request {
 		return withToken(b.key.sign(t, podClaims(day, func(_, k object) { k["pod"] = object{"name": name, "uid": uid} })))
 	}
-	static, other, nobody := open(withToken("static")), open(withToken("other")), open(request())
+	static, other, nobody := open(withToken("static")), open(withToken("other")), open(carrying())
 	b.Refuse(answered(withToken("static"), http.MethodGet, "/version"))
 	if !ended(static) || ended(other) || ended(nobody) {
 		t.Errorf("after a 401: %v %v %v", ended(static), ended(other), ended(nobody))

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/weir-edge/weir/impl/request"
 )
 
 func read(uri string) Attributes {
@@ -18,7 +20,7 @@ func read(uri string) Attributes {
 	if err != nil {
 		panic(err)
 	}
-	a, ok := AttributesOf(req)
+	a, ok := AttributesOf(request.Parse(req))
 	if !ok {
 		panic(uri)
 	}
@@ -52,7 +54,7 @@ func TestAttributes(t *testing.T) {
 	for _, uri := range []string{"/api/v1/watch/pods", "/api/v1//pods", "/api/v1/namespaces/../pods"} {
 		req, err := http.NewRequest(http.MethodGet, "https://hub"+uri, nil)
 		check(t, err)
-		if a, ok := AttributesOf(req); ok {
+		if a, ok := AttributesOf(request.Parse(req)); ok {
 			t.Errorf("%s: %+v", uri, a)
 		}
 	}
@@ -112,7 +114,7 @@ func TestDecisions(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBed(t, nil)
 			b.fetch()
-			node, pod := request("Test-Node", "yes"), withToken(b.key.sign(t, podClaims(day, nil)))
+			node, pod := carrying("Test-Node", "yes"), withToken(b.key.sign(t, podClaims(day, nil)))
 			for i, who := range []*http.Request{node, pod} {
 				for _, s := range test.said {
 					if i == 0 || s.code != 401 {
@@ -154,12 +156,12 @@ func TestWhoLearns(t *testing.T) {
 			t.Errorf("%s: %v", what, refusal)
 		}
 	}
-	b.Learn(request().Header, false, a, 200)
-	expect("anonymous", request(), false)
-	b.Learn(request("Authorization", "Bearer  "+web).Header, false, a, 200) // anonymous to the cloud
-	b.Learn(request("Authorization", "Bearer "+forged, "Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.YQ").Header, false, a, 200)
-	b.Learn(withToken(web).Header, true, a, 200)                          // a token never travels with the node's certificate
-	b.Learn(request("Authorization", "Basic YTpi").Header, false, a, 200) // nor is this a token
+	b.Learn(carrying().Header, false, a, 200)
+	expect("anonymous", carrying(), false)
+	b.Learn(carrying("Authorization", "Bearer  "+web).Header, false, a, 200) // anonymous to the cloud
+	b.Learn(carrying("Authorization", "Bearer "+forged, "Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.YQ").Header, false, a, 200)
+	b.Learn(withToken(web).Header, true, a, 200)                           // a token never travels with the node's certificate
+	b.Learn(carrying("Authorization", "Basic YTpi").Header, false, a, 200) // nor is this a token
 	expect("a pod, of which nothing was learnt", withToken(web), false)
 	if n := b.Size(); n != 0 {
 		t.Errorf("%d decisions", n)
@@ -190,15 +192,15 @@ func TestWhoLearns(t *testing.T) {
 	}
 
 	// Impersonation: for this caller in this name, and for neither alone.
-	as := request("Authorization", "Bearer "+static, "Impersonate-User", "bob")
+	as := carrying("Authorization", "Bearer "+static, "Impersonate-User", "bob")
 	expect("in another's name", as, false)
 	secret := read("/api/v1/namespaces/a/secrets/x")
 	b.Learn(as.Header, false, secret, 200)
 	if _, refusal := b.authorizeRequest(as, secret); refusal != nil {
 		t.Error(refusal)
 	}
-	for _, who := range []*http.Request{withToken(static), request("Test-Node", "yes"), request("Test-Node", "yes", "Impersonate-User", "bob"),
-		request("Authorization", "Bearer "+static, "Impersonate-User", "bob", "Impersonate-Group", "system:masters")} {
+	for _, who := range []*http.Request{withToken(static), carrying("Test-Node", "yes"), carrying("Test-Node", "yes", "Impersonate-User", "bob"),
+		carrying("Authorization", "Bearer "+static, "Impersonate-User", "bob", "Impersonate-Group", "system:masters")} {
 		if u, refusal := b.authorizeRequest(who, secret); refusal == nil {
 			t.Errorf("%q may read it", u.Name)
 		}
@@ -208,7 +210,7 @@ func TestWhoLearns(t *testing.T) {
 // TestOwnPods: who may watch the pods of this node may get each of them, and no other.
 func TestOwnPods(t *testing.T) {
 	b := newBed(t, nil)
-	node := request("Test-Node", "yes")
+	node := carrying("Test-Node", "yes")
 	b.Learn(node.Header, true, read("/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dedge-1"), 200)
 	for name, want := range map[string]bool{"web-0": true, "foreign": false, "unknown": false, "web-0/log": false} {
 		if _, refusal := b.authorizeRequest(node, read("/api/v1/namespaces/default/pods/"+name)); (refusal == nil) != want {
@@ -222,7 +224,7 @@ func TestAge(t *testing.T) {
 	b := newBed(t, func(c *Config) { c.Allowance = 10000 * time.Hour })
 	b.fetch()
 	a := read("/api/v1/services")
-	node, pod := request("Test-Node", "yes"), withToken(b.key.sign(t, podClaims(day, nil)))
+	node, pod := carrying("Test-Node", "yes"), withToken(b.key.sign(t, podClaims(day, nil)))
 	b.Learn(node.Header, true, a, 200)
 	b.Learn(pod.Header, false, a, 200)
 	b.clock.Step(DefaultTTL - time.Minute)
@@ -254,7 +256,7 @@ func TestKept(t *testing.T) {
 		_, err := os.Stat(b.File)
 		return err == nil, nil
 	}))
-	b.Learn(request("Test-Node", "yes").Header, true, a, 403)
+	b.Learn(carrying("Test-Node", "yes").Header, true, a, 403)
 	cancel() // and what came last is written
 	check(t, <-done)
 	info, err := os.Stat(b.File)
@@ -266,7 +268,7 @@ func TestKept(t *testing.T) {
 	if _, refusal := b.authorizeRequest(pod, a); refusal != nil {
 		t.Error(refusal)
 	}
-	if _, refusal := b.authorizeRequest(request("Test-Node", "yes"), a); refusal == nil || refusal.ErrStatus.Code != 403 {
+	if _, refusal := b.authorizeRequest(carrying("Test-Node", "yes"), a); refusal == nil || refusal.ErrStatus.Code != 403 {
 		t.Errorf("a denial is forgotten: %v", refusal)
 	}
 	raw, err := os.ReadFile(b.File)
@@ -286,7 +288,7 @@ func TestKept(t *testing.T) {
 func TestBounds(t *testing.T) {
 	b := newBed(t, nil)
 	b.fetch()
-	node, pod := request("Test-Node", "yes"), withToken(b.key.sign(t, podClaims(day, nil)))
+	node, pod := carrying("Test-Node", "yes"), withToken(b.key.sign(t, podClaims(day, nil)))
 	mine := read("/api/v1/services")
 	b.Learn(node.Header, true, mine, 200)
 	b.Learn(pod.Header, false, mine, 200)

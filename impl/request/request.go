@@ -2,13 +2,16 @@
 // answers: all of them go by the same value.
 //
 // It reads paths and queries as kube-apiserver does (k8s.io/apiserver/pkg/endpoints/request, RequestInfoFactory). A Request is immutable, and may be read by many.
+// Selectors are the costly part, and anybody may send them: they are decoded when they are first asked for.
 package request
 
 import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -25,6 +28,7 @@ type Resource struct {
 
 // Request is what is asked.
 type Request struct {
+	Method string
 	// Verb is that of kube-apiserver: get, list, watch, create, update, patch, delete or deletecollection; of what is no resource the method in small
 	// letters. It is empty for a method that means nothing for resources.
 	Verb string
@@ -34,28 +38,31 @@ type Request struct {
 	Subresource string // of an object: "status"
 	Rest        string // what follows the subresource, which kube-apiserver does not look at: the path behind pods/web/proxy
 	Namespace   string // "": all of them, or a resource that has none; that of a Namespace is its own name
-	// Name of the object; "" for a collection. A list or watch whose field selector asks for one name has it too, since it is authorized by it.
-	Name string
+	Name        string // of the object that the path names; "" for a collection
 	// Of lists, watches and deletions of collections, as they were sent.
 	LabelSelector, FieldSelector string
 
-	// Options are of a list or watch that is no named one, as kube-apiserver decodes them; Err is why it refuses to.
-	Options metainternalversion.ListOptions
-	Err     error
-
 	Path  string
 	Query url.Values
-	// Odd tells that only the cloud should judge the request: deprecated paths (/watch/, /proxy/), and those that are not clean. What stands above is then how
-	// kube-apiserver reads it.
+	// Odd tells that only the cloud should judge the request: deprecated paths (/watch/, /proxy/), those that are not clean, and selectors beyond MaxSelector.
+	// What stands above is then how kube-apiserver reads it.
 	Odd bool
+	// Upgrade tells that the client asks for another protocol.
+	Upgrade bool
 
-	named bool // Name stands in the path
+	options func() (metainternalversion.ListOptions, error)
 }
+
+// MaxSelector bounds selectors. The cloud judges a request with a longer one.
+const MaxSelector = 8 << 10
 
 // Parse reads a request.
 func Parse(req *http.Request) *Request {
-	r := &Request{Verb: strings.ToLower(req.Method), Path: req.URL.Path, Query: req.URL.Query()}
-	parts := strings.Split(strings.Trim(r.Path, "/"), "/")
+	r := &Request{Method: req.Method, Verb: strings.ToLower(req.Method), Path: req.URL.Path, Query: req.URL.Query(), Upgrade: len(req.Header["Upgrade"]) > 0}
+	r.options = sync.OnceValues(r.decode)
+	path := strings.Trim(r.Path, "/")
+	parts := strings.Split(path, "/")
+	unclean := strings.TrimSuffix(r.Path, "/") != "/"+path || slices.ContainsFunc(parts, func(part string) bool { return part == "" || part == "." || part == ".." })
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
 		parts = parts[1:]
@@ -64,11 +71,7 @@ func Parse(req *http.Request) *Request {
 	default:
 		return r
 	}
-	r.IsResource, r.Resource.Version, parts = true, parts[0], parts[1:]
-	r.Odd = !strings.HasPrefix(r.Path, "/")
-	for _, part := range parts {
-		r.Odd = r.Odd || part == "" || part == "." || part == ".."
-	}
+	r.IsResource, r.Odd, r.Resource.Version, parts = true, unclean, parts[0], parts[1:]
 	byPath := parts[0] == "watch" || parts[0] == "proxy"
 	if byPath {
 		r.Odd = true
@@ -85,6 +88,7 @@ func Parse(req *http.Request) *Request {
 	}
 	if !byPath && (r.Verb == "list" || r.Verb == "watch" || r.Verb == "deletecollection") {
 		r.LabelSelector, r.FieldSelector = r.Query.Get("labelSelector"), r.Query.Get("fieldSelector")
+		r.Odd = r.Odd || len(r.LabelSelector) > MaxSelector || len(r.FieldSelector) > MaxSelector
 	}
 	return r
 }
@@ -103,7 +107,7 @@ func (r *Request) object(parts []string) {
 	}
 	r.Resource.Name = parts[0]
 	if len(parts) > 1 {
-		r.Name, r.named = parts[1], true
+		r.Name = parts[1]
 	}
 	if len(parts) > 2 && r.Verb != "proxy" {
 		r.Subresource, r.Rest = parts[2], strings.Join(parts[3:], "/")
@@ -112,28 +116,22 @@ func (r *Request) object(parts []string) {
 
 // collection reads what a request that names no object does to all of them.
 func (r *Request) collection() {
-	switch r.Verb {
-	case "delete":
+	switch {
+	case r.Verb == "delete":
 		r.Verb = "deletecollection"
-	case "get":
+	case r.Verb == "get" && r.IsTrue("watch"):
+		r.Verb = "watch"
+	case r.Verb == "get":
 		r.Verb = "list"
-		r.Options, r.Err = r.options()
-		if r.Err != nil && r.IsTrue("watch") || r.Err == nil && r.Options.Watch {
-			r.Verb = "watch"
-		}
-		if sel := r.Options.FieldSelector; r.Err == nil && sel != nil {
-			if name, ok := sel.RequiresExactMatch("metadata.name"); ok && len(content.IsPathSegmentName(name)) == 0 {
-				r.Name = name
-			}
-		}
 	}
 }
 
-// options decodes the options of a list or watch.
-func (r *Request) options() (o metainternalversion.ListOptions, err error) {
+// Options are those of a list or watch as kube-apiserver decodes them; the error is why it refuses to.
+func (r *Request) Options() (metainternalversion.ListOptions, error) { return r.options() }
+
+func (r *Request) decode() (o metainternalversion.ListOptions, err error) {
 	for _, selector := range []string{"labelSelector", "fieldSelector"} {
 		if n := len(r.Query.Get(selector)); n > MaxSelector {
-			r.Odd = true
 			return o, fmt.Errorf("%s has %d bytes, more than %d", selector, n, MaxSelector)
 		}
 	}
@@ -141,8 +139,35 @@ func (r *Request) options() (o metainternalversion.ListOptions, err error) {
 	return o, err
 }
 
-// MaxSelector bounds selectors. The cloud judges a request with a longer one.
-const MaxSelector = 8 << 10
+// Only is the one value that a list or watch asks for by its field selector, "" if it asks for others.
+func (r *Request) Only(field string) string {
+	o, err := r.Options()
+	if err != nil || o.FieldSelector == nil {
+		return ""
+	}
+	value, _ := o.FieldSelector.RequiresExactMatch(field)
+	return value
+}
+
+// Authorized is the name by which the request is authorized: that of the object, or of the one that a list or watch selects.
+func (r *Request) Authorized() string {
+	if r.Name != "" || r.FieldSelector == "" || r.Verb != "list" && r.Verb != "watch" {
+		return r.Name
+	}
+	name := r.Only("metadata.name")
+	if len(content.IsPathSegmentName(name)) > 0 {
+		return ""
+	}
+	return name
+}
+
+// In is the namespace in which an object stands. A Namespace stands in none, though it is authorized as if it stood in itself.
+func (r *Request) In() string {
+	if r.Resource.Name == "namespaces" && r.Namespace == r.Name {
+		return ""
+	}
+	return r.Namespace
+}
 
 // IsTrue reads a boolean parameter as kube-apiserver does: present, and neither 0 nor false.
 func (r *Request) IsTrue(parameter string) bool {
@@ -152,8 +177,10 @@ func (r *Request) IsTrue(parameter string) bool {
 
 // Reads tells whether the request is a get, list or watch of a resource.
 func (r *Request) Reads() bool {
-	return r.IsResource && (r.Verb == "get" || r.Verb == "list" || r.Verb == "watch")
+	return r.Method == http.MethodGet && (r.Verb == "get" || r.Verb == "list" || r.Verb == "watch") && r.IsResource
 }
 
-// One tells whether it is about the object that its path names.
-func (r *Request) One() bool { return r.named }
+// Writes tells whether the request may change something.
+func (r *Request) Writes() bool {
+	return slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, r.Method)
+}

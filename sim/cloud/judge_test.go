@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // node is one on which callers are judged, beside the real cloud.
@@ -91,7 +92,7 @@ func (n *node) request(token, path string) (req *http.Request, a identity.Attrib
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	a, ok := identity.AttributesOf(req)
+	a, ok := identity.AttributesOf(request.Parse(req))
 	if !ok {
 		n.t.Fatal(path)
 	}

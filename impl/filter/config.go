@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // Names of the filters.
@@ -47,15 +48,12 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// resource is one of an API group's version.
-type resource struct{ group, version, name string }
-
 var (
-	services = resource{"", "v1", "services"}
-	slicesOf = resource{"discovery.k8s.io", "v1", "endpointslices"}
+	services = request.Resource{Version: "v1", Name: "services"}
+	slicesOf = request.Resource{Group: "discovery.k8s.io", Version: "v1", Name: "endpointslices"}
 )
 
-func (r resource) kind() wire.Kind {
+func kindOf(r request.Resource) wire.Kind {
 	if r == services {
 		return wire.Kind{APIVersion: "v1", Kind: "Service"}
 	}
@@ -80,7 +78,7 @@ func (c Config) Validate() error {
 // use is what a component reads that is filtered.
 type use struct {
 	component string
-	resource  resource
+	resource  request.Resource
 }
 
 func (c Config) rules() (map[use][]rule, error) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 var everything = Config{Enabled: []string{MasterService, DiscardService, ServiceTopology}, MasterService: "169.254.2.1:10268"}
@@ -28,7 +29,7 @@ func encodings(t *testing.T, f func(*testing.T, wire.Encoding)) {
 }
 
 // find reads an object as a component.
-func (b *bed) find(component string, res resource, name string, enc wire.Encoding) (code int, raw string) {
+func (b *bed) find(component string, res request.Resource, name string, enc wire.Encoding) (code int, raw string) {
 	path := "/api/v1/namespaces/default/services/" + name
 	if res == slicesOf {
 		path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/" + name
@@ -200,7 +201,7 @@ func TestOtherAnswers(t *testing.T) {
 			rec := httptest.NewRecorder()
 			req := httptest.NewRequest(http.MethodGet, path, nil)
 			req.Header.Set("User-Agent", "kube-proxy")
-			b.Serve(rec, req, func(w http.ResponseWriter, _ *http.Request) {
+			b.Serve(rec, req, request.Parse(req), func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", a.contentType)
 				w.WriteHeader(a.code)
 				for _, c := range []byte(a.body) { // in as many writes as there may be
@@ -242,7 +243,7 @@ func TestConfig(t *testing.T) {
 	}
 	var off *Filters // is no filter
 	called := false
-	off.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, servicesPath, nil), func(http.ResponseWriter, *http.Request) { called = true })
+	off.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, servicesPath, nil), nil, func(http.ResponseWriter, *http.Request) { called = true })
 	if !called {
 		t.Error("without filters nothing is answered")
 	}
@@ -259,7 +260,7 @@ func TestCompressed(t *testing.T) {
 		b.services.ServeHTTP(zipped{w, z}, req)
 		check(t, z.Close())
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { b.Serve(w, req, squeeze) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { b.Serve(w, req, request.Parse(req), squeeze) }))
 	defer server.Close()
 	encodings(t, func(t *testing.T, enc wire.Encoding) {
 		_, list := b.body(server, "kube-proxy", servicesPath, enc)
@@ -271,7 +272,7 @@ func TestCompressed(t *testing.T) {
 		resp, err := b.get(ctx, server, "kube-proxy", servicesPath+"?watch=1&resourceVersion=100", enc)
 		check(t, err)
 		defer resp.Body.Close()
-		events := wire.NewEventReader(resp.Body, enc, services.kind())
+		events := wire.NewEventReader(resp.Body, enc, kindOf(services))
 		for _, name := range []string{"web", "late-" + enc.String()} {
 			ev, err := events.Next()
 			check(t, err)

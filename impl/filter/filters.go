@@ -5,12 +5,12 @@ import (
 	"crypto/sha256"
 	"math"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -38,53 +38,25 @@ type change struct {
 	before  *view
 }
 
-// request is one that is filtered.
-type request struct {
-	use       use
-	rules     []rule
-	watch     bool
-	namespace string
-	name      string // of a get
-	query     url.Values
-	client    string // the same for a list and the watch that follows
+// reading is a get, list or watch that is filtered.
+type reading struct {
+	asked  *request.Request
+	use    use
+	rules  []rule
+	client string // the same for a list and the watch that follows
 }
 
 // match tells whether a request is filtered.
-func (f *Filters) match(req *http.Request) (q request, ok bool) {
-	if req.Method != http.MethodGet || len(req.Header["Upgrade"]) > 0 {
+func (f *Filters) match(req *http.Request, asked *request.Request) (q reading, ok bool) {
+	if !asked.Reads() || asked.Upgrade || asked.Subresource != "" {
 		return q, false
 	}
-	component := store.ComponentOf(req.UserAgent(), "", "")
-	for _, r := range []resource{services, slicesOf} {
-		rules := f.rules[use{component, r}]
-		if len(rules) == 0 {
-			continue
-		}
-		prefix := "/api/" + r.version
-		if r.group != "" {
-			prefix = "/apis/" + r.group + "/" + r.version
-		}
-		rest, ok := strings.CutPrefix(req.URL.Path, prefix+"/")
-		if !ok {
-			continue
-		}
-		parts := strings.Split(strings.TrimSuffix(rest, "/"), "/")
-		q = request{use: use{component, r}, rules: rules, query: req.URL.Query()}
-		if len(parts) > 2 && parts[0] == "namespaces" {
-			q.namespace, parts = parts[1], parts[2:]
-		}
-		if parts[0] != r.name || len(parts) > 2 {
-			continue
-		}
-		if len(parts) == 2 {
-			q.name = parts[1]
-		}
-		w := q.query.Get("watch")
-		q.watch = q.name == "" && q.query.Has("watch") && w != "0" && !strings.EqualFold(w, "false")
-		q.client = strings.Join([]string{who(req), req.UserAgent(), rest, q.query.Get("labelSelector"), q.query.Get("fieldSelector")}, "\x00")
-		return q, true
+	q = reading{asked: asked, use: use{store.ComponentOf(req.UserAgent(), "", ""), asked.Resource}}
+	if q.rules = f.rules[q.use]; len(q.rules) == 0 {
+		return q, false
 	}
-	return q, false
+	q.client = strings.Join([]string{who(req), req.UserAgent(), asked.Path, asked.Query.Get("labelSelector"), asked.Query.Get("fieldSelector")}, "\x00")
+	return q, true
 }
 
 // who tells callers apart by what they show, so that nobody is taken for another who calls itself the same. One whose token was renewed
@@ -101,12 +73,12 @@ func who(req *http.Request) string {
 }
 
 // Serve lets next answer a request, through the filters that are on for it.
-func (f *Filters) Serve(w http.ResponseWriter, req *http.Request, next func(http.ResponseWriter, *http.Request)) {
+func (f *Filters) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, next func(http.ResponseWriter, *http.Request)) {
 	if f == nil || len(f.rules) == 0 {
 		next(w, req)
 		return
 	}
-	q, ok := f.match(req)
+	q, ok := f.match(req, asked)
 	if !ok {
 		next(w, req)
 		return
@@ -121,7 +93,7 @@ func (f *Filters) Serve(w http.ResponseWriter, req *http.Request, next func(http
 }
 
 // apply is what all rules make of an object. What is no such object passes as it is.
-func (q *request) apply(v *view, enc wire.Encoding, o *wire.Object) (raw []byte, shown bool) {
+func (q *reading) apply(v *view, enc wire.Encoding, o *wire.Object) (raw []byte, shown bool) {
 	at := o
 	for _, r := range q.rules {
 		raw, shown, err := r.apply(v, enc, at)
@@ -144,7 +116,7 @@ func (q *request) apply(v *view, enc wire.Encoding, o *wire.Object) (raw []byte,
 }
 
 // learns tells whether Services that pass teach the view.
-func (q *request) learns() bool {
+func (q *reading) learns() bool {
 	for _, r := range q.rules {
 		if _, ok := r.(learn); ok {
 			return true
@@ -154,7 +126,7 @@ func (q *request) learns() bool {
 }
 
 // topology tells whether what passes depends on the view.
-func (q *request) topology() bool { return q.use.resource == slicesOf }
+func (q *reading) topology() bool { return q.use.resource == slicesOf }
 
 // change makes another view, and tells it to all watches.
 func (f *Filters) change(edit func(*view)) {

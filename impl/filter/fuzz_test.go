@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // FuzzAnswer: whatever an answer is made of, the client gets something, and nobody panics.
@@ -26,9 +27,9 @@ func FuzzAnswer(f *testing.F) {
 	envelope := func(k wire.Kind, raw []byte) []byte {
 		return append(append(wire.AppendEnvelope(nil, k, len(raw)), raw...), wire.EnvelopeTail()...)
 	}
-	f.Add(envelope(services.kind(), bare), uint8(0))
+	f.Add(envelope(kindOf(services), bare), uint8(0))
 	f.Add(envelope(wire.Kind{APIVersion: "v1", Kind: "ServiceList"}, list), uint8(1))
-	f.Add(wire.AppendProtobufFrame(nil, wire.Added, services.kind(), bare), uint8(2))
+	f.Add(wire.AppendProtobufFrame(nil, wire.Added, kindOf(services), bare), uint8(2))
 	f.Add([]byte(`{"type":"MODIFIED","object":{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"name":"x","namespace":"d","resourceVersion":"1","labels":{"weir/topology":"node"}},"endpoints":[{"nodeName":"a"}]}}`), uint8(14))
 	f.Add([]byte(`{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","items":[{"metadata":{"name":"x","labels":{"weir/topology":"node"}},"endpoints":[{"nodeName":"a"}]}]}`), uint8(13))
 	f.Fuzz(func(t *testing.T, body []byte, how uint8) {
@@ -39,7 +40,7 @@ func FuzzAnswer(f *testing.F) {
 		req := httptest.NewRequest(http.MethodGet, path, nil)
 		req.Header.Set("User-Agent", "kube-proxy")
 		rec := httptest.NewRecorder()
-		filters.Serve(rec, req, func(w http.ResponseWriter, _ *http.Request) {
+		filters.Serve(rec, req, request.Parse(req), func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			if how&4 == 0 {
 				w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")

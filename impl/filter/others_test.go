@@ -3,16 +3,17 @@ package filter
 import (
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"testing"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // TestStuckClientHoldsNobody: a client that takes nothing is told of another topology when it takes something again; the Services that taught it pass on.
 func TestStuckClientHoldsNobody(t *testing.T) {
 	b := newBed(t, everything)
-	q := request{use: use{"coredns", slicesOf}, rules: b.rules[use{"coredns", slicesOf}], watch: true, client: "stuck", query: url.Values{"resourceVersion": {"100"}}}
+	asked := request.Parse(httptest.NewRequest(http.MethodGet, slicesPath+"?watch=1&resourceVersion=100", nil))
+	q := reading{asked: asked, use: use{"coredns", slicesOf}, rules: b.rules[use{"coredns", slicesOf}], client: "stuck"}
 	s := newStream(b.Filters, httptest.NewRecorder(), q, wire.Protobuf, func() {})
 	s.begin()
 	before := s.view
@@ -47,7 +48,7 @@ func TestSameName(t *testing.T) {
 		req := httptest.NewRequest(http.MethodGet, slicesPath+"?labelSelector=a", nil)
 		req.Header.Set("User-Agent", "kube-proxy/v1.37.1 (linux/amd64)")
 		req.Header.Set("Authorization", "Bearer "+token)
-		q, ok := b.match(req)
+		q, ok := b.match(req, request.Parse(req))
 		if !ok {
 			t.Fatal("not filtered")
 		}
@@ -56,5 +57,33 @@ func TestSameName(t *testing.T) {
 	first, again := client("a"), client("a")
 	if first == client("b") || first != again {
 		t.Error("clients are known by what they call themselves")
+	}
+}
+
+// TestSpellings: a request is filtered as kube-apiserver reads it, however its client writes that.
+func TestSpellings(t *testing.T) {
+	b := newBed(t, everything)
+	const none = "unfiltered"
+	for uri, want := range map[string]string{
+		slicesPath: "list", slicesPath + "/": "list", slicesPath + "?watch=0": "list", slicesPath + "?watch=False": "list",
+		slicesPath + "?watch": "watch", slicesPath + "?watch=t": "watch", slicesPath + "?watch=yes": "watch",
+		"/apis/discovery.k8s.io/v1/watch/endpointslices": "watch", "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/x": "get",
+		"/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/x/y": none, "/apis/discovery.k8s.io/v1beta1/endpointslices": none, "/api/v1/endpointslices": none,
+	} {
+		req := httptest.NewRequest(http.MethodGet, uri, nil)
+		req.Header.Set("User-Agent", "kube-proxy/v1.37.1 (linux/amd64)")
+		got := none
+		if q, ok := b.match(req, request.Parse(req)); ok {
+			got = q.asked.Verb
+		}
+		if got != want {
+			t.Errorf("%s is %s, want %s", uri, got, want)
+		}
+	}
+	for query, want := range map[string]uint64{"": 100, "&sendInitialEvents=false": 100, "&sendInitialEvents=true": 0, "&sendInitialEvents=1": 0} {
+		asked := request.Parse(httptest.NewRequest(http.MethodGet, slicesPath+"?watch=1&resourceVersion=100"+query, nil))
+		if s := newStream(b.Filters, httptest.NewRecorder(), reading{asked: asked}, wire.Protobuf, func() {}); s.position != want {
+			t.Errorf("with %q the client has version %d, want %d", query, s.position, want)
+		}
 	}
 }

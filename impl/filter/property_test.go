@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // world is what the cloud holds, at each version, and what an edge node should see of it: written anew, on decoded objects.
@@ -27,7 +28,7 @@ type world struct {
 	latest   uint64
 }
 
-func (w *world) expected(res resource) map[string]string {
+func (w *world) expected(res request.Resource) map[string]string {
 	out := map[string]string{}
 	put := func(key string, o any) {
 		b, err := json.Marshal(o)
@@ -73,11 +74,11 @@ func (w *world) expected(res resource) map[string]string {
 
 // TestProperty: under random changes of objects and of topology, and random cuts, clients have at every version what the filter makes of the state.
 func TestProperty(t *testing.T) {
-	for _, res := range []resource{services, slicesOf} {
+	for _, res := range []request.Resource{services, slicesOf} {
 		for _, enc := range []wire.Encoding{wire.Protobuf, wire.JSON} {
 			for _, streaming := range []bool{false, true} {
 				for seed := range uint64(3) {
-					t.Run(fmt.Sprintf("%s/%v/streaming=%v/seed=%d", res.name, enc, streaming, seed), func(t *testing.T) {
+					t.Run(fmt.Sprintf("%s/%v/streaming=%v/seed=%d", res.Name, enc, streaming, seed), func(t *testing.T) {
 						t.Parallel()
 						property(t, res, enc, streaming, seed)
 					})
@@ -87,7 +88,7 @@ func TestProperty(t *testing.T) {
 	}
 }
 
-func property(t *testing.T, res resource, enc wire.Encoding, streaming bool, seed uint64) {
+func property(t *testing.T, res request.Resource, enc wire.Encoding, streaming bool, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	b := newBed(t, everything)
 	w := &world{services: map[string]*corev1.Service{}, slices: map[string]*discoveryv1.EndpointSlice{}, past: map[uint64]map[string]string{}}

@@ -23,7 +23,7 @@ var errEnded = errors.New("the watch has ended")
 type stream struct {
 	f      *Filters
 	w      http.ResponseWriter
-	q      request
+	q      reading
 	enc    wire.Encoding
 	cancel context.CancelFunc
 	behind atomic.Bool // somebody waits to tell the client of another view
@@ -38,10 +38,10 @@ type stream struct {
 	taught   map[string]scope
 }
 
-func newStream(f *Filters, w http.ResponseWriter, q request, enc wire.Encoding, cancel context.CancelFunc) *stream {
+func newStream(f *Filters, w http.ResponseWriter, q reading, enc wire.Encoding, cancel context.CancelFunc) *stream {
 	s := &stream{f: f, w: w, q: q, enc: enc, cancel: cancel, hidden: map[string]bool{}, taught: map[string]scope{}}
-	if q.query.Get("sendInitialEvents") != "true" {
-		s.position = number(q.query.Get("resourceVersion"))
+	if !q.asked.IsTrue("sendInitialEvents") {
+		s.position = number(q.asked.Query.Get("resourceVersion"))
 	}
 	return s
 }
@@ -174,10 +174,10 @@ func frameLength(enc wire.Encoding, b []byte) int {
 
 // event appends to out what the client is told of one event.
 func (s *stream) event(frame []byte) {
-	kind := s.q.use.resource.kind()
+	kind := kindOf(s.q.use.resource)
 	ev, err := wire.NewEventReader(bytes.NewReader(frame), s.enc, kind).Next()
 	if err != nil {
-		s.f.Logger.Debug("an event passes unfiltered", "component", s.q.use.component, "resource", s.q.use.resource.name, "err", err)
+		s.f.Logger.Debug("an event passes unfiltered", "component", s.q.use.component, "resource", s.q.use.resource.Name, "err", err)
 	}
 	if err != nil || ev.Type == wire.Error {
 		s.out = append(s.out, frame...)
@@ -266,19 +266,19 @@ func (s *stream) catchUpTo(now *view) {
 
 // retell writes DELETED and ADDED for all that looks different now; false if it is not known what the client has.
 func (s *stream) retell(old, v *view) bool {
-	sel, err := labels.Parse(s.q.query.Get("labelSelector"))
-	if err != nil || s.f.Slices == nil || s.enc != wire.Protobuf || s.position == 0 || s.q.query.Get("fieldSelector") != "" ||
-		s.q.query.Get("allowWatchBookmarks") != "true" {
+	sel, err := labels.Parse(s.q.asked.Query.Get("labelSelector"))
+	if err != nil || s.f.Slices == nil || s.enc != wire.Protobuf || s.position == 0 || s.q.asked.Query.Get("fieldSelector") != "" ||
+		s.q.asked.Odd || !s.q.asked.IsTrue("allowWatchBookmarks") {
 		return false
 	}
-	kind := s.q.use.resource.kind()
+	kind := kindOf(s.q.use.resource)
 	s.out = s.out[:0]
 	version, all := s.f.Slices()
 	if version < s.position { // a relay behind its client
 		return false
 	}
 	for o := range all {
-		if o.Version > s.position || s.q.namespace != "" && o.Namespace != s.q.namespace || !sel.Matches(o.Labels) {
+		if o.Version > s.position || s.q.asked.Namespace != "" && o.Namespace != s.q.asked.Namespace || !sel.Matches(o.Labels) {
 			continue
 		}
 		before, _ := s.q.apply(old, s.enc, o)

@@ -23,6 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -75,7 +76,7 @@ func newBed(t testing.TB, c Config) *bed {
 		mux.Handle("/apis/", b.slices)
 		mux.ServeHTTP(w, req)
 	}
-	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { b.Serve(w, req, answer) }))
+	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { b.Serve(w, req, request.Parse(req), answer) }))
 	b.plain = httptest.NewServer(http.HandlerFunc(answer))
 	t.Cleanup(func() {
 		for _, s := range []*httptest.Server{b.server, b.plain} {
@@ -106,9 +107,9 @@ func (b *bed) put(typ string, o message) {
 	check(b.t, err)
 	parsed, err := wire.ParseObject(wire.Protobuf, raw)
 	check(b.t, err)
-	kind, r := services.kind(), b.services
+	kind, r := kindOf(services), b.services
 	if _, ok := o.(*discoveryv1.EndpointSlice); ok {
-		kind, r = slicesOf.kind(), b.slices
+		kind, r = kindOf(slicesOf), b.slices
 	}
 	frame := wire.AppendProtobufFrame(nil, typ, kind, raw)
 	check(b.t, r.Apply(&wire.Event{Type: typ, Kind: kind, Version: b.version, Object: parsed, Frame: frame}))
@@ -174,7 +175,7 @@ func (b *bed) body(server *httptest.Server, component, path string, enc wire.Enc
 }
 
 // content is what of an object a test looks at, in JSON.
-func content(enc wire.Encoding, res resource, raw []byte) string {
+func content(enc wire.Encoding, res request.Resource, raw []byte) string {
 	var into message = &corev1.Service{}
 	if res == slicesOf {
 		into = &discoveryv1.EndpointSlice{}
@@ -208,7 +209,7 @@ func content(enc wire.Encoding, res resource, raw []byte) string {
 type informer struct {
 	b         *bed
 	component string
-	res       resource
+	res       request.Resource
 	enc       wire.Encoding
 	streaming bool // begins with a streaming list
 
@@ -227,7 +228,7 @@ type informer struct {
 	look             func(version uint64, objects map[string]string) // after each event
 }
 
-func (b *bed) informer(component string, res resource, enc wire.Encoding, streaming bool) *informer {
+func (b *bed) informer(component string, res request.Resource, enc wire.Encoding, streaming bool) *informer {
 	return &informer{b: b, component: component, res: res, enc: enc, streaming: streaming, objects: map[string]string{}, versions: map[string]string{}}
 }
 
@@ -264,7 +265,7 @@ func (i *informer) list(ctx context.Context) {
 	}
 	defer resp.Body.Close()
 	found := map[string]*wire.Object{}
-	meta, err := wire.ReadList(bufio.NewReader(resp.Body), i.enc, i.res.kind(), func(o *wire.Object) error {
+	meta, err := wire.ReadList(bufio.NewReader(resp.Body), i.enc, kindOf(i.res), func(o *wire.Object) error {
 		found[o.Key] = o
 		return nil
 	})
@@ -336,7 +337,7 @@ func (i *informer) watch(ctx context.Context, path string) {
 		i.mu.Unlock()
 		return
 	}
-	events := wire.NewEventReader(resp.Body, i.enc, i.res.kind())
+	events := wire.NewEventReader(resp.Body, i.enc, kindOf(i.res))
 	for n := 1; ; n++ {
 		ev, err := events.Next()
 		if err != nil {

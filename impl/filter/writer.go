@@ -27,7 +27,7 @@ var errTooLarge = errors.New("a list is too large to be filtered")
 type writer struct {
 	http.ResponseWriter
 	f      *Filters
-	q      request
+	q      reading
 	cancel context.CancelFunc
 
 	wrote  bool
@@ -45,7 +45,7 @@ func (w *writer) WriteHeader(code int) {
 	}
 	w.wrote = true
 	if code == http.StatusOK && w.understood() {
-		if w.q.watch {
+		if w.q.asked.Verb == "watch" {
 			w.stream = newStream(w.f, w.ResponseWriter, w.q, w.enc, w.cancel)
 			if w.Header().Get("Content-Encoding") == "gzip" { // kube-apiserver does that with streaming lists
 				w.Header().Del("Content-Encoding")
@@ -57,7 +57,7 @@ func (w *writer) WriteHeader(code int) {
 			return // with the body
 		}
 	} else if code == http.StatusOK {
-		w.f.Logger.Debug("an answer passes unfiltered", "component", w.q.use.component, "resource", w.q.use.resource.name,
+		w.f.Logger.Debug("an answer passes unfiltered", "component", w.q.use.component, "resource", w.q.use.resource.Name,
 			"type", w.Header().Get("Content-Type"), "coding", w.Header().Get("Content-Encoding"))
 	}
 	w.ResponseWriter.WriteHeader(code)
@@ -144,7 +144,7 @@ func (w *writer) finish() {
 		w.Header().Del("Content-Encoding")
 	}
 	v := w.f.now()
-	if w.q.name != "" {
+	if w.q.asked.Name != "" {
 		w.get(v, body)
 		return
 	}
@@ -161,7 +161,7 @@ func (w *writer) finish() {
 
 func (w *writer) get(v *view, body []byte) {
 	out := body
-	raw, kind := body, w.q.use.resource.kind()
+	raw, kind := body, kindOf(w.q.use.resource)
 	if w.enc == wire.Protobuf {
 		var err error
 		if kind, raw, err = wire.SplitEnvelope(body); err != nil {
@@ -169,11 +169,11 @@ func (w *writer) get(v *view, body []byte) {
 		}
 	}
 	o, err := wire.ParseObject(w.enc, raw)
-	if err == nil && kind == w.q.use.resource.kind() && (w.enc == wire.Protobuf || isKind(raw, kind)) {
+	if err == nil && kind == kindOf(w.q.use.resource) && (w.enc == wire.Protobuf || isKind(raw, kind)) {
 		changed, shown := w.q.apply(v, w.enc, o)
 		switch {
 		case !shown:
-			s := apierrors.NewNotFound(schema.GroupResource{Group: w.q.use.resource.group, Resource: w.q.use.resource.name}, w.q.name).Status()
+			s := apierrors.NewNotFound(schema.GroupResource{Group: w.q.use.resource.Group, Resource: w.q.use.resource.Name}, w.q.asked.Name).Status()
 			s.Kind, s.APIVersion = "Status", "v1"
 			w.Header().Set("Content-Type", "application/json")
 			w.ResponseWriter.WriteHeader(http.StatusNotFound)
@@ -197,7 +197,7 @@ func isKind(raw []byte, kind wire.Kind) bool {
 }
 
 // list is a list without what is not shown, and what its Services teach.
-func (q *request) list(v *view, enc wire.Encoding, body []byte) (out []byte, taught map[string]scope, err error) {
+func (q *reading) list(v *view, enc wire.Encoding, body []byte) (out []byte, taught map[string]scope, err error) {
 	taught = map[string]scope{}
 	item := func(raw []byte) ([]byte, bool, error) {
 		o, err := wire.ParseObject(enc, raw)
@@ -208,7 +208,7 @@ func (q *request) list(v *view, enc wire.Encoding, body []byte) (out []byte, tau
 		raw, shown := q.apply(v, enc, o)
 		return raw, shown, nil
 	}
-	listOf := q.use.resource.kind()
+	listOf := kindOf(q.use.resource)
 	listOf.Kind += "List"
 	if enc == wire.JSON {
 		out, err = listJSON(body, listOf, item)
@@ -263,7 +263,7 @@ func listJSON(body []byte, kind wire.Kind, item func([]byte) ([]byte, bool, erro
 }
 
 // teach notes the topology of a Service.
-func (q *request) teach(enc wire.Encoding, o *wire.Object, taught map[string]scope) {
+func (q *reading) teach(enc wire.Encoding, o *wire.Object, taught map[string]scope) {
 	if !q.learns() {
 		return
 	}

@@ -60,7 +60,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	asked := request.Parse(req)
-	f.filters.Serve(w, req, func(w http.ResponseWriter, req *http.Request) { f.answer(w, req, asked) })
+	f.filters.Serve(w, req, asked, func(w http.ResponseWriter, req *http.Request) { f.answer(w, req, asked) })
 }
 
 // answer answers a request as it does for everybody. Whoever judges it, answers it or keeps it goes by what was parsed at the door.

@@ -75,6 +75,8 @@ type Feeder struct {
 	overAt  *Upstream                // … from here
 	behind  time.Time                // since when the upstream is behind
 	barred  time.Time                // since when it says that this client may not read
+	// restored is when it began to feed a relay that came from a disk; zero: it did not.
+	restored time.Time
 }
 
 // Status is a snapshot of a Feeder for people and policies.
@@ -322,6 +324,9 @@ func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) (kicked 
 // feed lists if that is needed, then watches once, from the version reached. nil: the watch ended in order.
 func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
 	s, other := f.cfg.Relay.Status(), f.other(up)
+	if s.Restored && f.restored.IsZero() {
+		f.restored = f.cfg.Clock.Now()
+	}
 	if !s.Synced || other != nil {
 		why := CauseFirst
 		if s.Synced {

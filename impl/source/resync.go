@@ -36,6 +36,11 @@ var errContradicts = errors.New("the list contradicts what the relay holds")
 // size; it compresses no other answer below 128 KiB. Where too much differs, everything is listed, and the stream goes on.
 func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
 	f.count(&f.status.Resyncs)
+	settle, leave := alone, func() {}
+	if witness := f.partly(ctx, up); witness != nil {
+		settle, leave = f.way(ctx, witness, f.cfg.Relay.Status())
+	}
+	defer leave()
 	fetched := map[string]*wire.Object{}
 	for range resyncTries {
 		end, items, missing, err := f.compare(ctx, up, fetched)
@@ -62,10 +67,12 @@ func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
 			items = append(items, o)
 		}
 		if same {
-			return relay.NewIntake(f.cfg.Relay).End(f.cfg.Relay.Status().History, end, items)
+			intake := relay.NewIntake(f.cfg.Relay)
+			intake.Along(settle(end.Version, items))
+			return intake.End(f.cfg.Relay.Status().History, end, items)
 		}
 	}
-	return f.streamList(ctx, up, nil, alone, CauseExpired)
+	return f.streamList(ctx, up, nil, settle, CauseExpired)
 }
 
 // compare lists the metadata of everything. It returns the bookmark that ends that, the objects that the relay, or fetched, holds in just

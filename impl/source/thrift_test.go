@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -300,5 +301,48 @@ func TestLongBreakHasATrail(t *testing.T) {
 		if !r.Resumable(version) {
 			t.Errorf("a client that has seen %d has to list", version)
 		}
+	}
+}
+
+// TestCoordinatorBeganAnew: a hub starts from a disk that lacks its last changes, and the coordinator has lost its own: it knows no more of the way than the
+// list does. The cloud does, and clients of the hub that have seen a part of it go on.
+func TestCoordinatorBeganAnew(t *testing.T) {
+	for name, test := range map[string]struct{ there, restored bool }{"with the cloud": {true, true}, "without": {false, true}, "as it was all the time": {true, false}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRelay(t)
+			if test.restored {
+				x := r.Restoration(1000)
+				fatal(t, x.Add(slice(t, "a", 1000)))
+				fatal(t, x.Finish(time.Now()))
+			} else {
+				fatal(t, r.Replace(1000, []*wire.Object{slice(t, "a", 1000)}))
+			}
+			cloud := stateOf(t, 1000, slice(t, "a", 1000))
+			put(t, cloud, "a", 1003)
+			put(t, cloud, "b", 1007)
+			put(t, cloud, "a", 1010)
+			var asked atomic.Int32
+			judge := serve(t, "cloud", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				asked.Add(1)
+				cloud.ServeHTTP(w, req)
+			}))
+			judge.Consistent = true
+			f, err := NewFeeder(Config{Relay: r, Judge: func() *Upstream {
+				if !test.there {
+					return nil
+				}
+				return judge
+			}})
+			fatal(t, err)
+			run(t, f.Run)
+			f.Use(serve(t, "coordinator", stateOf(t, 1010, slice(t, "a", 1010), slice(t, "b", 1007))))
+			eventually(t, "the coordinator's state", func() bool { return r.Status().Version == 1010 })
+			if got, want := r.Resumable(1003), test.there && test.restored; got != want {
+				t.Errorf("a client that has seen 1003 goes on: %v, want %v", got, want)
+			}
+			if !r.Resumable(1000) || test.restored && test.there != (asked.Load() > 0) || !test.restored && asked.Load() > 0 {
+				t.Errorf("the cloud was asked %d times; who has seen 1000 goes on: %v", asked.Load(), r.Resumable(1000))
+			}
+		})
 	}
 }

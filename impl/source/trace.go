@@ -13,23 +13,42 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// traced opens a compressed stream for a relay that misses something, and beside it a watch of what it missed, of metadata only. A list tells
+// returning is the time after a start from the disk in which clients come back that have seen more than it held.
+const returning = 2 * time.Minute
+
+// traced opens a compressed stream for a relay that misses something, and beside it a watch of what it missed.
+func (f *Feeder) traced(ctx context.Context, up *Upstream, s relay.Status) error {
+	settle, end := f.way(ctx, up, s)
+	defer end()
+	return f.streamList(ctx, up, nil, settle, CauseCheaper)
+}
+
+// partly tells who can say what led to a state of the pool's, to clients that have seen a part of it; nil if nobody can, or no client has. After a start from a
+// disk that lacks its last changes, a coordinator that began anew cannot: it knows no more of the way than the list does. The cloud can, of which a hub that
+// starts may not know yet that it is there.
+func (f *Feeder) partly(ctx context.Context, up *Upstream) *Upstream {
+	if up.Consistent || f.restored.IsZero() || f.cfg.Clock.Since(f.restored) > returning {
+		return nil
+	}
+	for f.cfg.Judge() == nil && ctx.Err() == nil && f.cfg.Clock.Since(f.restored) < slack {
+		f.pause(ctx, slack/20)
+	}
+	return f.cfg.Judge()
+}
+
+// way follows by metadata what an upstream says that happened since a state of the relay, until end is called. A list tells
 // a client what it has not seen if the client has just what the relay has. But after a loss of power clients have seen more than the disk held, and
 // so have hubs of the pool whose disks held more: with the trail of what happened they go on where they are, and none of them lists.
 //
 // The trail costs no more than a list does. What is behind that are the changes of a long time, of which no client has seen any.
-func (f *Feeder) traced(ctx context.Context, up *Upstream, s relay.Status) error {
+func (f *Feeder) way(ctx context.Context, up *Upstream, s relay.Status) (settle settle, end func()) {
 	trail, stepped, over := relay.NewTrail(s.Version), make(chan struct{}, 1), make(chan struct{})
 	tracing, stop := context.WithCancel(ctx)
 	go func() {
 		defer close(over)
 		f.trace(tracing, up, trail, max(s.Bytes/listShare, worthAList), stepped)
 	}()
-	defer func() {
-		stop()
-		<-over
-	}()
-	return f.streamList(ctx, up, nil, func(version uint64, items []*wire.Object) *relay.Trail {
+	settle = func(version uint64, items []*wire.Object) *relay.Trail {
 		defer stop()
 		waiting, cancel := f.limit(tracing, up, slack, fmt.Errorf("what led to version %d is not known after %v", version, slack))
 		defer cancel(nil)
@@ -50,7 +69,11 @@ func (f *Feeder) traced(ctx context.Context, up *Upstream, s relay.Status) error
 			f.tell(waiting, up, trail, s.Version, unclear)
 		}
 		return trail
-	}, CauseCheaper)
+	}
+	return settle, func() {
+		stop()
+		<-over
+	}
 }
 
 // tell lets a trail know all that happened behind a version to objects of which metadata do not tell enough. What does not come in time is not known.

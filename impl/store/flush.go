@@ -156,14 +156,14 @@ func (s *Store) reopen(why error) {
 		_ = s.db.close()
 		s.db = nil
 	}
-	m, err := s.openDatabase()
+	m, err := s.open()
 	var d *damagedError
 	if err == nil && m.why == nil && errors.As(why, &d) { // it is damaged in a way that mend does not know
 		_ = s.db.close()
 		s.db = nil
 		if err = removeFile(filepath.Join(s.Dir, databaseName)); err == nil {
 			s.tell(mended{why: why, removed: true})
-			m, err = s.openDatabase()
+			m, err = s.open()
 			m.removed = true
 		}
 	}

@@ -24,10 +24,36 @@ type mended struct {
 	removed bool  // all of it is gone
 }
 
-// mend makes a file one that bbolt can believe, or removes it. An error is the system's.
-func (s *Store) mend() (m mended, err error) {
-	path := filepath.Join(s.Dir, databaseName)
-	_ = os.Remove(filepath.Join(s.Dir, newName)) // of a process that was killed
+// tableConfig says where a database is and what it may hold.
+type tableConfig struct {
+	Dir      string
+	MaxBytes int64
+	// Seal makes what may be kept of the payload of an object that was written in the clear, nil if nothing may. It is nil where all is written in the clear.
+	Seal func(key string, payload []byte) []byte
+}
+
+// openDatabase opens the database as far as it can be believed, or begins a new one. An error is the system's.
+func openDatabase(c tableConfig) (d *database, m mended, err error) {
+	if m, err = c.mend(); err != nil {
+		return nil, m, err
+	}
+	path := filepath.Join(c.Dir, databaseName)
+	d, err = openFile(path, c.MaxBytes, c.Seal != nil)
+	var damage *damagedError
+	if errors.As(err, &damage) { // in a way that mend does not know
+		m = mended{why: err, removed: true}
+		if err := removeFile(path); err != nil {
+			return nil, m, err
+		}
+		d, err = openFile(path, c.MaxBytes, c.Seal != nil)
+	}
+	return d, m, err
+}
+
+// mend makes a file one that bbolt can believe, or removes it.
+func (c *tableConfig) mend() (m mended, err error) {
+	path := filepath.Join(c.Dir, databaseName)
+	_ = os.Remove(filepath.Join(c.Dir, newName)) // of a process that was killed
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, nil
@@ -56,7 +82,7 @@ func (s *Store) mend() (m mended, err error) {
 			best = found
 		}
 	}
-	bare := best != nil && s.Key != nil && best.about[sealedRow] == nil
+	bare := best != nil && c.Seal != nil && best.about[sealedRow] == nil
 	switch {
 	case best == nil:
 		m.removed = true
@@ -68,7 +94,7 @@ func (s *Store) mend() (m mended, err error) {
 	case m.why == nil:
 		return m, nil
 	}
-	if m.rows, err = s.renew(f, info.Size(), best); err != nil {
+	if m.rows, err = c.renew(f, info.Size(), best); err != nil {
 		m.removed, m.why = true, errors.Join(m.why, err)
 		return m, errors.Join(removeFile(path))
 	}
@@ -88,10 +114,10 @@ func stepBack(f *os.File, to *survey) error {
 	return f.Sync()
 }
 
-// renew writes a new file with the rows of an old one that can be believed, encrypted if there is a key, and tells how
+// renew writes a new file with the rows of an old one that can be believed, sealed if that is wanted, and tells how
 // many cannot.
-func (s *Store) renew(f *os.File, size int64, old *survey) (lost int, err error) {
-	d, err := openFile(filepath.Join(s.Dir, newName), s.MaxBytes, s.Key != nil)
+func (c *tableConfig) renew(f *os.File, size int64, old *survey) (lost int, err error) {
+	d, err := openFile(filepath.Join(c.Dir, newName), c.MaxBytes, c.Seal != nil)
 	if err != nil {
 		return 0, err
 	}
@@ -116,14 +142,9 @@ func (s *Store) renew(f *os.File, size int64, old *survey) (lost int, err error)
 		if !ok {
 			return
 		}
-		if t == objects && s.Key != nil {
-			v, err := parseFact(payload)
-			if err != nil {
+		if t == objects && c.Seal != nil {
+			if payload = c.Seal(string(key), payload); payload == nil {
 				return
-			}
-			if v.raw != nil && !v.sealed {
-				s.sealFact(v, string(key))
-				payload = v.encode()
 			}
 		}
 		o.set(t, string(key), encodeRow(t, string(key), payload))
@@ -136,7 +157,7 @@ func (s *Store) renew(f *os.File, size int64, old *survey) (lost int, err error)
 	})
 	err = errors.Join(flush(), d.close())
 	if err == nil {
-		err = disk.Folder(s.Dir).Rename(newName, databaseName)
+		err = disk.Folder(c.Dir).Rename(newName, databaseName)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("it cannot be written anew: %w", err)

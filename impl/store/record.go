@@ -59,6 +59,19 @@ func (s *Store) sealFact(v *fact, key string) {
 	}
 }
 
+// sealed is the payload of an object's row as it is kept where there is a key, nil if it cannot be read.
+func (s *Store) sealed(key string, payload []byte) []byte {
+	v, err := parseFact(payload)
+	if err != nil {
+		return nil
+	}
+	if v.raw == nil || v.sealed {
+		return payload
+	}
+	s.sealFact(v, key)
+	return v.encode()
+}
+
 // show takes an object that the cloud has shown.
 func (s *Store) show(r Resource, f Form, kind wire.Kind, o *wire.Object) Key {
 	k := Key{o.Namespace, o.Name}

@@ -2,48 +2,16 @@ package store
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"strings"
 	"sync"
 
 	"go.etcd.io/bbolt"
-
-	"github.com/weir-edge/weir/impl/pack"
 )
-
-// Each row begins with a checksum over its table, its key and the rest of it: bbolt checks nothing but its head.
-const checksumSize = 4
-
-// idSize is how long the id of a shape is, with which the keys of its members begin.
-const idSize = 8
 
 // maxKey is how long a key may be: a caller chooses its selectors and names, and the engine takes no key of more than
 // 32 KiB.
 const maxKey = 4 << 10
-
-func checksum(t table, key string, payload []byte) uint32 {
-	return pack.Checksum([]byte{byte(t)}, []byte(key), payload)
-}
-
-func encodeRow(t table, key string, payload []byte) []byte {
-	b := make([]byte, checksumSize, checksumSize+len(payload))
-	binary.LittleEndian.PutUint32(b, checksum(t, key, payload))
-	return append(b, payload...)
-}
-
-// decodeRow gives the payload, which is a part of b.
-func decodeRow(t table, key string, b []byte) (payload []byte, ok bool) {
-	if len(b) < checksumSize || binary.LittleEndian.Uint32(b) != checksum(t, key, b[checksumSize:]) {
-		return nil, false
-	}
-	return b[checksumSize:], true
-}
-
-type place struct {
-	table table
-	key   string
-}
 
 // faults are damages that readers found. Who writes next sees to them.
 type faults struct {

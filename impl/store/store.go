@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -133,7 +132,7 @@ func Open(c Config) (*Store, error) {
 	if s.queue, err = queue.Open(c.Queue); err != nil {
 		return nil, errors.Join(err, lock.Release())
 	}
-	m, err := s.openDatabase()
+	m, err := s.open()
 	if err != nil {
 		s.queue.Close()
 		return nil, errors.Join(fmt.Errorf("store: %w", err), lock.Release())
@@ -145,26 +144,16 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// openDatabase opens the file as far as it can be believed.
-func (s *Store) openDatabase() (m mended, err error) {
-	if m, err = s.mend(); err != nil {
-		return m, err
+// open opens the database, and tells what had to be done for that.
+func (s *Store) open() (m mended, err error) {
+	c := tableConfig{Dir: s.Dir, MaxBytes: s.MaxBytes}
+	if s.Key != nil {
+		c.Seal = s.sealed
 	}
-	db, err := openFile(filepath.Join(s.Dir, databaseName), s.MaxBytes, s.Key != nil)
-	var d *damagedError
-	if errors.As(err, &d) { // in a way that mend does not know
-		m = mended{why: err, removed: true}
-		if err := removeFile(filepath.Join(s.Dir, databaseName)); err != nil {
-			return m, err
-		}
-		db, err = openFile(filepath.Join(s.Dir, databaseName), s.MaxBytes, s.Key != nil)
+	if s.db, m, err = openDatabase(c); err == nil {
+		s.tell(m)
 	}
-	if err != nil {
-		return m, err
-	}
-	s.db = db
-	s.tell(m)
-	return m, nil
+	return m, err
 }
 
 // tell says what was done with a file.

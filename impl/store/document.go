@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/pack"
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 const maxDocument = 8 << 20
@@ -31,7 +32,7 @@ func (s *Store) PutDocument(name string, d Document) error {
 	if old, ok := s.document(name); ok && old.ContentType == d.ContentType && old.ETag == d.ETag && string(old.Body) == string(d.Body) {
 		return nil
 	}
-	s.put(documents, name, b)
+	s.put(table.Documents, name, b)
 	s.urgent = true
 	s.bound()
 	return nil
@@ -45,13 +46,13 @@ func (s *Store) Document(name string) (Document, bool) {
 }
 
 func (s *Store) document(name string) (d Document, ok bool) {
-	b, ok := s.get(documents, name)
+	b, ok := s.get(table.Documents, name)
 	if !ok {
 		return d, false
 	}
 	d, err := parseDocument(b)
 	if err != nil {
-		s.damaged(documents, name, err.Error())
+		s.damaged(table.Documents, name, err.Error())
 		return d, false
 	}
 	return d, true

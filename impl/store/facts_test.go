@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 // TestFacts: of two facts about an object the same one is newer, in whichever order they come.
@@ -48,15 +49,15 @@ func TestWatchInAnotherHistory(t *testing.T) {
 
 // TestOlderRowsDoNotWin: what could not be written goes below what came since.
 func TestOlderRowsDoNotWin(t *testing.T) {
-	older, newer := newOverlay(), newOverlay()
-	older.set(0, "both", []byte("old"))
-	older.set(0, "deleted", []byte("old"))
-	older.set(0, "alone", []byte("old"))
-	newer.set(0, "both", []byte("new"))
-	newer.set(0, "deleted", nil)
-	newer.under(older)
+	older, newer := table.NewOverlay(), table.NewOverlay()
+	older.Set(0, "both", []byte("old"))
+	older.Set(0, "deleted", []byte("old"))
+	older.Set(0, "alone", []byte("old"))
+	newer.Set(0, "both", []byte("new"))
+	newer.Set(0, "deleted", nil)
+	newer.Under(older)
 	for key, want := range map[string]string{"both": "new", "deleted": "", "alone": "old"} {
-		if got, ok := newer.get(0, key); !ok || string(got) != want {
+		if got, ok := newer.Get(0, key); !ok || string(got) != want {
 			t.Errorf("%s: %q %v, want %q", key, got, ok, want)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 // TestFlippedBits: each bit of each page's header is another, one at a time. Nothing of that takes more memory or time
@@ -20,7 +22,7 @@ func TestFlippedBits(t *testing.T) {
 	}
 	dir := t.TempDir()
 	h := liveOf(t, 3, 6)
-	check(t, os.WriteFile(filepath.Join(dir, databaseName), h.files[2], 0o600))
+	check(t, os.WriteFile(filepath.Join(dir, table.FileName), h.files[2], 0o600))
 	check(t, os.WriteFile(filepath.Join(dir, "want"), []byte(h.lists[2]), 0o600))
 	check(t, os.WriteFile(filepath.Join(dir, "before"), []byte(h.lists[1]), 0o600))
 	out, err := child(t, "TestFlippedBits", dir).CombinedOutput()
@@ -35,7 +37,7 @@ func TestFlippedBits(t *testing.T) {
 const spaceOfStores = 2 << 30
 
 func flipBits(t *testing.T, dir string) {
-	file, err := os.ReadFile(filepath.Join(dir, databaseName))
+	file, err := os.ReadFile(filepath.Join(dir, table.FileName))
 	check(t, err)
 	want, err := os.ReadFile(filepath.Join(dir, "want"))
 	check(t, err)
@@ -48,8 +50,8 @@ func flipBits(t *testing.T, dir string) {
 		step = 11 // another bit of each page
 	}
 	outcome := map[string]int{}
-	for bit := 0; bit < len(file)/pageSize*pageHead*8; bit += step {
-		page, in := bit/(pageHead*8), pageHead*8-1-bit%(pageHead*8) // the highest first
+	for bit := 0; bit < len(file)/pageSize*table.PageHead*8; bit += step {
+		page, in := bit/(table.PageHead*8), table.PageHead*8-1-bit%(table.PageHead*8) // the highest first
 		at := page*pageSize + in/8
 		file[at] ^= 1 << (in % 8)
 		if !bytes.ContainsFunc(file[page*pageSize:(page+1)*pageSize], func(r rune) bool { return r != 0 }) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 const (
@@ -19,9 +21,9 @@ const (
 // bound keeps what waits small. mu must be held for writing.
 func (s *Store) bound() {
 	switch {
-	case s.pending.bytes > maxPending:
+	case s.pending.Bytes > maxPending:
 		s.giveUp()
-	case s.pending.bytes > flushBytes && s.inFlight == nil && !s.Clock.Now().Before(s.retryAt):
+	case s.pending.Bytes > flushBytes && s.inFlight == nil && !s.Clock.Now().Before(s.retryAt):
 		s.poke()
 	}
 }
@@ -33,8 +35,8 @@ func (s *Store) giveUp() {
 		c.complete = false
 	}
 	s.stats.GivenUp++
-	s.Logger.Error("the disk takes nothing: what changed is not kept; it is fetched again by clients when there is room", "bytes", s.pending.bytes)
-	s.pending = newOverlay()
+	s.Logger.Error("the disk takes nothing: what changed is not kept; it is fetched again by clients when there is room", "bytes", s.pending.Bytes)
+	s.pending = table.NewOverlay()
 }
 
 // Flush writes what waits, and Tick what is due: for those who do not Run a store, as a benchmark in virtual time.
@@ -57,7 +59,7 @@ func (s *Store) step(now bool) {
 		err = s.flush()
 	}
 	// An object takes free pages that are side by side: the less is in use, the more of them are.
-	for target := s.MaxBytes / 2; errors.Is(err, errFull) && target >= s.MaxBytes/8; target /= 2 {
+	for target := s.MaxBytes / 2; errors.Is(err, table.ErrFull) && target >= s.MaxBytes/8; target /= 2 {
 		s.evict(target)
 		err = s.flush()
 	}
@@ -68,7 +70,7 @@ func (s *Store) step(now bool) {
 func (s *Store) due(at time.Time, now bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changed := len(s.dirty) > 0 || !s.pending.empty()
+	changed := len(s.dirty) > 0 || !s.pending.Empty()
 	if changed && s.waitingSince.IsZero() {
 		s.waitingSince = at
 	}
@@ -86,19 +88,19 @@ func (s *Store) due(at time.Time, now bool) bool {
 func (s *Store) flush() error {
 	s.mu.Lock()
 	for c := range s.dirty {
-		s.put(shapes, c.key, c.encode())
+		s.put(table.Shapes, c.key, c.encode())
 	}
 	fresh := s.freshAt
 	if fresh.After(s.freshWritten) {
-		s.put(about, freshRow, fmt.Append(nil, fresh.Unix()))
+		s.put(table.About, table.FreshRow, fmt.Append(nil, fresh.Unix()))
 	}
 	dirty := s.dirty
-	s.inFlight, s.pending, s.dirty = s.pending, newOverlay(), map[*collection]bool{}
+	s.inFlight, s.pending, s.dirty = s.pending, table.NewOverlay(), map[*collection]bool{}
 	s.urgent, s.waitingSince = false, time.Time{}
 	o := s.inFlight
 	s.mu.Unlock()
 
-	done, err := s.db.commit(o)
+	done, err := s.db.Commit(o)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +108,7 @@ func (s *Store) flush() error {
 	s.refused(done)
 	if err != nil {
 		s.urgent = true
-		s.pending.under(o)
+		s.pending.Under(o)
 		for c := range dirty {
 			s.dirty[c] = s.collections[c.key] == c
 		}
@@ -119,11 +121,11 @@ func (s *Store) flush() error {
 
 // refused notes what a commit wrote and left out. What a row that was left out was part of is not whole, as everybody
 // finds who looks.
-func (s *Store) refused(done committed) {
-	s.stats.Written += done.bytes
-	for _, p := range done.refused {
+func (s *Store) refused(done table.Committed) {
+	s.stats.Written += done.Bytes
+	for _, p := range done.Refused {
 		s.stats.Refused++
-		s.Logger.Error("a part of the store cannot be written and is dropped", "table", tableNames[p.table], "key", fmt.Sprintf("%.100q", p.key))
+		s.Logger.Error("a part of the store cannot be written and is dropped", "table", table.KindNames[p.Kind], "key", fmt.Sprintf("%.100q", p.Key))
 	}
 }
 
@@ -145,7 +147,7 @@ func (s *Store) settle(err error, now time.Time) {
 		s.Logger.Error("cannot write the store: it serves on from memory, but a restart would find an older state; trying again", "err", err)
 	}
 	s.stats.LastError = err.Error()
-	if !errors.Is(err, errFull) { // what bbolt believes and what is on the disk may differ
+	if !errors.Is(err, table.ErrFull) { // what bbolt believes and what is on the disk may differ
 		s.reopen(err)
 	}
 }
@@ -153,26 +155,26 @@ func (s *Store) settle(err error, now time.Time) {
 // reopen opens the file anew. flushing and mu must be held.
 func (s *Store) reopen(why error) {
 	if s.db != nil {
-		_ = s.db.close()
+		_ = s.db.Close()
 		s.db = nil
 	}
 	m, err := s.open()
-	var d *damagedError
-	if err == nil && m.why == nil && errors.As(why, &d) { // it is damaged in a way that mend does not know
-		_ = s.db.close()
+	var d *table.DamagedError
+	if err == nil && m.Why == nil && errors.As(why, &d) { // it is damaged in a way that mend does not know
+		_ = s.db.Close()
 		s.db = nil
-		if err = removeFile(filepath.Join(s.Dir, databaseName)); err == nil {
-			s.tell(mended{why: why, removed: true})
+		if err = table.Remove(filepath.Join(s.Dir, table.FileName)); err == nil {
+			s.tell(table.Mended{Why: why, Removed: true})
 			m, err = s.open()
-			m.removed = true
+			m.Removed = true
 		}
 	}
 	switch {
 	case err != nil:
 		s.Logger.Error("cannot open the store: it serves from memory; trying again", "err", err)
-	case m.removed || m.back:
+	case m.Removed || m.Back:
 		s.forgetAll()
-	case m.rows > 0:
+	case m.Rows > 0:
 		s.recheck()
 	}
 }
@@ -183,8 +185,8 @@ func (s *Store) forgetAll() {
 		c.complete, c.count, c.sum = false, 0, 0
 		s.dirty[c] = true
 	}
-	s.put(about, epochRow, fmt.Append(nil, s.epoch))
-	clear(s.pending.rows[members]) // they do not add up without those that are lost
+	s.put(table.About, table.EpochRow, fmt.Append(nil, s.epoch))
+	clear(s.pending.Rows[table.Members]) // they do not add up without those that are lost
 }
 
 // repair sees to damages that readers found. flushing must be held.
@@ -204,13 +206,13 @@ func (s *Store) repair() {
 		return
 	}
 	for p, why := range rows {
-		if _, ok := s.pending.get(p.table, p.key); ok {
+		if _, ok := s.pending.Get(p.Kind, p.Key); ok {
 			continue // written anew since
 		}
 		s.stats.DamagedRows++
 		s.Logger.Error("a part of the store was damaged and is dropped; it is fetched again when a client asks and the cloud can be reached",
-			"table", tableNames[p.table], "key", fmt.Sprintf("%q", p.key), "why", why)
-		s.remove(p.table, p.key)
+			"table", table.KindNames[p.Kind], "key", fmt.Sprintf("%q", p.Key), "why", why)
+		s.remove(p.Kind, p.Key)
 	}
 	s.recheck()
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 	"time"
+
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 // FuzzRecords: nothing that stands on a disk makes a reader panic, and what it takes, it writes and reads again.
@@ -34,7 +36,7 @@ func FuzzRecords(f *testing.F) {
 		if d, err := parseDocument(b); err == nil && len(d.Body) > len(b) {
 			t.Fatal("a document from nowhere")
 		}
-		if payload, ok := decodeRow(objects, key, b); ok && string(encodeRow(objects, key, payload)) != string(b) {
+		if payload, ok := table.Decode(table.Objects, key, b); ok && string(table.Encode(table.Objects, key, payload)) != string(b) {
 			t.Fatal("a row is another when it is written again")
 		}
 		_, _, _ = (Shape{Fields: key, Labels: ""}).scope()

@@ -28,7 +28,7 @@ func (s *Store) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	st := s.stats
-	st.Collections, st.PendingBytes, st.FreshAt = len(s.collections), s.pending.bytes, s.freshAt
+	st.Collections, st.PendingBytes, st.FreshAt = len(s.collections), s.pending.Bytes, s.freshAt
 	for _, c := range s.collections {
 		if c.complete {
 			st.Complete++
@@ -38,7 +38,7 @@ func (s *Store) Stats() Stats {
 		}
 	}
 	if s.db != nil {
-		st.FileBytes, st.UsedBytes = s.db.size()
+		st.FileBytes, st.UsedBytes = s.db.Size()
 	}
 	return st
 }

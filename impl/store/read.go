@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 // Knowledge is what the store can say of an object.
@@ -274,13 +275,13 @@ func filterOf(shape, of Shape) (match func(*wire.Object) bool, ok bool) {
 func (s *Store) gather(c *collection, form Form, match func(*wire.Object) bool) (keys []Key, ok bool) {
 	all, ok := s.keys(c)
 	if !ok {
-		s.damaged(shapes, c.key, "members are missing")
+		s.damaged(table.Shapes, c.key, "members are missing")
 		return nil, false
 	}
 	for _, k := range all {
 		have, v := s.best(c.Resource, k, form)
 		if v == nil {
-			s.damaged(shapes, c.key, "an object is missing: "+k.String())
+			s.damaged(table.Shapes, c.key, "an object is missing: "+k.String())
 			return nil, false
 		}
 		if v.condition == gone {

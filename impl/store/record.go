@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/seal"
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 func objectKey(r Resource, k Key, f Form) string {
@@ -23,13 +24,13 @@ func splitObjectKey(key string) (resource, k string) {
 // fact reads what is known of an object in a form, nil if nothing is. mu must be held.
 func (s *Store) fact(r Resource, k Key, f Form) *fact {
 	key := objectKey(r, k, f)
-	b, ok := s.get(objects, key)
+	b, ok := s.get(table.Objects, key)
 	if !ok {
 		return nil
 	}
 	v, err := parseFact(b)
 	if err != nil {
-		s.damaged(objects, key, err.Error())
+		s.damaged(table.Objects, key, err.Error())
 		return nil
 	}
 	return v
@@ -49,7 +50,7 @@ func (s *Store) learn(r Resource, k Key, f Form, v *fact) {
 	}
 	key := objectKey(r, k, f)
 	s.sealFact(v, key)
-	s.put(objects, key, v.encode())
+	s.put(table.Objects, key, v.encode())
 }
 
 // sealFact encrypts the bytes of a fact that stands under a key, if there are any and if they can be.
@@ -99,7 +100,7 @@ func (s *Store) leave(r Resource, k Key, what condition, version uint64) {
 				v.raw = raw
 				key := objectKey(r, k, f)
 				s.sealFact(v, key)
-				s.put(objects, key, v.encode())
+				s.put(table.Objects, key, v.encode())
 			}
 		}
 	}
@@ -116,7 +117,7 @@ func (s *Store) raw(r Resource, k Key, f Form, v *fact) ([]byte, error) {
 // unreadable notes that the bytes of an object are of no use. Without the key they stay: it may come back.
 func (s *Store) unreadable(r Resource, k Key, f Form, err error) {
 	if !errors.Is(err, seal.ErrNoKey) {
-		s.damaged(objects, objectKey(r, k, f), err.Error())
+		s.damaged(table.Objects, objectKey(r, k, f), err.Error())
 	}
 }
 
@@ -197,7 +198,7 @@ func (s *Store) end(r *recording) { delete(s.recordings, r) }
 // crowded tells whether what waits for the disk has no more room for a component. The last half is the node's own:
 // nobody else's lists may make the store give up what its kubelet lives from.
 func (s *Store) crowded(component string) bool {
-	return s.pending.bytes > maxPending/2 && Owner(component) != ""
+	return s.pending.Bytes > maxPending/2 && Owner(component) != ""
 }
 
 // Listing records a list, page by page. Close it in any case.
@@ -254,7 +255,7 @@ func (s *Store) commit(c *collection, kind wire.Kind, version uint64, keys map[K
 	}
 	old, whole := s.keys(c)
 	if !whole { // members that do not add up: file them anew
-		s.scan(members, c.id, func(key string, _ []byte) { s.pending.set(members, key, nil) })
+		s.scan(table.Members, c.id, func(key string, _ []byte) { s.pending.Set(table.Members, key, nil) })
 		c.count, c.sum, old = 0, 0, nil
 	}
 	for _, k := range old {
@@ -304,7 +305,7 @@ func (s *Store) prove(c *collection, version uint64, keys map[Key]bool) {
 		prefix += namespace + "\x00"
 	}
 	var absent []Key
-	s.scan(objects, prefix, func(key string, payload []byte) {
+	s.scan(table.Objects, prefix, func(key string, payload []byte) {
 		_, encoded := splitObjectKey(key)
 		k := parseKey(encoded)
 		if !keys[k] && len(payload) > 0 && condition(payload[0]) != gone {
@@ -325,7 +326,7 @@ func (s *Store) NewHistory() {
 	defer s.mu.Unlock()
 	s.epoch++
 	s.Logger.Warn("the cloud has another history: what is kept counts until the cloud shows something newer", "epoch", s.epoch)
-	s.put(about, epochRow, fmt.Append(nil, s.epoch))
+	s.put(table.About, table.EpochRow, fmt.Append(nil, s.epoch))
 	s.urgent = true
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 // TestRefused: what the engine does not take is dropped, and keeps nothing else from the disk.
@@ -13,8 +14,8 @@ func TestRefused(t *testing.T) {
 	defer func() { s.Close() }()
 	list(t, s, kubelet(), podKind, 10, pod(t, "a/x", 5))
 	s.mu.Lock()
-	s.put(documents, strings.Repeat("x", 40_000), []byte("a"))
-	s.put(documents, "", []byte("b"))
+	s.put(table.Documents, strings.Repeat("x", 40_000), []byte("a"))
+	s.put(table.Documents, "", []byte("b"))
 	s.mu.Unlock()
 	s.step(true)
 	if st := s.Stats(); st.LastError != "" || st.Refused != 2 || st.PendingBytes > 0 || st.Flushes != 1 {

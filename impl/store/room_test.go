@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/store/queue"
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 func putStatus(t testing.TB, s *Store) {
@@ -66,7 +67,7 @@ func TestCrowded(t *testing.T) {
 		w.Event(event(wire.Added, pod(t, fmt.Sprint("a/p", i), uint64(11+i), "fill="+strings.Repeat("x", 30<<10))))
 	}
 	s.step(true)
-	if st := s.Stats(); st.Errors == 0 || st.LastError != errFull.Error() || st.FileBytes > 1<<20 {
+	if st := s.Stats(); st.Errors == 0 || st.LastError != table.ErrFull.Error() || st.FileBytes > 1<<20 {
 		t.Errorf("%+v", st)
 	}
 	if got := read(t, s, kubelet()); !strings.HasPrefix(got, "110: ") {

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 // maxKey is how long a key may be: a caller chooses its selectors and names, and the engine takes no key of more than
@@ -17,7 +19,7 @@ const maxKey = 4 << 10
 type faults struct {
 	mu     sync.Mutex
 	broken error // of the whole file
-	rows   map[place]string
+	rows   map[table.Place]string
 }
 
 func (f *faults) file(err error) {
@@ -28,17 +30,17 @@ func (f *faults) file(err error) {
 	}
 }
 
-func (f *faults) row(p place, why string) {
+func (f *faults) row(p table.Place, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.rows == nil {
-		f.rows = map[place]string{}
+		f.rows = map[table.Place]string{}
 	}
 	f.rows[p] = why
 }
 
 // take gives what was found, and forgets it.
-func (f *faults) take() (rows map[place]string, broken error) {
+func (f *faults) take() (rows map[table.Place]string, broken error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	broken, rows = f.broken, f.rows
@@ -48,21 +50,21 @@ func (f *faults) take() (rows map[place]string, broken error) {
 
 // get reads a row, newest first: what waits to be written, what is being written, what is on the disk. The payload is the caller's, or
 // immutable. mu must be held.
-func (s *Store) get(t table, key string) (payload []byte, ok bool) {
-	for _, o := range []*overlay{s.pending, s.inFlight} {
-		if b, there := o.get(t, key); there {
+func (s *Store) get(t table.Kind, key string) (payload []byte, ok bool) {
+	for _, o := range []*table.Overlay{s.pending, s.inFlight} {
+		if b, there := o.Get(t, key); there {
 			if b == nil {
 				return nil, false
 			}
-			return b[checksumSize:], true
+			return b[table.HeadSize:], true
 		}
 	}
-	err := s.db.view(t, func(b *bbolt.Bucket) error {
+	err := s.db.View(t, func(b *bbolt.Bucket) error {
 		row := b.Get([]byte(key))
 		if row == nil {
 			return nil
 		}
-		p, whole := decodeRow(t, key, row)
+		p, whole := table.Decode(t, key, row)
 		if !whole {
 			s.damaged(t, key, "its checksum is wrong")
 			return nil
@@ -78,37 +80,37 @@ func (s *Store) get(t table, key string) (payload []byte, ok bool) {
 
 // put and remove change a row; mu must be held for writing. A row with a key that is too long is not kept: what it is a
 // part of is not whole then.
-func (s *Store) put(t table, key string, payload []byte) {
+func (s *Store) put(t table.Kind, key string, payload []byte) {
 	if len(key) > maxKey {
 		s.stats.Refused++
 		return
 	}
-	s.pending.set(t, key, encodeRow(t, key, payload))
+	s.pending.Set(t, key, table.Encode(t, key, payload))
 }
 
-func (s *Store) remove(t table, key string) { s.pending.set(t, key, nil) }
+func (s *Store) remove(t table.Kind, key string) { s.pending.Set(t, key, nil) }
 
 // errOrder says that a table is not in order: the file is damaged where bbolt does not look.
-var errOrder = &damagedError{errors.New("keys are not in order")}
+var errOrder = table.Damaged("keys are not in order")
 
 // scan reads all rows of which the key begins with prefix, in no order; the payload is valid only inside f. mu must be held.
-func (s *Store) scan(t table, prefix string, f func(key string, payload []byte)) {
+func (s *Store) scan(t table.Kind, prefix string, f func(key string, payload []byte)) {
 	seen := map[string]bool{}
-	for _, o := range []*overlay{s.pending, s.inFlight} {
+	for _, o := range []*table.Overlay{s.pending, s.inFlight} {
 		if o == nil {
 			continue
 		}
-		for k, b := range o.rows[t] {
+		for k, b := range o.Rows[t] {
 			if strings.HasPrefix(k, prefix) && !seen[k] {
 				seen[k] = true
 				if b != nil {
-					f(k, b[checksumSize:])
+					f(k, b[table.HeadSize:])
 				}
 			}
 		}
 	}
 	last := ""
-	err := s.db.view(t, func(b *bbolt.Bucket) error {
+	err := s.db.View(t, func(b *bbolt.Bucket) error {
 		c := b.Cursor()
 		for k, row := c.Seek([]byte(prefix)); k != nil && bytes.HasPrefix(k, []byte(prefix)); k, row = c.Next() {
 			if len(k) > bbolt.MaxKeySize {
@@ -122,7 +124,7 @@ func (s *Store) scan(t table, prefix string, f func(key string, payload []byte))
 			if seen[key] {
 				continue
 			}
-			if p, whole := decodeRow(t, key, row); whole {
+			if p, whole := table.Decode(t, key, row); whole {
 				f(key, p)
 			} else {
 				s.damaged(t, key, "its checksum is wrong")
@@ -134,14 +136,14 @@ func (s *Store) scan(t table, prefix string, f func(key string, payload []byte))
 }
 
 // damaged notes a row that cannot be used.
-func (s *Store) damaged(t table, key, why string) {
-	s.faults.row(place{t, key}, why)
+func (s *Store) damaged(t table.Kind, key, why string) {
+	s.faults.row(table.Place{Kind: t, Key: key}, why)
 	s.poke()
 }
 
 // failed notes an error of a read, if there is one.
 func (s *Store) failed(err error) bool {
-	var d *damagedError
+	var d *table.DamagedError
 	switch {
 	case err == nil:
 		return false

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/pack"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 // collection is what is known of a shape. It lives in memory; Store.mu guards it.
@@ -118,8 +119,8 @@ func (s *Store) index(c *collection) {
 
 // forget drops a collection with its members; its objects go with the next sweep. mu must be held for writing.
 func (s *Store) forget(c *collection) {
-	s.scan(members, c.id, func(key string, _ []byte) { s.pending.set(members, key, nil) })
-	s.remove(shapes, c.key)
+	s.scan(table.Members, c.id, func(key string, _ []byte) { s.pending.Set(table.Members, key, nil) })
+	s.remove(table.Shapes, c.key)
 	delete(s.collections, c.key)
 	delete(s.byResource[c.Resource], c.key)
 	delete(s.dirty, c)
@@ -144,7 +145,7 @@ func (s *Store) ask(c *collection) {
 
 // isMember and setMember read and change who belongs to a collection.
 func (s *Store) isMember(c *collection, k Key) bool {
-	_, ok := s.get(members, c.id+k.encode())
+	_, ok := s.get(table.Members, c.id+k.encode())
 	return ok
 }
 
@@ -153,11 +154,11 @@ func (s *Store) setMember(c *collection, k Key, in bool) {
 		return
 	}
 	if in {
-		s.put(members, c.id+k.encode(), nil)
+		s.put(table.Members, c.id+k.encode(), nil)
 		c.count++
 		c.sum += hash(k)
 	} else {
-		s.remove(members, c.id+k.encode())
+		s.remove(table.Members, c.id+k.encode())
 		c.count--
 		c.sum -= hash(k)
 	}
@@ -167,7 +168,7 @@ func (s *Store) setMember(c *collection, k Key, in bool) {
 // keys gives the members of a collection; ok is false if they are not those that were recorded.
 func (s *Store) keys(c *collection) (keys []Key, ok bool) {
 	sum := uint64(0)
-	s.scan(members, c.id, func(key string, _ []byte) {
+	s.scan(table.Members, c.id, func(key string, _ []byte) {
 		k := parseKey(key[len(c.id):])
 		keys = append(keys, k)
 		sum += hash(k)

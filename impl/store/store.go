@@ -15,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/store/queue"
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 // Config says where a store is kept and how much it takes.
@@ -95,8 +96,8 @@ type Store struct {
 	flushing sync.Mutex
 	mu       sync.RWMutex
 
-	db                *database // nil: it cannot be opened now
-	pending, inFlight *overlay
+	db                *table.Database // nil: it cannot be opened now
+	pending, inFlight *table.Overlay
 	collections       map[string]*collection
 	byResource        map[Resource]map[string]*collection
 	dirty             map[*collection]bool
@@ -125,7 +126,7 @@ func Open(c Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		Config: c, lock: lock, wake: make(chan struct{}, 1), pending: newOverlay(), collections: map[string]*collection{},
+		Config: c, lock: lock, wake: make(chan struct{}, 1), pending: table.NewOverlay(), collections: map[string]*collection{},
 		byResource: map[Resource]map[string]*collection{}, dirty: map[*collection]bool{}, recordings: map[*recording]bool{}, epoch: 1, flushedAt: c.Clock.Now(),
 	}
 	c.Queue.Disk, c.Queue.Key, c.Queue.Clock, c.Queue.Logger = disk.Folder(c.Dir), c.Key, c.Clock, c.Logger
@@ -138,57 +139,57 @@ func Open(c Config) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("store: %w", err), lock.Release())
 	}
 	s.load()
-	if m.rows > 0 {
+	if m.Rows > 0 {
 		s.recheck()
 	}
 	return s, nil
 }
 
 // open opens the database, and tells what had to be done for that.
-func (s *Store) open() (m mended, err error) {
-	c := tableConfig{Dir: s.Dir, MaxBytes: s.MaxBytes}
+func (s *Store) open() (m table.Mended, err error) {
+	c := table.Config{Dir: s.Dir, MaxBytes: s.MaxBytes}
 	if s.Key != nil {
 		c.Seal = s.sealed
 	}
-	if s.db, m, err = openDatabase(c); err == nil {
+	if s.db, m, err = table.Open(c); err == nil {
 		s.tell(m)
 	}
 	return m, err
 }
 
 // tell says what was done with a file.
-func (s *Store) tell(m mended) {
+func (s *Store) tell(m table.Mended) {
 	switch {
-	case m.removed:
+	case m.Removed:
 		s.stats.SetAside++
-		s.Logger.Error("what was kept cannot be used: it is removed and a new store begins; clients refill it while the cloud can be reached", "why", m.why)
-	case m.rows > 0:
-		s.stats.DamagedRows += m.rows
+		s.Logger.Error("what was kept cannot be used: it is removed and a new store begins; clients refill it while the cloud can be reached", "why", m.Why)
+	case m.Rows > 0:
+		s.stats.DamagedRows += m.Rows
 		s.Logger.Error("parts of the store were damaged and are dropped; they are fetched again when clients ask and the cloud can be reached",
-			"rows", m.rows, "why", m.why)
-	case m.back:
-		s.Logger.Warn("the disk did not keep the last write of the store: what was before it counts", "why", m.why)
-	case m.why != nil:
-		s.Logger.Info("the store was written anew", "why", m.why)
+			"rows", m.Rows, "why", m.Why)
+	case m.Back:
+		s.Logger.Warn("the disk did not keep the last write of the store: what was before it counts", "why", m.Why)
+	case m.Why != nil:
+		s.Logger.Info("the store was written anew", "why", m.Why)
 	}
 }
 
 // load reads what must be known of all collections. Objects are read when somebody asks.
 func (s *Store) load() {
-	s.scan(shapes, "", func(key string, b []byte) {
+	s.scan(table.Shapes, "", func(key string, b []byte) {
 		c, err := parseCollection(key, b)
 		if err != nil {
-			s.damaged(shapes, key, err.Error())
+			s.damaged(table.Shapes, key, err.Error())
 			return
 		}
 		s.index(c)
 	})
-	if b, ok := s.get(about, epochRow); ok {
+	if b, ok := s.get(table.About, table.EpochRow); ok {
 		if v, err := strconv.ParseUint(string(b), 10, 64); err == nil {
 			s.epoch = v
 		}
 	}
-	if b, ok := s.get(about, freshRow); ok {
+	if b, ok := s.get(table.About, table.FreshRow); ok {
 		if v, err := strconv.ParseInt(string(b), 10, 64); err == nil {
 			s.freshAt = time.Unix(v, 0)
 			s.freshWritten = s.freshAt
@@ -242,7 +243,7 @@ func (s *Store) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.db != nil {
-		if err := s.db.close(); err != nil {
+		if err := s.db.Close(); err != nil {
 			s.Logger.Warn("cannot close the store", "err", err)
 		}
 		s.db = nil

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/store/queue"
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 // TestShapes: shapes of one component and resource stand side by side, share their objects, and answer gets and lists that they
@@ -55,12 +56,12 @@ func TestShapes(t *testing.T) {
 		s = again(t, s)
 	}
 	defer s.Close()
-	if n := rows(s, objects); n != 4 {
+	if n := rows(s, table.Objects); n != 4 {
 		t.Errorf("4 objects take %d rows", n)
 	}
 }
 
-func rows(s *Store, in table) (n int) {
+func rows(s *Store, in table.Kind) (n int) {
 	s.scan(in, "", func(string, []byte) { n++ })
 	return n
 }

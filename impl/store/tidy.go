@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 const (
@@ -28,9 +30,9 @@ func (s *Store) makeRoom() error {
 	if s.db == nil {
 		return errors.New("it is not open")
 	}
-	_, used := s.db.size()
+	_, used := s.db.Size()
 	s.mu.RLock()
-	crowded := used+int64(s.pending.bytes) > s.MaxBytes*9/10 || len(s.collections) > maxCollections || s.greedy() != ""
+	crowded := used+int64(s.pending.Bytes) > s.MaxBytes*9/10 || len(s.collections) > maxCollections || s.greedy() != ""
 	s.mu.RUnlock()
 	if crowded {
 		s.evict(s.MaxBytes * 3 / 4)
@@ -58,20 +60,20 @@ func (s *Store) greedy() string {
 // recently. A component with an open watch asks now. What is protected stays. It is a transaction of its own: the pages
 // that it frees can be used by the next. flushing must be held.
 func (s *Store) evict(target int64) {
-	_, used := s.db.size()
+	_, used := s.db.Size()
 	s.mu.Lock()
 	before := s.pending
-	s.pending, s.inFlight = newOverlay(), before // what is dropped is told apart from what waits
-	s.drop(used+int64(before.bytes), target)
+	s.pending, s.inFlight = table.NewOverlay(), before // what is dropped is told apart from what waits
+	s.drop(used+int64(before.Bytes), target)
 	dropped := s.pending
-	s.pending, s.inFlight = newOverlay(), nil
-	s.pending.under(dropped)
-	s.pending.under(before)
+	s.pending, s.inFlight = table.NewOverlay(), nil
+	s.pending.Under(dropped)
+	s.pending.Under(before)
 	s.mu.Unlock()
-	if dropped.empty() {
+	if dropped.Empty() {
 		return
 	}
-	done, err := s.db.commit(dropped)
+	done, err := s.db.Commit(dropped)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused(done)
@@ -138,7 +140,7 @@ func (s *Store) dropSome(bytes int64, collections int) bool {
 // first.
 func (s *Store) callers() (all []*claim) {
 	sizes := map[string]int64{}
-	s.scan(objects, "", func(key string, payload []byte) {
+	s.scan(table.Objects, "", func(key string, payload []byte) {
 		sizes[key[:max(len(key)-2, 0)]] += int64(len(key) + len(payload))
 	})
 	callers, components := map[string]*claim{}, map[string]*claim{}
@@ -162,7 +164,7 @@ func (s *Store) callers() (all []*claim) {
 			at = s.Clock.Now()
 		}
 		bytes := int64(len(c.key))
-		s.scan(members, c.id, func(key string, _ []byte) {
+		s.scan(table.Members, c.id, func(key string, _ []byte) {
 			bytes += int64(len(key)) + sizes[c.Resource.String()+"\x00"+key[len(c.id):]]
 		})
 		for _, x := range []*claim{of, caller} {
@@ -206,7 +208,7 @@ func (s *Store) sweepObjects() (freed int64) {
 	for r, all := range s.byResource {
 		keys := map[string]bool{}
 		for _, c := range all {
-			s.scan(members, c.id, func(key string, _ []byte) { keys[key[len(c.id):]] = true })
+			s.scan(table.Members, c.id, func(key string, _ []byte) { keys[key[len(c.id):]] = true })
 		}
 		held[r] = keys
 	}
@@ -223,7 +225,7 @@ func (s *Store) sweepObjects() (freed int64) {
 		names[r.String()] = keys
 	}
 	var free []string
-	s.scan(objects, "", func(key string, payload []byte) {
+	s.scan(table.Objects, "", func(key string, payload []byte) {
 		r, k := splitObjectKey(key)
 		if !names[r][k] {
 			free = append(free, key)
@@ -231,7 +233,7 @@ func (s *Store) sweepObjects() (freed int64) {
 		}
 	})
 	for _, key := range free {
-		s.remove(objects, key)
+		s.remove(table.Objects, key)
 	}
 	return freed
 }
@@ -240,7 +242,7 @@ func (s *Store) sweepObjects() (freed int64) {
 // found when it is needed.
 func (s *Store) scrub(ctx context.Context) {
 	rows := 0
-	for t := range tables {
+	for t := range table.Kinds {
 		next, more := "", true
 		for more {
 			if ctx.Err() != nil {
@@ -255,7 +257,7 @@ func (s *Store) scrub(ctx context.Context) {
 	s.mu.RLock()
 	for _, c := range s.collections {
 		if c.complete && s.incomplete(c) {
-			s.damaged(shapes, c.key, "members or objects are missing")
+			s.damaged(table.Shapes, c.key, "members or objects are missing")
 		}
 	}
 	s.mu.RUnlock()
@@ -263,11 +265,11 @@ func (s *Store) scrub(ctx context.Context) {
 }
 
 // scrubSome checks some rows of a table from a key on, and tells where to go on.
-func (s *Store) scrubSome(t table, from string, rows *int) (next string, more bool) {
+func (s *Store) scrubSome(t table.Kind, from string, rows *int) (next string, more bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	n, last := 0, ""
-	err := s.db.view(t, func(b *bbolt.Bucket) error {
+	err := s.db.View(t, func(b *bbolt.Bucket) error {
 		c := b.Cursor()
 		for k, row := c.Seek([]byte(from)); k != nil; k, row = c.Next() {
 			if n == scrubRows {
@@ -279,10 +281,10 @@ func (s *Store) scrubSome(t table, from string, rows *int) (next string, more bo
 			}
 			last = string(k)
 			n++
-			if t == about && string(k) == formatRow {
+			if t == table.About && string(k) == table.FormatRow {
 				continue
 			}
-			if _, whole := decodeRow(t, string(k), row); !whole {
+			if _, whole := table.Decode(t, string(k), row); !whole {
 				s.damaged(t, string(k), "its checksum is wrong")
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/store/table"
 )
 
 // history is a store that lived for some transactions: the file after each, and what the kubelet's list was then.
@@ -27,7 +28,7 @@ func liveOf(t testing.TB, transactions, pods int) history {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(25, 1))
 	s := open(t, Config{Dir: t.TempDir(), MaxBytes: 8 << 20})
-	path := filepath.Join(s.Dir, databaseName)
+	path := filepath.Join(s.Dir, table.FileName)
 	version := uint64(10)
 	var first []*wire.Object
 	for i := range pods {
@@ -61,7 +62,7 @@ func serve(t testing.TB, file []byte) (got string, st Stats) { return serveAndWr
 func serveAndWrite(t testing.TB, file []byte, writes int) (got string, st Stats) {
 	t.Helper()
 	dir := t.TempDir()
-	check(t, os.WriteFile(filepath.Join(dir, databaseName), file, 0o600))
+	check(t, os.WriteFile(filepath.Join(dir, table.FileName), file, 0o600))
 	s := open(t, Config{Dir: dir, MaxBytes: 8 << 20, Clock: clock.RealClock{}})
 	defer s.Close()
 	s.scrub(t.Context())
@@ -188,8 +189,8 @@ func TestDamage(t *testing.T) {
 			}
 			what = fmt.Sprint("page ", p, " is that of before")
 		case 6: // neither of the pages that make a transaction count is good
-			b[pageHead+rnd.IntN(metaSize)] ^= 0x55
-			b[pageSize+pageHead+rnd.IntN(metaSize)] ^= 0x55
+			b[table.PageHead+rnd.IntN(table.MetaSize)] ^= 0x55
+			b[pageSize+table.PageHead+rnd.IntN(table.MetaSize)] ^= 0x55
 			what = "both metas"
 		}
 		got, st := serve(t, b)
@@ -220,7 +221,7 @@ func TestDamagedPart(t *testing.T) {
 	list(t, s, kubelet(), podKind, 10, pod(t, "a/x", 5, "note="+strings.Repeat("damage-me", 50)), pod(t, "a/y", 6))
 	list(t, s, other, podKind, 10, pod(t, "a/y", 6))
 	s.Close()
-	path := filepath.Join(dir, databaseName)
+	path := filepath.Join(dir, table.FileName)
 	b, err := os.ReadFile(path)
 	check(t, err)
 	at := bytes.Index(b, []byte("damage-me"))
@@ -248,7 +249,7 @@ func TestRemoved(t *testing.T) {
 	putStatus(t, s)
 	for range 3 {
 		s.Close()
-		check(t, os.WriteFile(filepath.Join(dir, databaseName), bytes.Repeat([]byte("junk"), 20000), 0o600))
+		check(t, os.WriteFile(filepath.Join(dir, table.FileName), bytes.Repeat([]byte("junk"), 20000), 0o600))
 		s = open(t, s.Config)
 		list(t, s, kubelet(), podKind, 10, pod(t, "a/x", 5))
 	}

@@ -1,4 +1,4 @@
-package store
+package table
 
 import (
 	"bytes"
@@ -20,10 +20,10 @@ import (
 //	free     the free pages, 8 bytes each; if there are 65535 or more, the first is how many
 //	meta     magic, version, page size, flags (4 each), root (8), a number (8), free pages (8), pages in all (8), transaction (8), FNV-1a (8)
 const (
-	pageHead     = 16
+	PageHead     = 16
 	elementHead  = 16
 	bucketHead   = 16
-	metaSize     = 64
+	MetaSize     = 64
 	branchKind   = 0x01
 	leafKind     = 0x02
 	freeKind     = 0x10
@@ -47,7 +47,7 @@ type meta struct {
 
 func parseMeta(b []byte, size int64) (m meta, ok bool) {
 	h := fnv.New64a()
-	_, _ = h.Write(b[:metaSize-8])
+	_, _ = h.Write(b[:MetaSize-8])
 	if native.Uint32(b) != metaMagic || native.Uint32(b[4:]) != metaVersion || int64(native.Uint32(b[8:])) != size || native.Uint64(b[56:]) != h.Sum64() {
 		return m, false
 	}
@@ -59,8 +59,8 @@ func metas(r io.ReaderAt) (all []meta) {
 	for size := int64(smallestPage); size <= largestPage && len(all) < 2; size *= 2 {
 		all = nil
 		for _, at := range []int64{0, size} {
-			b := make([]byte, metaSize)
-			if _, err := r.ReadAt(b, at+pageHead); err != nil {
+			b := make([]byte, MetaSize)
+			if _, err := r.ReadAt(b, at+PageHead); err != nil {
 				continue
 			}
 			if m, ok := parseMeta(b, size); ok {
@@ -87,7 +87,7 @@ type survey struct {
 	file  io.ReaderAt
 	pages uint64 // that the file has
 	seen  []uint64
-	take  func(t table, key []byte, at int64, size int) // a row
+	take  func(t Kind, key []byte, at int64, size int) // a row
 
 	err    error // nothing of it can be believed
 	broken error // the first page that is not what it should be; rows are missing
@@ -98,18 +98,18 @@ type survey struct {
 }
 
 // look surveys the file as it was after a transaction.
-func look(file io.ReaderAt, size int64, m meta, take func(t table, key []byte, at int64, size int)) *survey {
+func look(file io.ReaderAt, size int64, m meta, take func(t Kind, key []byte, at int64, size int)) *survey {
 	s := &survey{meta: m, file: file, pages: min(m.end, uint64(size/m.size)), about: map[string][]byte{}, take: take}
 	s.seen = make([]uint64, s.pages/64+1)
 	if s.pages < m.end {
 		s.note(fmt.Errorf("it has %d pages and should have %d", s.pages, m.end))
 	}
-	var there [tables]bool
+	var there [Kinds]bool
 	s.tree(m.root, nil, nil, 0, func(p *page, e element) error {
-		for t, name := range tableNames {
+		for t, name := range KindNames {
 			if name == string(e.key) && e.flags == bucketFlag {
 				there[t] = true
-				s.note(s.bucket(table(t), p, e))
+				s.note(s.bucket(Kind(t), p, e))
 				return nil
 			}
 		}
@@ -121,7 +121,7 @@ func look(file io.ReaderAt, size int64, m meta, take func(t table, key []byte, a
 	s.err = s.sums()
 	for t, ok := range there {
 		if s.err == nil && !ok {
-			s.err = fmt.Errorf("table %s cannot be read: %w", tableNames[t], s.broken)
+			s.err = fmt.Errorf("table %s cannot be read: %w", KindNames[t], s.broken)
 		}
 	}
 	return s
@@ -135,10 +135,10 @@ func (s *survey) note(err error) {
 
 // sums reads what the file says of itself.
 func (s *survey) sums() error {
-	if got := string(s.about[formatRow]); got != format {
+	if got := string(s.about[FormatRow]); got != format {
 		return fmt.Errorf("its format is %q, known is %q", got, format)
 	}
-	b, ok := decodeRow(about, digestRow, s.about[digestRow])
+	b, ok := Decode(About, digestRow, s.about[digestRow])
 	if !ok {
 		return errors.New("the sums of its rows are damaged")
 	}
@@ -156,7 +156,7 @@ func (s *survey) sums() error {
 func (s *survey) whole() bool { return s.err == nil && s.broken == nil && s.said.sums == s.found.sums }
 
 // believable tells whether a row is one of this transaction.
-func (s *survey) believable(t table, key []byte) bool {
+func (s *survey) believable(t Kind, key []byte) bool {
 	g := groupOf(t, key)
 	return s.err == nil && s.said.sums[g] == s.found.sums[g]
 }
@@ -175,13 +175,13 @@ func (s *survey) why() error {
 }
 
 // bucket looks at a table.
-func (s *survey) bucket(t table, p *page, e element) error {
+func (s *survey) bucket(t Kind, p *page, e element) error {
 	row := func(p *page, e element) error {
 		if e.flags != 0 || len(e.key) == 0 {
 			return errors.New("a row of a table that is none")
 		}
-		n := checksumSize
-		if t == about {
+		n := HeadSize
+		if t == About {
 			n = smallestPage
 		}
 		head, err := p.read(e.from, min(e.size, n))
@@ -190,7 +190,7 @@ func (s *survey) bucket(t table, p *page, e element) error {
 		}
 		s.rows++
 		s.found.change(t, e.key, nil, head)
-		if t == about {
+		if t == About {
 			s.about[string(e.key)] = bytes.Clone(head)
 		}
 		if s.take != nil {
@@ -288,7 +288,7 @@ func (s *survey) freePages() error {
 	if p.kind != freeKind {
 		return fmt.Errorf("page %d should have the free pages, and is of kind %#x", s.free, p.kind)
 	}
-	n, from := p.count, pageHead
+	n, from := p.count, PageHead
 	ids, err := p.read(0, p.total)
 	if err != nil {
 		return err
@@ -320,7 +320,7 @@ type page struct {
 
 // parse reads the header of a page.
 func (p *page) parse(id uint64) error {
-	if len(p.b) < pageHead || native.Uint64(p.b) != id {
+	if len(p.b) < PageHead || native.Uint64(p.b) != id {
 		return fmt.Errorf("page %d says that it is another", id)
 	}
 	p.kind, p.count, p.more = native.Uint16(p.b[8:]), int(native.Uint16(p.b[10:])), native.Uint32(p.b[12:])
@@ -348,7 +348,7 @@ type element struct {
 
 // each gives all elements to f, if each stands where it may and their keys are in order, from low up to high.
 func (p *page) each(low, high []byte, f func(*page, element) error) error {
-	behind := int64(pageHead + elementHead*p.count)
+	behind := int64(PageHead + elementHead*p.count)
 	if behind > int64(p.total) {
 		return fmt.Errorf("%d elements in %d bytes", p.count, p.total)
 	}
@@ -358,7 +358,7 @@ func (p *page) each(low, high []byte, f func(*page, element) error) error {
 	}
 	last := low
 	for i := range p.count {
-		head := heads[pageHead+elementHead*i:]
+		head := heads[PageHead+elementHead*i:]
 		word := func(n int) int64 { return int64(native.Uint32(head[4*n:])) }
 		at, key, size := word(1), word(2), word(3)
 		e := element{flags: native.Uint32(head)}
@@ -366,7 +366,7 @@ func (p *page) each(low, high []byte, f func(*page, element) error) error {
 			e = element{child: native.Uint64(head[8:])}
 			at, key, size = word(0), word(1), 0
 		}
-		at += int64(pageHead + elementHead*i)
+		at += int64(PageHead + elementHead*i)
 		if at < behind || key > bbolt.MaxKeySize || at+key+size > int64(p.total) {
 			return fmt.Errorf("an element of %d and %d bytes at %d of %d", key, size, at, p.total)
 		}

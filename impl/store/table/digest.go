@@ -1,4 +1,4 @@
-package store
+package table
 
 import (
 	"bytes"
@@ -22,10 +22,10 @@ type digest struct {
 
 // groupOf gives the group of a row. Rows of one namespace, or of one collection, are in one group: they stand in the
 // same pages, and what cannot be believed takes few groups with it.
-func groupOf(t table, key []byte) int {
+func groupOf(t Kind, key []byte) int {
 	part := key
-	if t == members {
-		part = key[:min(idSize, len(key))]
+	if t == Members {
+		part = key[:min(IDSize, len(key))]
 	} else if i := bytes.IndexByte(key, 0); i >= 0 {
 		if j := bytes.IndexByte(key[i+1:], 0); j >= 0 {
 			part = key[:i+1+j]
@@ -37,14 +37,14 @@ func groupOf(t table, key []byte) int {
 // share is what a row adds to the sum of its group: its own checksum, as it is written. So a row of which the rest is
 // damaged is still counted as what it was.
 func share(row []byte) uint32 {
-	var b [checksumSize]byte
+	var b [HeadSize]byte
 	copy(b[:], row)
 	return binary.LittleEndian.Uint32(b[:])
 }
 
 // change takes it that a row is another; nil is none.
-func (d *digest) change(t table, key, old, row []byte) {
-	if t == about {
+func (d *digest) change(t Kind, key, old, row []byte) {
+	if t == About {
 		return // it stands in the same page
 	}
 	g := groupOf(t, key)

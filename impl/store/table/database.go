@@ -1,4 +1,4 @@
-package store
+package table
 
 import (
 	"errors"
@@ -16,48 +16,52 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
-// table is a kind of rows.
-type table uint8
+// Kind is a kind of rows.
+type Kind uint8
 
 const (
-	objects   table = iota // resource, namespace, name, form → fact
-	members                // id of a shape, namespace, name → nothing
-	shapes                 // shape → what is known of it
-	documents              // name → document
-	about                  // of the store itself
-	tables
+	Objects   Kind = iota // resource, namespace, name, form → fact
+	Members               // id of a shape, namespace, name → nothing
+	Shapes                // shape → what is known of it
+	Documents             // name → document
+	About                 // of the store itself
+	Kinds                 // how many there are
 )
 
-var tableNames = [tables]string{"objects", "members", "shapes", "documents", "about"}
+// KindNames are what the tables are called in the file.
+var KindNames = [Kinds]string{"objects", "members", "shapes", "documents", "about"}
 
 const (
-	databaseName = "cache.db"
+	FileName = "cache.db"
 	// allocSize is by how much the file grows at once.
 	allocSize = 256 << 10
 )
 
 // Rows of table about. formatRow has no checksum of its own.
 const (
-	freshRow  = "fresh"
-	epochRow  = "epoch"
+	FreshRow  = "fresh"
+	EpochRow  = "epoch"
 	digestRow = "digest" // see digest
-	formatRow = "format" // of all rows
+	FormatRow = "format" // of all rows
 	sealedRow = "sealed" // it is there if no object was ever written in the clear
 	format    = "weirstore2"
 )
 
-// errFull says that the file must not grow any more.
-var errFull = errors.New("the store has its full size")
+// ErrFull says that the file must not grow any more.
+var ErrFull = errors.New("the store has its full size")
 
-// damagedError says that the file cannot be used.
-type damagedError struct{ err error }
+// DamagedError says that the file cannot be used.
+type DamagedError struct{ err error }
 
-func (e *damagedError) Error() string { return "it is damaged: " + e.err.Error() }
-func (e *damagedError) Unwrap() error { return e.err }
+// Damaged is a DamagedError of whoever reads a row.
+func Damaged(why string) error { return &DamagedError{errors.New(why)} }
 
-// database is the file. bbolt trusts what it reads: a damaged page makes it panic, or fault where the file is shorter than it
-// should be. Each call is guarded; a damagedError means that the file should be set aside.
-type database struct {
+func (e *DamagedError) Error() string { return "it is damaged: " + e.err.Error() }
+func (e *DamagedError) Unwrap() error { return e.err }
+
+// Database is the file. bbolt trusts what it reads: a damaged page makes it panic, or fault where the file is shorter than it
+// should be. Each call is guarded; a DamagedError means that the file should be set aside.
+type Database struct {
 	bolt *bbolt.DB
 	path string
 	file *os.File
@@ -67,8 +71,8 @@ type database struct {
 }
 
 // openFile opens a file that mend has seen, or makes one. sealed: no object will be written in the clear.
-func openFile(path string, maxBytes int64, sealed bool) (*database, error) {
-	d := &database{path: path}
+func openFile(path string, maxBytes int64, sealed bool) (*Database, error) {
+	d := &Database{path: path}
 	options := &bbolt.Options{
 		Timeout: 2 * time.Second, FreelistType: bbolt.FreelistMapType, MaxSize: int(maxBytes),
 		InitialMmapSize: int(maxBytes), // so that no write waits for reads to end
@@ -88,28 +92,28 @@ func openFile(path string, maxBytes int64, sealed bool) (*database, error) {
 	if err == nil {
 		return d, nil
 	}
-	_ = d.close()
+	_ = d.Close()
 	// What is not the system's fault, nor another process's, is the file's.
-	var damage *damagedError
+	var damage *DamagedError
 	var errno syscall.Errno
 	if errors.As(err, &damage) || errors.As(err, &errno) || errors.Is(err, bbolterrors.ErrTimeout) {
 		return nil, err
 	}
-	return nil, &damagedError{err}
+	return nil, &DamagedError{err}
 }
 
 // begin reads the sums of the rows. A new file gets its tables.
-func (d *database) begin(sealed bool) error {
+func (d *Database) begin(sealed bool) error {
 	known, bare := false, true
 	err := d.bolt.View(func(tx *bbolt.Tx) (err error) {
-		b := tx.Bucket([]byte(tableNames[about]))
+		b := tx.Bucket([]byte(KindNames[About]))
 		if b == nil {
 			return nil
 		}
 		known, bare = true, b.Get([]byte(sealedRow)) == nil
-		row, ok := decodeRow(about, digestRow, b.Get([]byte(digestRow)))
+		row, ok := Decode(About, digestRow, b.Get([]byte(digestRow)))
 		if !ok {
-			return &damagedError{errors.New("the sums of its rows are damaged")}
+			return Damaged("the sums of its rows are damaged")
 		}
 		d.sums, err = parseDigest(row)
 		return err
@@ -118,28 +122,28 @@ func (d *database) begin(sealed bool) error {
 		return err
 	}
 	return d.update(func(tx *bbolt.Tx, _ *digest) error {
-		for _, name := range tableNames {
+		for _, name := range KindNames {
 			if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
 				return err
 			}
 		}
-		b := tx.Bucket([]byte(tableNames[about]))
+		b := tx.Bucket([]byte(KindNames[About]))
 		if !sealed { // from now on
-			return errors.Join(b.Put([]byte(formatRow), []byte(format)), b.Delete([]byte(sealedRow)))
+			return errors.Join(b.Put([]byte(FormatRow), []byte(format)), b.Delete([]byte(sealedRow)))
 		}
-		return errors.Join(b.Put([]byte(formatRow), []byte(format)), b.Put([]byte(sealedRow), encodeRow(about, sealedRow, nil)))
+		return errors.Join(b.Put([]byte(FormatRow), []byte(format)), b.Put([]byte(sealedRow), Encode(About, sealedRow, nil)))
 	})
 }
 
 // update makes a transaction, to which the sums of the rows belong.
-func (d *database) update(f func(*bbolt.Tx, *digest) error) error {
+func (d *Database) update(f func(*bbolt.Tx, *digest) error) error {
 	sums := d.sums
 	err := d.bolt.Update(func(tx *bbolt.Tx) error {
 		if err := f(tx, &sums); err != nil {
 			return err
 		}
 		sums.tx = uint64(tx.ID())
-		return tx.Bucket([]byte(tableNames[about])).Put([]byte(digestRow), encodeRow(about, digestRow, sums.encode()))
+		return tx.Bucket([]byte(KindNames[About])).Put([]byte(digestRow), Encode(About, digestRow, sums.encode()))
 	})
 	if err == nil {
 		d.sums = sums
@@ -148,19 +152,19 @@ func (d *database) update(f func(*bbolt.Tx, *digest) error) error {
 }
 
 // guarded turns what bbolt does with a damaged file into a damagedError.
-func (d *database) guarded(f func() error) (err error) {
+func (d *Database) guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
 			d.broken.Store(true)
-			err = &damagedError{fmt.Errorf("%v", r)}
+			err = &DamagedError{fmt.Errorf("%v", r)}
 		}
 	}()
 	return f()
 }
 
-// close gives the file back. After a panic its mapping stays until the process ends; the file is set aside.
-func (d *database) close() error {
+// Close gives the file back. After a panic its mapping stays until the process ends; the file is set aside.
+func (d *Database) Close() error {
 	if d.bolt != nil && !d.broken.Load() {
 		if err := d.guarded(d.bolt.Close); !d.broken.Load() {
 			return err
@@ -172,26 +176,26 @@ func (d *database) close() error {
 	return d.file.Close()
 }
 
-// view reads a table. What it is given is valid only inside f. d may be nil: then there is nothing.
-func (d *database) view(t table, f func(*bbolt.Bucket) error) error {
+// View reads a table. What it is given is valid only inside f. d may be nil: then there is nothing.
+func (d *Database) View(t Kind, f func(*bbolt.Bucket) error) error {
 	if d == nil {
 		return nil
 	}
 	return d.guarded(func() error {
 		return d.bolt.View(func(tx *bbolt.Tx) error {
-			b := tx.Bucket([]byte(tableNames[t]))
+			b := tx.Bucket([]byte(KindNames[t]))
 			if b == nil {
-				return &damagedError{fmt.Errorf("table %s is not there", tableNames[t])}
+				return &DamagedError{fmt.Errorf("table %s is not there", KindNames[t])}
 			}
 			return f(b)
 		})
 	})
 }
 
-// commit makes changes durable, all or none of them, and tells how many bytes that took. Rows that bbolt does not take
-// are left out: one that cannot be written must not keep all others from the disk. errFull: nothing was changed. After
+// Commit makes changes durable, all or none of them, and tells how many bytes that took. Rows that bbolt does not take
+// are left out: one that cannot be written must not keep all others from the disk. ErrFull: nothing was changed. After
 // any other error the file must be opened anew: bbolt's memory and the disk may differ.
-func (d *database) commit(o *overlay) (done committed, err error) {
+func (d *Database) Commit(o *Overlay) (done Committed, err error) {
 	if d == nil {
 		return done, errors.New("there is no database")
 	}
@@ -199,33 +203,33 @@ func (d *database) commit(o *overlay) (done committed, err error) {
 		return d.update(func(tx *bbolt.Tx, sums *digest) error {
 			tx.OnCommit(func() {
 				stats := tx.Stats()
-				done.bytes = stats.GetPageAlloc() + int64(os.Getpagesize()) // and the page that makes it count
+				done.Bytes = stats.GetPageAlloc() + int64(os.Getpagesize()) // and the page that makes it count
 			})
 			return fill(tx, o, sums, &done)
 		})
 	})
 	if errors.Is(err, bbolterrors.ErrMaxSizeReached) || err != nil && strings.Contains(err.Error(), bbolterrors.ErrMaxSizeReached.Error()) {
-		err = errFull
+		err = ErrFull
 	}
 	return done, err
 }
 
-// committed is what became of a commit.
-type committed struct {
-	bytes   int64
-	refused []place // rows that were left out
+// Committed is what became of a commit.
+type Committed struct {
+	Bytes   int64
+	Refused []Place // rows that were left out
 }
 
-func fill(tx *bbolt.Tx, o *overlay, sums *digest, done *committed) error {
-	for t, rows := range o.rows {
-		b := tx.Bucket([]byte(tableNames[t]))
+func fill(tx *bbolt.Tx, o *Overlay, sums *digest, done *Committed) error {
+	for t, rows := range o.Rows {
+		b := tx.Bucket([]byte(KindNames[t]))
 		if b == nil {
-			return &damagedError{fmt.Errorf("table %s is not there", tableNames[t])}
+			return &DamagedError{fmt.Errorf("table %s is not there", KindNames[t])}
 		}
 		for _, k := range slices.Sorted(maps.Keys(rows)) {
 			key, row := []byte(k), rows[k]
 			old := b.Get(key)
-			sums.change(table(t), key, old, row)
+			sums.change(Kind(t), key, old, row)
 			var err error
 			if row == nil {
 				err = b.Delete(key)
@@ -233,8 +237,8 @@ func fill(tx *bbolt.Tx, o *overlay, sums *digest, done *committed) error {
 				err = b.Put(key, row)
 			}
 			if errors.Is(err, bbolterrors.ErrKeyTooLarge) || errors.Is(err, bbolterrors.ErrKeyRequired) || errors.Is(err, bbolterrors.ErrValueTooLarge) {
-				sums.change(table(t), key, row, nil)
-				done.refused = append(done.refused, place{table(t), k})
+				sums.change(Kind(t), key, row, nil)
+				done.Refused = append(done.Refused, Place{Kind(t), k})
 				continue
 			}
 			if err != nil {
@@ -245,8 +249,8 @@ func fill(tx *bbolt.Tx, o *overlay, sums *digest, done *committed) error {
 	return nil
 }
 
-// size is what the file has, and how much of that is in use.
-func (d *database) size() (file, used int64) {
+// Size is what the file has, and how much of that is in use.
+func (d *Database) Size() (file, used int64) {
 	_ = d.guarded(func() error {
 		return d.bolt.View(func(tx *bbolt.Tx) error { file = tx.Size(); return nil })
 	})

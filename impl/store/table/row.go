@@ -1,0 +1,38 @@
+package table
+
+import (
+	"encoding/binary"
+
+	"github.com/weir-edge/weir/impl/pack"
+)
+
+// HeadSize is how long the checksum is with which each row begins, over its table, its key and the rest of it: bbolt checks nothing but its head.
+const HeadSize = 4
+
+// IDSize is how long the id of a shape is, with which the keys of its members begin.
+const IDSize = 8
+
+func checksum(t Kind, key string, payload []byte) uint32 {
+	return pack.Checksum([]byte{byte(t)}, []byte(key), payload)
+}
+
+// Encode makes the row of a payload.
+func Encode(t Kind, key string, payload []byte) []byte {
+	b := make([]byte, HeadSize, HeadSize+len(payload))
+	binary.LittleEndian.PutUint32(b, checksum(t, key, payload))
+	return append(b, payload...)
+}
+
+// Decode gives the payload, which is a part of b.
+func Decode(t Kind, key string, b []byte) (payload []byte, ok bool) {
+	if len(b) < HeadSize || binary.LittleEndian.Uint32(b) != checksum(t, key, b[HeadSize:]) {
+		return nil, false
+	}
+	return b[HeadSize:], true
+}
+
+// Place is where a row stands.
+type Place struct {
+	Kind Kind
+	Key  string
+}

@@ -19,6 +19,7 @@ import (
 // Kind is a kind of rows.
 type Kind uint8
 
+// The tables.
 const (
 	Objects   Kind = iota // resource, namespace, name, form → fact
 	Members               // id of a shape, namespace, name → nothing
@@ -31,6 +32,7 @@ const (
 // KindNames are what the tables are called in the file.
 var KindNames = [Kinds]string{"objects", "members", "shapes", "documents", "about"}
 
+// FileName is what the file is called in its folder.
 const (
 	FileName = "cache.db"
 	// allocSize is by how much the file grows at once.

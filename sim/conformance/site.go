@@ -20,6 +20,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/node"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -58,11 +59,15 @@ type place struct {
 	release func() // ends what keeps controllers running
 }
 
+// unlimited lifts the hub's limit of requests for each caller: all specs call with one credential, and three processes of them at once. Some of them count
+// an answer 429 as a failure, where client-go waits and asks again.
+var unlimited = node.Flags{"caller-rate": 100_000, "caller-burst": 100_000}
+
 // newPlace brings up a site whose link has a delay.
 func newPlace(ctx context.Context, o Options, dir string, rtt time.Duration) (p *place, err error) {
 	site, err := (&runtime.Local{LogDir: filepath.Join(dir, "parts")}).Up(ctx, runtime.Topology{
 		Tools: []string{cloud.Kubectl}, Controllers: true,
-		Pools: []runtime.Pool{{Name: pool, Nodes: 2, Mode: runtime.Weir, Uplink: runtime.Link{RTT: rtt}, PoolScopeResources: scope}},
+		Pools: []runtime.Pool{{Name: pool, Nodes: 2, Mode: runtime.Weir, Uplink: runtime.Link{RTT: rtt}, PoolScopeResources: scope, HubFlags: unlimited}},
 	}, o.Progress)
 	if err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func (f *front) answer(w http.ResponseWriter, req *http.Request, asked *request.
 			f.refuse(rec, req, refusal)
 			return
 		}
-		req, taken := f.shelter.take(rec, req, who)
+		req, taken := f.shelter.take(rec, req, asked, who)
 		if !taken {
 			rec.route = "cloud"
 			f.proxy.serve(rec, req, asked, who, t)

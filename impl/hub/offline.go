@@ -138,11 +138,11 @@ func (s *shelter) canAnswer(a *attempt) bool {
 }
 
 // take answers a write that is not the cloud's to do, see package writes. Else the request that is returned goes to the cloud.
-func (s *shelter) take(w *recorder, req *http.Request, who caller) (*http.Request, bool) {
+func (s *shelter) take(w *recorder, req *http.Request, asked *request.Request, who caller) (*http.Request, bool) {
 	if s == nil {
 		return req, false
 	}
-	req, taken := s.writes.Take(w, req, who.kind == thisNode, isLapsed(req.Context()))
+	req, taken := s.writes.Take(w, req, asked, who.kind == thisNode, isLapsed(req.Context()))
 	if taken {
 		w.route = "queue"
 	}
@@ -212,8 +212,7 @@ func (s *shelter) mayRead(a *attempt) *apierrors.StatusError {
 		return refusal
 	}
 	// Who may read a collection may read what is in it: so a node may get the pods that it watches.
-	r := store.Resource{Group: attributes.Group, Version: attributes.Version, Name: attributes.Resource}
-	for _, in := range s.store.Holders(r, store.Key{Namespace: a.asked.In(), Name: attributes.Name}) {
+	for _, in := range s.store.Holders(a.asked.Resource, store.Key{Namespace: a.asked.In(), Name: attributes.Name}) {
 		attributes.Verb, attributes.Name, attributes.Namespace = "list", "", in.Namespace
 		attributes.FieldSelector, attributes.LabelSelector = in.Fields, in.Labels
 		if ok, _ := s.judge.Allowed(user, attributes); ok {

@@ -19,12 +19,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Resource is one of the API's.
+// Resource is one resource of one version of an API group, as in a path.
 type Resource struct {
 	Group   string // "" is the core group
 	Version string
 	Name    string // plural: "pods"
 }
+
+// String is "pods.v1." or "endpointslices.v1.discovery.k8s.io".
+func (r Resource) String() string { return r.Name + "." + r.Version + "." + r.Group }
 
 // Request is what is asked.
 type Request struct {

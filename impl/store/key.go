@@ -9,16 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 )
 
-// Resource is one resource of one version of an API group, as in a path.
-type Resource struct{ Group, Version, Name string }
-
-// String is "pods.v1." or "endpointslices.v1.discovery.k8s.io".
-func (r Resource) String() string { return r.Name + "." + r.Version + "." + r.Group }
+// Resource is what requests ask for.
+type Resource = request.Resource
 
 // Tokens is what tokens of service accounts are kept as. No path of the API has that name.
-var Tokens = Resource{"", "v1", "serviceaccounts/token"}
+var Tokens = Resource{Version: "v1", Name: "serviceaccounts/token"}
 
 // Key names an object of a resource.
 type Key struct{ Namespace, Name string }
@@ -82,7 +80,7 @@ func parseShape(key string) (s Shape, ok bool) {
 	if len(p) != 8 || len(p[4]) != 1 || p[4][0] < '0' || p[4][0] >= '0'+byte(forms) {
 		return s, false
 	}
-	return Shape{p[0], Resource{p[1], p[2], p[3]}, Form(p[4][0] - '0'), p[5], p[6], p[7]}, true
+	return Shape{p[0], Resource{Group: p[1], Version: p[2], Name: p[3]}, Form(p[4][0] - '0'), p[5], p[6], p[7]}, true
 }
 
 func (s Shape) validate() error {

@@ -282,7 +282,7 @@ func (s *Store) absence(c *collection) condition {
 	if _, _, ok := c.scope(); ok {
 		return gone
 	}
-	if c.Resource == (Resource{"", "v1", "pods"}) && c.Labels == "" && strings.HasPrefix(c.Fields, "spec.nodeName=") && !strings.Contains(c.Fields, ",") {
+	if c.Resource == (Resource{Version: "v1", Name: "pods"}) && c.Labels == "" && strings.HasPrefix(c.Fields, "spec.nodeName=") && !strings.Contains(c.Fields, ",") {
 		return gone // a pod never leaves its node
 	}
 	return left

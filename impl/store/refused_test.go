@@ -35,7 +35,7 @@ func TestLongShapes(t *testing.T) {
 	for name, shape := range map[string]Shape{
 		"labels": {Component: "curl", Resource: pods, Labels: long}, "fields": {Component: "curl", Resource: pods, Fields: long},
 		"a name": One("curl", pods, JSON, Key{"a", long[:32_400]}), "a namespace": {Component: "curl", Resource: pods, Namespace: long},
-		"a resource": {Component: "curl", Resource: Resource{"g", "v1", long}},
+		"a resource": {Component: "curl", Resource: Resource{Group: "g", Version: "v1", Name: long}},
 	} {
 		if l, err := s.List(shape, podKind); err == nil || !strings.Contains(err.Error(), "at most") {
 			l.Close()

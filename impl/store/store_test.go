@@ -330,7 +330,7 @@ func TestDocuments(t *testing.T) {
 // TestWrittenAfter404: who was told that an object does not exist, and creates it, is not told so again; also after a restart and a sweep.
 func TestWrittenAfter404(t *testing.T) {
 	s := open(t, Config{Dir: t.TempDir()})
-	r, k := Resource{"storage.k8s.io", "v1", "csinodes"}, Key{Name: "edge-1"}
+	r, k := Resource{Group: "storage.k8s.io", Version: "v1", Name: "csinodes"}, Key{Name: "edge-1"}
 	check(t, s.NotFound("kubelet", r, Protobuf, k))
 	expect(t, "after 404", get(s, r, Protobuf, "/edge-1"), "absent")
 	s.Written(r, Protobuf, wire.Kind{APIVersion: "storage.k8s.io/v1", Kind: "CSINode"}, pod(t, "/edge-1", 7))

@@ -29,9 +29,9 @@ func check(t testing.TB, err error) {
 
 var (
 	quiet   = slog.New(slog.NewTextHandler(io.Discard, nil))
-	pods    = Resource{"", "v1", "pods"}
-	secrets = Resource{"", "v1", "secrets"}
-	widgets = Resource{"example.com", "v1", "widgets"}
+	pods    = Resource{Version: "v1", Name: "pods"}
+	secrets = Resource{Version: "v1", Name: "secrets"}
+	widgets = Resource{Group: "example.com", Version: "v1", Name: "widgets"}
 
 	podKind    = wire.Kind{APIVersion: "v1", Kind: "Pod"}
 	secretKind = wire.Kind{APIVersion: "v1", Kind: "Secret"}

@@ -28,6 +28,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/offline/writes"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 	"github.com/weir-edge/weir/impl/store/queue"
 )
@@ -117,7 +118,7 @@ func (k *keeper) start() {
 		ModifyResponse: func(resp *http.Response) error { w.Observe(resp); return nil },
 	}
 	h := http.Handler(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
-		if req, taken := w.Take(rw, req, true, false); !taken {
+		if req, taken := w.Take(rw, req, request.Parse(req), true, false); !taken {
 			proxy.ServeHTTP(rw, req)
 		}
 	}))

@@ -20,6 +20,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // fakeCloud is as much of a kube-apiserver as a queue is pushed to, with the rights of a node: it may not get events, nor a
@@ -188,7 +190,7 @@ func (c *fakeCloud) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (c *fakeCloud) serve(w http.ResponseWriter, req *http.Request, body []byte) {
 	accept := req.Header.Values("Accept")
 	path, status := strings.CutSuffix(req.URL.Path, "/status")
-	t := targetOf(req.URL.Path)
+	t := targetOf(request.Parse(req))
 	k := kindAt(path)
 	event := t.Resource == events() || t.Resource == groupEvents()
 	fail := func(e *apierrors.StatusError) { writeStatus(w, accept, e) }

@@ -14,12 +14,12 @@ func newMetrics() *metrics {
 }
 
 // answered counts a write.
-func (m *metrics) answered(r *request, outcome string) {
+func (m *metrics) answered(r *write, outcome string) {
 	m.decided.WithLabelValues(r.verb, r.label(), outcome).Inc()
 }
 
 // label is the resource of a write. Those that nobody knows share a name, so that clients cannot make up series.
-func (r *request) label() string {
+func (r *write) label() string {
 	switch {
 	case !r.answerable() && !r.is(pods(), "") && (r.Resource.Name != "leases" || r.sub != ""):
 		return "other"

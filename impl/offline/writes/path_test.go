@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // FuzzTarget: what is queued is what kube-apiserver would have been asked to write.
@@ -26,9 +28,9 @@ func FuzzTarget(f *testing.F) {
 			return
 		}
 		req := &http.Request{Method: []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}[method%4], URL: u}
-		r := &request{target: targetOf(u.Path)}
-		r.verb = verbOf(req.Method, r.target)
-		if !r.answerable() {
+		asked := request.Parse(req)
+		r := &write{target: targetOf(asked), verb: asked.Verb}
+		if asked.Odd || !r.answerable() {
 			return
 		}
 		info, err := kube.NewRequestInfo(req)

@@ -32,7 +32,7 @@ func later(e *apierrors.StatusError) *apierrors.StatusError {
 }
 
 // refusal words why a write that nobody can do here is refused.
-func refusal(r *request) *apierrors.StatusError {
+func refusal(r *write) *apierrors.StatusError {
 	switch {
 	case r.Group == "coordination.k8s.io" && r.Resource.Name == "leases":
 		return unavailable("a lease that is granted on this side may be granted on the other as well, so only the heartbeat of this node is answered; try again when the cloud is back")

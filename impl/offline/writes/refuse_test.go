@@ -67,6 +67,7 @@ func TestRefused(t *testing.T) {
 		{"no JSON", "PATCH", statusOf, merge, `{`, 400, "cannot be applied", nil},
 		{"a status that is none", "PATCH", statusOf, merge, `{"status":{"phase":5}}`, 400, "cannot be applied", nil},
 		{"a dry run", "PATCH", statusOf + "?dryRun=All", merge, `{"status":{"message":"x"}}`, 503, "patch pods/status", nil},
+		{"a path that is not clean", "PATCH", "/" + statusOf, merge, `{"status":{"message":"x"}}`, 503, "patch pods/status", nil},
 		{"in another name", "PATCH", statusOf, merge, `{"status":{"message":"x"}}`, 503, "in another name", []string{"Impersonate-User", "eve"}},
 		{"a body that is compressed", "PATCH", statusOf, merge, `{}`, 503, "", []string{"Content-Encoding", "gzip"}},
 		{"an event without a name", "POST", "/api/v1/namespaces/default/events", mediaJSON, `{"metadata":{"generateName":"e"}}`, 503, "create events", nil},

@@ -70,7 +70,7 @@ func read(k kind, a store.Answer, entries []*queue.Entry) (o *known, err error) 
 }
 
 // register answers the creation of a Node: the kubelet goes on to its status only if it hears that there is one.
-func (w *Writes) register(r *request) *apierrors.StatusError {
+func (w *Writes) register(r *write) *apierrors.StatusError {
 	object, err := decode(nodeKind(), r.contentType, r.body)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (w *Writes) register(r *request) *apierrors.StatusError {
 
 // node takes a write of the Node or of its status. Both can change labels and annotations, too; that kubelets do
 // through the status.
-func (w *Writes) node(r *request) (*answer, *apierrors.StatusError) {
+func (w *Writes) node(r *write) (*answer, *apierrors.StatusError) {
 	if r.name != w.Node {
 		return nil, forbidden(r.target, fmt.Sprintf("node %q is not allowed to modify node %q", w.Node, r.name))
 	}
@@ -122,7 +122,7 @@ func (w *Writes) node(r *request) (*answer, *apierrors.StatusError) {
 }
 
 // podStatus takes a write of the status of a pod of this node.
-func (w *Writes) podStatus(r *request) (*answer, *apierrors.StatusError) {
+func (w *Writes) podStatus(r *write) (*answer, *apierrors.StatusError) {
 	o, err := w.known(r.target, podKind())
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (w *Writes) podStatus(r *request) (*answer, *apierrors.StatusError) {
 }
 
 // putStatus queues the status of an object, and gives the object with it.
-func (w *Writes) putStatus(r *request, t queue.Target, o *known, now, out document) (document, *apierrors.StatusError) {
+func (w *Writes) putStatus(r *write, t queue.Target, o *known, now, out document) (document, *apierrors.StatusError) {
 	if same(o.mine["status"], now["status"]) {
 		return out, nil
 	}
@@ -156,7 +156,7 @@ func (w *Writes) putStatus(r *request, t queue.Target, o *known, now, out docume
 }
 
 // changed is what an object would be after a write. What kube-apiserver would not take is refused, and what cannot wait is, too.
-func changed(r *request, k kind, o *known) (document, *apierrors.StatusError) {
+func changed(r *write, k kind, o *known) (document, *apierrors.StatusError) {
 	mine, err := o.mine.bytes()
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
@@ -179,7 +179,7 @@ func changed(r *request, k kind, o *known) (document, *apierrors.StatusError) {
 }
 
 // sameObject refuses a write that is about another object, was made from another version of it, or changes what cannot wait.
-func sameObject(r *request, before, after document) *apierrors.StatusError {
+func sameObject(r *write, before, after document) *apierrors.StatusError {
 	for _, field := range fields(before, after) {
 		b, a := before[field], after[field]
 		if same(b, a) {

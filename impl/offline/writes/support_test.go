@@ -23,6 +23,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 	"github.com/weir-edge/weir/impl/store/queue"
 )
@@ -94,7 +95,7 @@ func hubHandler(w *Writes, door http.RoundTripper) http.Handler {
 		},
 	}
 	return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
-		if req, taken := w.Take(rw, req, true, false); !taken {
+		if req, taken := w.Take(rw, req, request.Parse(req), true, false); !taken {
 			proxy.ServeHTTP(rw, req)
 		}
 	})

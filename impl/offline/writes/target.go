@@ -2,38 +2,21 @@ package writes
 
 import (
 	"cmp"
-	"net/http"
-	"strings"
 
+	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 )
 
-// target is what a request is about, as kube-apiserver's RequestInfoFactory reads it from the path.
+// target is what a write is about.
 type target struct {
 	store.Resource
 	namespace, name, sub string
 }
 
-// targetOf reads a path; the target is empty if it names no resource of the API.
-func targetOf(path string) (t target) {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	switch {
-	case len(parts) >= 3 && parts[0] == "api":
-		t.Version, parts = parts[1], parts[2:]
-	case len(parts) >= 4 && parts[0] == "apis":
-		t.Group, t.Version, parts = parts[1], parts[2], parts[3:]
-	default:
-		return t
-	}
-	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
-		t.namespace, parts = parts[1], parts[2:]
-	}
-	t.Resource.Name = parts[0]
-	if len(parts) > 1 {
-		t.name = parts[1]
-	}
-	if len(parts) > 2 {
-		t.sub = strings.Join(parts[2:], "/")
+func targetOf(r *request.Request) target {
+	t := target{r.Resource, r.In(), r.Name, r.Subresource}
+	if r.Rest != "" {
+		t.sub += "/" + r.Rest
 	}
 	return t
 }
@@ -58,24 +41,6 @@ func (t target) String() string {
 		s += ` in "` + t.namespace + `"`
 	}
 	return s
-}
-
-// verbOf is what a method does to a target, "" if it does not write.
-func verbOf(method string, t target) string {
-	switch method {
-	case http.MethodPost:
-		return "create"
-	case http.MethodPut:
-		return "update"
-	case http.MethodPatch:
-		return "patch"
-	case http.MethodDelete:
-		if t.name == "" {
-			return "deletecollection"
-		}
-		return "delete"
-	}
-	return ""
 }
 
 // Resources that are written offline.

@@ -27,7 +27,7 @@ import (
 const maxToken = 64 << 10
 
 // token tells whether a request is for a token of a service account.
-func (r *request) token() bool { return r.is(accounts(), "token") && r.verb == "create" }
+func (r *write) token() bool { return r.is(accounts(), "token") && r.verb == "create" }
 
 // tokens are those that the cloud issued to this node, by what they were asked for. They are kept in the store as
 // objects of store.Tokens, sealed if Secrets are.
@@ -69,7 +69,7 @@ func openTokens(s *store.Store, c clock.PassiveClock) (*tokens, error) {
 }
 
 // asked reads what a token is asked for.
-func (r *request) asked() (*authenticationv1.TokenRequest, *apierrors.StatusError) {
+func (r *write) asked() (*authenticationv1.TokenRequest, *apierrors.StatusError) {
 	object, err := decode(tokenKind(), r.contentType, r.body)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (r *request) asked() (*authenticationv1.TokenRequest, *apierrors.StatusErro
 }
 
 // tokenKey names what a token is for: account, object that it is bound to, audiences. How long it should last does not count.
-func tokenKey(r *request, tr *authenticationv1.TokenRequest) store.Key {
+func tokenKey(r *write, tr *authenticationv1.TokenRequest) store.Key {
 	audiences := slices.Sorted(slices.Values(tr.Spec.Audiences))
 	bound := authenticationv1.BoundObjectReference{}
 	if tr.Spec.BoundObjectRef != nil {
@@ -94,7 +94,7 @@ func tokenKey(r *request, tr *authenticationv1.TokenRequest) store.Key {
 }
 
 // serve answers a request for a token with the last that was issued for the same.
-func (t *tokens) serve(r *request) (*answer, *apierrors.StatusError) {
+func (t *tokens) serve(r *write) (*answer, *apierrors.StatusError) {
 	tr, refused := r.asked()
 	if refused != nil {
 		return nil, refused
@@ -142,7 +142,7 @@ func expiry(tr *authenticationv1.TokenRequest) time.Time {
 }
 
 // keep keeps what the cloud issued, and drops what has expired.
-func (t *tokens) keep(r *request, tr *authenticationv1.TokenRequest) error {
+func (t *tokens) keep(r *write, tr *authenticationv1.TokenRequest) error {
 	asked, refused := r.asked()
 	if refused != nil {
 		return refused
@@ -195,7 +195,7 @@ func (t *tokens) event(w *store.Watching, kind string, tr *authenticationv1.Toke
 // Observe looks into the cloud's answers to requests that Take let through: tokens that it issued to this node are kept. The answer
 // stays what it is.
 func (w *Writes) Observe(resp *http.Response) {
-	r, ok := resp.Request.Context().Value(requestKey{}).(*request)
+	r, ok := resp.Request.Context().Value(writeKey{}).(*write)
 	if !ok || !r.token() || resp.StatusCode != http.StatusCreated || resp.Header.Get("Content-Encoding") != "" || resp.ContentLength > maxToken {
 		return
 	}
@@ -212,7 +212,7 @@ func (w *Writes) Observe(resp *http.Response) {
 	}
 }
 
-func (w *Writes) issued(r *request, contentType string, body []byte) error {
+func (w *Writes) issued(r *write, contentType string, body []byte) error {
 	object, refused := decode(tokenKind(), contentType, body)
 	if refused != nil {
 		return refused

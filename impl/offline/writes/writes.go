@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 	"github.com/weir-edge/weir/impl/store/queue"
 )
@@ -122,8 +123,8 @@ func New(c Config) (*Writes, error) {
 	return w, err
 }
 
-// request is a write that was looked into.
-type request struct {
+// write is one that was looked into.
+type write struct {
 	target
 	verb        string
 	own         bool   // it is this node's own
@@ -133,23 +134,22 @@ type request struct {
 	again       bool // what it was decided from has changed
 }
 
-type requestKey struct{}
+type writeKey struct{}
 
 // Take answers a write if that is not the cloud's to do: because the cloud is away, or because it has not got yet what was
 // written to the same object meanwhile. Otherwise the request that is returned is to be sent to the cloud; if it cannot be
 // sent, Fallback answers it. own: the request is this node's, proved by certificate; late: by one that has expired, so that nothing is queued.
 // Requests that do not write are not taken, and those about the node's own Lease must not come here.
-func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, own, late bool) (*http.Request, bool) {
-	t := targetOf(req.URL.Path)
-	r := &request{target: t, verb: verbOf(req.Method, t), own: own && plain(req), late: late, contentType: req.Header.Get("Content-Type")}
-	if r.verb == "" {
+func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, asked *request.Request, own, late bool) (*http.Request, bool) {
+	if !asked.Writes() {
 		return req, false
 	}
+	r := &write{target: targetOf(asked), verb: asked.Verb, own: own && plain(req.Header, asked), late: late, contentType: req.Header.Get("Content-Type")}
 	away := w.Reach() == Away
 	if away {
 		w.see() // what is written from here on is pushed in its turn, whatever Run has seen
 	}
-	if !r.own || !r.answerable() || r.late && r.queued() {
+	if asked.Odd || !r.own || !r.answerable() || r.late && r.queued() {
 		if away {
 			w.refuse(rw, req, r, refusal(r))
 		}
@@ -165,27 +165,27 @@ func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, own, late bool)
 	if (away || w.waits(r)) && w.answer(rw, req, r, away) {
 		return req, true
 	}
-	return req.WithContext(context.WithValue(req.Context(), requestKey{}, r)), false
+	return req.WithContext(context.WithValue(req.Context(), writeKey{}, r)), false
 }
 
 // Fallback answers a write that Take let through and that could not be sent; false if it does not.
 func (w *Writes) Fallback(rw http.ResponseWriter, req *http.Request) bool {
-	r, ok := req.Context().Value(requestKey{}).(*request)
+	r, ok := req.Context().Value(writeKey{}).(*write)
 	return ok && w.answer(rw, req, r, true)
 }
 
 // plain tells whether a request is nothing but itself.
-func plain(req *http.Request) bool {
-	for name := range req.Header {
-		if name == "Upgrade" || name == "Content-Encoding" || strings.HasPrefix(name, "Impersonate-") {
+func plain(header http.Header, asked *request.Request) bool {
+	for name := range header {
+		if name == "Content-Encoding" || strings.HasPrefix(name, "Impersonate-") {
 			return false
 		}
 	}
-	return !req.URL.Query().Has("dryRun")
+	return !asked.Upgrade && !asked.Query.Has("dryRun")
 }
 
 // answerable tells whether a request is of a kind that is answered here.
-func (r *request) answerable() bool {
+func (r *write) answerable() bool {
 	switch {
 	case r.is(nodes(), "status"), r.is(pods(), "status"):
 		return r.verb == "update" || r.verb == "patch"
@@ -198,11 +198,11 @@ func (r *request) answerable() bool {
 }
 
 // queued tells whether a request that is answered here goes to the cloud later.
-func (r *request) queued() bool { return !r.token() && (!r.is(nodes(), "") || r.verb != "create") }
+func (r *write) queued() bool { return !r.token() && (!r.is(nodes(), "") || r.verb != "create") }
 
 // waits tells whether the cloud has yet to get something that was written to the same object. To send the cloud a
 // later write first would have the earlier one undo it.
-func (w *Writes) waits(r *request) bool {
+func (w *Writes) waits(r *write) bool {
 	if r.verb == "create" {
 		return false
 	}
@@ -210,7 +210,7 @@ func (w *Writes) waits(r *request) bool {
 }
 
 // answer decides on a request and answers it. Unless must is set, what could not be done here is left to the cloud.
-func (w *Writes) answer(rw http.ResponseWriter, req *http.Request, r *request, must bool) bool {
+func (w *Writes) answer(rw http.ResponseWriter, req *http.Request, r *write, must bool) bool {
 	a, err := w.decide(req.Context(), r)
 	if err != nil {
 		if !must && err.ErrStatus.Code == http.StatusServiceUnavailable {
@@ -224,7 +224,7 @@ func (w *Writes) answer(rw http.ResponseWriter, req *http.Request, r *request, m
 	return true
 }
 
-func (w *Writes) decide(ctx context.Context, r *request) (*answer, *apierrors.StatusError) {
+func (w *Writes) decide(ctx context.Context, r *write) (*answer, *apierrors.StatusError) {
 	w.deciding.Lock()
 	defer w.deciding.Unlock()
 	for ctx.Err() == nil {
@@ -236,7 +236,7 @@ func (w *Writes) decide(ctx context.Context, r *request) (*answer, *apierrors.St
 	return nil, unavailable("the request was cancelled") // the client is gone
 }
 
-func (w *Writes) try(r *request) (*answer, *apierrors.StatusError) {
+func (w *Writes) try(r *write) (*answer, *apierrors.StatusError) {
 	switch {
 	case r.token():
 		return w.tokens.serve(r)
@@ -252,7 +252,7 @@ func (w *Writes) try(r *request) (*answer, *apierrors.StatusError) {
 	return w.node(r)
 }
 
-func (w *Writes) refuse(rw http.ResponseWriter, req *http.Request, r *request, err *apierrors.StatusError) {
+func (w *Writes) refuse(rw http.ResponseWriter, req *http.Request, r *write, err *apierrors.StatusError) {
 	w.metrics.answered(r, "refused")
 	level := slog.LevelDebug
 	if w.news(r, err.ErrStatus.Code) {
@@ -264,7 +264,7 @@ func (w *Writes) refuse(rw http.ResponseWriter, req *http.Request, r *request, e
 }
 
 // news tells whether a refusal is worth a line: clients try again every second.
-func (w *Writes) news(r *request, code int32) bool {
+func (w *Writes) news(r *write, code int32) bool {
 	key := fmt.Sprint(r.verb, " ", r.label(), " ", code)
 	now := w.Clock.Now()
 	w.mu.Lock()
@@ -277,7 +277,7 @@ func (w *Writes) news(r *request, code int32) bool {
 }
 
 // put queues a write, durably. seen is the entry that it was made from.
-func (w *Writes) put(r *request, q queue.Write, seen *queue.Entry) *apierrors.StatusError {
+func (w *Writes) put(r *write, q queue.Write, seen *queue.Entry) *apierrors.StatusError {
 	if err := w.queue.PutAfter(q, seen); err != nil {
 		r.again = errors.Is(err, queue.ErrMoved)
 		return notQueued(err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/offline"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -155,7 +156,7 @@ func OpenStore(dir string, out io.Writer) error {
 	}
 	req.Header.Set("User-Agent", openShape.Component)
 	a := &answer{header: http.Header{}}
-	offline.New(offline.Config{Store: s, Logger: slog.New(slog.DiscardHandler)}).Serve(context.Background(), openShape.Component, a, req)
+	offline.New(offline.Config{Store: s, Logger: slog.New(slog.DiscardHandler)}).Serve(context.Background(), openShape.Component, a, req, request.Parse(req))
 	if n := strings.Count(a.body.String(), `"uid":`); a.code != http.StatusOK || n != 30 {
 		o.Error = fmt.Sprintf("%d with %d items, want 30: %.200s", a.code, n, a.body.String())
 	}

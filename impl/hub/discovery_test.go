@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-edge/weir/impl/documents"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // discoveryOf is an API discovery document.
@@ -48,7 +49,7 @@ func TestDocumentsShared(t *testing.T) {
 			req, err := http.NewRequest(http.MethodGet, "https://cloud"+path, nil)
 			check(t, err)
 			req.Header.Set("Accept", accept)
-			if !p.hubs[n].hub.shelter.Knows(userAgent, req) {
+			if !p.hubs[n].hub.shelter.Knows(userAgent, req, request.Parse(req)) {
 				t.Errorf("%s does not keep %s", n, path)
 			}
 		}

@@ -134,7 +134,7 @@ func impatient(ctx context.Context, c clock.WithTicker, other func() bool, leave
 
 // canAnswer tells whether the store has an answer for this caller.
 func (s *shelter) canAnswer(a *attempt) bool {
-	return s.mayRead(a) == nil && s.Knows(a.component, a.req)
+	return s.mayRead(a) == nil && s.Knows(a.component, a.req, a.asked)
 }
 
 // take answers a write that is not the cloud's to do, see package writes. Else the request that is returned goes to the cloud.
@@ -162,7 +162,7 @@ func (s *shelter) observe(resp *http.Response) error {
 		s.judge.Learn(resp.Request.Header, a.who.kind == thisNode, attributes, resp.StatusCode)
 	}
 	s.writes.Observe(resp)
-	s.Observe(a.component, resp, a.via)
+	s.Observe(a.component, resp, a.asked, a.via)
 	return nil
 }
 
@@ -198,7 +198,7 @@ func (s *shelter) answer(until context.Context, w http.ResponseWriter, a *attemp
 		writeStatus(w, refusal)
 		return
 	}
-	s.Serve(until, a.component, w, a.req)
+	s.Serve(until, a.component, w, a.req, a.asked)
 }
 
 // mayRead tells whether the caller may read what the store holds. It never fails open.
@@ -212,7 +212,7 @@ func (s *shelter) mayRead(a *attempt) *apierrors.StatusError {
 		return refusal
 	}
 	// Who may read a collection may read what is in it: so a node may get the pods that it watches.
-	for _, in := range s.store.Holders(a.asked.Resource, store.Key{Namespace: a.asked.In(), Name: attributes.Name}) {
+	for _, in := range s.store.Holders(a.asked.Resource, offline.KeyOf(a.asked)) {
 		attributes.Verb, attributes.Name, attributes.Namespace = "list", "", in.Namespace
 		attributes.FieldSelector, attributes.LabelSelector = in.Fields, in.Labels
 		if ok, _ := s.judge.Allowed(user, attributes); ok {
@@ -289,14 +289,15 @@ func (s *shelter) prefetch(ctx context.Context) error {
 		}
 		req.Header.Set("Accept", k.Accept)
 		req.Header.Set("User-Agent", userAgent)
-		if s.Knows(userAgent, req) {
+		asked := request.Parse(req)
+		if s.Knows(userAgent, req, asked) {
 			continue
 		}
 		resp, err := s.document(req, k)
 		if err != nil {
 			return err
 		}
-		s.Observe(userAgent, resp, s.asHub)
+		s.Observe(userAgent, resp, asked, s.asHub)
 		_, err = io.Copy(io.Discard, resp.Body)
 		if err := errors.Join(err, resp.Body.Close()); err != nil {
 			return fmt.Errorf("read %s: %w", k.Path, err)

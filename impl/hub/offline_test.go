@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // offlineBed is a hub that keeps what passes, behind a link that can be cut. Endpoints are no pool-scope resource here: they pass.
@@ -196,7 +197,7 @@ func TestWatchesWithoutCloud(t *testing.T) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url()+"/api/v1/namespaces/default/endpoints/late", nil)
 		check(t, err)
 		req.Header.Set("User-Agent", "Go-http-client/2.0")
-		return b.hub.shelter.Knows("Go-http-client", req)
+		return b.hub.shelter.Knows("Go-http-client", req, request.Parse(req))
 	})
 	if n := b.clouds[0].listed(); n != lists {
 		t.Errorf("%d lists from the cloud since the cut", n-lists)

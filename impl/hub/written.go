@@ -30,9 +30,9 @@ const maxWritten = 4 << 20
 // The resourceVersion of a list is that of before the deletions, so it does not count.
 func (c *consistency) observe(t *target, resp *http.Response) error {
 	o := c.owed[t.index]
-	deletion := resp.Request.Method == http.MethodDelete
+	deletion := t.Method == http.MethodDelete
 	switch code := resp.StatusCode; {
-	case resp.Request.URL.Query().Has("dryRun"):
+	case t.Query.Has("dryRun"):
 		return nil
 	case code == http.StatusNotFound && t.Name == "": // there is no such resource or namespace
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -53,9 +54,9 @@ func typeName(s string) string {
 }
 
 // document keeps the answer to a request for a document.
-func (r *Recorder) document(resp *http.Response) {
-	path := resp.Request.URL.Path
-	if resp.Request.Method != http.MethodGet || resp.StatusCode != http.StatusOK || !isDocument(path) || resp.ContentLength > maxDocument {
+func (r *Recorder) document(resp *http.Response, q *request.Request) {
+	path := q.Path
+	if q.Verb != "get" || resp.StatusCode != http.StatusOK || !isDocument(q.Path) || resp.ContentLength > maxDocument {
 		return
 	}
 	d := store.Document{ContentType: resp.Header.Get("Content-Type"), ETag: resp.Header.Get("Etag"), At: r.clock.Now()}
@@ -74,10 +75,10 @@ func (r *Recorder) document(resp *http.Response) {
 }
 
 // document finds a kept document in a form that the client takes.
-func (s *Server) document(req *http.Request) (answer, *apierrors.StatusError) {
-	d, ok := s.findDocument(req)
+func (s *Server) document(req *http.Request, q *request.Request) (answer, *apierrors.StatusError) {
+	d, ok := s.findDocument(req.Header, q.Path)
 	if !ok {
-		return nil, unknown("the cloud is away, and no client on this node has asked for " + req.URL.Path + " in this form while it was there")
+		return nil, unknown("the cloud is away, and no client on this node has asked for " + q.Path + " in this form while it was there")
 	}
 	return func(w http.ResponseWriter, req *http.Request) {
 		h := w.Header()
@@ -97,8 +98,8 @@ func (s *Server) document(req *http.Request) (answer, *apierrors.StatusError) {
 	}, nil
 }
 
-func (s *Server) findDocument(req *http.Request) (store.Document, bool) {
-	accept := strings.Join(req.Header.Values("Accept"), ",")
+func (s *Server) findDocument(header http.Header, path string) (store.Document, bool) {
+	accept := strings.Join(header.Values("Accept"), ",")
 	if strings.TrimSpace(accept) == "" {
 		accept = mediaJSON
 	}
@@ -108,7 +109,7 @@ func (s *Server) findDocument(req *http.Request) (store.Document, bool) {
 			names = []string{mediaJSON, "text/plain"} // as kube-apiserver declares the JSON of /openapi/v3
 		}
 		for _, name := range names {
-			if d, ok := s.store.Document(documentName(req.URL.Path, name)); ok {
+			if d, ok := s.store.Document(documentName(path, name)); ok {
 				return d, true
 			}
 		}

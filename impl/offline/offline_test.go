@@ -22,6 +22,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -139,7 +140,7 @@ func (b *bed) ask(ctx context.Context, pathAndQuery string, header ...string) *h
 	b.t.Cleanup(tr.CloseIdleConnections)
 	resp, err := tr.RoundTrip(req)
 	check(b.t, err)
-	b.Observe("kubelet", resp, tr)
+	b.Observe("kubelet", resp, request.Parse(req), tr)
 	return resp
 }
 
@@ -161,7 +162,7 @@ func (b *bed) offline(pathAndQuery string, header ...string) *httptest.ResponseR
 		req.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	b.Serve(b.t.Context(), "kubelet", w, req)
+	b.Serve(b.t.Context(), "kubelet", w, req, request.Parse(req))
 	return w
 }
 
@@ -390,7 +391,7 @@ func TestWatchesWithoutCloud(t *testing.T) {
 		t.Run(query, func(t *testing.T) {
 			here, back := context.WithCancel(t.Context())
 			defer back()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { b.Serve(here, "kubelet", w, req) }))
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { b.Serve(here, "kubelet", w, req, request.Parse(req)) }))
 			defer server.Close()
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+configMaps+"?watch=1&"+query, nil)
 			check(t, err)

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // FuzzParse: what the store answers is what kube-apiserver would have been asked for.
@@ -27,23 +29,23 @@ func FuzzParse(f *testing.F) {
 		if !read {
 			req.Method = http.MethodPut
 		}
-		q, ok := parse(req)
-		if !ok {
+		q := request.Parse(req)
+		if !ofObjects(q) {
 			return
 		}
 		info, err := kube.NewRequestInfo(req)
 		if err != nil || !info.IsResourceRequest {
 			t.Fatalf("%q is %+v, and nothing for kube-apiserver: %v", uri, q, err)
 		}
-		if read && q.verb != info.Verb || q.resource.Group != info.APIGroup || q.resource.Version != info.APIVersion || q.resource.Name != info.Resource {
+		if read && q.Verb != info.Verb || q.Resource.Group != info.APIGroup || q.Resource.Version != info.APIVersion || q.Resource.Name != info.Resource {
 			t.Fatalf("%q is %+v, and %+v for kube-apiserver", uri, q, info)
 		}
 		namespace := info.Namespace
 		if info.Resource == "namespaces" && info.Name == info.Namespace { // the store knows it as an object in none
 			namespace = ""
 		}
-		selected := q.name == "" && info.Verb != "get" // one that a selector names is a collection of one in the store
-		if q.namespace != namespace || q.name != info.Name && !selected || q.subresource != info.Subresource && len(info.Parts) < 4 {
+		selected := q.Name == "" && info.Verb != "get" // one that a selector names is a collection of one in the store
+		if q.In() != namespace || q.Name != info.Name && !selected || q.Subresource != info.Subresource && len(info.Parts) < 4 {
 			t.Fatalf("%q is %+v, and %+v for kube-apiserver", uri, q, info)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -53,34 +54,32 @@ func (r *Recorder) Wait() {
 	r.pages.close()
 }
 
-// Observe looks at an answer before its client gets it. component is who asked (see store.ComponentOf); via is where the
+// Observe looks at the answer to a request before its client gets it. component is who asked (see store.ComponentOf); via is where the
 // hub may ask the same as the client did.
-func (r *Recorder) Observe(component string, resp *http.Response, via http.RoundTripper) {
-	req := resp.Request
-	q, ok := parse(req)
-	if !ok {
-		r.document(resp)
+func (r *Recorder) Observe(component string, resp *http.Response, q *request.Request, via http.RoundTripper) {
+	if !ofObjects(q) {
+		r.document(resp, q)
 		return
 	}
 	enc, known := encodingOf(resp.Header)
 	good := resp.StatusCode >= 200 && resp.StatusCode < 300
 	switch {
 	case !known || resp.StatusCode == http.StatusSwitchingProtocols:
-	case q.verb == verbWrite:
-		if good && (q.subresource == "" || q.subresource == "status") {
-			r.tee(resp, q.verb, func(body *intake) error { return r.written(q, enc, body) })
+	case !q.Reads():
+		if good && q.Rest == "" && (q.Subresource == "" || q.Subresource == "status") {
+			r.tee(resp, verbOf(q), func(body *intake) error { return r.written(q, enc, body) })
 		}
-	case q.subresource != "":
-	case q.verb == verbGet && resp.StatusCode == http.StatusNotFound:
-		r.tee(resp, q.verb, func(body *intake) error { return r.notFound(component, q, req.Header, enc, body) })
+	case q.Subresource != "":
+	case q.Verb == "get" && resp.StatusCode == http.StatusNotFound:
+		r.tee(resp, q.Verb, func(body *intake) error { return r.notFound(component, q, resp.Request.Header, enc, body) })
 	case resp.StatusCode != http.StatusOK:
-	case q.verb == verbGet:
-		r.tee(resp, q.verb, func(body *intake) error { return r.got(component, q, enc, body) })
-	case q.verb == verbList:
-		free := r.begin(q.shape(component, 0))
-		cont := req.URL.Query().Get("continue")
-		r.teeThen(resp, q.verb, func(body *intake) error { return r.list(component, q, enc, cont, body) }, free)
-	case q.verb == verbWatch:
+	case q.Verb == "get":
+		r.tee(resp, q.Verb, func(body *intake) error { return r.got(component, q, enc, body) })
+	case q.Verb == "list":
+		free := r.begin(shapeOf(q, component, 0))
+		cont := q.Query.Get("continue")
+		r.teeThen(resp, q.Verb, func(body *intake) error { return r.list(component, q, enc, cont, body) }, free)
+	case q.Verb == "watch":
 		r.watch(component, q, enc, resp, via)
 	}
 }
@@ -136,7 +135,7 @@ func one(enc wire.Encoding, body io.Reader) (wire.Kind, *wire.Object, error) {
 	return wire.ParseBody(enc, b)
 }
 
-func (r *Recorder) got(component string, q request, enc wire.Encoding, body io.Reader) error {
+func (r *Recorder) got(component string, q *request.Request, enc wire.Encoding, body io.Reader) error {
 	kind, o, err := one(enc, body)
 	f, ok := formOf(enc, kind)
 	switch {
@@ -144,14 +143,14 @@ func (r *Recorder) got(component string, q request, enc wire.Encoding, body io.R
 		return errUnkept
 	case err != nil:
 		return err
-	case o.Version == 0 || o.Name != q.name || o.Namespace != q.namespace:
+	case o.Version == 0 || o.Name != q.Name || o.Namespace != q.In():
 		return errUnkept // of an aggregated API, or no object of its own
 	}
-	return r.store.Got(component, q.resource, f, kind, o)
+	return r.store.Got(component, q.Resource, f, kind, o)
 }
 
 // notFound takes a 404 if it is about the object, not about the path.
-func (r *Recorder) notFound(component string, q request, h http.Header, enc wire.Encoding, body io.Reader) error {
+func (r *Recorder) notFound(component string, q *request.Request, h http.Header, enc wire.Encoding, body io.Reader) error {
 	b, err := io.ReadAll(io.LimitReader(body, 64<<10))
 	if err != nil {
 		return err
@@ -168,28 +167,28 @@ func (r *Recorder) notFound(component string, q request, h http.Header, enc wire
 	if err != nil {
 		return err
 	}
-	if s.Reason != metav1.StatusReasonNotFound || s.Details == nil || s.Details.Name != q.name || s.Details.Kind != q.resource.Name || s.Details.Group != q.resource.Group {
+	if s.Reason != metav1.StatusReasonNotFound || s.Details == nil || s.Details.Name != q.Name || s.Details.Kind != q.Resource.Name || s.Details.Group != q.Resource.Group {
 		return errUnkept
 	}
-	return r.store.NotFound(component, q.resource, wanted(h), q.key())
+	return r.store.NotFound(component, q.Resource, wanted(h), KeyOf(q))
 }
 
-func (r *Recorder) written(q request, enc wire.Encoding, body io.Reader) error {
+func (r *Recorder) written(q *request.Request, enc wire.Encoding, body io.Reader) error {
 	kind, o, err := one(enc, body)
 	f, ok := formOf(enc, kind)
 	switch {
 	case err != nil || !ok, o.Version == 0:
 		return errUnkept // a Status, as a deletion may answer
-	case q.name != "" && o.Name != q.name, o.Namespace != q.namespace:
+	case q.Name != "" && o.Name != q.Name, o.Namespace != q.In():
 		return errUnkept
 	}
-	r.store.Written(q.resource, f, kind, o)
+	r.store.Written(q.Resource, f, kind, o)
 	return nil
 }
 
 // list takes a list, or one page of it.
-func (r *Recorder) list(component string, q request, enc wire.Encoding, token string, body *intake) error {
-	bare := q.shape(component, 0)
+func (r *Recorder) list(component string, q *request.Request, enc wire.Encoding, token string, body *intake) error {
+	bare := shapeOf(q, component, 0)
 	var l *paged
 	if token != "" {
 		if l = r.pages.take(pageKey{bare, token}); l == nil {
@@ -204,7 +203,7 @@ func (r *Recorder) list(component string, q request, enc wire.Encoding, token st
 		case l != nil:
 			return nil
 		}
-		listing, err := r.store.List(q.shape(component, f), kind)
+		listing, err := r.store.List(shapeOf(q, component, f), kind)
 		if err == nil {
 			l = &paged{listing: listing, kind: kind}
 		}

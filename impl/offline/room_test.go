@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // TestRoom: clients that take their answers slowly, or not at all, do not make recordings hold memory, and keep nobody's from being kept.
@@ -29,7 +31,7 @@ func TestRoom(t *testing.T) {
 	var open []io.Closer
 	for i := range 40 {
 		resp, buf := large(fmt.Sprint("/openapi/v3/apis/", i))
-		b.Observe("slow", resp, nil)
+		b.Observe("slow", resp, request.Parse(resp.Request), nil)
 		for range size/len(buf) - 1 {
 			_, err := io.ReadFull(resp.Body, buf)
 			check(t, err)
@@ -42,7 +44,7 @@ func TestRoom(t *testing.T) {
 		t.Errorf("40 answers of %d bytes that stand still hold %d bytes", size, grown)
 	}
 	resp, _ := large("/openapi/v2")
-	b.Observe("quick", resp, nil)
+	b.Observe("quick", resp, request.Parse(resp.Request), nil)
 	_, err := io.Copy(io.Discard, resp.Body)
 	check(t, err)
 	check(t, resp.Body.Close())
@@ -77,7 +79,7 @@ func TestRoomOfObjects(t *testing.T) {
 	}
 	head := `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"500"},"items":[`
 	resp := answerTo("/api/v1/configmaps", io.MultiReader(strings.NewReader(head+strings.Join(items, ",")), strings.NewReader("]}")))
-	b.Observe("slow", resp, nil)
+	b.Observe("slow", resp, request.Parse(resp.Request), nil)
 	buf := make([]byte, 32<<10)
 	most := 0
 	for {

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -31,29 +32,25 @@ type Server struct {
 type answer func(http.ResponseWriter, *http.Request)
 
 // Knows tells whether the store can answer a read, if only by saying that something does not exist.
-func (s *Server) Knows(component string, req *http.Request) bool {
-	_, err := s.find(component, req)
+func (s *Server) Knows(component string, req *http.Request, q *request.Request) bool {
+	_, err := s.find(component, req, q)
 	return err == nil
 }
 
 // Serve answers a read. A watch stays open until ctx or the request ends.
-func (s *Server) Serve(ctx context.Context, component string, w http.ResponseWriter, req *http.Request) {
-	q, isObject := parse(req)
-	verb := q.verb
-	if !isObject {
-		verb = "document"
-	}
-	a, err := s.find(component, req)
+func (s *Server) Serve(ctx context.Context, component string, w http.ResponseWriter, req *http.Request, q *request.Request) {
+	verb := verbOf(q)
+	a, err := s.find(component, req, q)
 	if err != nil {
 		s.count.answers.WithLabelValues(verb, "unknown").Inc()
-		s.logger.Debug("the store does not know what is asked", "component", component, "path", req.URL.Path, "why", err.ErrStatus.Message)
+		s.logger.Debug("the store does not know what is asked", "component", component, "path", q.Path, "why", err.ErrStatus.Message)
 		relay.WriteError(w, req, err)
 		return
 	}
 	s.count.answers.WithLabelValues(verb, "known").Inc()
 	ctx, cancel := merge(ctx, req.Context())
 	defer cancel()
-	if verb == verbWatch {
+	if verb == "watch" {
 		s.count.watches.Inc()
 		defer s.count.watches.Dec()
 	}
@@ -68,35 +65,34 @@ func merge(ctx, request context.Context) (context.Context, context.CancelFunc) {
 }
 
 // find looks for what a request asks for.
-func (s *Server) find(component string, req *http.Request) (answer, *apierrors.StatusError) {
-	q, ok := parse(req)
+func (s *Server) find(component string, req *http.Request, q *request.Request) (answer, *apierrors.StatusError) {
 	switch {
-	case !ok && req.Method == http.MethodGet && isDocument(req.URL.Path):
-		return s.document(req)
-	case !ok, q.verb == verbWrite, q.subresource != "":
-		return nil, unknown(fmt.Sprintf("the cloud is away: %s %s has to wait for it", req.Method, req.URL.Path))
-	case q.verb == verbGet:
+	case q.Verb == "get" && isDocument(q.Path):
+		return s.document(req, q)
+	case !ofObjects(q), !q.Reads(), q.Subresource != "":
+		return nil, unknown(fmt.Sprintf("the cloud is away: %s %s has to wait for it", q.Method, q.Path))
+	case q.Verb == "get":
 		return s.get(component, q, wanted(req.Header))
 	}
 	return s.collection(component, q, wanted(req.Header))
 }
 
-func (s *Server) get(component string, q request, f store.Form) (answer, *apierrors.StatusError) {
+func (s *Server) get(component string, q *request.Request, f store.Form) (answer, *apierrors.StatusError) {
 	var a store.Answer
 	s.both(func() {
-		if a = s.store.Get(component, q.resource, f, q.key()); a.Knowledge == store.Known {
-			a.Object = s.overlay.Overlay(q.resource, a.Form, a.Object)
+		if a = s.store.Get(component, q.Resource, f, KeyOf(q)); a.Knowledge == store.Known {
+			a.Object = s.overlay.Overlay(q.Resource, a.Form, a.Object)
 		}
 	})
 	var items []*wire.Object
 	version := uint64(1)
 	switch a.Knowledge {
 	case store.Unknown:
-		return nil, unknown(fmt.Sprintf("the cloud is away, and has not said anything about %s to a client of this node", &q))
+		return nil, unknown(fmt.Sprintf("the cloud is away, and has not said anything about %s to a client of this node", naming(q)))
 	case store.KnownAbsent:
 		return func(w http.ResponseWriter, req *http.Request) {
 			setAge(w.Header(), s.clock.Now(), a.AsOf)
-			relay.WriteError(w, req, apierrors.NewNotFound(schema.GroupResource{Group: q.resource.Group, Resource: q.resource.Name}, q.name))
+			relay.WriteError(w, req, apierrors.NewNotFound(schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Name}, q.Name))
 		}, nil
 	case store.Known:
 		items, version = append(items, a.Object), max(a.Object.Version, 1)
@@ -115,22 +111,22 @@ func (s *Server) both(read func()) {
 }
 
 // collection answers a list or watch.
-func (s *Server) collection(component string, q request, f store.Form) (answer, *apierrors.StatusError) {
-	c, ok := s.store.Read(q.shape(component, f))
+func (s *Server) collection(component string, q *request.Request, f store.Form) (answer, *apierrors.StatusError) {
+	c, ok := s.store.Read(shapeOf(q, component, f))
 	if !ok {
-		return nil, unknown(fmt.Sprintf("the cloud is away, and no client of this node has a complete list of %s", &q))
+		return nil, unknown(fmt.Sprintf("the cloud is away, and no client of this node has a complete list of %s", naming(q)))
 	}
 	return func(w http.ResponseWriter, req *http.Request) {
 		var items []*wire.Object
-		if query := req.URL.Query(); q.verb == verbList || isTrue(query, "sendInitialEvents") || query.Get("resourceVersion") == "" || query.Get("resourceVersion") == "0" {
+		if version := q.Query.Get("resourceVersion"); q.Verb == "list" || q.IsTrue("sendInitialEvents") || version == "" || version == "0" {
 			s.both(func() {
 				items = items[:0]
 				for o := range c.Items {
-					items = append(items, s.overlay.Overlay(q.resource, c.Form, o))
+					items = append(items, s.overlay.Overlay(q.Resource, c.Form, o))
 				}
 			})
 			if len(items) != len(c.Keys) { // one was lost since it was looked at
-				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and the kept list of %s is damaged", &q)))
+				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and the kept list of %s is damaged", naming(q))))
 				return
 			}
 		}
@@ -140,14 +136,14 @@ func (s *Server) collection(component string, q request, f store.Form) (answer, 
 
 // through answers from a relay that holds these items: its rules of versions, encodings, pages and watches are those of kube-apiserver. The
 // store has already selected them, so the request's own selectors are left out.
-func (s *Server) through(q request, kind wire.Kind, f store.Form, version uint64, asOf time.Time, items []*wire.Object) answer {
+func (s *Server) through(q *request.Request, kind wire.Kind, f store.Form, version uint64, asOf time.Time, items []*wire.Object) answer {
 	return func(w http.ResponseWriter, req *http.Request) {
 		enc := wire.Encoding(f & 1)
 		r, err := relay.New(relay.Config{
-			Resource: relay.NewResource(q.resource.Group, q.resource.Version, q.resource.Name, kind, q.namespace != "", enc),
+			Resource: relay.NewResource(q.Resource.Group, q.Resource.Version, q.Resource.Name, kind, q.In() != "", enc),
 			Clock:    s.clock, Logger: s.logger, Alone: func() bool { return true },
 			Fallback: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and %s is kept as %v only, of which nothing can be made that this client accepts", &q, f)))
+				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and %s is kept as %v only, of which nothing can be made that this client accepts", naming(q), f)))
 			}),
 		})
 		if err == nil {
@@ -164,13 +160,13 @@ func (s *Server) through(q request, kind wire.Kind, f store.Form, version uint64
 }
 
 // bare is a request without what has been seen to.
-func bare(q request, req *http.Request) *http.Request {
+func bare(q *request.Request, req *http.Request) *http.Request {
 	out := req.WithContext(req.Context())
 	u := *req.URL
 	query := u.Query()
 	query.Del("labelSelector")
 	query.Del("fieldSelector")
-	if q.verb == verbGet {
+	if q.Verb == "get" {
 		query.Del("resourceVersion") // of an object there is one version
 	}
 	u.RawQuery = query.Encode()

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -16,20 +18,19 @@ const catchingUp = 2
 
 // watch records a watch. One that goes on from a version that the store does not cover waits for a list: the hub was killed before it
 // had written what the client saw, or never had it.
-func (r *Recorder) watch(component string, q request, enc wire.Encoding, resp *http.Response, via http.RoundTripper) {
+func (r *Recorder) watch(component string, q *request.Request, enc wire.Encoding, resp *http.Response, via http.RoundTripper) {
 	req := resp.Request
-	query := req.URL.Query()
-	from, err := wire.ParseVersion(query.Get("resourceVersion"))
-	streaming := isTrue(query, "sendInitialEvents")
+	from, err := wire.ParseVersion(q.Query.Get("resourceVersion"))
+	streaming := q.IsTrue("sendInitialEvents")
 	f, ok := streamForm(req.Header, enc)
 	if err != nil || !ok || from == 0 && !streaming { // the latter begins with a list of which nobody tells the end
-		r.count.recorded.WithLabelValues(verbWatch, "no form").Inc()
+		r.count.recorded.WithLabelValues("watch", "no form").Inc()
 		return
 	}
-	shape := q.shape(component, f)
+	shape := shapeOf(q, component, f)
 	w := &watching{store: r.store, shape: shape, from: from, streaming: streaming}
 	covered := streaming || r.store.Covers(shape, from)
-	t := newTee(&r.room, resp.Body, !covered, r.parser(resp, verbWatch, func(body *intake) error { return w.read(enc, body) }), w.close)
+	t := newTee(&r.room, resp.Body, !covered, r.parser(resp, "watch", func(body *intake) error { return w.read(enc, body) }), w.close)
 	resp.Body = t
 	if covered {
 		if err := w.open(); err != nil {
@@ -39,8 +40,8 @@ func (r *Recorder) watch(component string, q request, enc wire.Encoding, resp *h
 	}
 	r.running.Go(func() {
 		if err := r.catchUp(req, component, q, shape, from, via); err != nil {
-			r.logger.Debug("a watch is not recorded", "of", q.String(), "component", component, "from", from, "err", err)
-			r.count.recorded.WithLabelValues(verbWatch, "behind").Inc()
+			r.logger.Debug("a watch is not recorded", "of", naming(q), "component", component, "from", from, "err", err)
+			r.count.recorded.WithLabelValues("watch", "behind").Inc()
 			t.abandon()
 			return
 		}
@@ -53,9 +54,9 @@ func (r *Recorder) watch(component string, q request, enc wire.Encoding, resp *h
 }
 
 // catchUp makes the store cover a version by a list in the client's name.
-func (r *Recorder) catchUp(req *http.Request, component string, q request, shape store.Shape, from uint64, via http.RoundTripper) error {
+func (r *Recorder) catchUp(req *http.Request, component string, q *request.Request, shape store.Shape, from uint64, via http.RoundTripper) error {
 	ctx := req.Context()
-	bare := q.shape(component, 0)
+	bare := shapeOf(q, component, 0)
 	if err := r.settled(ctx, bare); err != nil {
 		return err
 	}
@@ -78,10 +79,10 @@ func (r *Recorder) catchUp(req *http.Request, component string, q request, shape
 }
 
 // fetch asks for the list that a watch goes on from, or a later one, and records it.
-func (r *Recorder) fetch(ctx context.Context, watch *http.Request, component string, q request, from uint64, via http.RoundTripper) error {
+func (r *Recorder) fetch(ctx context.Context, watch *http.Request, component string, q *request.Request, from uint64, via http.RoundTripper) error {
 	req := watch.Clone(ctx)
 	req.Body, req.ContentLength = nil, 0
-	query := req.URL.Query()
+	query := maps.Clone(q.Query)
 	for _, name := range []string{"watch", "allowWatchBookmarks", "timeoutSeconds", "sendInitialEvents"} {
 		query.Del(name)
 	}

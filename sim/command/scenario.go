@@ -31,6 +31,7 @@ type scenarioFlags struct {
 	out, output, runtime string
 	binaries             string // folder of Weir's commands; empty: they are built
 	seed                 int64
+	seeds                int
 	noTimes              bool
 }
 
@@ -41,6 +42,7 @@ func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	fs.StringVar(&f.output, "output", "text", "text or json: with json, standard output is one object")
 	fs.StringVar(&f.runtime, "runtime", "local", "local: real processes on this machine; kind: real kubelets, needs a Docker engine (kind/README.md)")
 	fs.Int64Var(&f.seed, "seed", 0, "instead of the seed in the file")
+	fs.IntVar(&f.seeds, "seeds", 1, "run one scenario with so many seeds, the first and those that follow it, 1 to 1000; a table of all goes to --out")
 	fs.StringVar(&f.binaries, "binaries", "", binariesHelp)
 	fs.BoolVar(&f.noTimes, "no-time-limits", false, "leave out what is expected of seconds, and of new connections, which follow from them: for machines that are shared")
 	if err := parse(fs, "scenario run FILE|DIR", args, 1, stdout); err != nil {
@@ -56,8 +58,14 @@ func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	if len(scenarios) > 1 && f.output == "json" {
-		return cli.Usage("--output", f.output, "json takes one scenario file, not a folder of several")
+	if (len(scenarios) > 1 || f.seeds > 1) && f.output == "json" {
+		return cli.Usage("--output", f.output, "json takes one scenario file and one seed")
+	}
+	switch {
+	case f.seeds < 1 || f.seeds > maxSeeds:
+		return cli.Usage("--seeds", fmt.Sprint(f.seeds), fmt.Sprintf("1 to %d", maxSeeds))
+	case f.seeds > 1 && len(scenarios) > 1:
+		return cli.Usage("--seeds", fmt.Sprint(f.seeds), "one scenario file, not a folder of several")
 	}
 	var entries []report.Entry
 	var failed error
@@ -67,6 +75,9 @@ func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) e
 		}
 		if f.noTimes {
 			s.Expectations = slices.DeleteFunc(s.Expectations, scenario.Expectation.OfTime)
+		}
+		if f.seeds > 1 {
+			return runSeeds(ctx, s, f, stdout, stderr)
 		}
 		res, err := runOne(ctx, s, f, stdout, stderr)
 		entries = append(entries, report.Entry{Dir: s.Name, Result: res})

@@ -107,7 +107,10 @@ func TestReadsWithoutCloud(t *testing.T) {
 			"/api/v1/configmaps":                                http.StatusServiceUnavailable,
 			"/api/v1/namespaces/default/pods/web/log":           http.StatusServiceUnavailable,
 			"/api/v1/endpoints?fieldSelector=metadata.name=web": http.StatusOK,
-			"/healthz": http.StatusServiceUnavailable,
+			"/api/v1/endpoints/":                                http.StatusOK,
+			"//api/v1/endpoints":                                http.StatusServiceUnavailable, // what only the cloud should judge
+			"/api/v1/watch/endpoints":                           http.StatusServiceUnavailable,
+			"/healthz":                                          http.StatusServiceUnavailable,
 		} {
 			resp, body := get(t, node, b.url()+path)
 			var s metav1.Status

@@ -32,7 +32,7 @@ type copied struct {
 }
 
 // kept is what a leader keeps in the coordinator, beside keys, and each hub on its disk: what every kubectl asks for first.
-var kept = [...]documents.Key{{Path: "/api", Accept: documents.Accept}, {Path: "/apis", Accept: documents.Accept}, {Path: documents.Version, Accept: jsonMedia}}
+var kept = [...]documents.Key{{Path: "/api", Accept: documents.Accept}, {Path: "/apis", Accept: documents.Accept}, {Path: documents.Version, Accept: mediaJSON}}
 
 // errNoDocument says that the coordinator has no copy yet.
 var errNoDocument = errors.New("the pool has no copy yet")
@@ -180,7 +180,7 @@ func (d *discovery) putKeys(ctx context.Context, t contract.Term) error {
 	if raw == nil {
 		return nil
 	}
-	return d.put(ctx, documents.Key{Path: documents.Keys}, &documents.Document{ContentType: jsonMedia, Body: raw}, t)
+	return d.put(ctx, documents.Key{Path: documents.Keys}, &documents.Document{ContentType: mediaJSON, Body: raw}, t)
 }
 
 // copyOf is what the cloud said lately, or says now: a coordinator that was restarted costs it nothing.

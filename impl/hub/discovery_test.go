@@ -39,13 +39,13 @@ func TestDocumentsShared(t *testing.T) {
 		})
 	}
 	uses(leader)
-	for _, k := range []documents.Key{{Path: "/api", Accept: documents.Accept}, {Path: "/apis", Accept: documents.Accept}, {Path: documents.Version, Accept: jsonMedia}, {Path: documents.Keys}} {
+	for _, k := range []documents.Key{{Path: "/api", Accept: documents.Accept}, {Path: "/apis", Accept: documents.Accept}, {Path: documents.Version, Accept: mediaJSON}, {Path: documents.Keys}} {
 		eventually(t, "the coordinator to have "+k.Path, func() bool { return p.coordinator.documents.Get(k) != nil })
 	}
 	for _, n := range nodes {
 		uses(n)
 		check(t, p.hubs[n].hub.shelter.prefetch(t.Context()))
-		for path, accept := range map[string]string{"/api": documents.Accept, "/apis": documents.Accept, documents.Version: jsonMedia} {
+		for path, accept := range map[string]string{"/api": documents.Accept, "/apis": documents.Accept, documents.Version: mediaJSON} {
 			req, err := http.NewRequest(http.MethodGet, "https://cloud"+path, nil)
 			check(t, err)
 			req.Header.Set("Accept", accept)

@@ -171,7 +171,7 @@ func (c *fakeCloud) document(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	w.Header().Set("Content-Type", jsonMedia)
+	w.Header().Set("Content-Type", mediaJSON)
 	if slices.Contains(documents.Paths, req.URL.Path) {
 		etag := documents.ETagOf([]byte(body))
 		w.Header().Set("Etag", etag)

@@ -22,7 +22,6 @@ import (
 
 const (
 	mediaProtobuf = "application/vnd.kubernetes.protobuf"
-	jsonMedia     = "application/json"
 	userAgent     = "weir-hub"
 	reviewPath    = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 )

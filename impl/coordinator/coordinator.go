@@ -64,7 +64,7 @@ func New(config Config) (*Coordinator, error) {
 		relayed = append(relayed, authz.GroupResource{Group: res.Group, Resource: res.Resource})
 	}
 	c.rules = authz.New(set.NodePoolName, relayed...).Authorizer()
-	c.front = newRelays(c.relays, set.Clock)
+	c.front = newRelays(c.relays, set.Clock, set.Logger)
 	c.front.proves = func(req *http.Request) { c.serving.listener.proves(req) }
 	if err := c.loadCredentials(); err != nil {
 		return nil, err

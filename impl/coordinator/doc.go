@@ -35,7 +35,7 @@
 //
 // # The cloud's history
 //
-// A feed names the history of the cloud that it is of, and the answer that of the relay (relay.HistoryHeader). A later one
+// A feed names the history of the cloud that it is of, and the answer that of the relay (rest.HistoryHeader). A later one
 // comes as a list that may be at a lower version: the relay throws away what it holds, hubs that watch it get one 410, and list from
 // here. One of an earlier history is not applied: the coordinator need not know who is right, because the leader, which reads the
 // number in the answer, asks the cloud. One that cannot be the next, because nobody can have missed so many restores, is refused, so that

@@ -22,6 +22,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/source"
 )
 
@@ -126,7 +127,7 @@ func (f *feeds) serve(w http.ResponseWriter, req *http.Request, s *slot) error {
 	x.end = end
 	defer context.AfterFunc(f.stop, func() { end(errStopping) })()
 	if err := s.plausible(x.history); err != nil {
-		w.Header().Set(relay.HistoryHeader, s.relay.Status().History.String()) // an honest leader goes on from there
+		w.Header().Set(rest.HistoryHeader, s.relay.Status().History.String()) // an honest leader goes on from there
 		return err
 	}
 	if err := s.take(x); err != nil {
@@ -149,7 +150,7 @@ func (f *feeds) serve(w http.ResponseWriter, req *http.Request, s *slot) error {
 	f.metrics.accepted.WithLabelValues(name).Inc()
 	logger.Info("feed begins", "reached", reached, "history", x.history.Number, "was", st.History.Number)
 	if st.History.Number != 0 {
-		w.Header().Set(relay.HistoryHeader, st.History.String())
+		w.Header().Set(rest.HistoryHeader, st.History.String())
 	}
 	w.Header().Set(contract.ReachedHeader, strconv.FormatUint(reached, 10))
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -174,7 +175,7 @@ func (f *feeds) knock(req *http.Request) (*feeding, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("header %s: %v", contract.TermHeader, err))
 	}
-	history, _, err := relay.ParseHistory(req.Header)
+	history, _, err := rest.ParseHistory(req.Header)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}

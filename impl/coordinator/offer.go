@@ -15,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/source"
 )
 
@@ -35,7 +36,7 @@ func (f *feeds) takeOffer(w http.ResponseWriter, req *http.Request, s *slot) err
 			return apierrors.NewBadRequest(fmt.Sprintf("header %s: %q is not a version", contract.ReachedHeader, s))
 		}
 	}
-	history, _, err := relay.ParseHistory(req.Header)
+	history, _, err := rest.ParseHistory(req.Header)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}

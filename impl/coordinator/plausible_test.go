@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source"
 )
@@ -22,7 +23,7 @@ func TestHistoryThatCannotFollow(t *testing.T) {
 	path := contract.FeedPath("discovery.k8s.io", "v1", "endpointslices")
 	lie := func(history string, code int) {
 		t.Helper()
-		got, answer, err := a.do(http.MethodPost, path, "", contract.TermHeader, term.String(), relay.HistoryHeader, history)
+		got, answer, err := a.do(http.MethodPost, path, "", contract.TermHeader, term.String(), rest.HistoryHeader, history)
 		if err != nil || got != code || !strings.Contains(answer, "istory") {
 			t.Errorf("history %s: %d %s, %v; want %d", history, got, answer, err, code)
 		}

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"log/slog"
 	"net/http"
 	"strconv"
 
@@ -11,19 +12,21 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 )
 
 // relays serves the relayed resources, in front of what the coordinator keeps itself and behind authorization.
 type relays struct {
 	byResource map[schema.GroupVersionResource]*relay.Relay
 	clock      clock.WithTickerAndDelayedExecution
+	logger     *slog.Logger
 	proves     func(*http.Request) // told of each request of somebody of the pool
 	fail       func(w http.ResponseWriter, req *http.Request, err error)
 	next       http.Handler
 }
 
-func newRelays(all []*relay.Relay, c clock.WithTickerAndDelayedExecution) *relays {
-	x := &relays{byResource: map[schema.GroupVersionResource]*relay.Relay{}, clock: c}
+func newRelays(all []*relay.Relay, c clock.WithTickerAndDelayedExecution, logger *slog.Logger) *relays {
+	x := &relays{byResource: map[schema.GroupVersionResource]*relay.Relay{}, clock: c, logger: logger}
 	for _, r := range all {
 		res := r.Resource()
 		x.byResource[schema.GroupVersionResource{Group: res.Group, Version: res.Version, Resource: res.Resource}] = r
@@ -58,5 +61,5 @@ func (x *relays) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		age, _ := s.Age(x.clock.Now())
 		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
 	}
-	r.ServeHTTP(w, req)
+	(&rest.Handler{Source: r, Logger: x.logger}).ServeHTTP(w, req)
 }

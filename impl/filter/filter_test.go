@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 )
@@ -257,7 +258,7 @@ func TestCompressed(t *testing.T) {
 	squeeze := func(w http.ResponseWriter, req *http.Request) {
 		z := gzip.NewWriter(w)
 		w.Header().Set("Content-Encoding", "gzip")
-		b.services.ServeHTTP(zipped{w, z}, req)
+		(&rest.Handler{Source: b.services}).ServeHTTP(zipped{w, z}, req)
 		check(t, z.Close())
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { b.Serve(w, req, request.Parse(req), squeeze) }))

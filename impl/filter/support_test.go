@@ -22,6 +22,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 )
@@ -72,8 +73,8 @@ func newBed(t testing.TB, c Config) *bed {
 	check(t, err)
 	answer := func(w http.ResponseWriter, req *http.Request) {
 		mux := http.NewServeMux()
-		mux.Handle("/api/", b.services)
-		mux.Handle("/apis/", b.slices)
+		mux.Handle("/api/", &rest.Handler{Source: b.services})
+		mux.Handle("/apis/", &rest.Handler{Source: b.slices})
 		mux.ServeHTTP(w, req)
 	}
 	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { b.Serve(w, req, request.Parse(req), answer) }))

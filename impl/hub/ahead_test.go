@@ -11,6 +11,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source"
 )
@@ -27,7 +28,7 @@ func TestVersionsThatNeverWere(t *testing.T) {
 		return r
 	}
 	cloud, mine := newRelay(), newRelay()
-	srv := httptest.NewServer(cloud)
+	srv := httptest.NewServer(&rest.Handler{Source: cloud})
 	defer srv.Close()
 	at, err := url.Parse(srv.URL)
 	check(t, err)

@@ -19,6 +19,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source"
 )
@@ -56,7 +57,7 @@ func newDoubted(t *testing.T) *doubted {
 	}
 	d.cloud, d.pool = relayOf(), relayOf()
 	upstream := func(name string, r *relay.Relay, asked func()) *source.Upstream {
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { asked(); r.ServeHTTP(w, req) }))
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { asked(); (&rest.Handler{Source: r}).ServeHTTP(w, req) }))
 		t.Cleanup(srv.Close)
 		u, err := url.Parse(srv.URL)
 		check(t, err)

@@ -27,6 +27,7 @@ import (
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 )
@@ -268,7 +269,7 @@ func (c *fakeCloud) pool(resource string) http.HandlerFunc {
 			c.lists[c.user(req)]++
 			c.mu.Unlock()
 		}
-		r.ServeHTTP(w, req)
+		(&rest.Handler{Source: r}).ServeHTTP(w, req)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/source"
 )
 
@@ -78,7 +79,7 @@ func newFakeCoordinator(t testing.TB, ca *authority, resources ...string) *fakeC
 		check(t, err)
 		c.relays = append(c.relays, r)
 		c.serve.Go(func() { _ = r.Run(ctx) })
-		mux.HandleFunc("GET "+res.Path()+"/"+res.Resource, func(w http.ResponseWriter, req *http.Request) { c.relay(i).ServeHTTP(w, req) })
+		mux.HandleFunc("GET "+res.Path()+"/"+res.Resource, func(w http.ResponseWriter, req *http.Request) { (&rest.Handler{Source: c.relay(i)}).ServeHTTP(w, req) })
 		mux.HandleFunc("POST "+contract.FeedPath(res.Group, res.Version, res.Resource), func(w http.ResponseWriter, req *http.Request) { c.feed(w, req, c.relay(i)) })
 	}
 	c.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -216,7 +217,7 @@ func received(t testing.TB, req *http.Request, into any) bool {
 
 // offer takes what a hub holds.
 func (c *fakeCoordinator) offer(w http.ResponseWriter, req *http.Request, r *relay.Relay) {
-	h, _, err := relay.ParseHistory(req.Header)
+	h, _, err := rest.ParseHistory(req.Header)
 	check(c.t, err)
 	version, err := strconv.ParseUint(req.Header.Get(contract.OfferHeader), 10, 64)
 	check(c.t, err)
@@ -261,12 +262,12 @@ func (c *fakeCoordinator) feed(w http.ResponseWriter, req *http.Request, r *rela
 	_ = ctl.EnableFullDuplex()
 	s := r.Status()
 	w.Header().Set(contract.ReachedHeader, strconv.FormatUint(s.Version, 10))
-	w.Header().Set(relay.HistoryHeader, s.History.String())
+	w.Header().Set(rest.HistoryHeader, s.History.String())
 	w.WriteHeader(http.StatusOK)
 	_ = ctl.Flush()
 	stop := context.AfterFunc(ctx, func() { _ = req.Body.Close() })
 	defer stop()
-	history, _, _ := relay.ParseHistory(req.Header)
+	history, _, _ := rest.ParseHistory(req.Header)
 	_ = source.Receive(ctx, req.Body, r, history, ctx.Err)
 }
 

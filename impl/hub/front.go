@@ -13,6 +13,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/request"
 )
 
@@ -22,8 +23,9 @@ type front struct {
 	gate        *gate
 	router      router
 	authorizer  *authorizer
-	relays      []*relay.Relay // by target.index
-	feeders     []*feeder      // likewise
+	relays      []*relay.Relay  // by target.index
+	readers     []*rest.Handler // of the relays
+	feeders     []*feeder       // likewise
 	consistency *consistency
 	proxy       *proxy
 	metrics     *metrics
@@ -167,7 +169,7 @@ func (f *front) read(w *recorder, req *http.Request, who caller, t *target) {
 	if age, ok := f.consistency.ages[t.index].age(); ok && r.Status().Synced {
 		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
 	}
-	r.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), callerKey{}, called{who, t})))
+	f.readers[t.index].Serve(w, req.WithContext(context.WithValue(req.Context(), callerKey{}, called{who, t})), t.Request)
 }
 
 // goesOn tells whether a watch begins where its client stands.

@@ -20,6 +20,7 @@ import (
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/offline/writes"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/source"
@@ -131,8 +132,6 @@ func (h *Hub) buildRelays() error {
 	for _, res := range h.resources {
 		r, err := relay.New(relay.Config{
 			Resource: res, RingBytes: h.RingBytes, MaxBytes: h.RelayMaxBytes, RingAge: h.RingAge, Clock: h.clock, Logger: h.Logger,
-			Fallback: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { h.front.fallback(w, req) }),
-			Alone:    func() bool { return h.cloud.reach() == writes.Away },
 		})
 		if err != nil {
 			return err
@@ -222,6 +221,11 @@ func (h *Hub) buildFront() {
 		proxy:       proxy,
 		beats:       newBeats(h.NodeName, &urgent{h.cloud.doors[doorKey{classHeartbeat, asHub, overHTTP2}], h.clock}, proxy, h.clock, h.Logger, h.metrics),
 		metrics:     h.metrics,
+	}
+	for _, r := range h.relays {
+		h.front.readers = append(h.front.readers, &rest.Handler{
+			Source: r, Fallback: http.HandlerFunc(h.front.fallback), Alone: func() bool { return h.cloud.reach() == writes.Away }, Logger: h.Logger,
+		})
 	}
 }
 

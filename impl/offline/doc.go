@@ -30,7 +30,7 @@
 //	document: as some client asked for it                  200, 304
 //	subresources, healthz, all else                        503
 //
-// All answers come from a relay (package relay) that is made for the request and holds what the store has selected: versions, encodings,
+// Objects are answered as package rest answers them, from a relay.List of what the store has selected: versions, encodings,
 // pages, bookmarks and errors are those of relays, hence of kube-apiserver. A watch from the version that the store is at, or a later one,
 // is silent but for bookmarks; from an earlier one it gets 410, and the client lists here. It ends when the hub says that the cloud is back, and the
 // client goes on there at its version. Objects kept as protobuf are answered as JSON if their type is compiled in and knows all

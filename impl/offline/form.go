@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/store"
 )
@@ -100,6 +100,6 @@ func mediaOf(enc wire.Encoding) string {
 	return mediaProtobuf
 }
 
-func clauses(h http.Header) []relay.Clause {
-	return relay.ParseAccept(strings.Join(h.Values("Accept"), ","))
+func clauses(h http.Header) []rest.Clause {
+	return rest.ParseAccept(strings.Join(h.Values("Accept"), ","))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
@@ -125,7 +126,7 @@ func (b *bed) handle(w http.ResponseWriter, req *http.Request) {
 		_, _ = w.Write([]byte("\xd9\xd9\xf7\xa0"))
 		return
 	}
-	b.relay.ServeHTTP(w, req)
+	(&rest.Handler{Source: b.relay}).ServeHTTP(w, req)
 }
 
 // ask asks the cloud past the recorder, as a hub does.

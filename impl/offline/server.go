@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
@@ -44,7 +45,7 @@ func (s *Server) Serve(ctx context.Context, component string, w http.ResponseWri
 	if err != nil {
 		s.count.answers.WithLabelValues(verb, "unknown").Inc()
 		s.logger.Debug("the store does not know what is asked", "component", component, "path", q.Path, "why", err.ErrStatus.Message)
-		relay.WriteError(w, req, err)
+		rest.WriteError(w, req, err)
 		return
 	}
 	s.count.answers.WithLabelValues(verb, "known").Inc()
@@ -92,7 +93,7 @@ func (s *Server) get(component string, q *request.Request, f store.Form) (answer
 	case store.KnownAbsent:
 		return func(w http.ResponseWriter, req *http.Request) {
 			setAge(w.Header(), s.clock.Now(), a.AsOf)
-			relay.WriteError(w, req, apierrors.NewNotFound(schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Name}, q.Name))
+			rest.WriteError(w, req, apierrors.NewNotFound(schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Name}, q.Name))
 		}, nil
 	case store.Known:
 		items, version = append(items, a.Object), max(a.Object.Version, 1)
@@ -126,7 +127,7 @@ func (s *Server) collection(component string, q *request.Request, f store.Form) 
 				}
 			})
 			if len(items) != len(c.Keys) { // one was lost since it was looked at
-				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and the kept list of %s is damaged", naming(q))))
+				rest.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and the kept list of %s is damaged", naming(q))))
 				return
 			}
 		}
@@ -134,44 +135,19 @@ func (s *Server) collection(component string, q *request.Request, f store.Form) 
 	}, nil
 }
 
-// through answers from a relay that holds these items: its rules of versions, encodings, pages and watches are those of kube-apiserver. The
-// store has already selected them, so the request's own selectors are left out.
+// through answers from a list of these items, which the store has selected: by the rules of kube-apiserver on versions, encodings, pages and watches.
 func (s *Server) through(q *request.Request, kind wire.Kind, f store.Form, version uint64, asOf time.Time, items []*wire.Object) answer {
 	return func(w http.ResponseWriter, req *http.Request) {
-		enc := wire.Encoding(f & 1)
-		r, err := relay.New(relay.Config{
-			Resource: relay.NewResource(q.Resource.Group, q.Resource.Version, q.Resource.Name, kind, q.In() != "", enc),
-			Clock:    s.clock, Logger: s.logger, Alone: func() bool { return true },
+		res := relay.NewResource(q.Resource.Group, q.Resource.Version, q.Resource.Name, kind, q.In() != "", wire.Encoding(f&1))
+		h := rest.Handler{
+			Source: relay.NewList(res, version, items, s.clock), Alone: func() bool { return true }, Logger: s.logger,
 			Fallback: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-				relay.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and %s is kept as %v only, of which nothing can be made that this client accepts", naming(q), f)))
+				rest.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and %s is kept as %v only, of which nothing can be made that this client accepts", naming(q), f)))
 			}),
-		})
-		if err == nil {
-			err = r.Replace(version, items)
 		}
-		if err != nil {
-			relay.WriteError(w, req, apierrors.NewInternalError(err))
-			return
-		}
-		items = nil // the relay has them
 		setAge(w.Header(), s.clock.Now(), asOf)
-		r.ServeHTTP(w, bare(q, req))
+		h.Serve(w, req, q)
 	}
-}
-
-// bare is a request without what has been seen to.
-func bare(q *request.Request, req *http.Request) *http.Request {
-	out := req.WithContext(req.Context())
-	u := *req.URL
-	query := u.Query()
-	query.Del("labelSelector")
-	query.Del("fieldSelector")
-	if q.Verb == "get" {
-		query.Del("resourceVersion") // of an object there is one version
-	}
-	u.RawQuery = query.Encode()
-	out.URL = &u
-	return out
 }
 
 // setAge tells how old an answer is, if that is known.

@@ -18,8 +18,7 @@ type builtin struct {
 	aliases map[string]string
 	// bools are those fields that read "true" or "false".
 	bools map[string]bool
-	new   func() message
-	table *tablePrinter // nil: tables come from the cloud
+	new   func() Message
 	// warning is what kube-apiserver says with each answer (RFC 7234, code 299). Kubernetes 1.33 is the first that says it.
 	warning string
 }
@@ -27,22 +26,22 @@ type builtin struct {
 var builtins = []*builtin{
 	{
 		version: "v1", resource: "endpoints", kind: "Endpoints", singular: "endpoints", short: []string{"ep"},
-		new: func() message { return &corev1.Endpoints{} }, table: endpointsTable,
+		new:     func() Message { return &corev1.Endpoints{} },
 		warning: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 	},
 	{
 		group: "discovery.k8s.io", version: "v1", resource: "endpointslices", kind: "EndpointSlice",
-		new: func() message { return &discoveryv1.EndpointSlice{} }, table: endpointSliceTable,
+		new: func() Message { return &discoveryv1.EndpointSlice{} },
 	},
 	{
 		version: "v1", resource: "services", kind: "Service", short: []string{"svc"},
 		fields: map[string][]int{"spec.clusterIP": {2, 3}, "spec.type": {2, 4}},
-		new:    func() message { return &corev1.Service{} },
+		new:    func() Message { return &corev1.Service{} },
 	},
 	{
 		version: "v1", resource: "nodes", kind: "Node", short: []string{"no"}, clusterScoped: true,
 		fields: map[string][]int{"spec.unschedulable": {2, 4}}, bools: map[string]bool{"spec.unschedulable": true},
-		new: func() message { return &corev1.Node{} }, table: nodeTable,
+		new: func() Message { return &corev1.Node{} },
 	},
 	{
 		version: "v1", resource: "pods", kind: "Pod", short: []string{"po"},
@@ -52,16 +51,16 @@ var builtins = []*builtin{
 		},
 		aliases: map[string]string{"spec.host": "spec.nodeName"},
 		bools:   map[string]bool{"spec.hostNetwork": true},
-		new:     func() message { return &corev1.Pod{} }, table: podTable,
+		new:     func() Message { return &corev1.Pod{} },
 	},
 	{
 		version: "v1", resource: "namespaces", kind: "Namespace", short: []string{"ns"}, clusterScoped: true,
 		fields: map[string][]int{"status.phase": {3, 1}, "name": {1, 1}},
-		new:    func() message { return &corev1.Namespace{} },
+		new:    func() Message { return &corev1.Namespace{} },
 	},
 	{
 		version: "v1", resource: "configmaps", kind: "ConfigMap", short: []string{"cm"},
-		new: func() message { return &corev1.ConfigMap{} },
+		new: func() Message { return &corev1.ConfigMap{} },
 	},
 }
 

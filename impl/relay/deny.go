@@ -18,12 +18,12 @@ type denial struct {
 // shows a sign again, the relay answers by its Fallback, and if it has none, what the source did; its watches end, as
 // they do at a kube-apiserver whose custom resource goes. The state stays, for the resume.
 func (r *Relay) Deny(why error) {
-	s := statusOf(why)
+	s := StatusOf(why)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.denied == nil {
-		close(r.ended)
-		r.ended = make(chan struct{})
+		r.denials++
+		r.wake()
 		r.cfg.Logger.Warn("the source does not give this resource: nothing is served from here until it does",
 			"code", s.Code, "err", s.Message)
 	}
@@ -49,16 +49,6 @@ func (r *Relay) refusal() *apierrors.StatusError {
 		return nil
 	}
 	return r.denied.why
-}
-
-// ending is closed when the watches that begin now have to end because of a denial.
-func (r *Relay) ending() (<-chan struct{}, error) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if why := r.refusal(); why != nil {
-		return nil, why
-	}
-	return r.ended, nil
 }
 
 // given ends a denial by a word of the source on a later state; r.mu is held.

@@ -1,8 +1,6 @@
 package relay
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -11,16 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
-
-func answer(t *testing.T, r *Relay, query string) (int, string) {
-	t.Helper()
-	w := httptest.NewRecorder()
-	r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, slicesPath+query, nil))
-	return w.Code, w.Body.String()
-}
 
 // TestDeny: what the source does not give is answered as the source does, from when it says so until it shows a sign of
 // later. Watches end, as clean as those of a kube-apiserver do, and are resumed when it is over.
@@ -29,29 +19,22 @@ func TestDeny(t *testing.T) {
 	r := newRelay(t, withClock(clock))
 	why := apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "")
 	r.Deny(why)
-	if code, _ := answer(t, r, ""); code != http.StatusNotFound {
-		t.Errorf("before the first list: %d", code)
+	if r.Denied() == nil {
+		t.Error("before the first list it is given")
 	}
 	clock.Step(time.Second)
 	replace(t, r, 10, slice(t, "a/x", 5))
-	if code, body := answer(t, r, ""); code != http.StatusOK || !strings.Contains(body, `"x"`) {
-		t.Errorf("a list that came: %d %s", code, body)
+	if r.Denied() != nil {
+		t.Error("a list did not end it")
 	}
 
-	ended := make(chan string, 1)
-	go func() {
-		_, body := answer(t, r, "?watch=1&resourceVersion=10")
-		ended <- body
-	}()
-	await.Until(t, time.Minute, "the watch to begin", func() bool { return r.Status().Watchers == 1 })
+	w := watch(t, r, "resourceVersion=10")
 	clock.Step(time.Second)
 	r.Deny(why)
-	if body := <-ended; body != "" {
-		t.Errorf("the watch ended with %q", body)
-	}
-	for _, query := range []string{"", "/x", "?watch=1", "?watch=1&resourceVersion=10", "?resourceVersion=10"} {
-		if code, _ := answer(t, r, query); code != http.StatusNotFound {
-			t.Errorf("%q: %d", query, code)
+	w.want("EOF")
+	for _, version := range []uint64{0, 10} {
+		if _, err := r.Watch(t.Context(), WatchOptions{At: At{Version: version}}); !apierrors.IsNotFound(err) {
+			t.Errorf("a watch from %d: %v", version, err)
 		}
 	}
 	if s := r.Status(); s.Fresh(clock.Now(), time.Hour) || !strings.HasPrefix(s.Denied, "404 ") || s.Objects != 1 {
@@ -77,17 +60,5 @@ func TestDeny(t *testing.T) {
 	apply(t, r, wire.Modified, slice(t, "a/x", 13))
 	if r.Denied() != nil || !r.Resumable(10) {
 		t.Errorf("an event of the cloud did not end it, or nobody can resume: %+v", r.Status())
-	}
-}
-
-// TestDenyFallsBack: where there is somebody else to ask, that one answers.
-func TestDenyFallsBack(t *testing.T) {
-	r := newRelay(t, func(c *Config) {
-		c.Fallback = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	})
-	replace(t, r, 10)
-	r.Deny(apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "", nil))
-	if code, _ := answer(t, r, "?watch=1"); code != http.StatusTeapot {
-		t.Errorf("got %d", code)
 	}
 }

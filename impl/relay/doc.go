@@ -1,9 +1,9 @@
 // Package relay is a list/watch cache of one Kubernetes resource that keeps the cloud's resourceVersions,
-// UIDs and bytes, and serves any number of clients with the semantics of kube-apiserver.
+// UIDs and bytes, and is read by any number of readers with the semantics of kube-apiserver.
 //
-// One upstream feeds it: Replace with a list, then Apply with each event of the watch that follows. A Relay is an
-// http.Handler for the REST paths of its resource: get, list and watch, in protobuf, JSON, metadata only and
-// as tables. Since versions are the cloud's, a client may leave a watch here and resume it at another relay or at
+// One upstream feeds it: Replace with a list, then Apply with each event of the watch that follows. Readers get an object (Get), a page of a list
+// (Read), or a cursor in a watch (Watch). Package rest answers HTTP requests from these three. A List is read the same way: it is what somebody kept of
+// a resource that nobody hears of now. Since versions are the cloud's, a client may leave a watch here and resume it at another relay or at
 // the cloud, and a feeder may do the same with its upstream: nothing is listed again.
 //
 // # How it works
@@ -15,7 +15,7 @@
 // shared by all watchers. A change after a quiet moment is written at once. In a run of changes watchers are woken at most every
 // Config.Gather (20 ms) and write what came meanwhile together, so nothing, bookmarks included, waits longer than that at one
 // relay, and on the way through the hub that leads, the coordinator and another hub not longer than three times that; 256 KiB
-// of changes do not wait at all, nor does a list that replaces the state. One timer serves all watchers. A list writes the objects of one snapshot of the tree straight to the connection.
+// of changes do not wait at all, nor does a list that replaces the state. One timer serves all watchers. A page is objects of one snapshot of the tree.
 //
 // # Rules
 //
@@ -32,20 +32,20 @@
 //   - 7, history: a cloud that was restored from a backup uses versions a second time. A list of a later History throws away what is held;
 //     watches end with 410, once. See below.
 //   - 8, bytes: an object that leaves a selector is DELETED with its previous content and the new version;
-//     unsupported field selectors are refused; transcoding that would drop a field is not done (Config.Fallback).
-//   - 9, persistence: Export gives the state and the changes of the ring, a Cursor what follows; a Restoration brings them back.
+//     unsupported field selectors are refused; transcoding that would drop a field is not done (Status.NewerField).
+//   - 9, persistence: Export gives the state and the changes of the ring, a Place what follows; a Restoration brings them back.
 //     A restored relay serves, and does not count as fresh until its source shows a sign (Status.Restored). A relay tells relays
 //     that read it how old its state is (Testimony), so all of a chain know. Package snapshot
 //     keeps them on a disk.
-//   - 10, bounds: Config.RingBytes and Config.RingAge; lists are streamed.
+//   - 10, bounds: Config.RingBytes and Config.RingAge.
 //
-// Before its first Replace a relay answers 503 with Retry-After, never an empty list.
+// Before its first Replace a relay refuses to be read, as 503 with Retry-After. It never gives an empty list.
 //
 // # Histories of the cloud
 //
 // Versions compare within one history only, and nothing in a version tells of which one it is. So histories are counted by who finds
-// out that the cloud has begun another one (package source), and the number goes wherever versions go between relays: in
-// HistoryHeader of lists, watches and feeds, and to the disk. A relay answers another one only in the same history; one that is asked
+// out that the cloud has begun another one (package source), and the number goes wherever versions go between relays: with
+// lists, watches and feeds, and to the disk. A relay answers another one only in the same history; one that is asked
 // in an earlier history says 410, one that is asked in a later history 503, and both name theirs. A later history replaces an earlier
 // one, whatever its versions; within one, an older list is refused as ever.
 //

@@ -47,7 +47,7 @@ func changeOf(e *event) Change {
 type Export struct {
 	From uint64 // version of the objects
 	To   uint64 // version after the changes
-	Next Cursor // of the changes that follow
+	Next Place  // of the changes that follow
 	// History is that of the versions.
 	History History
 
@@ -63,7 +63,7 @@ func (r *Relay) Export() (x *Export, ok bool) {
 	if !r.synced {
 		return nil, false
 	}
-	x = &Export{From: r.ring.floor, To: r.version, tree: r.tree.Clone(), Next: Cursor{r, r.ring.next(), r.epoch}, History: r.history}
+	x = &Export{From: r.ring.floor, To: r.version, tree: r.tree.Clone(), Next: Place{r, r.ring.next(), r.epoch}, History: r.history}
 	seq, _ := r.ring.from(r.ring.floor) // not base: of a batch that the ring has passed in part, the rest explains nothing
 	x.events = append([]*event(nil), r.ring.events[seq-r.ring.base:]...)
 	return x, true
@@ -90,37 +90,37 @@ func (x *Export) Changes() iter.Seq[Change] {
 // Objects walks over the objects that the relay holds now, in the order of their keys.
 func (r *Relay) Objects() iter.Seq[*wire.Object] {
 	tree := r.now().tree
-	return func(yield func(*wire.Object) bool) { tree.Ascend(yield) }
+	return func(yield func(*wire.Object) bool) { tree.AscendGreaterOrEqual(&wire.Object{}, yield) }
 }
 
-// Cursor is a place in a relay's history. It is a value: one that was read from may be read from again.
-type Cursor struct {
+// Place is one in a relay's history. It is a value: one that was read from may be read from again.
+type Place struct {
 	r     *Relay
 	seq   uint64
 	epoch uint64
 }
 
-// Cursor is the place behind the version reached.
-func (r *Relay) Cursor() Cursor {
+// Place is that behind the version reached.
+func (r *Relay) Place() Place {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return Cursor{r, r.ring.next(), r.epoch}
+	return Place{r, r.ring.next(), r.epoch}
 }
 
-// Read appends at most n changes behind the cursor to dst, and returns the cursor behind those. ok is false if they cannot be
-// had: the ring has passed the cursor, or the history was thrown away. Then only a new Export tells what the relay holds.
-func (c Cursor) Read(dst []Change, n int) (changes []Change, next Cursor, ok bool) {
-	c.r.mu.RLock()
-	defer c.r.mu.RUnlock()
-	events, ok := c.r.ring.since(nil, c.seq, n)
-	if !ok || c.epoch != c.r.epoch {
-		return dst, c, false
+// Read appends at most n changes behind the place to dst, and returns the place behind those. ok is false if they cannot be
+// had: the ring has passed it, or the history was thrown away. Then only a new Export tells what the relay holds.
+func (p Place) Read(dst []Change, n int) (changes []Change, next Place, ok bool) {
+	p.r.mu.RLock()
+	defer p.r.mu.RUnlock()
+	events, ok := p.r.ring.since(nil, p.seq, n)
+	if !ok || p.epoch != p.r.epoch {
+		return dst, p, false
 	}
 	for _, e := range events {
 		dst = append(dst, changeOf(e))
 	}
-	c.seq += uint64(len(events))
-	return dst, c, true
+	p.seq += uint64(len(events))
+	return dst, p, true
 }
 
 // undo takes events back, the last one first.

@@ -51,6 +51,11 @@ func (r *Relay) gathered() {
 func (r *Relay) show(now time.Time) {
 	g := &r.gather
 	g.seq, g.version, g.at, g.bytes = r.ring.next(), r.version, now, 0
-	close(g.wake)
-	g.wake = make(chan struct{})
+	r.wake()
+}
+
+// wake has all watchers look; r.mu is held.
+func (r *Relay) wake() {
+	close(r.gather.wake)
+	r.gather.wake = make(chan struct{})
 }

@@ -44,9 +44,8 @@ func TestLoneChangesAreNeverHeldBack(t *testing.T) {
 
 func TestRunsOfChangesAreGathered(t *testing.T) {
 	r, clock := gathering(t, 20*time.Millisecond)
-	srv := serve(t, r)
-	w := watch(t, srv, "resourceVersion=10&allowWatchBookmarks=true")
-	every := watchProgress(t, srv, "resourceVersion=10&allowWatchBookmarks=true")
+	w := watch(t, r, "resourceVersion=10&allowWatchBookmarks=true")
+	every := watchProgress(t, r, "resourceVersion=10&allowWatchBookmarks=true")
 	eventually(t, "the watches", func() bool { return r.Status().Watchers == 2 })
 	clock.Step(time.Second)
 	apply(t, r, wire.Modified, slice(t, "a/x", 11))
@@ -67,12 +66,11 @@ func TestRunsOfChangesAreGathered(t *testing.T) {
 
 func TestWhatIsHeldBackIsNeitherSkippedNorVouchedFor(t *testing.T) {
 	r, clock := gathering(t, 20*time.Millisecond)
-	srv := serve(t, r)
-	before := watch(t, srv, "resourceVersion=10")
+	before := watch(t, r, "resourceVersion=10")
 	eventually(t, "the watch", func() bool { return r.Status().Watchers == 1 })
 	apply(t, r, wire.Modified, slice(t, "a/x", 11)) // held back: the list was just taken
-	after := watch(t, srv, "resourceVersion=11&allowWatchBookmarks=true")
-	between := watch(t, srv, "resourceVersion=10")
+	after := watch(t, r, "resourceVersion=11&allowWatchBookmarks=true")
+	between := watch(t, r, "resourceVersion=10")
 	eventually(t, "the watches", func() bool { return r.Status().Watchers == 3 })
 	if got, _ := r.shown(); got != 10 {
 		t.Fatalf("shown %d", got)

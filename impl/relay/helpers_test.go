@@ -6,13 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
+	"net/url"
+	"strconv"
 	"testing"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -23,8 +25,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const slicesPath = "/apis/discovery.k8s.io/v1/endpointslices"
 
 func sliceResource(t *testing.T) Resource {
 	t.Helper()
@@ -90,7 +90,7 @@ func replace(t *testing.T, r *Relay, version uint64, items ...*wire.Object) {
 func apply(t *testing.T, r *Relay, typ string, o *wire.Object) {
 	t.Helper()
 	ev := &wire.Event{Type: typ, Object: o, Version: o.Version}
-	ev.Frame = wire.AppendProtobufFrame(nil, typ, r.kind, o.Raw)
+	ev.Frame = wire.AppendProtobufFrame(nil, typ, r.cfg.Resource.WireKind(), o.Raw)
 	if err := r.Apply(ev); err != nil {
 		t.Fatal(err)
 	}
@@ -103,62 +103,119 @@ func bookmark(t *testing.T, r *Relay, version uint64) {
 	}
 }
 
-// serve starts a real server for a relay.
-func serve(t *testing.T, r *Relay) *httptest.Server {
-	t.Helper()
-	srv := httptest.NewUnstartedServer(r)
-	srv.EnableHTTP2 = true
-	srv.StartTLS()
-	t.Cleanup(srv.Close)
-	return srv
-}
-
 // patience is for how long tests wait for what should come at once.
 const patience = 30 * time.Second
 
 // testWatch is an open watch of a test client.
 type testWatch struct {
 	t      *testing.T
-	events *wire.EventReader
+	events events
 	close  func()
 }
 
-func watch(t *testing.T, srv *httptest.Server, query string) *testWatch {
+// events are what a watch has given. They end when the watch does.
+type events chan *wire.Event
+
+func (e events) Next() (*wire.Event, error) {
+	if ev := <-e; ev != nil {
+		return ev, nil
+	}
+	return nil, io.EOF
+}
+
+func watch(t *testing.T, r *Relay, query string) *testWatch {
 	t.Helper()
-	return openWatch(t, srv, query, "")
+	return openWatch(t, r, query, false)
 }
 
 // watchProgress sees every bookmark behind the testimony that the watch begins with.
-func watchProgress(t *testing.T, srv *httptest.Server, query string) *testWatch {
+func watchProgress(t *testing.T, r *Relay, query string) *testWatch {
 	t.Helper()
-	w := openWatch(t, srv, query, "1")
+	w := openWatch(t, r, query, true)
 	if ev, err := w.events.Next(); err != nil || ev.Testimony == "" {
 		t.Fatalf("the watch begins with %+v, %v", ev, err)
 	}
 	return w
 }
 
-func openWatch(t *testing.T, srv *httptest.Server, query, progress string) *testWatch {
+// openWatch begins a watch with the options that a query names.
+func openWatch(t *testing.T, r *Relay, query string, progress bool) *testWatch {
 	t.Helper()
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := WatchOptions{Initial: q.Get("sendInitialEvents") == "true", Bookmarks: q.Get("allowWatchBookmarks") == "true", Progress: progress}
+	o.Wait = o.Initial
+	if o.Version, err = wire.ParseVersion(q.Get("resourceVersion")); err != nil {
+		t.Fatal(err)
+	}
+	seconds, _ := strconv.Atoi(q.Get("timeoutSeconds"))
+	o.Timeout = time.Duration(seconds) * time.Second
+	l, errLabels := labels.Parse(q.Get("labelSelector"))
+	f, errFields := fields.ParseSelector(q.Get("fieldSelector"))
+	if o.Selector, err = r.Select("", l, f); errors.Join(err, errLabels, errFields) != nil {
+		t.Fatal(err, errLabels, errFields)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+slicesPath+"?watch=1&"+query, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Accept", mediaProtobuf)
-	if progress != "" {
-		req.Header.Set(ProgressHeader, progress)
-	}
-	resp, err := srv.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("watch: status %d", resp.StatusCode)
-	}
-	w := &testWatch{t: t, events: wire.NewEventReader(resp.Body, wire.Protobuf, sliceResource(t).WireKind()), close: func() { cancel(); resp.Body.Close() }}
+	w, done := &testWatch{t: t, events: make(events)}, make(chan struct{})
+	w.close = func() { cancel(); <-done }
 	t.Cleanup(w.close)
+	cur, err := r.Watch(ctx, o)
+	go func() {
+		defer close(done)
+		defer close(w.events)
+		w.pump(ctx, r, cur, err)
+	}()
 	return w
+}
+
+// pump gives what a cursor does until it ends, or ctx. It counts as a watcher from when it has seen all that there was.
+func (w *testWatch) pump(ctx context.Context, r *Relay, cur *Cursor, err error) {
+	give := func(ev *wire.Event) {
+		select {
+		case w.events <- ev:
+		case <-ctx.Done():
+		}
+	}
+	next := r.cfg.Clock.NewTimer(time.Hour)
+	defer func() { next.Stop() }()
+	watching := false
+	for err == nil && ctx.Err() == nil {
+		var events []Event
+		var wait Wait
+		events, wait, err = cur.Read(nil)
+		for i := range events {
+			give(&events[i].Event)
+		}
+		if err != nil || len(events) > 0 {
+			continue
+		}
+		if !watching {
+			watching = true
+			defer r.Stream("test", func() {}).Close()
+		}
+		next.Stop()
+		next = r.cfg.Clock.NewTimer(wait.Until.Sub(r.cfg.Clock.Now())) // a fake one that has fired unseen cannot be set again
+		if !r.cfg.Clock.Now().Before(wait.Until) {                     // a fake clock may have been set meanwhile
+			continue
+		}
+		select {
+		case <-wait.Changed:
+		case <-next.C():
+		case <-ctx.Done():
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		status := StatusOf(err)
+		give(&wire.Event{Type: wire.Error, Status: &status})
+	}
+}
+
+// listAt is what a list at exactly a version gives.
+func listAt(t *testing.T, r *Relay, version uint64) (*Page, error) {
+	t.Helper()
+	return r.Read(t.Context(), PageOptions{At: At{Version: version}, Exact: true})
 }
 
 // next returns "TYPE key version" of the next event, "EOF" at the end.
@@ -191,27 +248,6 @@ func (w *testWatch) want(events ...string) {
 			w.t.Fatalf("event %d: got %q, want %q", i, got, want)
 		}
 	}
-}
-
-func get(t *testing.T, srv *httptest.Server, path, accept string) (*http.Response, []byte) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if accept != "" {
-		req.Header.Set("Accept", accept)
-	}
-	resp, err := srv.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, body
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -13,12 +12,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
-
-// HistoryHeader tells which History of the cloud versions are of.
-//
-// An answer of a relay carries it unless it is the first. A request of a relay that holds something carries it always: it is answered
-// only by a relay in the same history. Other clients do not know it.
-const HistoryHeader = "Weir-History"
 
 // History names a history of the cloud. A cloud whose etcd was restored from a backup goes on with another one, in which it uses
 // versions a second time (rule 7). Histories are counted by those who find that out, from 0 on; a later one replaces an earlier.
@@ -36,7 +29,7 @@ const (
 	historyStep = 16
 )
 
-// String is the form of HistoryHeader: "<number>/<lost>".
+// String is the form that travels: "<number>/<lost>".
 func (h History) String() string {
 	return strconv.FormatUint(h.Number, 10) + "/" + strconv.FormatUint(h.Lost, 10)
 }
@@ -54,23 +47,19 @@ func (h History) Near(o History) bool { return o.Number <= h.Number+historyStep 
 // count on from.
 func (h History) First() bool { return h.Number <= maxHistory/2 }
 
-// ParseHistory reads what HistoryHeader says; given is false if it is not there.
-func ParseHistory(header http.Header) (h History, given bool, err error) {
-	s := header.Get(HistoryHeader)
-	if s == "" {
-		return h, false, nil
-	}
+// ParseHistory reads the form written by String.
+func ParseHistory(s string) (h History, err error) {
 	number, lost, _ := strings.Cut(s, "/")
 	if h.Number, err = strconv.ParseUint(number, 10, 64); err == nil {
 		h.Lost, err = strconv.ParseUint(lost, 10, 64)
 	}
 	if err != nil {
-		return History{}, false, fmt.Errorf("header %s %q: want <number>/<version>: %w", HistoryHeader, s, err)
+		return History{}, fmt.Errorf("history %q: want <number>/<version>: %w", s, err)
 	}
 	if err := h.check(); err != nil {
-		return History{}, false, fmt.Errorf("header %s %q: %w", HistoryHeader, s, err)
+		return History{}, err
 	}
-	return h, true, nil
+	return h, nil
 }
 
 // check tells why nobody can have counted so far.
@@ -162,42 +151,35 @@ func (r *Relay) begin(h History, version uint64, items []*wire.Object, w word) {
 //
 // Until this history has passed the versions of the lost one, one ahead that the relay does not reach while the client waits (see
 // Relay.wait) counts as lost. Of the versions behind, only those mean something that this relay had: its list, and its events. r.mu is held.
-func (r *Relay) alien(q *request) bool {
+func (r *Relay) alien(at At) bool {
 	switch {
-	case r.history.Number == 0 || q.relay || q.version == 0:
+	case r.history.Number == 0 || at.History != nil || at.Version == 0:
 		return false
-	case q.version > r.version:
+	case at.Version > r.version:
 		return r.version <= r.history.Lost
-	case q.version < r.version && q.version <= r.history.Lost:
-		return !r.ring.had(q.version)
+	case at.Version < r.version && at.Version <= r.history.Lost:
+		return !r.ring.had(at.Version)
 	}
 	return false
 }
 
 // doubts tells whether a version ahead of the relay may be of a lost history. Who brings it may also have heard a little more of this
 // history, from the cloud: if the relay reaches it in a moment, it was so.
-func (r *Relay) doubts(q *request) bool {
+func (r *Relay) doubts(at At) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return q.version > r.version && r.alien(q)
+	return at.Version > r.version && r.alien(at)
 }
 
 // agree tells whether a relay that asks is in the same history, nil if it is.
-func agree(mine History, q *request) error {
+func agree(mine History, at At) error {
 	switch {
-	case !q.relay || q.history == mine.Number:
+	case at.History == nil || at.History.Number == mine.Number:
 		return nil
-	case q.history < mine.Number:
-		return errExpired(fmt.Sprintf("the history of the cloud is another one: %d, asked was for %d", mine.Number, q.history))
+	case at.History.Number < mine.Number:
+		return apierrors.NewResourceExpired(fmt.Sprintf("the history of the cloud is another one: %d, asked was for %d", mine.Number, at.History.Number))
 	}
-	return retryAfter(apierrors.NewServiceUnavailable(fmt.Sprintf("this relay is still in history %d of the cloud, asked was for %d", mine.Number, q.history)), 1)
-}
-
-// tellHistory says in an answer which history it is of.
-func tellHistory(w http.ResponseWriter, h History) {
-	if h.Number != 0 {
-		w.Header().Set(HistoryHeader, h.String())
-	}
+	return retryAfter(apierrors.NewServiceUnavailable(fmt.Sprintf("this relay is still in history %d of the cloud, asked was for %d", mine.Number, at.History.Number)), 1)
 }
 
 // had tells whether the ring's state was at exactly this version once.

@@ -12,9 +12,8 @@ func TestBatchPassesOn(t *testing.T) {
 	for _, r := range []*Relay{first, second} {
 		replace(t, r, 10, slice(t, "a/x", 5), slice(t, "a/y", 6))
 	}
-	feed := watchProgress(t, serve(t, first), "resourceVersion=10&allowWatchBookmarks=true")
-	srv := serve(t, second)
-	client := watch(t, srv, "resourceVersion=10&allowWatchBookmarks=true")
+	feed := watchProgress(t, first, "resourceVersion=10&allowWatchBookmarks=true")
+	client := watch(t, second, "resourceVersion=10&allowWatchBookmarks=true")
 	intake := NewIntake(second)
 	take := func() *wire.Event {
 		t.Helper()
@@ -42,16 +41,15 @@ func TestBatchPassesOn(t *testing.T) {
 		t.Fatalf("the batch ends with %+v", ev)
 	}
 	client.want("DELETED a/y 10", "MODIFIED a/x 15", "ADDED a/z 20", "BOOKMARK 20")
-	watch(t, srv, "resourceVersion=10&allowWatchBookmarks=true").want("DELETED a/y 10", "MODIFIED a/x 15", "ADDED a/z 20", "BOOKMARK 20")
-	watch(t, srv, "resourceVersion=15").want("ERROR 410")
+	watch(t, second, "resourceVersion=10&allowWatchBookmarks=true").want("DELETED a/y 10", "MODIFIED a/x 15", "ADDED a/z 20", "BOOKMARK 20")
+	watch(t, second, "resourceVersion=15").want("ERROR 410")
 }
 
 // TestClientAheadMeetsABatch: a client that saw more than the state that a batch starts from would not see what it deletes.
 func TestClientAheadMeetsABatch(t *testing.T) {
 	r := newRelay(t)
 	replace(t, r, 10, slice(t, "a/x", 5), slice(t, "a/y", 6))
-	srv := serve(t, r)
-	inside, end := watch(t, srv, "resourceVersion=15"), watch(t, srv, "resourceVersion=20&allowWatchBookmarks=true")
+	inside, end := watch(t, r, "resourceVersion=15"), watch(t, r, "resourceVersion=20&allowWatchBookmarks=true")
 	replace(t, r, 20, slice(t, "a/x", 5))
 	inside.want("ERROR 410", "EOF")
 	apply(t, r, wire.Modified, slice(t, "a/x", 21))

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"reflect"
 	"sync"
 	"time"
 
@@ -32,12 +30,6 @@ type Config struct {
 	// Gather bounds how long a change may be held back from watchers while changes come in a run, so that each is woken for
 	// several at once. A change after a quiet moment goes out at once. Default 20 ms; negative: nothing is held back.
 	Gather time.Duration
-	// Fallback answers what this relay cannot answer truthfully: tables of kinds without columns here, YAML, and
-	// transcoding that would drop fields newer than the compiled types. nil: 406 Not Acceptable.
-	Fallback http.Handler
-	// Alone tells whether Fallback knows no better answer now, only why there is none, for example because the cloud is away: of an Accept
-	// header, a clause that can be answered here is then preferred to an earlier one that cannot. It must not wait. nil: it always knows.
-	Alone func() bool
 	// Clock is for tests. Default the real one.
 	Clock clock.WithTickerAndDelayedExecution
 	// Logger gets what an operator should know. Default slog.Default().
@@ -91,10 +83,8 @@ func (c Config) withDefaults() Config {
 // Relay is a list/watch cache of one resource. See the package comment.
 type Relay struct {
 	cfg    Config
-	kind   wire.Kind
 	enc    wire.Encoding
 	schema *wire.Schema // nil for custom resources
-	stop   chan struct{}
 
 	mu       sync.RWMutex
 	notify   chan struct{} // closed and replaced when version, synced or denied changes
@@ -108,13 +98,13 @@ type Relay struct {
 	gather   gather
 	epoch    uint64 // grows when the history is thrown away: watches of before end
 	progress time.Time
-	restored bool          // the state comes from a disk, here or where it was read, and no source has shown a sign since
-	denied   *denial       // nil: the source gives the resource
-	ended    chan struct{} // closed and replaced at a denial: watches of before end
-	said     uint64        // grows when relays that read this one have to be told its testimony again
-	newer    string        // path of a field that the compiled type does not know, "" if none was seen
+	restored bool    // the state comes from a disk, here or where it was read, and no source has shown a sign since
+	denied   *denial // nil: the source gives the resource
+	denials  uint64  // grows at a denial: watches of before end
+	said     uint64  // grows when relays that read this one have to be told its testimony again
+	newer    string  // path of a field that the compiled type does not know, "" if none was seen
 	counts   counts
-	streams  map[*stream]struct{}
+	streams  streams
 }
 
 // counts are what a relay counts for its metrics; guarded by Relay.mu.
@@ -130,12 +120,9 @@ func New(c Config) (*Relay, error) {
 	}
 	c = c.withDefaults()
 	r := &Relay{
-		cfg: c, kind: c.Resource.WireKind(), enc: c.Resource.encoding,
-		stop: make(chan struct{}), ended: make(chan struct{}), notify: make(chan struct{}), tree: newTree(), gather: gather{wake: make(chan struct{})},
-		said: 1, streams: map[*stream]struct{}{}, counts: counts{closed: map[string]uint64{}},
-	}
-	if b := c.Resource.builtin; b != nil && b.new != nil {
-		r.schema = wire.NewSchema(reflect.TypeOf(b.new()).Elem())
+		cfg: c, enc: c.Resource.encoding, schema: c.Resource.schema(),
+		notify: make(chan struct{}), tree: newTree(), gather: gather{wake: make(chan struct{})},
+		said: 1, counts: counts{closed: map[string]uint64{}},
 	}
 	r.cfg.Logger = c.Logger.With("resource", c.Resource.String())
 	return r, nil
@@ -147,6 +134,9 @@ func newTree() *btree.BTreeG[*wire.Object] {
 
 // Resource returns what the relay holds.
 func (r *Relay) Resource() Resource { return r.cfg.Resource }
+
+// Clock is that of the relay.
+func (r *Relay) Clock() clock.WithTickerAndDelayedExecution { return r.cfg.Clock }
 
 // Run ages the ring and closes streams whose client takes nothing, until ctx ends; then it ends all watches.
 func (r *Relay) Run(ctx context.Context) error {
@@ -168,7 +158,7 @@ func (r *Relay) shutdown() {
 	defer r.mu.Unlock()
 	if !r.stopped {
 		r.stopped = true
-		close(r.stop)
+		r.wake()
 	}
 }
 
@@ -177,17 +167,11 @@ func (r *Relay) janitor() {
 	r.mu.Lock()
 	r.ring.trim(r.cfg.RingBytes, now.Add(-r.cfg.RingAge))
 	base := r.ring.base
-	stuck := make([]*stream, 0)
-	for s := range r.streams {
-		if reason := s.stuck(now, base, r.cfg.WriteTimeout); reason != "" {
-			r.counts.closed[reason]++
-			stuck = append(stuck, s)
-		}
-	}
 	r.mu.Unlock()
-	for _, s := range stuck {
+	for s, why := range r.streams.stuck(now, base, r.cfg.WriteTimeout) {
+		r.closed(why)
 		r.cfg.Logger.Info("closing a stream whose client takes nothing", "client", s.client)
-		s.abort()
+		s.end()
 	}
 }
 
@@ -232,7 +216,7 @@ func (r *Relay) Status() Status {
 	}
 	return Status{
 		Synced: r.synced, Version: r.version, History: r.history, Oldest: r.ring.floor, Objects: r.tree.Len(), Bytes: r.bytes,
-		RingEvents: len(r.ring.events), RingBytes: r.ring.bytes, Watchers: len(r.streams), ProgressAt: r.progress, Restored: r.restored, Denied: denied, NewerField: r.newer,
+		RingEvents: len(r.ring.events), RingBytes: r.ring.bytes, Watchers: r.streams.len(), ProgressAt: r.progress, Restored: r.restored, Denied: denied, NewerField: r.newer,
 	}
 }
 

@@ -2,7 +2,10 @@ package relay
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -109,10 +112,35 @@ func (r Resource) Encoding() wire.Encoding { return r.encoding }
 // WireKind is what bodies of this resource declare.
 func (r Resource) WireKind() wire.Kind { return wire.Kind{APIVersion: r.APIVersion(), Kind: r.Kind} }
 
-// groupResource is the form used in messages of kube-apiserver: "endpointslices.discovery.k8s.io".
-func (r Resource) groupResource() string {
-	if r.Group == "" {
-		return r.Resource
+// GroupResource is the form used in messages of kube-apiserver: "endpointslices.discovery.k8s.io".
+func (r Resource) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: r.Group, Resource: r.Resource}
+}
+
+// Known tells whether more is known of the resource than its name: it is built into Kubernetes, or held as protobuf.
+func (r Resource) Known() bool { return r.builtin != nil }
+
+// New is an empty object of the compiled type, nil if there is none.
+func (r Resource) New() Message {
+	if r.builtin == nil || r.builtin.new == nil {
+		return nil
 	}
-	return r.Resource + "." + r.Group
+	return r.builtin.new()
+}
+
+// schema is what the compiled type knows, nil if there is none.
+func (r Resource) schema() *wire.Schema {
+	m := r.New()
+	if m == nil {
+		return nil
+	}
+	return wire.NewSchema(reflect.TypeOf(m).Elem())
+}
+
+// Warning is what kube-apiserver says with each answer; "" for most.
+func (r Resource) Warning() string {
+	if r.builtin == nil {
+		return ""
+	}
+	return r.builtin.warning
 }

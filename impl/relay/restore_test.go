@@ -67,7 +67,7 @@ func TestRestoredServesOn(t *testing.T) {
 			continue
 		}
 		query := fmt.Sprintf("resourceVersion=%d&allowWatchBookmarks=true", version)
-		want, got := watch(t, serve(t, r), query), watch(t, serve(t, again), query)
+		want, got := watch(t, r, query), watch(t, again, query)
 		for last := false; !last; {
 			a, b := want.next(), got.next()
 			if a != b {
@@ -183,7 +183,7 @@ func TestHalfABatch(t *testing.T) {
 	}
 }
 
-// TestExportWhileFed: an export is one state, whatever happens meanwhile, and its cursor goes on behind it.
+// TestExportWhileFed: an export is one state, whatever happens meanwhile, and its place is behind it.
 func TestExportWhileFed(t *testing.T) {
 	r := newRelay(t, func(c *Config) { c.RingBytes = 64 << 10 })
 	replace(t, r, 10, slice(t, "ns/a", 5))
@@ -218,12 +218,12 @@ func TestExportWhileFed(t *testing.T) {
 		}
 	}
 	if _, _, ok := x.Next.Read(nil, 1); ok {
-		t.Error("the ring has passed the cursor, which is not told")
+		t.Error("the ring has passed the place, which is not told")
 	}
-	cursor := r.Cursor()
+	place := r.Place()
 	last := r.Status().Version
 	apply(t, r, wire.Deleted, slice(t, "ns/b", last+1))
-	changes, next, ok := cursor.Read(nil, 5)
+	changes, next, ok := place.Read(nil, 5)
 	if !ok || len(changes) != 1 || changes[0].Kind != Delete || changes[0].Version != last+1 {
 		t.Errorf("%v %+v", ok, changes)
 	}

@@ -20,8 +20,8 @@ type event struct {
 
 	// frame is the whole frame of this event in the relay's own encoding and with its plain type.
 	frame atomic.Pointer[[]byte]
-	// variants are frames in other encodings; kept for recent events only.
-	variants atomic.Pointer[variants]
+	// frames are what else was made of it; kept for recent events only.
+	frames atomic.Pointer[frames]
 }
 
 // batch is a list that replaced an older state: its events lead from version from to version to. They leave out forms of objects that
@@ -69,8 +69,8 @@ func (e *event) after(v uint64) bool {
 	return e.version > v || e.version == v && e.batch != nil && e.batch.from == v
 }
 
-// recentVariants is how many of the last events keep their frames in other encodings.
-const recentVariants = 64
+// recentFrames is how many of the last events keep their frames in other encodings.
+const recentFrames = 64
 
 // ring holds the last events in order. Events have consecutive sequence numbers from base on. Relay.mu guards it.
 type ring struct {
@@ -90,8 +90,8 @@ func (r *ring) push(e *event) {
 	e.seq = r.next()
 	r.events = append(r.events, e)
 	r.bytes += e.size()
-	if n := len(r.events); n > recentVariants {
-		r.events[n-1-recentVariants].variants.Store(nil)
+	if n := len(r.events); n > recentFrames {
+		r.events[n-1-recentFrames].frames.Store(nil)
 	}
 }
 

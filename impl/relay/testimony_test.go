@@ -33,7 +33,7 @@ func (c *chain) open(query string) {
 	if c.watch != nil {
 		c.watch.close()
 	}
-	c.watch, c.intake = openWatch(c.t, serve(c.t, c.up), query+"&allowWatchBookmarks=true", "1"), NewIntake(c.down)
+	c.watch, c.intake = openWatch(c.t, c.up, query+"&allowWatchBookmarks=true", true), NewIntake(c.down)
 }
 
 const initialEvents = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
@@ -135,7 +135,7 @@ func TestRefill(t *testing.T) {
 	replace(t, c.up, 10, slice(t, "a/x", 5), slice(t, "a/y", 6))
 	c.open(initialEvents)
 	c.take("END")
-	client := watch(t, serve(t, c.down), "resourceVersion=10")
+	client := watch(t, c.down, "resourceVersion=10")
 	c.clock.Step(20 * time.Minute)
 
 	holder := newRelay(t, withClock(c.clock))
@@ -143,7 +143,7 @@ func TestRefill(t *testing.T) {
 		holder = newRelay(t, withClock(c.clock))
 		replace(t, holder, version, slice(t, "a/x", 15), slice(t, "a/z", 20))
 		c.clock.Step(10 * time.Second)
-		w := openWatch(t, serve(t, holder), initialEvents+"&allowWatchBookmarks=true", "1")
+		w := openWatch(t, holder, initialEvents+"&allowWatchBookmarks=true", true)
 		intake := NewRefill(c.up)
 		var items []*wire.Object
 		for {

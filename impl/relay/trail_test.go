@@ -1,8 +1,8 @@
 package relay
 
 import (
+	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -50,9 +50,8 @@ func TestAheadOfTheDisk(t *testing.T) {
 	r, other := newRelay(t), newRelay(t)
 	replace(t, r, 10, slice(t, "a/x", 5), slice(t, "a/y", 6), slice(t, "a/z", 7))
 	replace(t, other, 13, slice(t, "a/x", 12), slice(t, "a/y", 6), slice(t, "a/z", 7))
-	srv, others := serve(t, r), serve(t, other)
-	early, ahead := watch(t, srv, "resourceVersion=13&allowWatchBookmarks=true"), watch(t, others, "resourceVersion=15&allowWatchBookmarks=true")
-	feed := watchProgress(t, srv, "resourceVersion=13&allowWatchBookmarks=true")
+	early, ahead := watch(t, r, "resourceVersion=13&allowWatchBookmarks=true"), watch(t, other, "resourceVersion=15&allowWatchBookmarks=true")
+	feed := watchProgress(t, r, "resourceVersion=13&allowWatchBookmarks=true")
 	trail := walk(t, 10, "MODIFIED a/x 12", "DELETED a/y 14", "MODIFIED a/x 16", "MODIFIED a/z 18", "ADDED a/n 19")
 	along(t, r, trail, 20, slice(t, "a/x", 16), slice(t, "a/z", 18), slice(t, "a/n", 19))
 
@@ -60,11 +59,11 @@ func TestAheadOfTheDisk(t *testing.T) {
 	all := append([]string{"DELETED a/y 14"}, rest...)
 	early.want(append(all, "BOOKMARK 20")...)
 	for from, want := range map[int][]string{10: all, 13: all, 14: rest, 15: rest, 18: rest[2:]} {
-		watch(t, srv, fmt.Sprintf("resourceVersion=%d&allowWatchBookmarks=true", from)).want(want...)
+		watch(t, r, fmt.Sprintf("resourceVersion=%d&allowWatchBookmarks=true", from)).want(want...)
 	}
-	watch(t, srv, "resourceVersion=13&fieldSelector=metadata.name%3Dn").want("ADDED a/n 19")
-	if resp, _ := get(t, srv, slicesPath+"?resourceVersion=15&resourceVersionMatch=Exact", ""); resp.StatusCode != http.StatusGone {
-		t.Errorf("exact list inside a batch: %d", resp.StatusCode)
+	watch(t, r, "resourceVersion=13&fieldSelector=metadata.name%3Dn").want("ADDED a/n 19")
+	if _, err := listAt(t, r, 15); !errors.Is(err, ErrPast) {
+		t.Errorf("exact list inside a batch: %v", err)
 	}
 
 	intake := NewIntake(other).Bound()
@@ -78,8 +77,8 @@ func TestAheadOfTheDisk(t *testing.T) {
 		}
 	}
 	ahead.want(rest...)
-	watch(t, others, "resourceVersion=14").want(rest...)
-	watch(t, srv, "resourceVersion=19&allowWatchBookmarks=true").want("BOOKMARK 20") // what follows the last change is not known to be nothing
+	watch(t, other, "resourceVersion=14").want(rest...)
+	watch(t, r, "resourceVersion=19&allowWatchBookmarks=true").want("BOOKMARK 20") // what follows the last change is not known to be nothing
 }
 
 // TestTrailThatDoesNotTell: who is inside a batch lists if the way to it does not say what they have.
@@ -150,13 +149,12 @@ func TestUnclearIsTold(t *testing.T) {
 		{Type: wire.Modified, Version: 14, Object: slice(t, "a/y", 14)}, {Type: wire.Deleted, Version: 16, Object: slice(t, "a/y", 16)},
 	})
 	along(t, r, trail, 20, items...)
-	srv := serve(t, r)
 	all := []string{"MODIFIED a/x 11", "ADDED a/g 12", "MODIFIED a/y 14", "DELETED a/g 15", "DELETED a/y 16", "MODIFIED a/x 17", "MODIFIED a/z 18", "BOOKMARK 20"}
 	labelled := []string{"ADDED a/x 11", "ADDED a/g 12", "DELETED a/g 15", "DELETED a/x 17", "BOOKMARK 20"}
 	for from, left := range map[int][2]int{10: {0, 0}, 11: {1, 1}, 12: {2, 2}, 13: {2, 2}, 15: {4, 3}, 17: {6, 4}} {
 		query := fmt.Sprintf("allowWatchBookmarks=true&resourceVersion=%d", from)
-		watch(t, srv, query).want(all[left[0]:]...)
-		watch(t, srv, query+"&labelSelector=k%3Dl").want(labelled[left[1]:]...)
+		watch(t, r, query).want(all[left[0]:]...)
+		watch(t, r, query+"&labelSelector=k%3Dl").want(labelled[left[1]:]...)
 	}
 	if s := r.Status(); s.Objects != 2 || s.Version != 20 {
 		t.Errorf("%+v", s)

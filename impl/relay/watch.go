@@ -1,453 +1,358 @@
 package relay
 
 import (
-	"errors"
-	"fmt"
+	"context"
+	"io"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// ProgressHeader on a watch request asks for every bookmark as it comes from upstream, so that the freshness of a relay
-// passes along a chain of relays, and for a Testimony. Other clients get bookmarks about once a minute and before their timeout;
-// these prove nothing about the freshness of a relay.
-const ProgressHeader = "Weir-Progress"
-
-// PastHeader on a request for a streaming list asks for the objects as they were at the oldest version from which a watch can resume,
-// and all events since. A relay that begins so can serve whom this one can serve: its clients resume at the versions they have seen.
-const PastHeader = "Weir-Past"
-
 const (
+	// MinWatch is kube-apiserver's --min-request-timeout: a watch without a timeout lives that long to twice as long, and none here lives
+	// longer than that, since whoever may watch is asked when it begins.
+	MinWatch = 1800 * time.Second
+
 	bookmarkEvery  = time.Minute     // bookmarkFrequency in storage/cacher
 	bookmarkBefore = 2 * time.Second // before the timeout: nextBookmarkTime in storage/cacher
-	watchBatch     = 64              // events taken from the ring at once
+	// WatchBatch is how many events a Cursor takes from the ring at once. It may say a little more with them.
+	WatchBatch = 64
 )
 
-// watcher is one watch being served.
-type watcher struct {
-	r       *Relay
-	w       http.ResponseWriter
-	flush   http.Flusher
-	q       *request
-	e       *encoder
-	s       *stream
+// WatchOptions is what of a watch is wanted.
+type WatchOptions struct {
+	At
+	Selector Selector
+	// Initial begins with all objects as ADDED, and if there are bookmarks, one that ends them. Else the watch goes on behind At.Version, and behind
+	// what the relay has reached if that is 0.
+	Initial bool
+	// Wait waits up to 3 s for a relay that is behind At.Version. Else a watch ahead of it is accepted and shows only what is later (rule 2).
+	Wait bool
+	// Past has Initial begin with the objects as they were at the oldest version from which a watch can resume, and all events since. A relay
+	// that begins so can serve whom this one can serve: its clients resume at the versions they have seen.
+	Past bool
+	// Bookmarks come about once a minute and before the timeout; these prove nothing about the freshness of the relay.
+	Bookmarks bool
+	// Progress has every bookmark come as the relay gets it, where a batch begins, and a Testimony, so that the freshness of a relay passes along
+	// a chain of relays: the reader is one.
+	Progress bool
+	// Timeout ends the watch in order. 0: about MinWatch.
+	Timeout time.Duration
+}
+
+// Wait is what a reader waits for that has read all there is: Changed, which may be nil, or a time.
+type Wait struct {
+	Changed <-chan struct{}
+	Until   time.Time
+}
+
+// log is what a cursor reads.
+type log interface {
+	// look tells what is behind a cursor, and appends the events.
+	look(dst []*event, c *Cursor) sight
+	// closed counts a watch that is ended because of its reader.
+	closed(why string)
+}
+
+// sight is a log as it was at one moment, from a cursor.
+type sight struct {
+	events  []*event
+	ok      bool // the log reaches back to the cursor
+	over    bool // the watch is
+	wake    <-chan struct{}
+	shown   uint64 // sequence number up to which watchers may see
+	version uint64 // reached there
+	reached uint64
+	floor   uint64
 	epoch   uint64
-	said    uint64  // when the relay last testified to the client; 0: never
-	seq     uint64  // next event
-	after   uint64  // the client has seen this version
-	sent    uint64  // version of the last frame
-	ahead   bool    // the client has seen more than the relay: no bookmark can be vouched for
-	every   bool    // every bookmark, as it comes, and where a batch begins: the client is a relay
-	past    bool    // initial objects are those of the oldest version
-	inside  *batch  // being sent
+	history uint64
+	said    uint64
+	word    Testimony
+}
+
+// Cursor is a place in a watch, and what its reader has seen. It holds no queue and no lock, and need not be closed. It has one reader.
+type Cursor struct {
+	log     log
+	clock   clock.PassiveClock
+	o       WatchOptions
 	history History // in which it began
-	ended   <-chan struct{}
-	buffer  []byte // frames gathered
-	lent    *[]byte
-	batch   [watchBatch]*event // taken from the ring
+	initial view    // of which objects are left; without a tree: none
+	from    string  // key of the next of them
+	seq     uint64  // next event
+	epoch   uint64
+	denials uint64
+	after   uint64 // the reader has seen this version
+	sent    uint64 // version of the last event given
+	said    uint64 // when the relay last testified to the reader; 0: never
+	ahead   bool   // the reader has seen more than the relay: no bookmark can be vouched for
+	inside  *batch // being given
+	room    [WatchBatch]*event
+
+	end        time.Time
+	bookmarkAt time.Time
+	beforeEnd  bool // the bookmark before the end is still to come
 }
 
-func (r *Relay) serveWatch(w http.ResponseWriter, req *http.Request, q *request) error {
-	flusher, ok := w.(http.Flusher)
-	if !ok {
-		return fmt.Errorf("watch: %T cannot flush", w)
+// Watch begins a watch. Its errors are those that kube-apiserver answers: the caller tells them to a client as it would, by an answer or an ERROR event.
+func (r *Relay) Watch(ctx context.Context, o WatchOptions) (*Cursor, error) {
+	version := uint64(0)
+	if o.Wait || r.doubts(o.At) {
+		version = o.Version
 	}
-	initial := q.opts.SendInitialEvents != nil && *q.opts.SendInitialEvents
-	wait := uint64(0)
-	if q.opts.SendInitialEvents != nil || r.doubts(q) {
-		wait = q.version // a streaming list waits; a plain watch ahead of the cache is accepted (rule 2)
+	if err := r.wait(ctx, o.At, version); err != nil {
+		return nil, err
 	}
-	err := r.wait(req.Context(), q, wait)
-	if err != nil && !r.Status().Synced {
-		return err
+	c := newCursor(r, r.cfg.Clock, o)
+	if err := r.admit(c); err != nil {
+		return nil, err
 	}
-	ended, denied := r.ending()
-	if denied != nil {
-		return denied
+	if o.Initial {
+		v := r.now()
+		if o.Past {
+			v = r.past()
+		}
+		if err := agree(v.history, o.At); err != nil {
+			return nil, err
+		}
+		c.begin(v)
+		return c, nil
 	}
-	x := &watcher{ended: ended, r: r, w: w, flush: flusher, q: q, e: r.encoder(q.out), every: req.Header.Get(ProgressHeader) != "", past: req.Header.Get(PastHeader) != "", history: r.Status().History}
-	var v view
-	if err == nil {
-		v, err = x.begin(initial)
+	if err := r.resume(c); err != nil {
+		return nil, err
 	}
-	tellHistory(w, x.history)
-	if err != nil && q.relay { // it looks at the header, and need not read a stream
-		return err
+	return c, nil
+}
+
+// newCursor is a cursor that has no place yet.
+func newCursor(l log, clk clock.PassiveClock, o WatchOptions) *Cursor {
+	if o.Timeout <= 0 {
+		o.Timeout = time.Duration(float64(MinWatch) * (1 + rand.Float64()))
 	}
-	media := q.out.media
-	if media != mediaJSON {
-		media += ";stream=watch"
-	}
-	w.Header().Set("Content-Type", media)
-	w.Header().Set("Cache-Control", "no-cache, private")
-	w.WriteHeader(http.StatusOK)
-	if err != nil { // as kube-apiserver: once a watch is accepted, errors are events
-		_, _ = w.Write(errorFrame(q.out, err))
-		flusher.Flush()
-		return nil
-	}
-	flusher.Flush()
-	x.s = r.openStream(w, req, true, x.seq)
-	defer r.closeStream(x.s)
-	if err := x.run(req, v); err != nil && !errors.Is(err, errGone) {
-		r.cfg.Logger.Warn("watch ended", "client", x.s.client, "err", err)
+	o.Timeout = min(o.Timeout, 2*MinWatch)
+	now := clk.Now()
+	return &Cursor{log: l, clock: clk, o: o, end: now.Add(o.Timeout), bookmarkAt: now.Add(bookmarkEvery), beforeEnd: o.Timeout > bookmarkBefore}
+}
+
+// admit lets a watch begin unless the source has denied the resource. It ends at the next denial.
+func (r *Relay) admit(c *Cursor) error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	c.denials = r.denials
+	if why := r.refusal(); why != nil {
+		return why
 	}
 	return nil
 }
 
-// begin finds where the watch starts. The view is set for a watch with initial events.
-func (x *watcher) begin(initial bool) (view, error) {
-	if initial {
-		v := x.r.now()
-		if x.past {
-			v = x.r.past()
-		}
-		x.history = v.history
-		if err := agree(v.history, x.q); err != nil {
-			return view{}, err
-		}
-		x.epoch, x.seq, x.after = v.epoch, v.seq, v.version
-		return v, nil
-	}
-	x.r.mu.RLock()
-	defer x.r.mu.RUnlock()
-	x.history = x.r.history
-	if err := agree(x.history, x.q); err != nil {
-		return view{}, err
-	}
-	if x.r.alien(x.q) {
-		return view{}, errTooOld(x.q.version, x.r.ring.floor)
-	}
-	x.epoch, x.seq, x.after = x.r.epoch, x.r.ring.next(), x.q.version
-	if x.q.unset() || x.q.version == 0 {
-		x.after = x.r.version
-		return view{}, nil
-	}
-	if x.q.version >= x.r.version {
-		return view{}, nil
-	}
-	seq, ok := x.r.ring.from(x.q.version)
-	if !ok || !x.q.filter.fixed() && x.r.ring.inside(seq, x.q.version) {
-		return view{}, errTooOld(x.q.version, x.r.ring.floor)
-	}
-	x.seq = seq
-	return view{}, nil
+// begin makes a cursor give the objects of a view first.
+func (c *Cursor) begin(v view) {
+	c.history, c.epoch, c.seq, c.after = v.history, v.epoch, v.seq, v.version
+	c.initial, c.from = v, c.o.Selector.prefix
 }
 
-var (
-	errGone   = errors.New("the client is gone")
-	errInside = errors.New("the client is inside a batch")
-)
+// resume finds where a watch without initial events begins.
+func (r *Relay) resume(c *Cursor) error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	c.history = r.history
+	if err := agree(r.history, c.o.At); err != nil {
+		return err
+	}
+	version := c.o.Version
+	if r.alien(c.o.At) {
+		return errTooOld(version, r.ring.floor)
+	}
+	c.epoch, c.seq, c.after = r.epoch, r.ring.next(), version
+	switch {
+	case version == 0:
+		c.after = r.version
+	case version < r.version:
+		seq, ok := r.ring.from(version)
+		if !ok || !c.o.Selector.fixed() && r.ring.inside(seq, version) {
+			return errTooOld(version, r.ring.floor)
+		}
+		c.seq = seq
+	}
+	c.sent = c.after
+	return nil
+}
 
-func (x *watcher) run(req *http.Request, v view) error {
-	clock := x.r.cfg.Clock
-	timeout := time.Duration(float64(minWatch) * (1 + rand.Float64()))
-	if t := x.q.opts.TimeoutSeconds; t != nil && *t > 0 {
-		timeout = time.Duration(min(*t, int64(2*minWatch/time.Second))) * time.Second
-	}
-	end := clock.Now().Add(timeout)
-	if v.tree != nil {
-		if err := x.initial(v); err != nil {
-			return err
-		}
-	}
-	x.sent = x.after
-	next := clock.NewTimer(time.Hour)
-	defer next.Stop()
-	beforeEnd := timeout > bookmarkBefore
-	bookmarkAt := clock.Now().Add(bookmarkEvery)
-	for {
-		wake, done, err := x.drain()
-		if done || err != nil {
-			return err
-		}
-		now := clock.Now()
-		if !now.Before(end) {
-			return nil
-		}
-		until := end
-		if x.q.opts.AllowWatchBookmarks && !x.every { // a relay takes each for a sign of the source
-			if beforeEnd && bookmarkAt.After(end.Add(-bookmarkBefore)) {
-				bookmarkAt = end.Add(-bookmarkBefore)
-			}
-			if !now.Before(bookmarkAt) {
-				if bookmarkAt.Equal(end.Add(-bookmarkBefore)) {
-					beforeEnd = false
-				}
-				bookmarkAt = now.Add(bookmarkEvery)
-				if err := x.sendBookmark(x.after); err != nil {
-					return err
-				}
-			}
-			if bookmarkAt.Before(end) {
-				until = bookmarkAt
-			}
-		}
-		next.Reset(until.Sub(now))
-		select {
-		case <-wake:
-		case <-next.C():
-		case <-req.Context().Done():
-			return nil
-		case <-x.r.stop:
-			return nil
-		case <-x.ended:
-			return nil
-		}
+// History is that of the versions.
+func (c *Cursor) History() History { return c.history }
+
+// look implements log.
+func (r *Relay) look(dst []*event, c *Cursor) sight {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	events, ok := r.ring.since(dst, c.seq, WatchBatch)
+	return sight{
+		events: events, ok: ok, over: r.stopped || r.denials != c.denials, wake: r.gather.wake, shown: r.gather.seq, version: r.gather.version,
+		reached: r.version, floor: r.ring.floor, epoch: r.epoch, history: r.history.Number, said: r.said, word: r.testimony(),
 	}
 }
 
-// initial sends the objects of a view as ADDED, and the bookmark that ends them.
-func (x *watcher) initial(v view) error {
-	x.borrow()
-	defer x.giveBack()
-	var err error
-	visit := func(o *wire.Object) bool {
-		if !strings.HasPrefix(o.Key, x.q.filter.prefix) {
-			return false
+// Read appends what there is to dst, a part of it if it is much. If there is nothing, it tells what to wait for. An error ends the watch, behind the
+// events that come with it: io.EOF in order, and all others are those that kube-apiserver tells by an ERROR event.
+func (c *Cursor) Read(dst []Event) (events []Event, wait Wait, err error) {
+	had := len(dst)
+	if c.initial.tree != nil {
+		if dst = c.objects(dst); len(dst) > had {
+			return dst, Wait{}, nil
 		}
-		if x.q.filter.matches(o) {
-			var body []byte
-			if body, err = x.e.object(o, false); err == nil {
-				x.buffer = x.e.appendFrame(x.buffer, wire.Added, body)
-				if len(x.buffer) >= chunk {
-					err = x.writeBuffer()
-				}
-			}
+	}
+	now := c.log.look(c.room[:0], c)
+	defer clear(now.events) // what the ring drops should be collected
+	switch {
+	case now.over:
+		return dst, Wait{}, io.EOF
+	case now.epoch != c.epoch:
+		return dst, Wait{}, errTooOld(c.after, now.floor)
+	case c.o.History != nil && now.history != c.o.History.Number: // it comes again, and is told
+		c.log.closed("another history")
+		return dst, Wait{}, io.EOF
+	case !now.ok: // fell out of the ring: the client resumes, and gets 410 if that is too late
+		c.log.closed("behind the ring")
+		return dst, Wait{}, io.EOF
+	}
+	if c.o.Progress && c.o.Bookmarks && now.said != c.said {
+		c.said = now.said
+		dst = append(dst, c.testify(now.word))
+	}
+	taken := now.events[:min(uint64(len(now.events)), max(now.shown, c.seq)-c.seq)]
+	for _, ev := range taken {
+		if dst, err = c.give(dst, ev, now.reached); err != nil {
+			return dst, Wait{}, err
 		}
-		return err == nil
+		c.seq++
 	}
-	v.tree.AscendGreaterOrEqual(&wire.Object{Key: x.q.filter.prefix}, visit)
-	if err == nil && x.q.opts.AllowWatchBookmarks {
-		end := map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-		if x.every {
-			x.said = v.said
-			end[wire.TestimonyAnnotation] = v.word.String(x.r.cfg.Clock.Now())
-		}
-		err = x.appendBookmark(v.version, end)
+	if len(taken) == 0 {
+		c.ahead = c.after > now.reached
+		c.after = max(c.after, now.version)
 	}
-	if err == nil {
-		err = x.writeBuffer()
+	if len(dst) > had || len(taken) > 0 {
+		return dst, Wait{}, nil
 	}
-	x.flush.Flush()
-	return err
+	return c.rest(dst, now.wake)
 }
 
-// drain sends what the ring has for this watch, and returns what to wait on for more. done: the watch is over.
-func (x *watcher) drain() (wake <-chan struct{}, done bool, err error) {
-	for {
-		x.r.mu.RLock()
-		events, ok := x.r.ring.since(x.batch[:0], x.seq, watchBatch)
-		wake, epoch, reached, floor, history := x.r.gather.wake, x.r.epoch, x.r.version, x.r.ring.floor, x.r.history.Number
-		shown, version, said, word := x.r.gather.seq, x.r.gather.version, x.r.said, x.r.testimony()
-		x.r.mu.RUnlock()
+// rest is for a reader that has seen all there is: it may be time for a bookmark, or for the end.
+func (c *Cursor) rest(dst []Event, wake <-chan struct{}) ([]Event, Wait, error) {
+	now, until := c.clock.Now(), c.end
+	if !now.Before(c.end) {
+		return dst, Wait{}, io.EOF
+	}
+	if !c.o.Bookmarks || c.o.Progress { // a relay takes each for a sign of the source
+		return dst, Wait{wake, until}, nil
+	}
+	last := c.end.Add(-bookmarkBefore)
+	if c.beforeEnd && c.bookmarkAt.After(last) {
+		c.bookmarkAt = last
+	}
+	if !now.Before(c.bookmarkAt) {
+		c.beforeEnd = c.beforeEnd && !c.bookmarkAt.Equal(last)
+		c.bookmarkAt = now.Add(bookmarkEvery)
+		dst = c.bookmark(dst, wire.Event{Version: c.after})
+	}
+	if c.bookmarkAt.Before(until) {
+		until = c.bookmarkAt
+	}
+	return dst, Wait{wake, until}, nil
+}
+
+// objects gives the next of the initial objects, and behind the last the bookmark that ends them.
+func (c *Cursor) objects(dst []Event) []Event {
+	had, more := len(dst), false
+	c.initial.tree.AscendGreaterOrEqual(&wire.Object{Key: c.from}, func(o *wire.Object) bool {
 		switch {
-		case epoch != x.epoch:
-			err := x.write(errorFrame(x.q.out, errTooOld(x.after, floor)))
-			x.flush.Flush()
-			return nil, true, err
-		case x.q.relay && history != x.q.history: // it comes again, and is told
-			x.r.closed("another history")
-			return nil, true, nil
-		case !ok: // fell out of the ring: the client resumes, and gets 410 if that is too late
-			x.r.closed("behind the ring")
-			return nil, true, nil
+		case !strings.HasPrefix(o.Key, c.o.Selector.prefix):
+			return false
+		case len(dst)-had == WatchBatch:
+			c.from, more = o.Key, true
+			return false
+		case c.o.Selector.matches(o):
+			dst = append(dst, Event{Event: wire.Event{Type: wire.Added, Version: o.Version, Object: o}})
 		}
-		if x.every && x.q.opts.AllowWatchBookmarks && said != x.said {
-			x.said = said
-			if err := x.testify(word); err != nil {
-				return nil, true, err
-			}
-		}
-		if events = events[:min(uint64(len(events)), max(shown, x.seq)-x.seq)]; len(events) == 0 {
-			x.ahead = x.after > reached
-			x.after = max(x.after, version)
-			return wake, false, nil
-		}
-		err = x.sendAll(events)
-		clear(events) // what the ring drops should be collected
-		if errors.Is(err, errInside) {
-			err := x.write(errorFrame(x.q.out, errTooOld(x.after, reached)))
-			x.flush.Flush()
-			return nil, true, err
-		}
-		if err != nil {
-			return nil, true, err
-		}
+		return true
+	})
+	if more {
+		return dst
 	}
+	v := c.initial
+	c.initial = view{}
+	end := wire.Event{Version: v.version, InitialEnd: true}
+	if c.o.Progress {
+		c.said, end.Testimony = v.said, v.word.String(c.clock.Now())
+	}
+	if c.o.Bookmarks {
+		dst = c.bookmark(dst, end)
+	}
+	c.sent = v.version
+	return dst
 }
 
-// sendAll writes events together; a lone one is written from where it is.
-func (x *watcher) sendAll(events []*event) error {
-	alone := len(events) == 1
-	if !alone {
-		x.borrow()
-		defer x.giveBack()
+// give gives one event as this watch sees it.
+func (c *Cursor) give(dst []Event, ev *event, reached uint64) ([]Event, error) {
+	ends := ev.cur == nil && ev.batch != nil && ev.batch == c.inside // the last change may have had the same version
+	if !ends && !ev.after(c.after) {
+		return dst, nil
 	}
-	for _, ev := range events {
-		if err := x.send(ev, alone); err != nil {
-			if errors.Is(err, errInside) {
-				return errors.Join(err, x.writeBuffer())
-			}
-			return err
-		}
-	}
-	x.seq += uint64(len(events))
-	x.s.next.Store(x.seq)
-	if err := x.writeBuffer(); err != nil {
-		return err
-	}
-	x.flush.Flush()
-	return nil
-}
-
-// send writes or gathers one event as this watch sees it.
-func (x *watcher) send(ev *event, alone bool) error {
-	ends := ev.cur == nil && ev.batch != nil && ev.batch == x.inside // the last change may have had the same version
-	if !ends && !ev.after(x.after) {
-		return nil
-	}
-	if err := x.enter(ev.batch); err != nil {
-		return err
-	}
-	x.after, x.ahead = ev.version, false
-	if ev.cur == nil {
-		if x.q.opts.AllowWatchBookmarks && (x.every || ev.batch != nil) {
-			return x.appendBookmark(ev.version, nil)
-		}
-		return nil
-	}
-	typ, o := x.q.filter.view(ev)
-	if o == nil {
-		return nil
-	}
-	frame, err := x.e.frame(ev, typ, o)
+	dst, err := c.enter(dst, ev.batch, reached)
 	if err != nil {
-		return err
+		return dst, err
 	}
-	x.sent = ev.version
-	if alone || len(frame) >= chunk {
-		if err := x.writeBuffer(); err != nil {
-			return err
+	c.after, c.ahead = ev.version, false
+	if ev.cur == nil {
+		if c.o.Bookmarks && (c.o.Progress || ev.batch != nil) {
+			dst = c.bookmark(dst, wire.Event{Version: ev.version})
 		}
-		return x.write(frame)
+		return dst, nil
 	}
-	if len(x.buffer)+len(frame) > chunk {
-		if err := x.writeBuffer(); err != nil {
-			return err
+	typ, left := c.o.Selector.view(ev)
+	if typ == "" {
+		return dst, nil
+	}
+	o := ev.cur
+	if left { // the previous content under the new version
+		if o, err = ev.leaves(c.o.Selector.res.encoding); err != nil {
+			return dst, err
 		}
 	}
-	x.buffer = append(x.buffer, frame...)
-	return nil
+	c.sent = ev.version
+	return append(dst, Event{Event: wire.Event{Type: typ, Version: ev.version, Object: o}, of: ev, left: left}), nil
 }
 
 // enter is called where events are part of a batch. A client that saw more than the state that the batch starts from, at a source
 // that was ahead, goes on if the batch admits it. Else it has not seen what the batch deletes, and would not: these deletions are stamped with
 // the version that the batch starts from.
-func (x *watcher) enter(b *batch) error {
-	if b == nil || b == x.inside {
-		return nil
+func (c *Cursor) enter(dst []Event, b *batch, reached uint64) ([]Event, error) {
+	if b == nil || b == c.inside {
+		return dst, nil
 	}
-	if !b.admits(x.after) || b.inside(x.after) && !x.q.filter.fixed() {
-		return errInside
+	if !b.admits(c.after) || b.inside(c.after) && !c.o.Selector.fixed() {
+		return dst, errTooOld(c.after, reached)
 	}
-	x.inside = b
-	if !x.every || !x.q.opts.AllowWatchBookmarks {
-		return nil
+	c.inside = b
+	if !c.o.Progress || !c.o.Bookmarks {
+		return dst, nil
 	}
-	x.ahead = false
-	begin := map[string]string{wire.BatchAnnotation: wire.FormatVersion(b.to)}
-	if b.admitted != 0 {
-		begin[wire.AdmitsAnnotation] = wire.FormatVersion(b.admitted)
-	}
-	return x.appendBookmark(max(b.from, x.after), begin)
+	c.ahead = false
+	return c.bookmark(dst, wire.Event{Version: max(b.from, c.after), BatchTo: b.to, BatchAdmits: b.admitted}), nil
 }
 
-// view tells how an event looks through a filter: which type, and which content. nil: not at all. An object that enters
-// the selector is ADDED, one that leaves it DELETED with its previous content (convertToWatchEvent in storage/cacher).
-func (f *filter) view(ev *event) (typ string, o *wire.Object) {
-	is, was := !ev.deleted && f.matches(ev.cur), f.matches(ev.prev)
-	switch {
-	case is && was:
-		return wire.Modified, ev.cur
-	case is:
-		return wire.Added, ev.cur
-	case was && ev.deleted:
-		return wire.Deleted, ev.cur
-	case was:
-		return wire.Deleted, ev.prev
+// bookmark gives a bookmark unless it would vouch for what the reader may not have seen.
+func (c *Cursor) bookmark(dst []Event, mark wire.Event) []Event {
+	if mark.Version < c.sent || c.ahead {
+		return dst
 	}
-	return "", nil
+	c.sent, mark.Type = mark.Version, wire.Bookmark
+	return append(dst, Event{Event: mark})
 }
 
-func (x *watcher) appendBookmark(version uint64, annotations map[string]string) error {
-	if version < x.sent || x.ahead {
-		return nil
-	}
-	frame, err := x.e.bookmark(version, annotations)
-	if err != nil {
-		return err
-	}
-	x.sent = version
-	x.buffer = append(x.buffer, frame...)
-	return nil
-}
-
-// testify says how old the relay's state is. That is true also for a client that is ahead of it, and moves nobody.
-func (x *watcher) testify(word Testimony) error {
-	frame, err := x.e.bookmark(max(x.after, 1), map[string]string{wire.TestimonyAnnotation: word.String(x.r.cfg.Clock.Now())})
-	if err != nil {
-		return err
-	}
-	if err := x.write(frame); err != nil {
-		return err
-	}
-	x.flush.Flush()
-	return nil
-}
-
-func (x *watcher) sendBookmark(version uint64) error {
-	if err := x.appendBookmark(version, nil); err != nil {
-		return err
-	}
-	if err := x.writeBuffer(); err != nil {
-		return err
-	}
-	x.flush.Flush()
-	return nil
-}
-
-// borrow takes a buffer that is given back before the watch waits again: idle watchers hold none.
-func (x *watcher) borrow() {
-	x.lent = chunks.Get().(*[]byte)
-	x.buffer = (*x.lent)[:0]
-}
-
-func (x *watcher) giveBack() {
-	chunks.Put(x.lent)
-	x.lent, x.buffer = nil, nil
-}
-
-func (x *watcher) writeBuffer() error {
-	if len(x.buffer) == 0 {
-		return nil
-	}
-	err := x.write(x.buffer)
-	x.buffer = x.buffer[:0]
-	return err
-}
-
-func (x *watcher) write(p []byte) error {
-	x.s.started.Store(x.r.cfg.Clock.Now().UnixNano())
-	_, err := x.w.Write(p)
-	x.s.started.Store(0)
-	if err != nil {
-		return errGone
-	}
-	return nil
+// testify says how old the relay's state is. That is true also for a reader that is ahead of it, and moves nobody.
+func (c *Cursor) testify(w Testimony) Event {
+	return Event{Event: wire.Event{Type: wire.Bookmark, Version: max(c.after, 1), Testimony: w.String(c.clock.Now())}}
 }

@@ -44,8 +44,8 @@ type keeper struct {
 	least   int64 // minAppend, but for tests
 	began   int64 // size that the file began with
 	limit   int64 // size from which it is written anew
-	cursor  relay.Cursor
-	reached uint64    // version at cursor
+	place   relay.Place
+	reached uint64    // version at place
 	written uint64    // version in the file
 	asOf    time.Time // in the file
 	saidAt  time.Time // when that was written
@@ -114,7 +114,7 @@ func (k *keeper) load(f disk.File) error {
 		return err
 	}
 	s := k.relay.Status()
-	k.cursor, k.reached, k.written, k.asOf, k.saidAt = k.relay.Cursor(), s.Version, s.Version, c.asOf, k.clock.Now()
+	k.place, k.reached, k.written, k.asOf, k.saidAt = k.relay.Place(), s.Version, s.Version, c.asOf, k.clock.Now()
 	age, _ := s.Age(k.saidAt)
 	k.logger.Info("restored from disk", "file", k.name, "version", s.Version, "oldest", s.Oldest, "objects", s.Objects,
 		"age", age.Round(time.Second).String(), "freshAt", c.asOf.UTC().Format(time.RFC3339), "tornBytes", c.torn)
@@ -201,10 +201,10 @@ func (k *keeper) step(ctx context.Context, last bool) {
 	}
 }
 
-// append writes the changes behind the cursor to the file and makes them durable.
+// append writes the changes behind the place to the file and makes them durable.
 func (k *keeper) append(s *relay.Status, last bool) error {
 	e := newEncoder(k.file, k.pos)
-	next, reached, changed := k.cursor, k.reached, false
+	next, reached, changed := k.place, k.reached, false
 	for {
 		changes, behind, ok := next.Read(k.scratch[:0], readChanges)
 		if !ok {
@@ -227,7 +227,7 @@ func (k *keeper) append(s *relay.Status, last bool) error {
 	due := last || k.clock.Since(k.saidAt) >= k.idle
 	moved := reached > k.written || asOf.Sub(k.asOf).Abs() >= time.Second
 	if !changed && (!due || !moved) {
-		k.cursor, k.reached = next, reached
+		k.place, k.reached = next, reached
 		return nil
 	}
 	k.tail(e, max(k.written, e.version), reached, asOf)
@@ -241,7 +241,7 @@ func (k *keeper) append(s *relay.Status, last bool) error {
 		k.close()
 		return fmt.Errorf("append: %w", err)
 	}
-	k.cursor, k.reached = next, reached
+	k.place, k.reached = next, reached
 	k.took(e.pos, reached, asOf)
 	return nil
 }
@@ -303,7 +303,7 @@ func (k *keeper) rewrite(ctx context.Context, s *relay.Status) (err error) {
 		return fmt.Errorf("write: %w", err)
 	}
 	k.opened(f, e.pos.offset)
-	k.cursor, k.reached = x.Next, x.To
+	k.place, k.reached = x.Next, x.To
 	k.took(e.pos, x.To, asOf)
 	k.note(func(s *Status) { s.Rewritten++ })
 	return nil

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -47,7 +48,7 @@ func liar(t *testing.T, history relay.History, version uint64) *Upstream {
 	if err := r.ReplaceIn(history, version, []*wire.Object{slice(t, "forged", version)}); err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(r)
+	srv := httptest.NewServer(&rest.Handler{Source: r})
 	t.Cleanup(srv.Close)
 	u, err := url.Parse(srv.URL)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -25,10 +26,10 @@ type refusing struct {
 func (u *refusing) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	u.asked.Add(1)
 	if code := int(u.code.Load()); code != 0 {
-		relay.WriteError(w, req, apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{Resource: "widgets"}, "", "", 0, true))
+		rest.WriteError(w, req, apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{Resource: "widgets"}, "", "", 0, true))
 		return
 	}
-	u.relay.ServeHTTP(w, req)
+	(&rest.Handler{Source: u.relay}).ServeHTTP(w, req)
 }
 
 // TestFeederDenied: 404 is an answer. What a relay holds is not served on it, and is what it goes on with once the

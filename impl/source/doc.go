@@ -20,7 +20,7 @@
 // arrived than can have been in front of it. An error that lasts is told each minute, with its age.
 //
 // Push and Receive are the two ends of a feed: the leader's hub pushes what its relay shows to the coordinator, as one
-// streamed POST per resource. A coordinator, or a hub, that holds nothing begins with the past of who feeds it (relay.PastHeader), so that
+// streamed POST per resource. A coordinator, or a hub, that holds nothing begins with the past of who feeds it (rest.PastHeader), so that
 // its own readers resume as before. A push suits hubs that listen on loopback only, and the coordinator decides whom it lets in.
 // The body is one byte that tells the mode, then a watch stream: either the events behind the version that the coordinator said it
 // has reached (modeResume), or all objects, a bookmark that ends them, and then events (modeList).
@@ -53,7 +53,7 @@
 // A restored cloud is listed whole, by one hub of the pool: objects that look the same by UID and version need not be, since versions
 // were used twice. The list is there before anything is thrown away, so no client is ever answered 503.
 //
-// Within the pool nobody asks the cloud: a relay says which history it is in (relay.HistoryHeader). An upstream that is in a later one is
+// Within the pool nobody asks the cloud: a relay says which history it is in (rest.HistoryHeader). An upstream that is in a later one is
 // listed once. One that is in an earlier one is waited for; if it shows signs of the cloud all the same for behindPatience, it is the
 // one that is right, and its number, though lower, is taken up: the pool began anew without a disk. A leader whom the
 // coordinator answers with a later history than its own (LaterError) was away meanwhile: it lists from the cloud what it could

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -330,7 +331,7 @@ func contradiction(s relay.Status, o *wire.Object) error {
 
 // readHistory reads what an answer says, and compares it with what was asked.
 func readHistory(resp *http.Response, mine *relay.History) (relay.History, error) {
-	theirs, _, err := relay.ParseHistory(resp.Header)
+	theirs, _, err := rest.ParseHistory(resp.Header)
 	if err != nil {
 		return theirs, err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -36,7 +37,7 @@ func newCloud(t *testing.T, version uint64, items ...*wire.Object) *restorable {
 		if req.URL.Query().Get("watch") == "" {
 			c.asked.Add(1)
 		}
-		c.relay.Load().ServeHTTP(w, req)
+		(&rest.Handler{Source: c.relay.Load()}).ServeHTTP(w, req)
 	}))
 	c.srv.EnableHTTP2 = true
 	c.srv.StartTLS()
@@ -155,7 +156,7 @@ func TestHistoryOfThePool(t *testing.T) {
 	if err := pool.Replace(1000, []*wire.Object{slice(t, "a", 5), slice(t, "ghost", 950)}); err != nil {
 		t.Fatal(err)
 	}
-	up := serve(t, "coordinator", pool)
+	up := serve(t, "coordinator", &rest.Handler{Source: pool})
 	up.Progress = true
 	f := feed(t, mine)
 	f.Use(up)
@@ -177,7 +178,7 @@ func TestHistoryOfThePool(t *testing.T) {
 	if err := behind.Replace(2000, []*wire.Object{slice(t, "ghost", 950)}); err != nil {
 		t.Fatal(err)
 	}
-	late := serve(t, "coordinator", behind)
+	late := serve(t, "coordinator", &rest.Handler{Source: behind})
 	late.Progress = true
 	f.Use(late)
 	eventually(t, "a refusal", func() bool { return f.Status().LastError != "" })

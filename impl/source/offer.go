@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -26,15 +27,15 @@ func Offer(ctx context.Context, r *relay.Relay, reached uint64, coordinator *Ups
 		<-shown
 	}()
 	st := r.Status()
-	mode, query, past := behind(r, reached)
+	mode, o := behind(r, reached)
 	if st.RingEvents == 0 { // nothing of the past would lead to the present version
-		mode, query, past = modeList, everything(), false
+		mode, o = modeList, relay.WatchOptions{Initial: true}
 	}
 	go func() {
 		defer close(shown)
 		_, err := feed.Write([]byte{mode})
 		if err == nil {
-			err = show(ctx, r, st.History, query, past, feed) // the coordinator answers when it has read enough
+			err = show(ctx, r, st.History, o, feed) // the coordinator answers when it has read enough
 		}
 		feed.CloseWithError(err)
 	}()
@@ -47,7 +48,7 @@ func Offer(ctx context.Context, r *relay.Relay, reached uint64, coordinator *Ups
 	if mode == modeResume {
 		req.Header.Set(contract.ReachedHeader, wire.FormatVersion(reached))
 	}
-	req.Header.Set(relay.HistoryHeader, st.History.String())
+	req.Header.Set(rest.HistoryHeader, st.History.String())
 	req.Header.Set("Content-Type", "application/octet-stream")
 	resp, err := coordinator.Client.Do(req)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -27,7 +28,7 @@ func TestCloudWithoutStreamingLists(t *testing.T) {
 			})
 			return
 		}
-		cloud.Load().ServeHTTP(w, req)
+		(&rest.Handler{Source: cloud.Load()}).ServeHTTP(w, req)
 	}))
 	up.Consistent, up.Gzip = true, true
 	mine := newRelay(t)
@@ -57,7 +58,7 @@ func TestCloudWithoutBookmarks(t *testing.T) {
 			q.Del("allowWatchBookmarks")
 			req.URL.RawQuery = q.Encode()
 		}
-		cloud.ServeHTTP(w, req)
+		(&rest.Handler{Source: cloud}).ServeHTTP(w, req)
 	}))
 	up.Consistent = true
 	f := feed(t, mine)

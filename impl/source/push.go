@@ -8,15 +8,14 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -80,14 +79,14 @@ func Push(ctx context.Context, c PushConfig) error {
 	}
 	history := c.Relay.Status().History
 	req.Header.Set(contract.TermHeader, c.Term.String())
-	req.Header.Set(relay.HistoryHeader, history.String())
+	req.Header.Set(rest.HistoryHeader, history.String())
 	req.Header.Set("Content-Type", "application/octet-stream")
 	resp, err := c.Coordinator.Client.Do(req) //nolint:bodyclose // closed below; the linter loses it in the goroutine
 	if err != nil {
 		return fmt.Errorf("feed %s: %w", res, err)
 	}
 	defer resp.Body.Close()
-	theirs, told, badHistory := relay.ParseHistory(resp.Header)
+	theirs, told, badHistory := rest.ParseHistory(resp.Header)
 	if resp.StatusCode != http.StatusOK {
 		err := readStatus(resp, resp.Body)
 		if told && badHistory == nil && !theirs.Near(history) {
@@ -137,23 +136,23 @@ func Push(ctx context.Context, c PushConfig) error {
 
 var errFeedEnded = errors.New("the feed ended")
 
-// copy serves a watch of the relay into the feed.
+// copy shows the relay to the feed.
 func (c PushConfig) copy(ctx context.Context, feed *io.PipeWriter, history relay.History, reached uint64) error {
-	mode, query, past := behind(c.Relay, reached)
+	mode, o := behind(c.Relay, reached)
 	c.Logger.Info("feeding the coordinator", "resource", c.Relay.Resource().String(), "reached", reached, "mode", string(mode), "term", c.Term.String())
 	if _, err := feed.Write([]byte{mode}); err != nil {
 		return err
 	}
-	return show(ctx, c.Relay, history, query, past, feed)
+	return show(ctx, c.Relay, history, o, feed)
 }
 
-// behind is the watch that brings a coordinator that has reached a version where a relay is, and past tells whether its list is of the oldest version.
-func behind(r *relay.Relay, reached uint64) (mode byte, query url.Values, past bool) {
+// behind is the watch that brings a coordinator that has reached a version where a relay is.
+func behind(r *relay.Relay, reached uint64) (mode byte, o relay.WatchOptions) {
 	if reached == 0 || !r.Resumable(reached) {
 		// A coordinator that is behind the past may begin with it. One that is ahead of it takes what is newer than itself.
-		return modeList, everything(), reached <= r.Status().Oldest
+		return modeList, relay.WatchOptions{Initial: true, Past: reached <= r.Status().Oldest}
 	}
-	return modeResume, url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {wire.FormatVersion(reached)}}, false
+	return modeResume, relay.WatchOptions{At: relay.At{Version: reached}}
 }
 
 // deny says that there is nothing to copy, until there is.
@@ -171,61 +170,16 @@ func (c PushConfig) deny(ctx context.Context, feed *io.PipeWriter, why metav1.St
 	return errFeedEnded
 }
 
-// everything asks for all objects, a bookmark that ends them, and events.
-func everything() url.Values {
-	return url.Values{
-		"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {"0"}, "sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"},
-	}
-}
-
-// show serves a watch of a relay into a pipe until ctx ends or the pipe is closed. past: a list is of the oldest version.
-func show(ctx context.Context, r *relay.Relay, history relay.History, query url.Values, past bool, feed *io.PipeWriter) error {
-	res := r.Resource()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, res.Path()+"/"+res.Resource+"?"+query.Encode(), nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Accept", acceptProtobuf)
-	if res.Encoding() == wire.JSON {
-		req.Header.Set("Accept", acceptJSON)
-	}
-	req.Header.Set("User-Agent", "weir-feed")
-	req.Header.Set(relay.HistoryHeader, history.String()) // it may have changed meanwhile
-	req.Header.Set(relay.ProgressHeader, "1")
-	if past {
-		req.Header.Set(relay.PastHeader, "1")
-	}
+// show writes a watch of a relay into a pipe until ctx ends or the pipe is closed.
+func show(ctx context.Context, r *relay.Relay, history relay.History, o relay.WatchOptions, feed *io.PipeWriter) error {
+	o.History, o.Bookmarks, o.Progress = &history, true, true // it may have changed meanwhile
 	stop := context.AfterFunc(ctx, func() { feed.CloseWithError(context.Cause(ctx)) })
 	defer stop()
-	w := &feedWriter{header: http.Header{}, feed: feed}
-	r.ServeHTTP(w, req)
-	if w.code != http.StatusOK {
-		return fmt.Errorf("the relay cannot be read: status %d", w.code)
+	err := rest.Copy(ctx, r, "weir-feed", o, feed, func() { feed.CloseWithError(errors.New("the coordinator takes nothing")) })
+	if err != nil {
+		return fmt.Errorf("the relay cannot be read: %w", err)
 	}
 	return errFeedEnded
-}
-
-// feedWriter lets a relay serve a watch into a pipe.
-type feedWriter struct {
-	header http.Header
-	feed   *io.PipeWriter
-	code   int
-}
-
-func (w *feedWriter) Header() http.Header  { return w.header }
-func (w *feedWriter) WriteHeader(code int) { w.code = code }
-func (w *feedWriter) Flush()               {}
-
-func (w *feedWriter) Write(p []byte) (int, error) {
-	if w.code != http.StatusOK { // an error body is not part of the feed
-		return len(p), nil
-	}
-	return w.feed.Write(p)
-}
-
-// SetWriteDeadline ends the feed: a relay calls it only to make a stuck write fail.
-func (w *feedWriter) SetWriteDeadline(time.Time) error {
-	return w.feed.CloseWithError(errors.New("the coordinator takes nothing"))
 }
 
 // receiveDenial tells a relay what the cloud told the leader, and waits for the end of the feed.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -34,7 +35,7 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			f.between()
 		}
 	}
-	f.relay.ServeHTTP(w, req)
+	(&rest.Handler{Source: f.relay}).ServeHTTP(w, req)
 }
 
 func versions(r *relay.Relay) map[string]uint64 {
@@ -74,7 +75,7 @@ func TestResync(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := feed(t, mine)
-			f.Use(serve(t, "before", cloud))
+			f.Use(serve(t, "before", &rest.Handler{Source: cloud}))
 			eventually(t, "the first list", func() bool { return mine.Status().Version == 5000 })
 			f.Use(nil)
 			eventually(t, "the end of the watch", func() bool { return cloud.Status().Watchers == 0 })

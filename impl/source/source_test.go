@@ -27,6 +27,7 @@ import (
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -131,7 +132,7 @@ func TestFeederResumesAtAnotherUpstream(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a, b := serve(t, "cloud", cloud), serve(t, "coordinator", pool)
+	a, b := serve(t, "cloud", &rest.Handler{Source: cloud}), serve(t, "coordinator", &rest.Handler{Source: pool})
 	f := feed(t, mine)
 	f.Use(a)
 	eventually(t, "the first list", func() bool { return mine.Status().Version == 10 })
@@ -257,14 +258,14 @@ func (c *coordinator) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	c.feeds.Add(1)
-	history, given, err := relay.ParseHistory(req.Header)
+	history, given, err := rest.ParseHistory(req.Header)
 	if err != nil || !given {
 		http.Error(w, "which history?", http.StatusBadRequest)
 		return
 	}
 	s := c.relay.Status()
 	w.Header().Set(contract.ReachedHeader, fmt.Sprint(s.Version))
-	w.Header().Set(relay.HistoryHeader, s.History.String())
+	w.Header().Set(rest.HistoryHeader, s.History.String())
 	w.WriteHeader(http.StatusOK)
 	w.(http.Flusher).Flush()
 	var mode [1]byte
@@ -389,7 +390,7 @@ func TestThePastPassesAlong(t *testing.T) {
 	}()
 	eventually(t, "the leader's state", func() bool { return maps.Equal(versions(pool), versions(leader)) && pool.Status().Version == 13 })
 	f := feed(t, hub)
-	from := serve(t, "coordinator", pool)
+	from := serve(t, "coordinator", &rest.Handler{Source: pool})
 	from.Progress = true
 	f.Use(from)
 	eventually(t, "the pool's state", func() bool { return maps.Equal(versions(hub), versions(leader)) && hub.Status().Version == 13 })
@@ -415,7 +416,7 @@ func TestKick(t *testing.T) {
 			http.Error(w, "not yet", http.StatusServiceUnavailable)
 			return
 		}
-		cloud.ServeHTTP(w, req)
+		(&rest.Handler{Source: cloud}).ServeHTTP(w, req)
 	}))
 	if err := cloud.Replace(10, []*wire.Object{slice(t, "x", 5)}); err != nil {
 		t.Fatal(err)

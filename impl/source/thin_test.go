@@ -16,6 +16,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -123,7 +124,7 @@ func TestBacklogOverThinLink(t *testing.T) {
 	if err := cloud.Replace(10, []*wire.Object{slice(t, "x", 5)}); err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewUnstartedServer(cloud)
+	srv := httptest.NewUnstartedServer(&rest.Handler{Source: cloud})
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
 	t.Cleanup(srv.Close)

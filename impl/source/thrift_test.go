@@ -15,6 +15,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -172,7 +173,7 @@ func TestLateRelayAsksFirst(t *testing.T) {
 				what = "watch of " + q.Get("timeoutSeconds") + " s"
 			}
 			asked <- what
-			cloud.ServeHTTP(w, req)
+			(&rest.Handler{Source: cloud}).ServeHTTP(w, req)
 		}))
 		up.Consistent, up.Gzip = true, true
 		f, err := NewFeeder(Config{Relay: r, WatchTimeout: 10 * time.Second, Clock: c})
@@ -217,7 +218,7 @@ func TestNobodyNeedsATrail(t *testing.T) {
 				if q := req.URL.Query(); q.Get("watch") != "" {
 					asked <- cmp.Or(q.Get("resourceVersion"), "list")
 				}
-				cloud.ServeHTTP(w, req)
+				(&rest.Handler{Source: cloud}).ServeHTTP(w, req)
 			}))
 			up.Consistent, up.Gzip = true, true
 			f, err := NewFeeder(Config{Relay: r, WatchTimeout: 10 * time.Second, Clock: c, Feeds: func() bool { return test.feeds }})
@@ -324,7 +325,7 @@ func TestCoordinatorBeganAnew(t *testing.T) {
 			var asked atomic.Int32
 			judge := serve(t, "cloud", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 				asked.Add(1)
-				cloud.ServeHTTP(w, req)
+				(&rest.Handler{Source: cloud}).ServeHTTP(w, req)
 			}))
 			judge.Consistent = true
 			f, err := NewFeeder(Config{Relay: r, Judge: func() *Upstream {
@@ -335,7 +336,7 @@ func TestCoordinatorBeganAnew(t *testing.T) {
 			}})
 			fatal(t, err)
 			run(t, f.Run)
-			f.Use(serve(t, "coordinator", stateOf(t, 1010, slice(t, "a", 1010), slice(t, "b", 1007))))
+			f.Use(serve(t, "coordinator", &rest.Handler{Source: stateOf(t, 1010, slice(t, "a", 1010), slice(t, "b", 1007))}))
 			eventually(t, "the coordinator's state", func() bool { return r.Status().Version == 1010 })
 			if got, want := r.Resumable(1003), test.there && test.restored; got != want {
 				t.Errorf("a client that has seen 1003 goes on: %v, want %v", got, want)

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -36,9 +37,9 @@ type Upstream struct {
 	// Gzip asks for compressed lists and streaming lists: right for the cloud, wrong inside a pool.
 	Gzip bool
 	// Consistent says that reads without a version are consistent, as those of a kube-apiserver: they show whether its history is
-	// the one that the relay knows. A relay says so by itself (relay.HistoryHeader).
+	// the one that the relay knows. A relay says so by itself (rest.HistoryHeader).
 	Consistent bool
-	// Progress asks for every bookmark as it comes (relay.ProgressHeader): right for a relay, unknown to a kube-apiserver.
+	// Progress asks for every bookmark as it comes (rest.ProgressHeader): right for a relay, unknown to a kube-apiserver.
 	Progress bool
 	// Ask carries small questions, and should not share a connection with Client: behind what pours there an answer would wait for as long as
 	// that takes. Default Client.
@@ -118,7 +119,7 @@ type question struct {
 	namespace string // "": all
 	query     url.Values
 	history   *relay.History // that a relay has to be in; nil: any
-	past      bool           // relay.PastHeader
+	past      bool           // rest.PastHeader
 	small     bool           // the answer is, and goes by Upstream.Ask
 	aside     bool           // it is left early, and goes by Upstream.Aside
 }
@@ -150,13 +151,13 @@ func (u *Upstream) get(ctx context.Context, res relay.Resource, q question) (*an
 		accept = acceptJSON
 	}
 	if q.history != nil && u.Progress {
-		req.Header.Set(relay.HistoryHeader, q.history.String())
+		req.Header.Set(rest.HistoryHeader, q.history.String())
 	}
 	req.Header.Set("Accept", accept+string(q.of))
 	if u.Progress {
-		req.Header.Set(relay.ProgressHeader, "1")
+		req.Header.Set(rest.ProgressHeader, "1")
 		if q.past {
-			req.Header.Set(relay.PastHeader, "1")
+			req.Header.Set(rest.PastHeader, "1")
 		}
 	}
 	req.Header.Set("Accept-Encoding", "identity")

@@ -22,7 +22,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/documents"
-	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -154,7 +154,7 @@ func resigned(token string, key *ecdsa.PrivateKey, kid, account string) (string,
 // pretend answers as a coordinator that is well, fed and in a history.
 func pretend(w http.ResponseWriter, req *http.Request, history uint64) {
 	if history > 0 {
-		w.Header().Set(relay.HistoryHeader, fmt.Sprintf("%d/0", history))
+		w.Header().Set(rest.HistoryHeader, fmt.Sprintf("%d/0", history))
 	}
 	switch req.URL.Path {
 	case "/healthz", "/readyz", "/livez":
@@ -231,7 +231,7 @@ func lyingCoordinator(ctx context.Context, x *scene) error {
 				`{"kind":"LeaseList","apiVersion":"coordination.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[`+strings.Join(items, ",")+"]}",
 			)
 		case strings.HasPrefix(p, "/api/v1/endpoints") || strings.HasPrefix(p, slices1):
-			w.Header().Set(relay.HistoryHeader, fmt.Sprintf("%d/0", uint64(math.MaxUint64)))
+			w.Header().Set(rest.HistoryHeader, fmt.Sprintf("%d/0", uint64(math.MaxUint64)))
 			w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch")
 			flood("\x7f\xff\xff\xff", ballast, 256<<20)
 		default:

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/sim/pki"
 )
@@ -54,7 +55,7 @@ func NewCloud(n *Network, ca *pki.Authority) (c *Cloud, stop func(), err error) 
 		if q := req.URL.Query(); q.Get("fieldSelector") == "" && (q.Get("watch") == "" || q.Get("sendInitialEvents") != "") {
 			c.lists.Add(1)
 		}
-		c.relay.ServeHTTP(w, req)
+		(&rest.Handler{Source: c.relay}).ServeHTTP(w, req)
 	})
 	end, err := serve(n.Host("cloud"), "443", ca, mux)
 	return c, func() {

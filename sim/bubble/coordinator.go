@@ -19,6 +19,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/sim/pki"
 )
@@ -60,7 +61,7 @@ func NewCoordinator(n *Network, ca *pki.Authority, life int) (c *Coordinator, st
 	mux.HandleFunc("PUT "+leasesPath+"/{name}", c.lease)
 	mux.HandleFunc("POST "+leasesPath, c.lease)
 	mux.HandleFunc("GET "+nodeLeasesPath, noNodes)
-	mux.Handle("GET "+res.Path()+"/"+res.Resource, c.relay)
+	mux.Handle("GET "+res.Path()+"/"+res.Resource, &rest.Handler{Source: c.relay})
 	mux.HandleFunc("POST "+contract.FeedPath(res.Group, res.Version, res.Resource), c.take)
 	mux.HandleFunc("POST "+contract.PulsePath, c.hear)
 	end, err := serve(n.Host("coordinator"), "10270", ca, mux)
@@ -234,14 +235,14 @@ func (c *Coordinator) take(w http.ResponseWriter, req *http.Request) {
 	}
 	c.feed = cancel
 	c.mu.Unlock()
-	history, _, err := relay.ParseHistory(req.Header)
+	history, _, err := rest.ParseHistory(req.Header)
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	s := c.relay.Status()
 	w.Header().Set(contract.ReachedHeader, strconv.FormatUint(s.Version, 10))
-	w.Header().Set(relay.HistoryHeader, s.History.String())
+	w.Header().Set(rest.HistoryHeader, s.History.String())
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
 	defer context.AfterFunc(ctx, func() { _ = req.Body.Close() })()

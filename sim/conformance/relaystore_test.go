@@ -40,6 +40,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay"
+	relayrest "github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -113,7 +114,7 @@ func newRelayStore(t *testing.T, j *judged) *relayStore {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(r)
+	srv := httptest.NewServer(&relayrest.Handler{Source: r})
 	s := &relayStore{Interface: store, relay: r, url: srv.URL + "/api/v1/", etcd: etcd.Client, recorder: etcd.Kubernetes.(*storagetesting.KubernetesRecorder), clock: aging, forgetful: j.forgetful, consistent: j.consistent}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

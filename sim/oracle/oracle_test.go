@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay"
+	relayrest "github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source"
 )
@@ -126,7 +127,7 @@ func startRelay(ctx context.Context, t *testing.T, config *rest.Config, s subjec
 	}
 	fallback := httputil.NewSingleHostReverseProxy(u) // as a hub does with what its relay cannot say
 	fallback.Transport = cloud.Transport
-	r, err := relay.New(relay.Config{Resource: res, Logger: log, Fallback: fallback, RingBytes: 256 << 20})
+	r, err := relay.New(relay.Config{Resource: res, Logger: log, RingBytes: 256 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func startRelay(ctx context.Context, t *testing.T, config *rest.Config, s subjec
 	runCtx, stop := context.WithCancel(ctx)
 	wg.Go(func() { _ = r.Run(runCtx) })
 	wg.Go(func() { _ = f.Run(runCtx) })
-	srv := httptest.NewUnstartedServer(r)
+	srv := httptest.NewUnstartedServer(&relayrest.Handler{Source: r, Fallback: fallback, Logger: log})
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
 	t.Cleanup(func() { stop(); srv.Close(); wg.Wait() })

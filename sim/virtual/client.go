@@ -1,12 +1,11 @@
 package virtual
 
 import (
-	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"time"
 
+	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -120,14 +119,11 @@ func (c *Client) open() {
 		if c.run != run {
 			return
 		}
-		query := url.Values{"timeoutSeconds": {"300"}}
+		o := relay.WatchOptions{Initial: true, Timeout: 5 * time.Minute}
 		if c.synced {
-			query.Set("resourceVersion", wire.FormatVersion(c.version))
-		} else {
-			query.Set("sendInitialEvents", "true")
-			query.Set("resourceVersionMatch", "NotOlderThan")
+			o.Initial, o.Version = false, c.version
 		}
-		t := h.server.watch(&h.process, query, nil, false, take, end)
+		t := h.server.watch(&h.process, o, take, end)
 		c.keep(run, t.close)
 	})()
 }
@@ -166,7 +162,7 @@ func (c *Client) keep(run int, close func()) {
 func (c *Client) ended(err error) {
 	c.close = nil
 	switch {
-	case errors.Is(err, errGone):
+	case isGone(err):
 		c.pool.trace(c.name, "410 at %d: lists", c.version)
 		c.synced = false
 		c.retry(0)

@@ -2,8 +2,6 @@ package virtual
 
 import (
 	"errors"
-	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
@@ -101,7 +99,7 @@ func (f *feeder) failed(err error) {
 		f.stream.close(up)
 		f.stream = nil
 	}
-	if errors.Is(err, errGone) || errors.Is(err, errHistory) {
+	if isGone(err) || errors.Is(err, errHistory) {
 		f.list()
 		return
 	}
@@ -142,10 +140,6 @@ func (f *feeder) open(from uint64) {
 		}
 		var stop func()
 		mine, theirs := f.h.server.Status(), f.h.pool.coord.server.Status()
-		as := &mine.History
-		if listing {
-			as = nil
-		}
 		f.in, f.era = theirs.History, f.h.pool.coord.server.era
 		if source == role.Cloud {
 			f.in, f.era = f.cloudHistory(), f.h.pool.cloud.era
@@ -158,14 +152,11 @@ func (f *feeder) open(from uint64) {
 			end(errBehind)
 			return
 		case source == role.Coordinator:
-			query := url.Values{"timeoutSeconds": {strconv.Itoa(int(watchTimeout / time.Second))}}
-			if listing {
-				query.Set("sendInitialEvents", "true")
-				query.Set("resourceVersionMatch", "NotOlderThan")
-			} else {
-				query.Set("resourceVersion", wire.FormatVersion(from))
+			o := relay.WatchOptions{Initial: listing, Progress: true, Timeout: watchTimeout}
+			if !listing {
+				o.At = relay.At{Version: from, History: &mine.History}
 			}
-			stop = f.h.pool.coord.server.watch(&f.h.pool.coord.process, query, as, true, take, end).close
+			stop = f.h.pool.coord.server.watch(&f.h.pool.coord.process, o, take, end).close
 		case listing:
 			stop = f.h.pool.cloud.stream(watchTimeout, take, end).close
 		case f.h.server.era != f.h.pool.cloud.era: // source.Feeder asks when it has a new connection, or something broke
@@ -233,7 +224,7 @@ func (f *feeder) list() {
 		case err != nil:
 			f.failed(err)
 		case version == 0:
-			f.failed(statusError(503))
+			f.failed(errors.New("the coordinator has nothing yet"))
 		case !f.replace(in, era, &wire.Event{Type: wire.Bookmark, Version: version, InitialEnd: true}, items):
 			f.failed(errors.New("the list is refused"))
 		default:

@@ -2,7 +2,6 @@ package virtual
 
 import (
 	"errors"
-	"net/url"
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -115,13 +114,13 @@ func (p *push) open() {
 
 // copy serves a watch of the relay into the feed.
 func (p *push) copy(in relay.History, reached uint64, send func(func(*feeding))) {
-	query := url.Values{"resourceVersion": {wire.FormatVersion(reached)}}
+	o := relay.WatchOptions{At: relay.At{Version: reached, History: &in}, Progress: true}
 	if reached == 0 || !p.h.server.Resumable(reached) {
-		query = url.Values{"resourceVersion": {"0"}, "sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}}
+		o.Version, o.Initial = 0, true
 		send(func(x *feeding) { x.mode(true) })
 	}
 	coord := p.h.pool.coord
-	p.tap = p.h.server.watch(&p.h.process, query, &in, true,
+	p.tap = p.h.server.watch(&p.h.process, o,
 		func(ev *wire.Event) { send(func(x *feeding) { coord.take(x, ev) }) },
 		func(error) { p.broke() })
 }

@@ -1,16 +1,15 @@
 package virtual
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"iter"
 	"log/slog"
-	"net/http"
-	"net/url"
 	"slices"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -37,8 +36,8 @@ func newServer(l *Loop) *server {
 	return &server{Relay: r, clock: c}
 }
 
-// tap is a watch that the relay's own handler serves, as a coroutine: it runs when the relay may have changed, until it has sent
-// all there is, and then waits in the one timer that it has. So there is one thread, and the handler is the real one.
+// tap is a watch of a relay, as a coroutine: it runs when the relay may have changed, until it has shown all
+// there is, and then waits. Where the relay itself waits for a version it is in the one timer that it has. So there is one thread.
 type tap struct {
 	s      *server
 	p      *process // serves
@@ -47,39 +46,37 @@ type tap struct {
 	cancel context.CancelFunc
 	resume func() (struct{}, bool)
 	yield  func(struct{}) bool
-	body   bytes.Buffer
-	events *wire.EventReader
-	code   int
+	shown  []relay.Event // since it last ran
+	err    error         // that ended it
 	over   bool
 	wake   int // grows with each wait
 }
 
-// watch serves a watch to take until end is told or close is called. A relay that holds something asks in its history.
-func (s *server) watch(p *process, query url.Values, as *relay.History, progress bool, take func(*wire.Event), end func(error)) *tap {
-	res := s.Resource()
+// watch shows a watch to take until end is told or close is called.
+func (s *server) watch(p *process, o relay.WatchOptions, take func(*wire.Event), end func(error)) *tap {
 	ctx, cancel := context.WithCancel(context.Background())
-	query.Set("watch", "1")
-	query.Set("allowWatchBookmarks", "true")
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, res.Path()+"/"+res.Resource+"?"+query.Encode(), nil)
-	if err != nil {
-		panic(err)
-	}
-	req.Header.Set("Accept", "application/vnd.kubernetes.protobuf")
-	if as != nil {
-		req.Header.Set(relay.HistoryHeader, as.String())
-	}
-	if progress {
-		req.Header.Set(relay.ProgressHeader, "1")
-	}
+	o.Bookmarks = true
 	t := &tap{s: s, p: p, take: take, end: end, cancel: cancel}
-	t.events = wire.NewEventReader(&t.body, res.Encoding(), res.WireKind())
 	t.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
 		t.yield = yield
-		s.ServeHTTP(t, req)
+		t.err = t.serve(ctx, o)
 	})
 	s.taps = append(s.taps, t)
 	t.run()
 	return t
+}
+
+func (t *tap) serve(ctx context.Context, o relay.WatchOptions) error {
+	cur, err := t.s.Watch(ctx, o)
+	for err == nil {
+		had := len(t.shown)
+		var wait relay.Wait
+		t.shown, wait, err = cur.Read(t.shown)
+		if err == nil && len(t.shown) == had && !t.wait(wait.Until.Sub(t.s.clock.Now())) {
+			return nil
+		}
+	}
+	return err
 }
 
 // changed lets all watches look at the relay.
@@ -89,7 +86,7 @@ func (s *server) changed() {
 	}
 }
 
-// run lets the handler send what it has, and hands that on.
+// run lets the watch show what it has, and hands that on.
 func (t *tap) run() {
 	if t.over {
 		return
@@ -101,41 +98,24 @@ func (t *tap) run() {
 	if !waits {
 		t.forget()
 	}
-	for _, ev := range t.sent() {
-		switch {
-		case t.end == nil: // closed meanwhile
-			return
-		case ev.Type == wire.Error:
-			t.finish(statusError(ev.Status.Code))
+	shown := t.shown
+	t.shown = nil
+	for i := range shown {
+		if t.end == nil { // closed meanwhile
 			return
 		}
-		t.take(ev)
+		t.take(&shown[i].Event)
 	}
 	switch {
 	case waits:
-	case t.code != http.StatusOK:
-		t.finish(statusError(t.code))
-	default:
+	case errors.Is(t.err, io.EOF):
 		t.finish(nil)
+	default:
+		t.finish(t.err)
 	}
 }
 
-// sent is what the handler has sent since it was last asked.
-func (t *tap) sent() (events []*wire.Event) {
-	for t.code == http.StatusOK {
-		ev, err := t.events.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			panic(err)
-		}
-		events = append(events, ev)
-	}
-	return events
-}
-
-// wait is called by the handler. It tells whether there may be something to do, or else that the client is gone.
+// wait is called by the watch. It tells whether there may be something to do, or else that the client is gone.
 func (t *tap) wait(d time.Duration) bool {
 	if t.over {
 		return false
@@ -165,7 +145,7 @@ func (t *tap) close() {
 	}
 	t.forget()
 	t.cancel()
-	t.resume() // the handler returns
+	t.resume() // serve returns
 }
 
 func (t *tap) forget() {
@@ -175,38 +155,16 @@ func (t *tap) forget() {
 	}
 }
 
-// Header, Write, WriteHeader and Flush make t an http.ResponseWriter.
-func (t *tap) Header() http.Header         { return http.Header{} }
-func (t *tap) WriteHeader(code int)        { t.code = code }
-func (t *tap) Flush()                      {}
-func (t *tap) Write(p []byte) (int, error) { return t.body.Write(p) }
+var errGone = apierrors.NewResourceExpired("too old resource version")
 
-// statusError is an answer other than 200.
-type statusError int
+// isGone tells whether a watch ended, or did not begin, because its version is too old.
+func isGone(err error) bool { return apierrors.IsResourceExpired(err) }
 
-func (e statusError) Error() string { return http.StatusText(int(e)) }
-
-var errGone = statusError(http.StatusGone)
-
-// list is what the relay's handler answers to a list: version 0 if it has none.
+// list is what a relay gives as a list: version 0 if it has none.
 func (s *server) list() (version uint64, items []*wire.Object) {
-	res := s.Resource()
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, res.Path()+"/"+res.Resource, nil)
+	p, err := s.Read(context.Background(), relay.PageOptions{})
 	if err != nil {
-		panic(err)
-	}
-	req.Header.Set("Accept", "application/vnd.kubernetes.protobuf")
-	t := &tap{s: s}
-	s.ServeHTTP(t, req)
-	if t.code != http.StatusOK {
 		return 0, nil
 	}
-	meta, err := wire.ReadList(&t.body, res.Encoding(), res.WireKind(), func(o *wire.Object) error {
-		items = append(items, o)
-		return nil
-	})
-	if err != nil {
-		panic(err)
-	}
-	return meta.Version, items
+	return p.Version, p.Items
 }

@@ -169,6 +169,24 @@ type Event struct {
 	Frame []byte
 }
 
+// Annotations are those of a bookmark that says what the event does.
+func (ev *Event) Annotations() map[string]string {
+	said := map[string]string{}
+	if ev.InitialEnd {
+		said[initialEventsEnd] = "true"
+	}
+	if ev.BatchTo != 0 {
+		said[BatchAnnotation] = FormatVersion(ev.BatchTo)
+	}
+	if ev.BatchAdmits != 0 {
+		said[AdmitsAnnotation] = FormatVersion(ev.BatchAdmits)
+	}
+	if ev.Testimony != "" {
+		said[TestimonyAnnotation] = ev.Testimony
+	}
+	return said
+}
+
 // EventReader reads a watch stream. It is not safe for concurrent use.
 type EventReader struct {
 	kind Kind // zero: not known before the first event

@@ -1,27 +1,35 @@
-package relay
+package rest
 
 import (
 	"encoding/json"
 	"fmt"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
 // encoder turns objects into the form that one request negotiated. Its frames may be shared: never write to them.
 type encoder struct {
-	r       *Relay
+	res     relay.Resource
+	clock   clock.PassiveClock // for ages
 	out     output
 	headers bool // tables: the columns were sent
 }
 
-func (r *Relay) encoder(o output) *encoder { return &encoder{r: r, out: o} }
+func (h *Handler) encoder(o output) *encoder {
+	return &encoder{res: h.Resource(), clock: h.Clock(), out: o}
+}
+
+// in is an encoder of the same into another form.
+func (e *encoder) in(o output) *encoder { return &encoder{res: e.res, clock: e.clock, out: o} }
 
 // own tells whether objects go out as they came.
 func (e *encoder) own() bool {
-	return e.out.shape == whole && (e.out.media == mediaProtobuf) == (e.r.enc == wire.Protobuf)
+	return e.out.shape == whole && (e.out.media == mediaProtobuf) == (e.res.Encoding() == wire.Protobuf)
 }
 
 // kind is what the encoded objects declare.
@@ -32,7 +40,7 @@ func (e *encoder) kind() wire.Kind {
 	case table:
 		return wire.Kind{APIVersion: e.metaVersion(), Kind: "Table"}
 	}
-	return e.r.kind
+	return e.res.WireKind()
 }
 
 func (e *encoder) metaVersion() string {
@@ -53,27 +61,27 @@ func (e *encoder) object(o *wire.Object, item bool) ([]byte, error) {
 	case e.out.shape == table:
 		return e.table([]*wire.Object{o}, wire.ListMeta{Version: o.Version})
 	}
-	m, err := e.r.decode(o)
+	m, err := e.decode(o)
 	if err != nil {
 		return nil, err
 	}
 	if !item {
-		m.GetObjectKind().SetGroupVersionKind(gvk(e.r.kind))
+		m.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(e.res.APIVersion(), e.res.Kind))
 	}
 	return json.Marshal(m)
 }
 
 // decode gives the compiled type of an object.
-func (r *Relay) decode(o *wire.Object) (message, error) {
-	m := r.cfg.Resource.builtin.new()
+func (e *encoder) decode(o *wire.Object) (relay.Message, error) {
+	m := e.res.New()
 	if err := m.Unmarshal(o.Raw); err != nil {
-		return nil, fmt.Errorf("decode %s %s: %w", r.kind.Kind, o.Key, err)
+		return nil, fmt.Errorf("decode %s %s: %w", e.res.Kind, o.Key, err)
 	}
 	return m, nil
 }
 
 func (e *encoder) metadata(o *wire.Object) ([]byte, error) {
-	if e.r.enc == wire.JSON {
+	if e.res.Encoding() == wire.JSON {
 		if e.out.media == mediaProtobuf {
 			var m metav1.PartialObjectMetadata
 			if err := json.Unmarshal(o.Raw, &m); err != nil {
@@ -95,65 +103,19 @@ func (e *encoder) metadata(o *wire.Object) ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// variants are the frames of one event in other forms than its own.
-type variants struct {
-	mu     sync.Mutex
-	frames map[variant][]byte
-}
-
-type variant struct {
-	media string
-	shape shape
-	beta  bool
-	typ   string
-	prev  bool
-}
-
-// frame encodes an event under the type and content that a filter gave it. Frames that do not depend on the watcher are
-// made once and shared by all.
-func (e *encoder) frame(ev *event, typ string, o *wire.Object) ([]byte, error) {
-	plain := e.own() && o == ev.cur && typ == ev.typ()
-	if plain {
-		if f := ev.frame.Load(); f != nil {
-			return *f, nil
-		}
+// frame encodes an event. Frames that do not depend on the watcher are made once and shared by all.
+func (e *encoder) frame(ev *relay.Event) ([]byte, error) {
+	switch {
+	case ev.Type == wire.Bookmark:
+		return e.bookmark(&ev.Event)
+	case e.out.shape == table:
+		return e.encodeFrame(ev.Type, ev.Object)
 	}
-	if e.out.shape == table {
-		return e.encodeFrame(typ, o)
+	form := relay.Form{}
+	if !e.own() {
+		form = relay.Form{Media: e.out.media, Shape: uint8(e.out.shape), Beta: e.out.beta}
 	}
-	if plain {
-		f, err := e.encodeFrame(typ, o)
-		if err == nil {
-			ev.frame.Store(&f)
-		}
-		return f, err
-	}
-	v := ev.variants.Load()
-	if v == nil {
-		v = &variants{frames: map[variant][]byte{}}
-		if !ev.variants.CompareAndSwap(nil, v) {
-			if now := ev.variants.Load(); now != nil {
-				v = now
-			}
-		}
-	}
-	key := variant{e.out.media, e.out.shape, e.out.beta, typ, o == ev.prev}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if f, ok := v.frames[key]; ok {
-		return f, nil
-	}
-	if o == ev.prev { // it left the selector: the previous content under the new version
-		var err error
-		if o, err = o.WithVersion(e.r.enc, ev.version); err != nil {
-			return nil, err
-		}
-	}
-	f, err := e.encodeFrame(typ, o)
-	if err == nil {
-		v.frames[key] = f
-	}
-	return f, err
+	return ev.Frame(form, func() ([]byte, error) { return e.encodeFrame(ev.Type, ev.Object) })
 }
 
 func (e *encoder) encodeFrame(typ string, o *wire.Object) ([]byte, error) {
@@ -171,24 +133,22 @@ func (e *encoder) appendFrame(dst []byte, typ string, body []byte) []byte {
 	return wire.AppendJSONFrame(dst, typ, body)
 }
 
-// bookmark is the frame of a bookmark: an empty object but for its version, and for the annotation that ends the initial
-// events of a streaming list.
-func (e *encoder) bookmark(version uint64, annotations map[string]string) ([]byte, error) {
-	meta := metav1.ObjectMeta{ResourceVersion: wire.FormatVersion(version), Annotations: annotations}
+// bookmark is the frame of a bookmark: an empty object but for its version, and for what it says.
+func (e *encoder) bookmark(mark *wire.Event) ([]byte, error) {
+	meta := metav1.ObjectMeta{ResourceVersion: wire.FormatVersion(mark.Version), Annotations: mark.Annotations()}
 	partial := metav1.PartialObjectMetadata{ObjectMeta: meta}
 	raw, err := partial.Marshal() // a whole bare message, too: metadata is field 1 everywhere
 	if err != nil {
 		return nil, err
 	}
-	switch b := e.r.cfg.Resource.builtin; {
-	case e.r.enc == wire.JSON:
+	switch m := e.res.New(); {
+	case e.res.Encoding() == wire.JSON:
 		metaJSON, err := json.Marshal(meta)
 		if err != nil {
 			return nil, err
 		}
-		raw = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s}`, e.r.kind.Kind, e.r.kind.APIVersion, metaJSON)
-	case b != nil && b.new != nil:
-		m := b.new()
+		raw = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s}`, e.res.Kind, e.res.APIVersion(), metaJSON)
+	case m != nil:
 		if err := m.Unmarshal(raw); err != nil {
 			return nil, err
 		}
@@ -196,5 +156,5 @@ func (e *encoder) bookmark(version uint64, annotations map[string]string) ([]byt
 			return nil, err
 		}
 	}
-	return e.encodeFrame(wire.Bookmark, &wire.Object{Raw: raw, Version: version})
+	return e.encodeFrame(wire.Bookmark, &wire.Object{Raw: raw, Version: mark.Version})
 }

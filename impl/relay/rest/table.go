@@ -1,4 +1,4 @@
-package relay
+package rest
 
 import (
 	"encoding/json"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -21,9 +22,24 @@ import (
 // (pkg/printers/internalversion/printers.go, which no module outside k8s.io/kubernetes exports).
 type tablePrinter struct {
 	columns []metav1.TableColumnDefinition
-	cells   func(m message, now time.Time) []any
+	cells   func(m relay.Message, now time.Time) []any
 	// conditions of a row; nil: there are none
-	conditions func(m message) []metav1.TableRowCondition
+	conditions func(m relay.Message) []metav1.TableRowCondition
+}
+
+// tableOf is the printer of a resource; nil: tables of it come from the cloud.
+func tableOf(res relay.Resource) *tablePrinter {
+	switch res.WireKind() {
+	case wire.Kind{APIVersion: "v1", Kind: "Endpoints"}:
+		return endpointsTable
+	case wire.Kind{APIVersion: "v1", Kind: "Node"}:
+		return nodeTable
+	case wire.Kind{APIVersion: "v1", Kind: "Pod"}:
+		return podTable
+	case wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}:
+		return endpointSliceTable
+	}
+	return nil
 }
 
 var metaDoc = metav1.ObjectMeta{}.SwaggerDoc()
@@ -49,7 +65,7 @@ var endpointsTable = &tablePrinter{
 		column("Endpoints", corev1.Endpoints{}.SwaggerDoc()["subsets"]),
 		column("Age", metaDoc["creationTimestamp"]),
 	},
-	cells: func(m message, now time.Time) []any {
+	cells: func(m relay.Message, now time.Time) []any {
 		e := m.(*corev1.Endpoints)
 		return []any{e.Name, formatSubsets(e.Subsets), age(e.CreationTimestamp, now)}
 	},
@@ -63,7 +79,7 @@ var endpointSliceTable = &tablePrinter{
 		column("Endpoints", discoveryv1.EndpointSlice{}.SwaggerDoc()["endpoints"]),
 		column("Age", metaDoc["creationTimestamp"]),
 	},
-	cells: func(m message, now time.Time) []any {
+	cells: func(m relay.Message, now time.Time) []any {
 		s := m.(*discoveryv1.EndpointSlice)
 		return []any{s.Name, string(s.AddressType), formatPorts(s.Ports), formatAddresses(s.Endpoints), age(s.CreationTimestamp, now)}
 	},
@@ -71,7 +87,7 @@ var endpointSliceTable = &tablePrinter{
 
 // table encodes objects as one Table. In a watch, columns come with the first event only.
 func (e *encoder) table(items []*wire.Object, meta wire.ListMeta) ([]byte, error) {
-	p := e.r.cfg.Resource.builtin.table
+	p := tableOf(e.res)
 	t := metav1.Table{
 		TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: e.metaVersion()},
 		ListMeta: metav1.ListMeta{ResourceVersion: wire.FormatVersion(meta.Version), Continue: meta.Continue, RemainingItemCount: meta.Remaining},
@@ -80,9 +96,9 @@ func (e *encoder) table(items []*wire.Object, meta wire.ListMeta) ([]byte, error
 	if !e.headers {
 		t.ColumnDefinitions, e.headers = p.columns, true
 	}
-	now := e.r.cfg.Clock.Now()
+	now := e.clock.Now()
 	for _, o := range items {
-		m, err := e.r.decode(o)
+		m, err := e.decode(o)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +123,7 @@ func (e *encoder) rowObject(o *wire.Object) (runtime.RawExtension, error) {
 	default:
 		whatever.shape = metadataOnly
 	}
-	raw, err := e.r.encoder(whatever).object(o, false)
+	raw, err := e.in(whatever).object(o, false)
 	return runtime.RawExtension{Raw: raw}, err
 }
 

@@ -1,4 +1,4 @@
-package relay
+package rest
 
 import (
 	"mime"
@@ -10,6 +10,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/request"
 )
 
 const (
@@ -32,9 +34,9 @@ type output struct {
 	media    string // mediaJSON or mediaProtobuf
 	shape    shape
 	beta     bool // meta.k8s.io/v1beta1 instead of v1
-	fallback bool // only Config.Fallback can answer
+	fallback bool // only Handler.Fallback can answer
 	gzip     bool // the client takes gzip
-	pretty   bool // indented, which only Config.Fallback does
+	pretty   bool // indented, which only Handler.Fallback does
 	include  metav1.IncludeObjectPolicy
 }
 
@@ -67,24 +69,24 @@ func ParseAccept(header string) []Clause {
 
 // negotiate picks the form of the answer from the Accept header as kube-apiserver does: the first clause that can be
 // served wins, an empty header means JSON. A clause that only Fallback can serve is passed over while nobody is behind Fallback.
-func (r *Relay) negotiate(req *http.Request, watch, get bool) (output, error) {
-	query := req.URL.Query()
+func (h *Handler) negotiate(header http.Header, asked *request.Request) (output, error) {
+	watch, query := asked.Verb == "watch", asked.Query
 	plain := output{
-		media: mediaJSON, gzip: strings.Contains(req.Header.Get("Accept-Encoding"), "gzip"),
+		media: mediaJSON, gzip: strings.Contains(header.Get("Accept-Encoding"), "gzip"),
 		pretty: !watch && (query.Get("pretty") == "1" || strings.EqualFold(query.Get("pretty"), "true")),
 	}
-	clauses := ParseAccept(strings.Join(req.Header.Values("Accept"), ","))
-	if strings.TrimSpace(strings.Join(req.Header.Values("Accept"), "")) == "" {
+	clauses := ParseAccept(strings.Join(header.Values("Accept"), ","))
+	if strings.TrimSpace(strings.Join(header.Values("Accept"), "")) == "" {
 		clauses = []Clause{{Media: mediaJSON}}
 	}
-	alone := r.cfg.Fallback == nil || r.cfg.Alone != nil && r.cfg.Alone()
+	alone := h.Fallback == nil || h.Alone != nil && h.Alone()
 	known := false // by Fallback
 	for _, c := range clauses {
 		o := plain
 		switch c.Media {
 		case mediaProtobuf:
 			o.media = mediaProtobuf
-			if r.cfg.Resource.builtin == nil && c.Params["as"] == "" {
+			if !h.Resource().Known() && c.Params["as"] == "" {
 				continue // custom resources exist in JSON only
 			}
 		case mediaJSON, "*/*":
@@ -96,7 +98,7 @@ func (r *Relay) negotiate(req *http.Request, watch, get bool) (output, error) {
 		default:
 			continue
 		}
-		if !o.transform(c.Params, watch || get) {
+		if !o.transform(c.Params, asked.Verb != "list") {
 			continue
 		}
 		if o.shape == table {
@@ -107,14 +109,14 @@ func (r *Relay) negotiate(req *http.Request, watch, get bool) (output, error) {
 					`": must be 'Metadata', 'Object', 'None', or empty`)
 			}
 		}
-		o.fallback = o.fallback || !r.able(o)
+		o.fallback = o.fallback || !h.able(o)
 		if !o.fallback || !alone {
 			o.fallback = o.fallback || o.pretty && !alone && o.media == mediaJSON
 			return o, nil
 		}
 		known = true
 	}
-	if r.cfg.Fallback != nil && (known || alone) {
+	if h.Fallback != nil && (known || alone) {
 		plain.fallback = true
 		return plain, nil
 	}
@@ -145,16 +147,14 @@ func (o *output) transform(params map[string]string, single bool) bool {
 	return false
 }
 
-// able tells whether this relay can truthfully answer in a form.
-func (r *Relay) able(o output) bool {
-	b := r.cfg.Resource.builtin
-	if o.shape == table && (b == nil || b.table == nil) {
+// able tells whether the source can truthfully be shown in a form.
+func (h *Handler) able(o output) bool {
+	res := h.Resource()
+	if o.shape == table && tableOf(res) == nil {
 		return false
 	}
-	if b != nil && o.media == mediaJSON && o.shape != metadataOnly {
-		r.mu.RLock()
-		defer r.mu.RUnlock()
-		return r.newer == "" && b.new != nil
+	if res.Known() && o.media == mediaJSON && o.shape != metadataOnly {
+		return h.Status().NewerField == "" && res.New() != nil
 	}
 	return true
 }

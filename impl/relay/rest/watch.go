@@ -1,0 +1,228 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+func (h *Handler) watch(w http.ResponseWriter, req *http.Request, q *query) error {
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		return fmt.Errorf("watch: %T cannot flush", w)
+	}
+	o := relay.WatchOptions{
+		At: q.at, Selector: q.selector, Wait: q.opts.SendInitialEvents != nil, Initial: q.opts.SendInitialEvents != nil && *q.opts.SendInitialEvents,
+		Past: req.Header.Get(PastHeader) != "", Bookmarks: q.opts.AllowWatchBookmarks, Progress: req.Header.Get(ProgressHeader) != "",
+	}
+	if t := q.opts.TimeoutSeconds; t != nil && *t > 0 {
+		o.Timeout = time.Duration(min(*t, int64(2*relay.MinWatch/time.Second))) * time.Second
+	}
+	cur, err := h.Watch(req.Context(), o)
+	now := h.Status()
+	switch denied := h.Denied(); {
+	case err == nil:
+		TellHistory(w.Header(), cur.History())
+	case !now.Synced:
+		return err
+	case denied != nil:
+		return denied
+	default:
+		TellHistory(w.Header(), now.History)
+		if q.at.History != nil { // it looks at the header, and need not read a stream
+			return err
+		}
+	}
+	media := q.out.media
+	if media != mediaJSON {
+		media += ";stream=watch"
+	}
+	w.Header().Set("Content-Type", media)
+	w.Header().Set("Cache-Control", "no-cache, private")
+	w.WriteHeader(http.StatusOK)
+	if err != nil { // as kube-apiserver: once a watch is accepted, errors are events
+		_, _ = w.Write(errorFrame(q.out, err))
+		flusher.Flush()
+		return nil
+	}
+	flusher.Flush()
+	s := h.stream(w, req)
+	defer s.Close()
+	x := sender{cur: cur, e: h.encoder(q.out), stream: s, w: w, flush: flusher.Flush}
+	if err := x.run(req.Context(), h.Clock()); err != nil && !errors.Is(err, errGone) {
+		h.logger().Warn("watch ended", "client", req.UserAgent()+" "+req.RemoteAddr, "err", err)
+	}
+	return nil
+}
+
+// Copy writes a watch of a source, in the source's own encoding, until the watch or ctx ends. abort makes a write fail.
+func Copy(ctx context.Context, from Source, client string, o relay.WatchOptions, w io.Writer, abort func()) error {
+	cur, err := from.Watch(ctx, o)
+	if err != nil {
+		return err
+	}
+	s := from.Stream(client, abort)
+	defer s.Close()
+	h := Handler{Source: from}
+	out := output{media: mediaProtobuf}
+	if from.Resource().Encoding() == wire.JSON {
+		out.media = mediaJSON
+	}
+	x := sender{cur: cur, e: h.encoder(out), stream: s, w: w, flush: func() {}}
+	return x.run(ctx, from.Clock())
+}
+
+// sender writes what a cursor gives to a client.
+type sender struct {
+	cur    *relay.Cursor
+	e      *encoder
+	stream *relay.Stream
+	w      io.Writer
+	flush  func()
+	buffer []byte // frames gathered
+	lent   *[]byte
+}
+
+var (
+	errGone = errors.New("the client is gone")
+
+	taken = sync.Pool{New: func() any { s := make([]relay.Event, 0, relay.WatchBatch+4); return &s }}
+)
+
+// run returns nil at the end of the watch, or of ctx.
+func (x *sender) run(ctx context.Context, clk clock.Clock) error {
+	next := clk.NewTimer(time.Hour)
+	defer next.Stop()
+	for {
+		wait, err := x.drain()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		next.Reset(wait.Until.Sub(clk.Now()))
+		select {
+		case <-wait.Changed:
+		case <-next.C():
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// drain writes all that the cursor gives. What comes at once is written together.
+func (x *sender) drain() (wait relay.Wait, err error) {
+	defer x.giveBack()
+	lent := taken.Get().(*[]relay.Event)
+	defer taken.Put(lent)
+	written := false
+	for {
+		events, wait, ended := x.cur.Read((*lent)[:0])
+		x.stream.At(x.cur)
+		if err := x.sendAll(events); err != nil {
+			return wait, err
+		}
+		written = written || len(events) > 0
+		more := len(events) > 0
+		clear(events) // what the ring drops should be collected
+		if ended != nil && !errors.Is(ended, io.EOF) {
+			x.gather(errorFrame(x.e.out, ended))
+			ended, written = io.EOF, true
+		}
+		if more && ended == nil {
+			continue
+		}
+		if err := x.writeBuffer(); err != nil {
+			return wait, err
+		}
+		if written {
+			x.flush()
+		}
+		return wait, ended
+	}
+}
+
+// sendAll writes or gathers events; a lone one is written from where it is.
+func (x *sender) sendAll(events []relay.Event) error {
+	for i := range events {
+		ev := &events[i]
+		if ev.Object != nil && !ev.Shared() { // one of many initial ones
+			body, err := x.e.object(ev.Object, false)
+			if err != nil {
+				return err
+			}
+			x.borrow()
+			x.buffer = x.e.appendFrame(x.buffer, ev.Type, body)
+			if len(x.buffer) < chunk {
+				continue
+			}
+			if err := x.writeBuffer(); err != nil {
+				return err
+			}
+			continue
+		}
+		frame, err := x.e.frame(ev)
+		if err != nil {
+			return err
+		}
+		if len(x.buffer)+len(frame) > chunk {
+			if err := x.writeBuffer(); err != nil {
+				return err
+			}
+		}
+		if len(x.buffer) == 0 && (len(events) == 1 || len(frame) >= chunk) {
+			if err := x.write(frame); err != nil {
+				return err
+			}
+			continue
+		}
+		x.gather(frame)
+	}
+	return nil
+}
+
+func (x *sender) gather(frame []byte) {
+	x.borrow()
+	x.buffer = append(x.buffer, frame...)
+}
+
+// borrow takes a buffer that is given back before the watch waits again: idle watchers hold none.
+func (x *sender) borrow() {
+	if x.lent == nil {
+		x.lent = chunks.Get().(*[]byte)
+		x.buffer = (*x.lent)[:0]
+	}
+}
+
+func (x *sender) giveBack() {
+	if x.lent != nil {
+		chunks.Put(x.lent)
+		x.lent, x.buffer = nil, nil
+	}
+}
+
+func (x *sender) writeBuffer() error {
+	if len(x.buffer) == 0 {
+		return nil
+	}
+	err := x.write(x.buffer)
+	x.buffer = x.buffer[:0]
+	return err
+}
+
+func (x *sender) write(p []byte) error {
+	if err := x.stream.Write(x.w.Write, p); err != nil {
+		return errGone
+	}
+	return nil
+}

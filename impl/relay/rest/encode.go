@@ -17,31 +17,23 @@ type encoder struct {
 	res     relay.Resource
 	clock   clock.PassiveClock // for ages
 	out     output
-	headers bool // tables: the columns were sent
+	own     bool      // objects go out as they came
+	kind    wire.Kind // that the encoded objects declare
+	headers bool      // tables: the columns were sent
 }
 
-func (h *Handler) encoder(o output) *encoder {
-	return &encoder{res: h.Resource(), clock: h.Clock(), out: o}
-}
-
-// in is an encoder of the same into another form.
-func (e *encoder) in(o output) *encoder { return &encoder{res: e.res, clock: e.clock, out: o} }
-
-// own tells whether objects go out as they came.
-func (e *encoder) own() bool {
-	return e.out.shape == whole && (e.out.media == mediaProtobuf) == (e.res.Encoding() == wire.Protobuf)
-}
-
-// kind is what the encoded objects declare.
-func (e *encoder) kind() wire.Kind {
-	switch e.out.shape {
+func newEncoder(res relay.Resource, c clock.PassiveClock, o output) *encoder {
+	e := &encoder{res: res, clock: c, out: o, own: o.shape == whole && (o.media == mediaProtobuf) == (res.Encoding() == wire.Protobuf), kind: res.WireKind()}
+	switch o.shape {
 	case metadataOnly:
-		return wire.Kind{APIVersion: e.metaVersion(), Kind: "PartialObjectMetadata"}
+		e.kind = wire.Kind{APIVersion: e.metaVersion(), Kind: "PartialObjectMetadata"}
 	case table:
-		return wire.Kind{APIVersion: e.metaVersion(), Kind: "Table"}
+		e.kind = wire.Kind{APIVersion: e.metaVersion(), Kind: "Table"}
 	}
-	return e.res.WireKind()
+	return e
 }
+
+func (h *Handler) encoder(o output) *encoder { return newEncoder(h.Resource(), h.Clock(), o) }
 
 func (e *encoder) metaVersion() string {
 	if e.out.beta {
@@ -54,7 +46,7 @@ func (e *encoder) metaVersion() string {
 // and kube-apiserver leaves it out in lists.
 func (e *encoder) object(o *wire.Object, item bool) ([]byte, error) {
 	switch {
-	case e.own():
+	case e.own:
 		return o.Raw, nil
 	case e.out.shape == metadataOnly:
 		return e.metadata(o)
@@ -99,7 +91,7 @@ func (e *encoder) metadata(o *wire.Object) ([]byte, error) {
 	if err := m.Unmarshal(raw); err != nil {
 		return nil, fmt.Errorf("decode metadata of %s: %w", o.Key, err)
 	}
-	m.APIVersion, m.Kind = e.kind().APIVersion, e.kind().Kind
+	m.APIVersion, m.Kind = e.kind.APIVersion, e.kind.Kind
 	return json.Marshal(m)
 }
 
@@ -112,7 +104,7 @@ func (e *encoder) frame(ev *relay.Event) ([]byte, error) {
 		return e.encodeFrame(ev.Type, ev.Object)
 	}
 	form := relay.Form{}
-	if !e.own() {
+	if !e.own {
 		form = relay.Form{Media: e.out.media, Shape: uint8(e.out.shape), Beta: e.out.beta}
 	}
 	return ev.Frame(form, func() ([]byte, error) { return e.encodeFrame(ev.Type, ev.Object) })
@@ -128,7 +120,7 @@ func (e *encoder) encodeFrame(typ string, o *wire.Object) ([]byte, error) {
 
 func (e *encoder) appendFrame(dst []byte, typ string, body []byte) []byte {
 	if e.out.media == mediaProtobuf {
-		return wire.AppendProtobufFrame(dst, typ, e.kind(), body)
+		return wire.AppendProtobufFrame(dst, typ, e.kind, body)
 	}
 	return wire.AppendJSONFrame(dst, typ, body)
 }

@@ -104,7 +104,7 @@ func (h *Handler) get(w http.ResponseWriter, req *http.Request, q *query) error 
 	}
 	head, tail := []byte(nil), []byte{'\n'}
 	if q.out.media == mediaProtobuf {
-		head, tail = wire.AppendEnvelope(nil, e.kind(), len(body)), wire.EnvelopeTail()
+		head, tail = wire.AppendEnvelope(nil, e.kind, len(body)), wire.EnvelopeTail()
 	}
 	out := newBody(w, nil, q.out, int64(len(head)+len(body)+len(tail)))
 	defer out.close()

@@ -149,7 +149,7 @@ func writeProtobufList(w http.ResponseWriter, q *query, e *encoder, p *relay.Pag
 		bodies[i] = b
 		n += len(wire.AppendItemHead(head[:0], len(b))) + len(b)
 	}
-	start := wire.AppendListHead(nil, e.kind(), metaOf(p), n)
+	start := wire.AppendListHead(nil, e.kind, metaOf(p), n)
 	out := newBody(w, s, q.out, int64(len(start)+n+len(wire.EnvelopeTail())))
 	defer out.close()
 	out.write(start)
@@ -175,7 +175,7 @@ func (h *Handler) writeJSONList(w http.ResponseWriter, q *query, e *encoder, p *
 	for _, o := range p.Items {
 		size += int64(len(o.Raw)) // protobuf is smaller than JSON: a lower bound is all that gzip asks for
 	}
-	k := e.kind()
+	k := e.kind
 	out := newBody(w, s, q.out, -size)
 	defer out.close()
 	m := metaOf(p)

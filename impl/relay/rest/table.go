@@ -123,7 +123,7 @@ func (e *encoder) rowObject(o *wire.Object) (runtime.RawExtension, error) {
 	default:
 		whatever.shape = metadataOnly
 	}
-	raw, err := e.in(whatever).object(o, false)
+	raw, err := newEncoder(e.res, e.clock, whatever).object(o, false)
 	return runtime.RawExtension{Raw: raw}, err
 }
 

@@ -72,12 +72,11 @@ func Copy(ctx context.Context, from Source, client string, o relay.WatchOptions,
 	}
 	s := from.Stream(client, abort)
 	defer s.Close()
-	h := Handler{Source: from}
 	out := output{media: mediaProtobuf}
 	if from.Resource().Encoding() == wire.JSON {
 		out.media = mediaJSON
 	}
-	x := sender{cur: cur, e: h.encoder(out), stream: s, w: w, flush: func() {}}
+	x := sender{cur: cur, e: newEncoder(from.Resource(), from.Clock(), out), stream: s, w: w, flush: func() {}}
 	return x.run(ctx, from.Clock())
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-edge/weir/sim/report"
@@ -67,7 +68,7 @@ func seedSheet(results []report.Result, repeat, note string) report.Sheet {
 		g.Rows = append(g.Rows, row)
 	}
 	return report.Sheet{
-		Title: results[0].Scenario, Passed: held == len(results), Repeat: repeat, Note: note, Grids: []report.Grid{g},
-		Lead: fmt.Sprintf("%d of %d seeds held all that is expected. %s", held, len(results), results[0].Description),
+		Title: results[0].Scenario, Passed: held == len(results), Repeat: repeat, Note: strings.TrimSpace(fullest.Description + " " + note), Grids: []report.Grid{g},
+		Lead: fmt.Sprintf("%d of %d seeds held all that is expected.", held, len(results)),
 	}
 }

@@ -47,3 +47,59 @@ func TestLeasesForEver(t *testing.T) {
 		t.Error("the pool's cache counts as fresh two minutes after the last sign")
 	}
 }
+
+// TestSlowRenewal: a lead counts from when its renewal was sent. Others count from when it was written, and a late answer lengthens nothing.
+func TestSlowRenewal(t *testing.T) {
+	const step, late = 100 * time.Millisecond, 4 * time.Second
+	m, err := New(Config{Identity: "a_1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent, ended time.Duration
+	var slow *Result
+	led := false
+	in := Input{Coordinator: true, Cloud: true, Fresh: true}
+	for ; ended == 0 && in.Now < time.Minute; in.Now += step {
+		answer := in
+		if slow != nil && in.Now >= sent+late {
+			answer.Result, slow = slow, nil
+		}
+		out := m.Step(answer)
+		for actions := out.Actions; len(actions) > 0; actions = actions[1:] {
+			r := Result{Kind: actions[0].Kind, Sent: in.Now}
+			switch r.Kind {
+			case Feed, StopFeed:
+				continue
+			case ReadElection, ReadSync:
+				if sent != 0 { // nothing but the answer to the renewal gets through
+					r.Outcome = Failed
+				}
+			case Acquire:
+				r.Lease, r.Incarnation = actions[0].Lease, "i"
+				r.Lease.Exists, r.Lease.UID, r.Lease.Version = true, "u", "1"
+			case Renew:
+				if sent == 0 {
+					sent = in.Now
+					slow = &Result{Kind: Renew, Sent: in.Now, Lease: actions[0].Lease}
+					slow.Lease.UID, slow.Lease.Version = "u", "2"
+					continue
+				}
+				r.Outcome = Failed
+			default:
+				r.Outcome = Failed
+			}
+			answer := in
+			answer.Result = &r
+			out = m.Step(answer)
+			actions = append(actions, out.Actions...)
+		}
+		leads := m.Step(in).Snapshot.Role == Leader
+		if led && !leads {
+			ended = in.Now
+		}
+		led = led || leads
+	}
+	if want := sent + 10*time.Second; sent == 0 || ended < want || ended > want+2*step {
+		t.Errorf("sent at %v, answered at %v: led until %v, want %v", sent, sent+late, ended, want)
+	}
+}

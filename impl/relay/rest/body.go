@@ -16,8 +16,12 @@ const gzipFrom = 128 << 10
 // chunk is how much of an answer is gathered before it is written: few and large writes are what TLS and HTTP/2 like.
 const chunk = 64 << 10
 
+// largeChunk is the same for an answer that is larger still: the HTTP/2 server of Go hands each write from goroutine to goroutine and back.
+const largeChunk = 256 << 10
+
 var (
 	chunks = sync.Pool{New: func() any { b := make([]byte, 0, chunk); return &b }}
+	larges = sync.Pool{New: func() any { b := make([]byte, 0, largeChunk); return &b }}
 	gzips  = sync.Pool{New: func() any { w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed); return w }}
 )
 
@@ -26,13 +30,18 @@ type body struct {
 	w      io.Writer
 	gz     *gzip.Writer
 	buf    *[]byte
+	from   *sync.Pool    // that it goes back to
 	stream *relay.Stream // nil: nobody waits for its end
 	err    error
 }
 
 // newBody sends the header. size is the length of the body, or minus a lower bound of it.
 func newBody(w http.ResponseWriter, s *relay.Stream, o output, size int64) *body {
-	b := &body{stream: s, w: w, buf: chunks.Get().(*[]byte)}
+	b := &body{stream: s, w: w, from: &chunks}
+	if max(size, -size) > largeChunk && !o.gzip {
+		b.from = &larges
+	}
+	b.buf = b.from.Get().(*[]byte)
 	h := w.Header()
 	h.Set("Content-Type", o.media)
 	h.Set("Cache-Control", "no-cache, private")
@@ -85,5 +94,5 @@ func (b *body) close() {
 		gzips.Put(b.gz)
 	}
 	*b.buf = (*b.buf)[:0]
-	chunks.Put(b.buf)
+	b.from.Put(b.buf)
 }

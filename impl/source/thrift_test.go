@@ -308,7 +308,10 @@ func TestLongBreakHasATrail(t *testing.T) {
 // TestCoordinatorBeganAnew: a hub starts from a disk that lacks its last changes, and the coordinator has lost its own: it knows no more of the way than the
 // list does. The cloud does, and clients of the hub that have seen a part of it go on.
 func TestCoordinatorBeganAnew(t *testing.T) {
-	for name, test := range map[string]struct{ there, restored bool }{"with the cloud": {true, true}, "without": {false, true}, "as it was all the time": {true, false}} {
+	for name, test := range map[string]struct{ there, restored, nobody bool }{
+		"with the cloud": {there: true, restored: true}, "without": {restored: true}, "as it was all the time": {there: true},
+		"a replica, which never asks": {restored: true, nobody: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRelay(t)
 			if test.restored {
@@ -328,12 +331,16 @@ func TestCoordinatorBeganAnew(t *testing.T) {
 				(&rest.Handler{Source: cloud}).ServeHTTP(w, req)
 			}))
 			judge.Consistent = true
-			f, err := NewFeeder(Config{Relay: r, Judge: func() *Upstream {
+			c := Config{Relay: r, Judge: func() *Upstream {
 				if !test.there {
 					return nil
 				}
 				return judge
-			}})
+			}}
+			if test.nobody {
+				c.Judge = nil
+			}
+			f, err := NewFeeder(c)
 			fatal(t, err)
 			run(t, f.Run)
 			f.Use(serve(t, "coordinator", &rest.Handler{Source: stateOf(t, 1010, slice(t, "a", 1010), slice(t, "b", 1007))}))

@@ -27,13 +27,13 @@ func (f *Feeder) traced(ctx context.Context, up *Upstream, s relay.Status) error
 // disk that lacks its last changes, a coordinator that began anew cannot: it knows no more of the way than the list does. The cloud can, of which a hub that
 // starts may not know yet that it is there.
 func (f *Feeder) partly(ctx context.Context, up *Upstream) *Upstream {
-	if up.Consistent || f.restored.IsZero() || f.cfg.Clock.Since(f.restored) > returning {
+	if up.Consistent || f.cfg.Judge == nil || f.restored.IsZero() || f.cfg.Clock.Since(f.restored) > returning {
 		return nil
 	}
-	for f.cfg.Judge() == nil && ctx.Err() == nil && f.cfg.Clock.Since(f.restored) < slack {
+	for f.judge() == nil && ctx.Err() == nil && f.cfg.Clock.Since(f.restored) < slack {
 		f.pause(ctx, slack/20)
 	}
-	return f.cfg.Judge()
+	return f.judge()
 }
 
 // way follows by metadata what an upstream says that happened since a state of the relay, until end is called. A list tells

@@ -141,5 +141,6 @@ func New(c Config) (*Filters, error) {
 	f := &Filters{Config: c, rules: rules, streams: map[*stream]struct{}{}, clients: map[string]has{}}
 	f.view = &view{node: c.Node}
 	f.restore()
+	f.first = f.view
 	return f, nil
 }

@@ -26,6 +26,7 @@ type Filters struct {
 
 	mu      sync.Mutex
 	view    *view
+	first   *view    // of this process: what a client has of which nothing is known; nil: such ones were forgotten
 	past    []change // older views, the oldest first
 	lost    uint64   // version of the last change that is not among them
 	streams map[*stream]struct{}
@@ -176,6 +177,7 @@ type has struct {
 func (f *Filters) set(client string, h has) {
 	if len(f.clients) >= maxClients {
 		clear(f.clients)
+		f.first = nil
 	}
 	f.clients[client] = h
 }
@@ -214,6 +216,9 @@ func (f *Filters) had(client string, version uint64) (v *view, ok bool) {
 			return h.before, true
 		}
 		return h.view, true
+	}
+	if f.first != nil { // it was told of all by the process before, which kept that; a relay from a disk may be behind it, and so is no measure
+		return f.first, true
 	}
 	if f.lost > 0 && version <= f.lost {
 		return nil, false

@@ -3,6 +3,7 @@ package filter
 import (
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"testing"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -85,5 +86,23 @@ func TestSpellings(t *testing.T) {
 		if s := newStream(b.Filters, httptest.NewRecorder(), reading{asked: asked}, wire.Protobuf, func() {}); s.position != want {
 			t.Errorf("with %q the client has version %d, want %d", query, s.position, want)
 		}
+	}
+}
+
+// TestRelayBehindItsClients: after a restart the relay is at what the disk held, and clients have seen more. What changes then is told to them all the same.
+func TestRelayBehindItsClients(t *testing.T) {
+	c := everything
+	c.File = filepath.Join(t.TempDir(), "topology")
+	b := newBed(t, c)
+	b.setMembers([]string{"edge-1", "edge-2"})
+	again := newBed(t, c)
+	again.setMembers([]string{"edge-1"})
+	ahead := again.slices.Status().Version + 50
+	if v, ok := again.had("kube-proxy", ahead); !ok || !v.members["edge-2"] {
+		t.Errorf("who comes back at %d has %v, %v", ahead, v.members, ok)
+	}
+	again.listed("coredns", again.now())
+	if v, ok := again.had("coredns", ahead); !ok || v.members["edge-2"] {
+		t.Errorf("who was shown all has %v, %v", v.members, ok)
 	}
 }

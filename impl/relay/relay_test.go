@@ -250,3 +250,19 @@ func TestParseResource(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingForThisReader: events that a reader has seen elsewhere leave it with what to wait for, not with nothing at all.
+func TestNothingForThisReader(t *testing.T) {
+	r := newRelay(t, func(c *Config) { c.Gather = -1 })
+	replace(t, r, 10, slice(t, "a/x", 5))
+	c, err := r.Watch(t.Context(), WatchOptions{At: At{Version: 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v := uint64(15); v <= 20; v++ {
+		apply(t, r, wire.Modified, slice(t, "a/x", v))
+	}
+	if events, wait, err := c.Read(nil); len(events) != 0 || wait.Changed == nil || wait.Until.IsZero() || err != nil {
+		t.Errorf("%v, %v, %v", events, wait, err)
+	}
+}

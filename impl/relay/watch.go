@@ -233,8 +233,11 @@ func (c *Cursor) Read(dst []Event) (events []Event, wait Wait, err error) {
 		c.ahead = c.after > now.reached
 		c.after = max(c.after, now.version)
 	}
-	if len(dst) > had || len(taken) > 0 {
+	switch {
+	case len(dst) > had:
 		return dst, Wait{}, nil
+	case len(taken) > 0: // none of them was for this reader
+		return c.Read(dst)
 	}
 	return c.rest(dst, now.wake)
 }

@@ -185,20 +185,6 @@ func (e *Entry) unsent() *Entry {
 	return &clean
 }
 
-// Why is why an entry was dropped.
-type Why string
-
-// The reasons.
-const (
-	Gone     Why = "deleted"  // the cloud has no such object any more
-	Replaced Why = "replaced" // another object has its name
-	Refused  Why = "refused"  // the cloud does not take it
-	Unusable Why = "unusable" // what the queue or the cloud has of it is no object
-)
-
-// Whys are all reasons.
-func Whys() []Why { return []Why{Gone, Replaced, Refused, Unusable} }
-
 func (q *Queue) drop(e *Entry, why Why, detail string) (bool, error) {
 	level := slog.LevelInfo
 	if why == Refused || why == Unusable {

@@ -16,6 +16,20 @@ const (
 	stepCreate             // create the body
 )
 
+// Why is why an entry was dropped.
+type Why string
+
+// The reasons.
+const (
+	Gone     Why = "deleted"  // the cloud has no such object any more
+	Replaced Why = "replaced" // another object has its name
+	Refused  Why = "refused"  // the cloud does not take it
+	Unusable Why = "unusable" // what the queue or the cloud has of it is no object
+)
+
+// Whys are all reasons.
+func Whys() []Why { return []Why{Gone, Replaced, Refused, Unusable} }
+
 // verdict is what plan decided.
 type verdict struct {
 	step    step

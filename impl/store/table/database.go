@@ -16,37 +16,11 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 )
 
-// Kind is a kind of rows.
-type Kind uint8
-
-// The tables.
-const (
-	Objects   Kind = iota // resource, namespace, name, form → fact
-	Members               // id of a shape, namespace, name → nothing
-	Shapes                // shape → what is known of it
-	Documents             // name → document
-	About                 // of the store itself
-	Kinds                 // how many there are
-)
-
-// KindNames are what the tables are called in the file.
-var KindNames = [Kinds]string{"objects", "members", "shapes", "documents", "about"}
-
 // FileName is what the file is called in its folder.
 const (
 	FileName = "cache.db"
 	// allocSize is by how much the file grows at once.
 	allocSize = 256 << 10
-)
-
-// Rows of table about. formatRow has no checksum of its own.
-const (
-	FreshRow  = "fresh"
-	EpochRow  = "epoch"
-	digestRow = "digest" // see digest
-	FormatRow = "format" // of all rows
-	sealedRow = "sealed" // it is there if no object was ever written in the clear
-	format    = "weirstore2"
 )
 
 // ErrFull says that the file must not grow any more.

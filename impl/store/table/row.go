@@ -6,6 +6,32 @@ import (
 	"github.com/weir-edge/weir/impl/pack"
 )
 
+// Kind is a kind of rows.
+type Kind uint8
+
+// The tables.
+const (
+	Objects   Kind = iota // resource, namespace, name, form → fact
+	Members               // id of a shape, namespace, name → nothing
+	Shapes                // shape → what is known of it
+	Documents             // name → document
+	About                 // of the store itself
+	Kinds                 // how many there are
+)
+
+// KindNames are what the tables are called in the file.
+var KindNames = [Kinds]string{"objects", "members", "shapes", "documents", "about"}
+
+// Rows of table about. formatRow has no checksum of its own.
+const (
+	FreshRow  = "fresh"
+	EpochRow  = "epoch"
+	digestRow = "digest" // see digest
+	FormatRow = "format" // of all rows
+	sealedRow = "sealed" // it is there if no object was ever written in the clear
+	format    = "weirstore2"
+)
+
 // HeadSize is how long the checksum is with which each row begins, over its table, its key and the rest of it: bbolt checks nothing but its head.
 const HeadSize = 4
 

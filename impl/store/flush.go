@@ -1,9 +1,9 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/weir-edge/weir/impl/store/table"
@@ -26,6 +26,12 @@ func (s *Store) bound() {
 	case s.pending.Bytes > flushBytes && s.inFlight == nil && !s.Clock.Now().Before(s.retryAt):
 		s.poke()
 	}
+}
+
+// crowded tells whether what waits for the disk has no more room for a component. The last half is the node's own:
+// nobody else's lists may make the store give up what its kubelet lives from.
+func (s *Store) crowded(component string) bool {
+	return s.pending.Bytes > maxPending/2 && Owner(component) != ""
 }
 
 // giveUp drops what waits for a disk that takes nothing. What is on the disk serves on; collections that changed meanwhile do not
@@ -64,6 +70,22 @@ func (s *Store) step(now bool) {
 		err = s.flush()
 	}
 	s.settle(err, at)
+}
+
+// sleep waits; false if ctx ended first. What readers find meanwhile is seen to.
+func (s *Store) sleep(ctx context.Context, d time.Duration) bool {
+	t := s.Clock.NewTimer(d)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C():
+			return true
+		case <-s.wake:
+			s.step(true)
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // due tells whether it is time to write.
@@ -119,16 +141,6 @@ func (s *Store) flush() error {
 	return nil
 }
 
-// refused notes what a commit wrote and left out. What a row that was left out was part of is not whole, as everybody
-// finds who looks.
-func (s *Store) refused(done table.Committed) {
-	s.stats.Written += done.Bytes
-	for _, p := range done.Refused {
-		s.stats.Refused++
-		s.Logger.Error("a part of the store cannot be written and is dropped", "table", table.KindNames[p.Kind], "key", fmt.Sprintf("%.100q", p.Key))
-	}
-}
-
 // settle notes how a write ended. flushing must be held.
 func (s *Store) settle(err error, now time.Time) {
 	s.mu.Lock()
@@ -150,90 +162,4 @@ func (s *Store) settle(err error, now time.Time) {
 	if !errors.Is(err, table.ErrFull) { // what bbolt believes and what is on the disk may differ
 		s.reopen(err)
 	}
-}
-
-// reopen opens the file anew. flushing and mu must be held.
-func (s *Store) reopen(why error) {
-	if s.db != nil {
-		_ = s.db.Close()
-		s.db = nil
-	}
-	m, err := s.open()
-	var d *table.DamagedError
-	if err == nil && m.Why == nil && errors.As(why, &d) { // it is damaged in a way that mend does not know
-		_ = s.db.Close()
-		s.db = nil
-		if err = table.Remove(filepath.Join(s.Dir, table.FileName)); err == nil {
-			s.tell(table.Mended{Why: why, Removed: true})
-			m, err = s.open()
-			m.Removed = true
-		}
-	}
-	switch {
-	case err != nil:
-		s.Logger.Error("cannot open the store: it serves from memory; trying again", "err", err)
-	case m.Removed || m.Back:
-		s.forgetAll()
-	case m.Rows > 0:
-		s.recheck()
-	}
-}
-
-// forgetAll takes it that nothing is kept. What was asked for is known as incomplete, so that it is fetched again.
-func (s *Store) forgetAll() {
-	for _, c := range s.collections {
-		c.complete, c.count, c.sum = false, 0, 0
-		s.dirty[c] = true
-	}
-	s.put(table.About, table.EpochRow, fmt.Append(nil, s.epoch))
-	clear(s.pending.Rows[table.Members]) // they do not add up without those that are lost
-}
-
-// repair sees to damages that readers found. flushing must be held.
-func (s *Store) repair() {
-	rows, broken := s.faults.take()
-	if broken == nil && len(rows) == 0 {
-		if s.db != nil {
-			return
-		}
-		broken = errors.New("it is not open")
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if broken != nil {
-		s.stats.Errors++
-		s.reopen(broken)
-		return
-	}
-	for p, why := range rows {
-		if _, ok := s.pending.Get(p.Kind, p.Key); ok {
-			continue // written anew since
-		}
-		s.stats.DamagedRows++
-		s.Logger.Error("a part of the store was damaged and is dropped; it is fetched again when a client asks and the cloud can be reached",
-			"table", table.KindNames[p.Kind], "key", fmt.Sprintf("%q", p.Key), "why", why)
-		s.remove(p.Kind, p.Key)
-	}
-	s.recheck()
-}
-
-// recheck finds the collections of which something is missing.
-func (s *Store) recheck() {
-	for _, c := range s.collections {
-		if c.complete && s.incomplete(c) {
-			c.complete = false
-			s.dirty[c] = true
-		}
-	}
-}
-
-// incomplete tells whether members of a collection are missing, or their objects.
-func (s *Store) incomplete(c *collection) bool {
-	keys, ok := s.keys(c)
-	for _, k := range keys {
-		if _, v := s.best(c.Resource, k, c.Form); v == nil {
-			return true
-		}
-	}
-	return !ok
 }

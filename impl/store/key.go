@@ -15,11 +15,20 @@ import (
 // Resource is what requests ask for.
 type Resource = request.Resource
 
+// maxKey is how long a key may be: a caller chooses its selectors and names, and the engine takes no key of more than
+// 32 KiB.
+const maxKey = 4 << 10
+
 // Tokens is what tokens of service accounts are kept as. No path of the API has that name.
 var Tokens = Resource{Version: "v1", Name: "serviceaccounts/token"}
 
 // Key names an object of a resource.
 type Key struct{ Namespace, Name string }
+
+func parseKey(s string) Key {
+	namespace, name, _ := strings.Cut(s, "\x00")
+	return Key{namespace, name}
+}
 
 func (k Key) String() string {
 	if k.Namespace == "" {

@@ -80,17 +80,12 @@ func (s *Store) answer(r Resource, f Form, k Key) (Answer, *collection) {
 			stale = true
 		case absent && newest >= v.version:
 		default:
-			raw, err := s.raw(r, k, form, v)
-			if err == nil {
-				var a Answer
-				if a, err = makeAnswer(try, form, v, raw); err == nil {
-					if c != nil {
-						a.AsOf = s.asOf(c)
-					}
-					return a, c
+			if a, ok := s.give(r, k, try, form, v); ok {
+				if c != nil {
+					a.AsOf = s.asOf(c)
 				}
+				return a, c
 			}
-			s.unreadable(r, k, form, err)
 			stale = true // it was there
 		}
 	}
@@ -109,41 +104,6 @@ func (s *Store) answer(r Resource, f Form, k Key) (Answer, *collection) {
 // others is a form and then those that will do in its place.
 func (f Form) others() []Form { return []Form{f, f ^ 1} }
 
-// makeAnswer gives what is in one form in another of the same encoding.
-func makeAnswer(want, have Form, v *fact, raw []byte) (Answer, error) {
-	o, err := wire.ParseObject(have.encoding(), raw)
-	kind := v.kind
-	if err == nil && want != have {
-		if raw, err = o.Metadata(have.encoding()); err == nil {
-			o, err = wire.ParseObject(want.encoding(), raw)
-		}
-		kind = wire.Kind{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
-	}
-	return Answer{Knowledge: Known, Object: o, Form: want, Kind: kind}, err
-}
-
-// best is the fact from which an object can be given in a form: in that form, or, for metadata, in the full one if that is newer.
-func (s *Store) best(r Resource, k Key, f Form) (Form, *fact) {
-	v := s.fact(r, k, f)
-	if !f.metadata() {
-		return f, v
-	}
-	if full := s.fact(r, k, f.full()); full != nil && (v == nil || full.newer(v)) {
-		return f.full(), full
-	}
-	return f, v
-}
-
-// holder is the freshest complete collection of which an object is a member, nil if there is none.
-func (s *Store) holder(r Resource, k Key) (best *collection) {
-	for _, c := range s.byResource[r] {
-		if c.complete && (c.Namespace == "" || c.Namespace == k.Namespace) && s.better(c, best) && s.isMember(c, k) {
-			best = c
-		}
-	}
-	return best
-}
-
 // Holders are the collections that have an object: who may read one of them may read it.
 func (s *Store) Holders(r Resource, k Key) (all []Shape) {
 	s.mu.RLock()
@@ -155,22 +115,6 @@ func (s *Store) Holders(r Resource, k Key) (all []Shape) {
 	}
 	return all
 }
-
-// cover is the freshest complete collection that would have an object if it existed, nil if there is none.
-func (s *Store) cover(r Resource, k Key) (best *collection) {
-	for _, c := range s.byResource[r] {
-		if !c.complete || !s.better(c, best) {
-			continue
-		}
-		namespace, name, ok := c.scope()
-		if ok && (namespace == "" || namespace == k.Namespace) && (name == "" || name == k.Name) && !s.isMember(c, k) {
-			best = c
-		}
-	}
-	return best
-}
-
-func (s *Store) better(c, than *collection) bool { return than == nil || s.asOf(c).After(s.asOf(than)) }
 
 // Collection is a list that was recorded, and the events since.
 type Collection struct {
@@ -238,13 +182,7 @@ func (s *Store) candidates(shape Shape) (all []*collection) {
 		return 3
 	}
 	slices.SortFunc(all, func(a, b *collection) int {
-		if d := rank(a) - rank(b); d != 0 {
-			return d
-		}
-		if d := s.asOf(b).Compare(s.asOf(a)); d != 0 {
-			return d
-		}
-		return cmp.Or(cmp.Compare(b.version, a.version), strings.Compare(a.key, b.key))
+		return cmp.Or(rank(a)-rank(b), s.asOf(b).Compare(s.asOf(a)), cmp.Compare(b.version, a.version), strings.Compare(a.key, b.key))
 	})
 	return all
 }
@@ -287,12 +225,11 @@ func (s *Store) gather(c *collection, form Form, match func(*wire.Object) bool) 
 		if v.condition == gone {
 			continue
 		}
-		o, err := s.object(c.Resource, k, form, have, v)
-		if err != nil {
-			s.unreadable(c.Resource, k, have, err)
+		a, ok := s.give(c.Resource, k, form, have, v)
+		if !ok {
 			return nil, false
 		}
-		if match(o) {
+		if match(a.Object) {
 			keys = append(keys, k)
 		}
 	}
@@ -300,36 +237,41 @@ func (s *Store) gather(c *collection, form Form, match func(*wire.Object) bool) 
 	return keys, true
 }
 
-func (s *Store) object(r Resource, k Key, want, have Form, v *fact) (*wire.Object, error) {
-	raw, err := s.raw(r, k, have, v)
-	if err != nil {
-		return nil, err
-	}
-	a, err := makeAnswer(want, have, v, raw)
-	return a.Object, err
-}
-
 // items reads objects as they are given out, so that a list is in memory item by item.
 func (s *Store) items(r Resource, form Form, keys []Key) iter.Seq[*wire.Object] {
-	one := func(k Key) *wire.Object {
+	one := func(k Key) (a Answer, ok bool) {
 		s.mu.RLock()
 		defer s.mu.RUnlock()
 		have, v := s.best(r, k, form)
 		if v == nil || v.condition == gone {
-			return nil
+			return a, false
 		}
-		o, err := s.object(r, k, form, have, v)
-		if err != nil {
-			s.unreadable(r, k, have, err)
-			return nil
-		}
-		return o
+		return s.give(r, k, form, have, v)
 	}
 	return func(yield func(*wire.Object) bool) {
 		for _, k := range keys {
-			if o := one(k); o != nil && !yield(o) {
+			if a, ok := one(k); ok && !yield(a.Object) {
 				return
 			}
 		}
 	}
+}
+
+// give reads an object, and gives what is in one form in another of the same encoding.
+func (s *Store) give(r Resource, k Key, want, have Form, v *fact) (a Answer, ok bool) {
+	raw, err := s.raw(r, k, have, v)
+	a = Answer{Knowledge: Known, Form: want, Kind: v.kind}
+	if err == nil {
+		a.Object, err = wire.ParseObject(have.encoding(), raw)
+	}
+	if err == nil && want != have {
+		if raw, err = a.Object.Metadata(have.encoding()); err == nil {
+			a.Object, err = wire.ParseObject(want.encoding(), raw)
+		}
+		a.Kind = wire.Kind{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
+	}
+	if err != nil {
+		s.unreadable(r, k, have, err)
+	}
+	return a, err == nil
 }

@@ -1,135 +1,11 @@
 package store
 
 import (
-	"errors"
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/store/table"
 )
-
-func objectKey(r Resource, k Key, f Form) string {
-	return r.String() + "\x00" + k.encode() + "\x00" + string(rune('0'+f))
-}
-
-// splitObjectKey gives the resource and the encoded key of an object.
-func splitObjectKey(key string) (resource, k string) {
-	resource, k, _ = strings.Cut(key, "\x00")
-	return resource, k[:max(len(k)-2, 0)]
-}
-
-// fact reads what is known of an object in a form, nil if nothing is. mu must be held.
-func (s *Store) fact(r Resource, k Key, f Form) *fact {
-	key := objectKey(r, k, f)
-	b, ok := s.get(table.Objects, key)
-	if !ok {
-		return nil
-	}
-	v, err := parseFact(b)
-	if err != nil {
-		s.damaged(table.Objects, key, err.Error())
-		return nil
-	}
-	return v
-}
-
-// learn takes a fact, if it is news. mu must be held for writing.
-func (s *Store) learn(r Resource, k Key, f Form, v *fact) {
-	old := s.fact(r, k, f)
-	if old != nil && !v.newer(old) && (!old.sealed || s.Key.Fits(old.raw)) { // one that cannot be read is no use
-		return
-	}
-	if f.metadata() && v.condition == present {
-		// The whole object in the same encoding has it, too.
-		if full := s.fact(r, k, f.full()); full != nil && full.condition == present && full.epoch == v.epoch && full.version >= v.version && v.version > 0 {
-			return
-		}
-	}
-	key := objectKey(r, k, f)
-	s.sealFact(v, key)
-	s.put(table.Objects, key, v.encode())
-}
-
-// sealFact encrypts the bytes of a fact that stands under a key, if there are any and if they can be.
-func (s *Store) sealFact(v *fact, key string) {
-	if v.sealed = v.raw != nil && s.Key != nil; v.sealed {
-		v.raw = s.Key.Seal(v.raw, append(v.head(), key...))
-	}
-}
-
-// sealed is the payload of an object's row as it is kept where there is a key, nil if it cannot be read.
-func (s *Store) sealed(key string, payload []byte) []byte {
-	v, err := parseFact(payload)
-	if err != nil {
-		return nil
-	}
-	if v.raw == nil || v.sealed {
-		return payload
-	}
-	s.sealFact(v, key)
-	return v.encode()
-}
-
-// show takes an object that the cloud has shown.
-func (s *Store) show(r Resource, f Form, kind wire.Kind, o *wire.Object) Key {
-	k := Key{o.Namespace, o.Name}
-	s.learn(r, k, f, &fact{condition: present, epoch: s.epoch, version: o.Version, uid: o.UID, kind: kind, raw: o.Raw})
-	return k
-}
-
-// leave takes it that the cloud has said, at a version, that an object is gone, or that it left a collection. This goes for
-// every form that there is of it.
-func (s *Store) leave(r Resource, k Key, what condition, version uint64) {
-	for f := range forms {
-		old := s.fact(r, k, f)
-		if old == nil || old.condition == gone {
-			continue
-		}
-		v := &fact{condition: what, epoch: s.epoch, version: version, uid: old.uid, kind: old.kind}
-		if what == gone {
-			s.learn(r, k, f, v)
-			continue
-		}
-		// It keeps its bytes and version: others may hold it.
-		if old.condition == present && old.version < version && old.epoch == s.epoch {
-			v.version = old.version
-			if raw, err := s.raw(r, k, f, old); err == nil {
-				v.raw = raw
-				key := objectKey(r, k, f)
-				s.sealFact(v, key)
-				s.put(table.Objects, key, v.encode())
-			}
-		}
-	}
-}
-
-// raw gives the bytes of a fact, decrypted.
-func (s *Store) raw(r Resource, k Key, f Form, v *fact) ([]byte, error) {
-	if !v.sealed {
-		return v.raw, nil
-	}
-	return s.Key.Open(v.raw, append(v.head(), objectKey(r, k, f)...))
-}
-
-// unreadable notes that the bytes of an object are of no use. Without the key they stay: it may come back.
-func (s *Store) unreadable(r Resource, k Key, f Form, err error) {
-	if !errors.Is(err, seal.ErrNoKey) {
-		s.damaged(table.Objects, objectKey(r, k, f), err.Error())
-	}
-}
-
-// version is the newest at which anything is known of an object.
-func (s *Store) version(r Resource, k Key) (v uint64) {
-	for f := range forms {
-		if x := s.fact(r, k, f); x != nil && x.epoch == s.epoch {
-			v = max(v, x.version)
-		}
-	}
-	return v
-}
 
 // Got records the answer to a get.
 func (s *Store) Got(component string, r Resource, f Form, kind wire.Kind, o *wire.Object) error {
@@ -179,28 +55,6 @@ func (s *Store) Written(r Resource, f Form, kind wire.Kind, o *wire.Object) {
 	}
 }
 
-// recording is a list under way. Its items are in no collection yet, and are kept as if they were.
-type recording struct {
-	shape Shape
-	keys  map[Key]bool
-	left  bool // there was no room for an item: the list will not be whole
-}
-
-// begin notes that a list is under way, and end that it is no more. mu must be held for writing.
-func (s *Store) begin(shape Shape) *recording {
-	r := &recording{shape: shape, keys: map[Key]bool{}}
-	s.recordings[r] = true
-	return r
-}
-
-func (s *Store) end(r *recording) { delete(s.recordings, r) }
-
-// crowded tells whether what waits for the disk has no more room for a component. The last half is the node's own:
-// nobody else's lists may make the store give up what its kubelet lives from.
-func (s *Store) crowded(component string) bool {
-	return s.pending.Bytes > maxPending/2 && Owner(component) != ""
-}
-
 // Listing records a list, page by page. Close it in any case.
 type Listing struct {
 	*recording
@@ -215,7 +69,7 @@ func (s *Store) List(shape Shape, kind wire.Kind) (*Listing, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &Listing{recording: s.begin(shape), s: s, kind: kind}, nil
+	return &Listing{recording: s.recordings.begin(shape), s: s, kind: kind}, nil
 }
 
 // Add takes an item. It is known from now on, whatever becomes of the list.
@@ -233,7 +87,7 @@ func (l *Listing) Add(o *wire.Object) {
 func (l *Listing) Close() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	l.s.end(l.recording)
+	l.s.recordings.end(l.recording)
 }
 
 // Commit takes it that the list was complete, and what its version was.
@@ -316,28 +170,5 @@ func (s *Store) prove(c *collection, version uint64, keys map[Key]bool) {
 		if s.version(c.Resource, k) <= version {
 			s.leave(c.Resource, k, gone, version)
 		}
-	}
-}
-
-// NewHistory says that the cloud's history is another one: it was restored from a backup. What is kept stays, as all there is while the
-// cloud is away, but any word of the new history counts more, whatever its version.
-func (s *Store) NewHistory() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.epoch++
-	s.Logger.Warn("the cloud has another history: what is kept counts until the cloud shows something newer", "epoch", s.epoch)
-	s.put(table.About, table.EpochRow, fmt.Append(nil, s.epoch))
-	s.urgent = true
-}
-
-// Fresh says that the cloud was reached at a time: what is watched is as of then.
-func (s *Store) Fresh(at time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at.Sub(s.freshAt) > connectedWithin {
-		s.freshSince = at
-	}
-	if at.After(s.freshAt) {
-		s.freshAt = at
 	}
 }

@@ -1,19 +1,14 @@
 package store
 
 import (
-	"bytes"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/weir-edge/weir/impl/store/table"
 )
-
-// maxKey is how long a key may be: a caller chooses its selectors and names, and the engine takes no key of more than
-// 32 KiB.
-const maxKey = 4 << 10
 
 // faults are damages that readers found. Who writes next sees to them.
 type faults struct {
@@ -48,9 +43,27 @@ func (f *faults) take() (rows map[table.Place]string, broken error) {
 	return rows, broken
 }
 
+// rows are those of the database, and those that wait for it.
+type rows struct {
+	Config
+	faults faults
+	wake   chan struct{}
+
+	// mu guards all below and all that is made of rows. It is not held while the disk is waited for.
+	mu                sync.RWMutex
+	db                *table.Database // nil: it cannot be opened now
+	pending, inFlight *table.Overlay
+	urgent            bool // something came or went since the last write
+	stats             Stats
+}
+
+func newRows(c Config) rows {
+	return rows{Config: c, wake: make(chan struct{}, 1), pending: table.NewOverlay()}
+}
+
 // get reads a row, newest first: what waits to be written, what is being written, what is on the disk. The payload is the caller's, or
 // immutable. mu must be held.
-func (s *Store) get(t table.Kind, key string) (payload []byte, ok bool) {
+func (s *rows) get(t table.Kind, key string) (payload []byte, ok bool) {
 	for _, o := range []*table.Overlay{s.pending, s.inFlight} {
 		if b, there := o.Get(t, key); there {
 			if b == nil {
@@ -59,28 +72,23 @@ func (s *Store) get(t table.Kind, key string) (payload []byte, ok bool) {
 			return b[table.HeadSize:], true
 		}
 	}
-	err := s.db.View(t, func(b *bbolt.Bucket) error {
-		row := b.Get([]byte(key))
-		if row == nil {
-			return nil
-		}
-		p, whole := table.Decode(t, key, row)
-		if !whole {
-			s.damaged(t, key, "its checksum is wrong")
-			return nil
-		}
-		payload, ok = bytes.Clone(p), true
-		return nil
-	})
-	if s.failed(err) {
+	row, err := s.db.Get(t, key)
+	if s.failed(err) || row == nil {
 		return nil, false
 	}
-	return payload, ok
+	return s.whole(t, key, row)
+}
+
+// number reads a row of the store itself.
+func (s *rows) number(key string) (v int64, ok bool) {
+	b, _ := s.get(table.About, key)
+	v, err := strconv.ParseInt(string(b), 10, 64)
+	return v, err == nil && v >= 0
 }
 
 // put and remove change a row; mu must be held for writing. A row with a key that is too long is not kept: what it is a
 // part of is not whole then.
-func (s *Store) put(t table.Kind, key string, payload []byte) {
+func (s *rows) put(t table.Kind, key string, payload []byte) {
 	if len(key) > maxKey {
 		s.stats.Refused++
 		return
@@ -88,13 +96,20 @@ func (s *Store) put(t table.Kind, key string, payload []byte) {
 	s.pending.Set(t, key, table.Encode(t, key, payload))
 }
 
-func (s *Store) remove(t table.Kind, key string) { s.pending.Set(t, key, nil) }
+func (s *rows) remove(t table.Kind, key string) { s.pending.Set(t, key, nil) }
 
-// errOrder says that a table is not in order: the file is damaged where bbolt does not look.
-var errOrder = table.Damaged("keys are not in order")
+// refused notes what a commit wrote and left out. What a row that was left out was part of is not whole, as everybody
+// finds who looks.
+func (s *rows) refused(done table.Committed) {
+	s.stats.Written += done.Bytes
+	for _, p := range done.Refused {
+		s.stats.Refused++
+		s.Logger.Error("a part of the store cannot be written and is dropped", "table", table.KindNames[p.Kind], "key", fmt.Sprintf("%.100q", p.Key))
+	}
+}
 
 // scan reads all rows of which the key begins with prefix, in no order; the payload is valid only inside f. mu must be held.
-func (s *Store) scan(t table.Kind, prefix string, f func(key string, payload []byte)) {
+func (s *rows) scan(t table.Kind, prefix string, f func(key string, payload []byte)) {
 	seen := map[string]bool{}
 	for _, o := range []*table.Overlay{s.pending, s.inFlight} {
 		if o == nil {
@@ -109,40 +124,32 @@ func (s *Store) scan(t table.Kind, prefix string, f func(key string, payload []b
 			}
 		}
 	}
-	last := ""
-	err := s.db.View(t, func(b *bbolt.Bucket) error {
-		c := b.Cursor()
-		for k, row := c.Seek([]byte(prefix)); k != nil && bytes.HasPrefix(k, []byte(prefix)); k, row = c.Next() {
-			if len(k) > bbolt.MaxKeySize {
-				return errOrder
-			}
-			key := string(k)
-			if key <= last && last != "" {
-				return errOrder
-			}
-			last = key
-			if seen[key] {
-				continue
-			}
-			if p, whole := table.Decode(t, key, row); whole {
+	s.failed(s.db.Walk(t, prefix, prefix, func(key string, row []byte) bool {
+		if !seen[key] {
+			if p, ok := s.whole(t, key, row); ok {
 				f(key, p)
-			} else {
-				s.damaged(t, key, "its checksum is wrong")
 			}
 		}
-		return nil
-	})
-	s.failed(err)
+		return true
+	}))
+}
+
+// whole gives the payload of a row. One that is damaged is noted.
+func (s *rows) whole(t table.Kind, key string, row []byte) (payload []byte, ok bool) {
+	if payload, ok = table.Decode(t, key, row); !ok {
+		s.damaged(t, key, "its checksum is wrong")
+	}
+	return payload, ok
 }
 
 // damaged notes a row that cannot be used.
-func (s *Store) damaged(t table.Kind, key, why string) {
+func (s *rows) damaged(t table.Kind, key, why string) {
 	s.faults.row(table.Place{Kind: t, Key: key}, why)
 	s.poke()
 }
 
 // failed notes an error of a read, if there is one.
-func (s *Store) failed(err error) bool {
+func (s *rows) failed(err error) bool {
 	var d *table.DamagedError
 	switch {
 	case err == nil:
@@ -157,7 +164,7 @@ func (s *Store) failed(err error) bool {
 }
 
 // poke lets Run look at once.
-func (s *Store) poke() {
+func (s *rows) poke() {
 	select {
 	case s.wake <- struct{}{}:
 	default:

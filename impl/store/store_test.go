@@ -56,12 +56,12 @@ func TestShapes(t *testing.T) {
 		s = again(t, s)
 	}
 	defer s.Close()
-	if n := rows(s, table.Objects); n != 4 {
+	if n := countRows(s, table.Objects); n != 4 {
 		t.Errorf("4 objects take %d rows", n)
 	}
 }
 
-func rows(s *Store, in table.Kind) (n int) {
+func countRows(s *Store, in table.Kind) (n int) {
 	s.scan(in, "", func(string, []byte) { n++ })
 	return n
 }

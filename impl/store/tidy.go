@@ -2,27 +2,20 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"slices"
 	"time"
-
-	"go.etcd.io/bbolt"
 
 	"github.com/weir-edge/weir/impl/store/table"
 )
 
 const (
 	sweepEvery = time.Hour
-	// connectedWithin is how recently the cloud must have been reached to count as there.
-	connectedWithin = time.Minute
 	// settledAfter is how long the cloud must have been there before anything is forgotten: clients that were cut off come back first.
 	settledAfter = time.Hour
 	// maxCollections bounds what is held in memory, and maxOwned what is of one caller other than the node.
 	maxCollections = 20000
 	maxOwned       = 2000
-	scrubRows      = 200 // checked at once
-	scrubPause     = 50 * time.Millisecond
 )
 
 // makeRoom drops what is asked for least before the store is full. flushing must be held.
@@ -236,76 +229,4 @@ func (s *Store) sweepObjects() (freed int64) {
 		s.remove(table.Objects, key)
 	}
 	return freed
-}
-
-// scrub reads all rows once after a start, so that what is damaged is known, and fetched again, while the cloud can be reached, and not
-// found when it is needed.
-func (s *Store) scrub(ctx context.Context) {
-	rows := 0
-	for t := range table.Kinds {
-		next, more := "", true
-		for more {
-			if ctx.Err() != nil {
-				return
-			}
-			next, more = s.scrubSome(t, next, &rows)
-			if more && !s.sleep(ctx, scrubPause) {
-				return
-			}
-		}
-	}
-	s.mu.RLock()
-	for _, c := range s.collections {
-		if c.complete && s.incomplete(c) {
-			s.damaged(table.Shapes, c.key, "members or objects are missing")
-		}
-	}
-	s.mu.RUnlock()
-	s.Logger.Debug("store checked", "rows", rows)
-}
-
-// scrubSome checks some rows of a table from a key on, and tells where to go on.
-func (s *Store) scrubSome(t table.Kind, from string, rows *int) (next string, more bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	n, last := 0, ""
-	err := s.db.View(t, func(b *bbolt.Bucket) error {
-		c := b.Cursor()
-		for k, row := c.Seek([]byte(from)); k != nil; k, row = c.Next() {
-			if n == scrubRows {
-				next, more = string(k), true
-				return nil
-			}
-			if n > 0 && string(k) <= last {
-				return errOrder
-			}
-			last = string(k)
-			n++
-			if t == table.About && string(k) == table.FormatRow {
-				continue
-			}
-			if _, whole := table.Decode(t, string(k), row); !whole {
-				s.damaged(t, string(k), "its checksum is wrong")
-			}
-		}
-		return nil
-	})
-	*rows += n
-	return next, more && !s.failed(err)
-}
-
-// sleep waits; false if ctx ended first. What readers find meanwhile is seen to.
-func (s *Store) sleep(ctx context.Context, d time.Duration) bool {
-	t := s.Clock.NewTimer(d)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C():
-			return true
-		case <-s.wake:
-			s.step(true)
-		case <-ctx.Done():
-			return false
-		}
-	}
 }

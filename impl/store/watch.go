@@ -30,7 +30,7 @@ func (s *Store) Watch(shape Shape, kind wire.Kind, from uint64, streaming bool) 
 	w.of(kind)
 	switch {
 	case streaming:
-		w.initial = s.begin(shape)
+		w.initial = s.recordings.begin(shape)
 	case c.complete && !s.covers(c, from):
 		c.complete = false
 		s.dirty[c] = true
@@ -133,7 +133,7 @@ func (w *Watching) news(version uint64) bool {
 
 func (w *Watching) initialDone() {
 	if w.initial != nil {
-		w.s.end(w.initial)
+		w.s.recordings.end(w.initial)
 		w.initial = nil
 	}
 }

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,9 +29,6 @@ var ErrFull = errors.New("the store has its full size")
 
 // DamagedError says that the file cannot be used.
 type DamagedError struct{ err error }
-
-// Damaged is a DamagedError of whoever reads a row.
-func Damaged(why string) error { return &DamagedError{errors.New(why)} }
 
 func (e *DamagedError) Error() string { return "it is damaged: " + e.err.Error() }
 func (e *DamagedError) Unwrap() error { return e.err }
@@ -89,7 +87,7 @@ func (d *Database) begin(sealed bool) error {
 		known, bare = true, b.Get([]byte(sealedRow)) == nil
 		row, ok := Decode(About, digestRow, b.Get([]byte(digestRow)))
 		if !ok {
-			return Damaged("the sums of its rows are damaged")
+			return &DamagedError{errors.New("the sums of its rows are damaged")}
 		}
 		d.sums, err = parseDigest(row)
 		return err
@@ -152,8 +150,34 @@ func (d *Database) Close() error {
 	return d.file.Close()
 }
 
-// View reads a table. What it is given is valid only inside f. d may be nil: then there is nothing.
-func (d *Database) View(t Kind, f func(*bbolt.Bucket) error) error {
+// Get gives a row, nil if there is none. d may be nil: then there is nothing.
+func (d *Database) Get(t Kind, key string) (row []byte, err error) {
+	err = d.view(t, func(b *bbolt.Bucket) error {
+		row = bytes.Clone(b.Get([]byte(key)))
+		return nil
+	})
+	return row, err
+}
+
+// Walk reads, in order, the rows of which the key begins with prefix, from a key on, until f has enough. What f is given is valid only
+// inside it. d may be nil.
+func (d *Database) Walk(t Kind, prefix, from string, f func(key string, row []byte) (more bool)) error {
+	return d.view(t, func(b *bbolt.Bucket) error {
+		c, last := b.Cursor(), ""
+		for k, row := c.Seek([]byte(from)); k != nil && bytes.HasPrefix(k, []byte(prefix)); k, row = c.Next() {
+			key := string(k)
+			if len(k) > bbolt.MaxKeySize || key <= last && last != "" {
+				return &DamagedError{errors.New("keys are not in order")} // bbolt does not look
+			}
+			if last = key; !f(key, row) {
+				return nil
+			}
+		}
+		return nil
+	})
+}
+
+func (d *Database) view(t Kind, f func(*bbolt.Bucket) error) error {
 	if d == nil {
 		return nil
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/pack"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/store/table"
 )
 
 // collection is what is known of a shape. It lives in memory; Store.mu guards it.
@@ -91,87 +90,21 @@ func hash(k Key) uint64 {
 	return h.Sum64()
 }
 
-func parseKey(s string) Key {
-	namespace, name, _ := strings.Cut(s, "\x00")
-	return Key{namespace, name}
+// recording is a list under way. Its items are in no collection yet, and are kept as if they were.
+type recording struct {
+	shape Shape
+	keys  map[Key]bool
+	left  bool // there was no room for an item: the list will not be whole
 }
 
-// collectionOf finds or makes one. mu must be held for writing.
-func (s *Store) collectionOf(sh Shape) *collection {
-	if c := s.collections[sh.encode()]; c != nil {
-		return c
-	}
-	c := newCollection(sh)
-	c.epoch = s.epoch
-	s.index(c)
-	return c
+// recordings are the lists under way. Store.mu guards them.
+type recordings map[*recording]bool
+
+// begin notes that a list is under way, and end that it is no more.
+func (all recordings) begin(shape Shape) *recording {
+	r := &recording{shape: shape, keys: map[Key]bool{}}
+	all[r] = true
+	return r
 }
 
-func (s *Store) index(c *collection) {
-	s.collections[c.key] = c
-	of := s.byResource[c.Resource]
-	if of == nil {
-		of = map[string]*collection{}
-		s.byResource[c.Resource] = of
-	}
-	of[c.key] = c
-}
-
-// forget drops a collection with its members; its objects go with the next sweep. mu must be held for writing.
-func (s *Store) forget(c *collection) {
-	s.scan(table.Members, c.id, func(key string, _ []byte) { s.pending.Set(table.Members, key, nil) })
-	s.remove(table.Shapes, c.key)
-	delete(s.collections, c.key)
-	delete(s.byResource[c.Resource], c.key)
-	delete(s.dirty, c)
-}
-
-// asOf tells when a collection was as it is.
-func (s *Store) asOf(c *collection) time.Time {
-	if c.watches > 0 && s.freshAt.After(c.asOf) {
-		return s.freshAt
-	}
-	return c.asOf
-}
-
-// ask notes that somebody wants a collection. That is written when it is a day later than what is written.
-func (s *Store) ask(c *collection) {
-	now := s.Clock.Now()
-	if now.Sub(c.asked) >= s.Forget/30 {
-		s.dirty[c] = true
-		c.asked = now
-	}
-}
-
-// isMember and setMember read and change who belongs to a collection.
-func (s *Store) isMember(c *collection, k Key) bool {
-	_, ok := s.get(table.Members, c.id+k.encode())
-	return ok
-}
-
-func (s *Store) setMember(c *collection, k Key, in bool) {
-	if s.isMember(c, k) == in {
-		return
-	}
-	if in {
-		s.put(table.Members, c.id+k.encode(), nil)
-		c.count++
-		c.sum += hash(k)
-	} else {
-		s.remove(table.Members, c.id+k.encode())
-		c.count--
-		c.sum -= hash(k)
-	}
-	s.dirty[c], s.urgent = true, true
-}
-
-// keys gives the members of a collection; ok is false if they are not those that were recorded.
-func (s *Store) keys(c *collection) (keys []Key, ok bool) {
-	sum := uint64(0)
-	s.scan(table.Members, c.id, func(key string, _ []byte) {
-		k := parseKey(key[len(c.id):])
-		keys = append(keys, k)
-		sum += hash(k)
-	})
-	return keys, len(keys) == c.count && sum == c.sum
-}
+func (all recordings) end(r *recording) { delete(all, r) }

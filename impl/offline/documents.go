@@ -1,20 +1,12 @@
 package offline
 
 import (
-	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 )
-
-// maxDocument is the longest document that is kept: store.PutDocument takes no longer one.
-const maxDocument = 8 << 20
 
 // isDocument tells whether a path is one of those that answer the same to everybody who may read them: what kubectl and client-go ask
 // before anything else.
@@ -53,52 +45,8 @@ func typeName(s string) string {
 	return strings.Join(append([]string{strings.ReplaceAll(strings.TrimSpace(parts[0]), "@", ".")}, kept...), ";")
 }
 
-// document keeps the answer to a request for a document.
-func (r *Recorder) document(resp *http.Response, q *request.Request) {
-	path := q.Path
-	if q.Verb != "get" || resp.StatusCode != http.StatusOK || !isDocument(q.Path) || resp.ContentLength > maxDocument {
-		return
-	}
-	d := store.Document{ContentType: resp.Header.Get("Content-Type"), ETag: resp.Header.Get("Etag"), At: r.clock.Now()}
-	r.tee(resp, "document", func(body *intake) error {
-		raw, err := io.ReadAll(io.LimitReader(body, maxDocument+1)) // what outlives the parser does not refer to it
-		switch {
-		case err != nil:
-			return err
-		case len(raw) > maxDocument:
-			return errUnkept
-		}
-		whole := d
-		whole.Body = raw
-		return r.store.PutDocument(documentName(path, typeName(d.ContentType)), whole)
-	})
-}
-
-// document finds a kept document in a form that the client takes.
-func (s *Server) document(req *http.Request, q *request.Request) (answer, *apierrors.StatusError) {
-	d, ok := s.findDocument(req.Header, q.Path)
-	if !ok {
-		return nil, unknown("the cloud is away, and no client on this node has asked for " + q.Path + " in this form while it was there")
-	}
-	return func(w http.ResponseWriter, req *http.Request) {
-		h := w.Header()
-		setAge(h, s.clock.Now(), d.At)
-		h.Set("Cache-Control", "no-cache, private")
-		h.Set("Vary", "Accept")
-		if d.ETag != "" {
-			h.Set("Etag", d.ETag)
-			if slices.Contains(req.Header.Values("If-None-Match"), d.ETag) {
-				w.WriteHeader(http.StatusNotModified)
-				return
-			}
-		}
-		h.Set("Content-Type", d.ContentType)
-		h.Set("Content-Length", strconv.Itoa(len(d.Body)))
-		_, _ = w.Write(d.Body)
-	}, nil
-}
-
-func (s *Server) findDocument(header http.Header, path string) (store.Document, bool) {
+// findDocument finds a kept document in a form that the client takes.
+func findDocument(s *store.Store, header http.Header, path string) (store.Document, bool) {
 	accept := strings.Join(header.Values("Accept"), ",")
 	if strings.TrimSpace(accept) == "" {
 		accept = mediaJSON
@@ -109,7 +57,7 @@ func (s *Server) findDocument(header http.Header, path string) (store.Document, 
 			names = []string{mediaJSON, "text/plain"} // as kube-apiserver declares the JSON of /openapi/v3
 		}
 		for _, name := range names {
-			if d, ok := s.store.Document(documentName(path, name)); ok {
+			if d, ok := s.Document(documentName(path, name)); ok {
 				return d, true
 			}
 		}

@@ -22,15 +22,6 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Overlay is what a node has written and the cloud does not have yet. Its methods may be called by many.
-type Overlay interface {
-	// Overlay gives an object of the store with it.
-	Overlay(store.Resource, store.Form, *wire.Object) *wire.Object
-	// Left counts what has left it. The store had that before: who reads the store, then the overlay, and sees that the count has changed
-	// meanwhile may have seen it in neither, and reads both again.
-	Left() uint64
-}
-
 // nothing is the Overlay of a node that writes nothing.
 type nothing struct{}
 

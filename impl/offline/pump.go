@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"iter"
@@ -83,4 +84,41 @@ func (s *spout) ReadByte() (byte, error) {
 	b := s.p.given[0]
 	s.p.given = s.p.given[1:]
 	return b, nil
+}
+
+// intake is what a parser reads from. It counts what the parser may hold: all that it has read since it last let go.
+type intake struct {
+	from interface {
+		io.Reader
+		io.ByteReader
+	}
+	holds int
+}
+
+// open makes an intake read from a body.
+func (in *intake) open(body io.Reader) {
+	if s, ok := body.(*spout); ok {
+		in.from = s
+		return
+	}
+	in.from = bufio.NewReader(body)
+}
+
+// letGo says that an object is complete.
+func (in *intake) letGo() { in.holds = 0 }
+
+// Read implements io.Reader.
+func (in *intake) Read(p []byte) (int, error) {
+	n, err := in.from.Read(p)
+	in.holds += n
+	return n, err
+}
+
+// ReadByte implements io.ByteReader, which spares parsers a buffer of their own.
+func (in *intake) ReadByte() (byte, error) {
+	b, err := in.from.ReadByte()
+	if err == nil {
+		in.holds++
+	}
+	return b, err
 }

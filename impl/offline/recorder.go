@@ -21,6 +21,9 @@ import (
 // errUnkept is why an answer is not kept although nothing is wrong with it.
 var errUnkept = errors.New("its form is not kept")
 
+// catchingUp is how many lists the hub asks for at once in the name of clients.
+const catchingUp = 2
+
 // Recorder keeps what the cloud answers to local clients. It looks at bytes that pass, and never changes or delays them.
 type Recorder struct {
 	store  *store.Store
@@ -52,44 +55,6 @@ func newRecorder(s *store.Store, c clock.PassiveClock, logger *slog.Logger, coun
 func (r *Recorder) Wait() {
 	r.running.Wait()
 	r.pages.close()
-}
-
-// Observe looks at the answer to a request before its client gets it. component is who asked (see store.ComponentOf); via is where the
-// hub may ask the same as the client did.
-func (r *Recorder) Observe(component string, resp *http.Response, q *request.Request, via http.RoundTripper) {
-	if !ofObjects(q) {
-		r.document(resp, q)
-		return
-	}
-	enc, known := encodingOf(resp.Header)
-	good := resp.StatusCode >= 200 && resp.StatusCode < 300
-	switch {
-	case !known || resp.StatusCode == http.StatusSwitchingProtocols:
-	case !q.Reads():
-		if good && q.Rest == "" && (q.Subresource == "" || q.Subresource == "status") {
-			r.tee(resp, verbOf(q), func(body *intake) error { return r.written(q, enc, body) })
-		}
-	case q.Subresource != "":
-	case q.Verb == "get" && resp.StatusCode == http.StatusNotFound:
-		r.tee(resp, q.Verb, func(body *intake) error { return r.notFound(component, q, resp.Request.Header, enc, body) })
-	case resp.StatusCode != http.StatusOK:
-	case q.Verb == "get":
-		r.tee(resp, q.Verb, func(body *intake) error { return r.got(component, q, enc, body) })
-	case q.Verb == "list":
-		free := r.begin(shapeOf(q, component, 0))
-		cont := q.Query.Get("continue")
-		r.teeThen(resp, q.Verb, func(body *intake) error { return r.list(component, q, enc, cont, body) }, free)
-	case q.Verb == "watch":
-		r.watch(component, q, enc, resp, via)
-	}
-}
-
-func (r *Recorder) tee(resp *http.Response, verb string, parse func(*intake) error) {
-	r.teeThen(resp, verb, parse, func() {})
-}
-
-func (r *Recorder) teeThen(resp *http.Response, verb string, parse func(*intake) error, done func()) {
-	resp.Body = newTee(&r.room, resp.Body, false, r.parser(resp, verb, parse), done)
 }
 
 // parser runs what reads a body, and tells what became of it.

@@ -1,11 +1,12 @@
 package offline
 
 import (
-	"bufio"
 	"container/list"
-	"io"
 	"sync"
 )
+
+// maxDocument is the longest document that is kept: store.PutDocument takes no longer one.
+const maxDocument = 8 << 20
 
 // MaxRecording bounds what all recordings under way hold of objects and documents that have not come as a whole yet. The largest document fits.
 const MaxRecording = 2 * maxDocument
@@ -17,21 +18,28 @@ type room struct {
 
 	mu    sync.Mutex
 	sum   int
-	still list.List // of *tee that hold something, the one that stands still longest first
+	still list.List // of *holding that hold something, the one that stands still longest first
+}
+
+// holding is what one recording holds in a room.
+type holding struct {
+	evict func()        // ends the recording
+	at    *list.Element // in the room, which guards this and size
+	size  int
 }
 
 // hold says how much a recording holds now, and returns those that have to be given up for it. Its caller holds the lock of no tee.
-func (r *room) hold(t *tee, n int) (tooMany []*tee) {
+func (r *room) hold(h *holding, n int) (tooMany []*holding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.drop(t)
+	r.drop(h)
 	if n == 0 {
 		return nil
 	}
-	t.size, t.at = n, r.still.PushBack(t)
+	h.size, h.at = n, r.still.PushBack(h)
 	r.sum += n
 	for r.sum > r.max && r.still.Len() > 1 { // one alone is bounded by what an object, or a document, may be
-		oldest := r.still.Front().Value.(*tee)
+		oldest := r.still.Front().Value.(*holding)
 		r.drop(oldest)
 		tooMany = append(tooMany, oldest)
 	}
@@ -39,53 +47,16 @@ func (r *room) hold(t *tee, n int) (tooMany []*tee) {
 }
 
 // leave says that a recording is over.
-func (r *room) leave(t *tee) {
+func (r *room) leave(h *holding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.drop(t)
+	r.drop(h)
 }
 
-func (r *room) drop(t *tee) {
-	if t.at != nil {
-		r.still.Remove(t.at)
-		r.sum -= t.size
-		t.at, t.size = nil, 0
+func (r *room) drop(h *holding) {
+	if h.at != nil {
+		r.still.Remove(h.at)
+		r.sum -= h.size
+		h.at, h.size = nil, 0
 	}
-}
-
-// intake is what a parser reads from. It counts what the parser may hold: all that it has read since it last let go.
-type intake struct {
-	from interface {
-		io.Reader
-		io.ByteReader
-	}
-	holds int
-}
-
-// open makes an intake read from a body.
-func (in *intake) open(body io.Reader) {
-	if s, ok := body.(*spout); ok {
-		in.from = s
-		return
-	}
-	in.from = bufio.NewReader(body)
-}
-
-// letGo says that an object is complete.
-func (in *intake) letGo() { in.holds = 0 }
-
-// Read implements io.Reader.
-func (in *intake) Read(p []byte) (int, error) {
-	n, err := in.from.Read(p)
-	in.holds += n
-	return n, err
-}
-
-// ReadByte implements io.ByteReader, which spares parsers a buffer of their own.
-func (in *intake) ReadByte() (byte, error) {
-	b, err := in.from.ReadByte()
-	if err == nil {
-		in.holds++
-	}
-	return b, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,6 +20,15 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 )
+
+// Overlay is what a node has written and the cloud does not have yet. Its methods may be called by many.
+type Overlay interface {
+	// Overlay gives an object of the store with it.
+	Overlay(store.Resource, store.Form, *wire.Object) *wire.Object
+	// Left counts what has left it. The store had that before: who reads the store, then the overlay, and sees that the count has changed
+	// meanwhile may have seen it in neither, and reads both again.
+	Left() uint64
+}
 
 // Server answers reads from the store. Who may read what is not judged here.
 type Server struct {
@@ -109,6 +119,30 @@ func (s *Server) both(read func()) {
 			return
 		}
 	}
+}
+
+// document answers with a kept document.
+func (s *Server) document(req *http.Request, q *request.Request) (answer, *apierrors.StatusError) {
+	d, ok := findDocument(s.store, req.Header, q.Path)
+	if !ok {
+		return nil, unknown("the cloud is away, and no client on this node has asked for " + q.Path + " in this form while it was there")
+	}
+	return func(w http.ResponseWriter, req *http.Request) {
+		h := w.Header()
+		setAge(h, s.clock.Now(), d.At)
+		h.Set("Cache-Control", "no-cache, private")
+		h.Set("Vary", "Accept")
+		if d.ETag != "" {
+			h.Set("Etag", d.ETag)
+			if slices.Contains(req.Header.Values("If-None-Match"), d.ETag) {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+		}
+		h.Set("Content-Type", d.ContentType)
+		h.Set("Content-Length", strconv.Itoa(len(d.Body)))
+		_, _ = w.Write(d.Body)
+	}, nil
 }
 
 // collection answers a list or watch.

@@ -1,7 +1,6 @@
 package offline
 
 import (
-	"container/list"
 	"errors"
 	"io"
 	"sync"
@@ -15,9 +14,7 @@ const maxHeld = 1 << 20
 type tee struct {
 	body io.ReadCloser
 	room *room
-
-	at   *list.Element // in room, which guards both
-	size int
+	holding
 
 	mu      sync.Mutex
 	in      *intake // of the parser
@@ -31,6 +28,7 @@ type tee struct {
 // newTee returns a tee; if waiting is set, its parser begins with begin.
 func newTee(room *room, body io.ReadCloser, waiting bool, parse func(io.Reader, *intake), done func()) *tee {
 	t := &tee{room: room, body: body, in: &intake{}, waiting: waiting, done: done}
+	t.evict = t.abandon
 	t.pump = newPump(func(body io.Reader) { parse(body, t.in) })
 	return t
 }
@@ -42,13 +40,13 @@ func (t *tee) Read(p []byte) (int, error) {
 	t.mu.Unlock()
 	n, err := t.body.Read(p)
 	for _, other := range t.take(p[:n], err) {
-		other.abandon()
+		other.evict()
 	}
 	return n, err
 }
 
 // take holds what was read for the parser. It returns recordings that have to be given up for it.
-func (t *tee) take(read []byte, end error) (tooMany []*tee) {
+func (t *tee) take(read []byte, end error) (tooMany []*holding) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if end != nil {
@@ -62,7 +60,7 @@ func (t *tee) take(read []byte, end error) (tooMany []*tee) {
 	if !t.pump.over {
 		holds += t.in.holds
 	}
-	return t.room.hold(t, holds)
+	return t.room.hold(&t.holding, holds)
 }
 
 // drain lets the parser have what is held; mu is held.
@@ -106,7 +104,7 @@ func (t *tee) giveUp() {
 // over ends the recording; mu is held.
 func (t *tee) over() {
 	t.pump, t.held = nil, nil
-	t.room.leave(t)
+	t.room.leave(&t.holding)
 	t.done()
 }
 

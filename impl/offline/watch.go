@@ -13,9 +13,6 @@ import (
 	"github.com/weir-edge/weir/impl/store"
 )
 
-// catchingUp is how many lists the hub asks for at once in the name of clients.
-const catchingUp = 2
-
 // watch records a watch. One that goes on from a version that the store does not cover waits for a list: the hub was killed before it
 // had written what the client saw, or never had it.
 func (r *Recorder) watch(component string, q *request.Request, enc wire.Encoding, resp *http.Response, via http.RoundTripper) {

@@ -2,6 +2,7 @@ package writes
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -24,16 +25,28 @@ const (
 
 // readBody reads the body of a request, which stays readable.
 func readBody(req *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(req.Body, maxBody+1))
-	req.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(body), req.Body), req.Body}
+	body, err := peek(&req.Body, maxBody)
 	if err == nil && len(body) > maxBody {
 		err = fmt.Errorf("a body of more than %d bytes", maxBody)
 	}
 	return body, err
 }
+
+// peek reads the beginning of a body, up to a byte more than limit. The body stays what it is.
+func peek(body *io.ReadCloser, limit int64) ([]byte, error) {
+	rest := *body
+	head, err := io.ReadAll(io.LimitReader(rest, limit+1))
+	*body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), failing{err}, rest), rest}
+	return head, err
+}
+
+// failing gives the error that ended a body where it did.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, cmp.Or(f.err, io.EOF) }
 
 // decode gives a body that is a whole object as JSON.
 func decode(k kind, contentType string, body []byte) ([]byte, *apierrors.StatusError) {

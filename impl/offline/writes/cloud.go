@@ -27,18 +27,18 @@ const (
 	// stubborn is how long a 403 is asked about again before it counts: kube-apiserver answers it, too, while its
 	// admission plugins have not read what they need after a start.
 	stubborn = 10 * time.Second
+	// firstRetry is the first pause between two tries.
+	firstRetry = time.Second
 	// manager is whose the fields are that are pushed.
 	manager = "fieldManager=kubelet"
 )
 
 // cloud is the cloud's API as a queue needs it, with the rights of a node. It serves one drain.
 type cloud struct {
-	*Writes
+	Config
 	forbidden time.Time // since when 403 was answered
 	final     bool      // 403 counts
 }
-
-func newCloud(w *Writes) *cloud { return &cloud{Writes: w} }
 
 var _ queue.Cloud = (*cloud)(nil)
 

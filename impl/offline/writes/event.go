@@ -11,7 +11,7 @@ import (
 )
 
 // event takes an Event, or a patch of one that waits.
-func (w *Writes) event(r *write, k kind, as queue.Kind) (*answer, *apierrors.StatusError) {
+func (w *waiting) event(r *write, k kind, as queue.Kind) (*answer, *apierrors.StatusError) {
 	if r.verb == "patch" {
 		return w.patchEvent(r, k, as)
 	}
@@ -50,7 +50,7 @@ func (w *Writes) event(r *write, k kind, as queue.Kind) (*answer, *apierrors.Sta
 // patchEvent changes an Event that waits. Of one that does not, a recorder has told the cloud before; it has all of it at
 // hand, and creates it anew if it hears that there is none (k8s.io/client-go/tools/record and tools/events). That Event, of the same
 // name, is queued, and when it is pushed the cloud's is brought up to its count.
-func (w *Writes) patchEvent(r *write, k kind, as queue.Kind) (*answer, *apierrors.StatusError) {
+func (w *waiting) patchEvent(r *write, k kind, as queue.Kind) (*answer, *apierrors.StatusError) {
 	t := queue.Target{Kind: as, Namespace: r.namespace, Name: r.name}
 	e, waits := w.queue.Lookup(t)
 	if !waits {
@@ -80,7 +80,7 @@ func (w *Writes) patchEvent(r *write, k kind, as queue.Kind) (*answer, *apierror
 }
 
 // putEvent queues an Event, and gives it as the cloud would.
-func (w *Writes) putEvent(r *write, t queue.Target, seen *queue.Entry, d, metadata document) (document, *apierrors.StatusError) {
+func (w *waiting) putEvent(r *write, t queue.Target, seen *queue.Entry, d, metadata document) (document, *apierrors.StatusError) {
 	b, err := metadata.bytes()
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)

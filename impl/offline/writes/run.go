@@ -2,23 +2,39 @@ package writes
 
 import (
 	"context"
+	"math/rand/v2"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// Pauses between two tries to push what waits.
-const (
-	firstRetry = time.Second
-	maxRetry   = 30 * time.Second
-)
+// maxRetry is the longest pause between two tries to push what waits.
+const maxRetry = 30 * time.Second
+
+// comeback is the return of a node to the cloud.
+type comeback struct {
+	waiting
+	changed chan struct{} // wakes Run
+
+	mu   sync.Mutex
+	turn turn
+}
+
+func newComeback(c Config) comeback {
+	q := c.Store.Queue()
+	return comeback{
+		waiting: waiting{Config: c, queue: q, written: make(chan struct{}, 1)}, changed: make(chan struct{}, 1),
+		turn: newTurn(c.Spread, c.Patience, rand.New(rand.NewPCG(c.Seed, 31)), c.Clock.Now(), q.Len() > 0),
+	}
+}
 
 // Changed says that Reach may give another answer. It never blocks.
-func (w *Writes) Changed() { poke(w.changed) }
+func (w *comeback) Changed() { poke(w.changed) }
 
 // Renewing says that Config.Cloud is about to have new credentials, and done that it has. What it did not take for the old ones is then tried at once, and
 // clients are held back until it has; also if Patience was over, since nobody of this node could see the cloud's state meanwhile. Neither blocks.
-func (w *Writes) Renewing() (done func()) {
+func (w *comeback) Renewing() (done func()) {
 	w.mu.Lock()
 	moved := w.turn.again(w.Clock.Now(), w.queue.Statuses())
 	w.mu.Unlock()
@@ -30,7 +46,7 @@ func (w *Writes) Renewing() (done func()) {
 }
 
 // Phase is how far the return to the cloud has come.
-func (w *Writes) Phase() Phase {
+func (w *comeback) Phase() Phase {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.turn.phase
@@ -38,13 +54,13 @@ func (w *Writes) Phase() Phase {
 
 // Holding tells whether the cloud is back, or may be, and this node's clients should not see its latest state yet: they are to be answered as if
 // it were away, where that is possible.
-func (w *Writes) Holding() bool {
+func (w *comeback) Holding() bool {
 	p := w.Phase()
 	return w.Reach() != Away && p != Open
 }
 
 // Run brings to the cloud what waits, until ctx ends.
-func (w *Writes) Run(ctx context.Context) error {
+func (w *comeback) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.watch(ctx) })
 	g.Go(func() error { return w.drain(ctx) })
@@ -52,7 +68,7 @@ func (w *Writes) Run(ctx context.Context) error {
 }
 
 // watch follows the cloud.
-func (w *Writes) watch(ctx context.Context) error {
+func (w *comeback) watch(ctx context.Context) error {
 	for ctx.Err() == nil {
 		at, due := w.see()
 		w.rest(ctx, at.Sub(w.Clock.Now()), due, w.changed)
@@ -61,7 +77,7 @@ func (w *Writes) watch(ctx context.Context) error {
 }
 
 // rest waits until it is woken, or for some time, if that is limited.
-func (w *Writes) rest(ctx context.Context, d time.Duration, limited bool, woken <-chan struct{}) {
+func (w *comeback) rest(ctx context.Context, d time.Duration, limited bool, woken <-chan struct{}) {
 	var over <-chan time.Time
 	if limited {
 		t := w.Clock.NewTimer(max(d, 0))
@@ -75,7 +91,7 @@ func (w *Writes) rest(ctx context.Context, d time.Duration, limited bool, woken 
 	}
 }
 
-func (w *Writes) see() (wake time.Time, due bool) {
+func (w *comeback) see() (wake time.Time, due bool) {
 	reach := w.Reach()
 	w.mu.Lock()
 	before := w.turn.phase
@@ -91,7 +107,7 @@ func (w *Writes) see() (wake time.Time, due bool) {
 	return wake, due
 }
 
-func (w *Writes) tell(before, now Phase, until time.Time) {
+func (w *comeback) tell(before, now Phase, until time.Time) {
 	switch {
 	case now == Apart:
 		w.Logger.Warn("the cloud is away: statuses and events of this node are kept until it is back", "node", w.Node)
@@ -105,7 +121,7 @@ func (w *Writes) tell(before, now Phase, until time.Time) {
 }
 
 // drain pushes what waits whenever that is possible.
-func (w *Writes) drain(ctx context.Context) error {
+func (w *comeback) drain(ctx context.Context) error {
 	wait, last := firstRetry, Apart
 	for ctx.Err() == nil {
 		phase := w.Phase()
@@ -134,8 +150,8 @@ func (w *Writes) drain(ctx context.Context) error {
 	return nil
 }
 
-func (w *Writes) push(ctx context.Context, p Phase) error {
-	c := newCloud(w)
+func (w *comeback) push(ctx context.Context, p Phase) error {
+	c := &cloud{Config: w.Config}
 	if err := w.queue.DrainStatuses(ctx, c); err != nil || p < Open {
 		return err
 	}

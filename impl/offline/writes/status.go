@@ -11,9 +11,6 @@ import (
 	"github.com/weir-edge/weir/impl/store/queue"
 )
 
-// component is in whose name the store is asked.
-const component = "kubelet"
-
 // known is an object as it is now.
 type known struct {
 	cloud document // as the cloud last showed it
@@ -23,7 +20,7 @@ type known struct {
 }
 
 // known reads an object from the store.
-func (w *Writes) known(t target, k kind) (*known, *apierrors.StatusError) {
+func (w *waiting) known(t target, k kind) (*known, *apierrors.StatusError) {
 	for {
 		// The store is read after the queue: what is pushed is shown to the store before its entry goes.
 		uid := ""
@@ -70,7 +67,7 @@ func read(k kind, a store.Answer, entries []*queue.Entry) (o *known, err error) 
 }
 
 // register answers the creation of a Node: the kubelet goes on to its status only if it hears that there is one.
-func (w *Writes) register(r *write) *apierrors.StatusError {
+func (w *waiting) register(r *write) *apierrors.StatusError {
 	object, err := decode(nodeKind(), r.contentType, r.body)
 	if err != nil {
 		return err
@@ -88,7 +85,7 @@ func (w *Writes) register(r *write) *apierrors.StatusError {
 
 // node takes a write of the Node or of its status. Both can change labels and annotations, too; that kubelets do
 // through the status.
-func (w *Writes) node(r *write) (*answer, *apierrors.StatusError) {
+func (w *waiting) node(r *write) (*answer, *apierrors.StatusError) {
 	if r.name != w.Node {
 		return nil, forbidden(r.target, fmt.Sprintf("node %q is not allowed to modify node %q", w.Node, r.name))
 	}
@@ -122,7 +119,7 @@ func (w *Writes) node(r *write) (*answer, *apierrors.StatusError) {
 }
 
 // podStatus takes a write of the status of a pod of this node.
-func (w *Writes) podStatus(r *write) (*answer, *apierrors.StatusError) {
+func (w *waiting) podStatus(r *write) (*answer, *apierrors.StatusError) {
 	o, err := w.known(r.target, podKind())
 	if err != nil {
 		return nil, err
@@ -145,7 +142,7 @@ func (w *Writes) podStatus(r *write) (*answer, *apierrors.StatusError) {
 }
 
 // putStatus queues the status of an object, and gives the object with it.
-func (w *Writes) putStatus(r *write, t queue.Target, o *known, now, out document) (document, *apierrors.StatusError) {
+func (w *waiting) putStatus(r *write, t queue.Target, o *known, now, out document) (document, *apierrors.StatusError) {
 	if same(o.mine["status"], now["status"]) {
 		return out, nil
 	}

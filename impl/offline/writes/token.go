@@ -1,14 +1,11 @@
 package writes
 
 import (
-	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,9 +22,6 @@ import (
 
 // maxToken bounds the answers to requests for tokens that are looked into.
 const maxToken = 64 << 10
-
-// token tells whether a request is for a token of a service account.
-func (r *write) token() bool { return r.is(accounts(), "token") && r.verb == "create" }
 
 // tokens are those that the cloud issued to this node, by what they were asked for. They are kept in the store as
 // objects of store.Tokens, sealed if Secrets are.
@@ -68,9 +62,9 @@ func openTokens(s *store.Store, c clock.PassiveClock) (*tokens, error) {
 	return t, nil
 }
 
-// asked reads what a token is asked for.
-func (r *write) asked() (*authenticationv1.TokenRequest, *apierrors.StatusError) {
-	object, err := decode(tokenKind(), r.contentType, r.body)
+// readToken reads what a token is asked for, or the answer to that.
+func readToken(contentType string, body []byte) (*authenticationv1.TokenRequest, *apierrors.StatusError) {
+	object, err := decode(tokenKind(), contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +89,7 @@ func tokenKey(r *write, tr *authenticationv1.TokenRequest) store.Key {
 
 // serve answers a request for a token with the last that was issued for the same.
 func (t *tokens) serve(r *write) (*answer, *apierrors.StatusError) {
-	tr, refused := r.asked()
+	tr, refused := readToken(r.contentType, r.body)
 	if refused != nil {
 		return nil, refused
 	}
@@ -141,16 +135,19 @@ func expiry(tr *authenticationv1.TokenRequest) time.Time {
 	return time.Unix(int64(claims.Exp), 0)
 }
 
-// keep keeps what the cloud issued, and drops what has expired.
-func (t *tokens) keep(r *write, tr *authenticationv1.TokenRequest) error {
-	asked, refused := r.asked()
+// keep keeps what the cloud issued, which is in the answer to a request, and drops what has expired.
+func (t *tokens) keep(r *write, contentType string, answer []byte) error {
+	kept, refused := readToken(contentType, answer)
+	if refused != nil {
+		return refused
+	}
+	asked, refused := readToken(r.contentType, r.body)
 	if refused != nil {
 		return refused
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := tokenKey(r, asked)
-	kept := tr.DeepCopy()
 	kept.APIVersion, kept.Kind = tokenKind().APIVersion, tokenKind().Kind.Kind
 	kept.Namespace, kept.Name, kept.ManagedFields = k.Namespace, k.Name, nil
 	w, err := t.store.Watch(t.shape(), tokenKind().Kind, t.version, false)
@@ -191,40 +188,3 @@ func (t *tokens) event(w *store.Watching, kind string, tr *authenticationv1.Toke
 	w.Event(&wire.Event{Type: kind, Object: o, Version: t.version})
 	return nil
 }
-
-// Observe looks into the cloud's answers to requests that Take let through: tokens that it issued to this node are kept. The answer
-// stays what it is.
-func (w *Writes) Observe(resp *http.Response) {
-	r, ok := resp.Request.Context().Value(writeKey{}).(*write)
-	if !ok || !r.token() || resp.StatusCode != http.StatusCreated || resp.Header.Get("Content-Encoding") != "" || resp.ContentLength > maxToken {
-		return
-	}
-	head, err := io.ReadAll(io.LimitReader(resp.Body, maxToken+1))
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(head), failing{err}, resp.Body), resp.Body}
-	if err != nil || len(head) > maxToken {
-		return
-	}
-	if err := w.issued(r, resp.Header.Get("Content-Type"), head); err != nil {
-		w.Logger.Warn("a token cannot be kept for when the cloud is away", "account", r.key().String(), "err", err)
-	}
-}
-
-func (w *Writes) issued(r *write, contentType string, body []byte) error {
-	object, refused := decode(tokenKind(), contentType, body)
-	if refused != nil {
-		return refused
-	}
-	tr := &authenticationv1.TokenRequest{}
-	if err := json.Unmarshal(object, tr); err != nil {
-		return err
-	}
-	return w.tokens.keep(r, tr)
-}
-
-// failing gives the error that ended a body where it did.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, cmp.Or(f.err, io.EOF) }

@@ -5,6 +5,16 @@ import (
 	"time"
 )
 
+// Reach is what is known of the way to the cloud.
+type Reach uint8
+
+// Unknown is what it is before anything was heard of the cloud: requests are tried.
+const (
+	Unknown Reach = iota
+	Here
+	Away
+)
+
 // Phase is how far a node's return to the cloud has come.
 type Phase uint8
 

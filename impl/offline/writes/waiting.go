@@ -2,9 +2,12 @@ package writes
 
 import (
 	"encoding/json"
+	"errors"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -21,8 +24,15 @@ const (
 	metaAnnotations = 12
 )
 
+// waiting is what waits for the cloud, and what it is made from.
+type waiting struct {
+	Config
+	queue   *queue.Queue
+	written chan struct{} // wakes who drains
+}
+
 // entries are what waits of an object of the cloud.
-func (w *Writes) entries(r store.Resource, k store.Key, uid string) (all []*queue.Entry) {
+func (w *waiting) entries(r store.Resource, k store.Key, uid string) (all []*queue.Entry) {
 	for _, kind := range kindsOf(r) {
 		if e, ok := w.queue.Lookup(queue.Target{Kind: kind, Namespace: k.Namespace, Name: k.Name, UID: uid}); ok {
 			all = append(all, e)
@@ -46,9 +56,35 @@ func kindsOf(r store.Resource) []queue.Kind {
 	return nil
 }
 
+// waits tells whether the cloud has yet to get something that was written to the same object. To send the cloud a
+// later write first would have the earlier one undo it.
+func (w *waiting) waits(r *write) bool {
+	if r.verb == "create" {
+		return false
+	}
+	return slices.ContainsFunc(kindsOf(r.Resource), func(k queue.Kind) bool { return w.queue.Waits(k, r.namespace, r.name) })
+}
+
+// put queues a write, durably. seen is the entry that it was made from.
+func (w *waiting) put(r *write, q queue.Write, seen *queue.Entry) *apierrors.StatusError {
+	if err := w.queue.PutAfter(q, seen); err != nil {
+		r.again = errors.Is(err, queue.ErrMoved)
+		return notQueued(err)
+	}
+	poke(w.written)
+	return nil
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
 // Overlay gives an object of the store as the clients of this node are to see it: with what waits for the cloud, under the
 // version that the cloud gave it. It is cheap if nothing waits. Only what is replaced is decoded, so no field is lost.
-func (w *Writes) Overlay(r store.Resource, f store.Form, o *wire.Object) *wire.Object {
+func (w *waiting) Overlay(r store.Resource, f store.Form, o *wire.Object) *wire.Object {
 	if w.queue.Len() == 0 {
 		return o
 	}
@@ -68,7 +104,7 @@ func (w *Writes) Overlay(r store.Resource, f store.Form, o *wire.Object) *wire.O
 }
 
 // Left counts the entries that the cloud has by now, or that are void.
-func (w *Writes) Left() uint64 { return w.queue.Left() }
+func (w *waiting) Left() uint64 { return w.queue.Left() }
 
 // overlaid gives an object with an entry; nil if it has nothing of that.
 func overlaid(f store.Form, raw []byte, e *queue.Entry) ([]byte, error) {

@@ -7,6 +7,9 @@ import (
 	"github.com/weir-edge/weir/impl/store"
 )
 
+// component is in whose name the store is asked.
+const component = "kubelet"
+
 // target is what a write is about.
 type target struct {
 	store.Resource
@@ -51,3 +54,44 @@ func accounts() store.Resource { return store.Resource{Version: "v1", Name: "ser
 func groupEvents() store.Resource {
 	return store.Resource{Group: "events.k8s.io", Version: "v1", Name: "events"}
 }
+
+// write is one that was looked into.
+type write struct {
+	target
+	verb        string
+	own         bool   // it is this node's own
+	late        bool   // by a certificate that has expired
+	contentType string // of body
+	body        []byte
+	again       bool // what it was decided from has changed
+}
+
+// answerable tells whether a request is of a kind that is answered here.
+func (r *write) answerable() bool {
+	switch {
+	case r.is(nodes(), "status"), r.is(pods(), "status"):
+		return r.verb == "update" || r.verb == "patch"
+	case r.is(nodes(), ""):
+		return r.verb == "patch" || r.verb == "create"
+	case r.is(events(), ""), r.is(groupEvents(), ""):
+		return r.verb == "create" || r.verb == "patch"
+	}
+	return r.token()
+}
+
+// queued tells whether a request that is answered here goes to the cloud later.
+func (r *write) queued() bool { return !r.token() && (!r.is(nodes(), "") || r.verb != "create") }
+
+// label is the resource of a write. Those that nobody knows share a name, so that clients cannot make up series.
+func (r *write) label() string {
+	switch {
+	case !r.answerable() && !r.is(pods(), "") && (r.Resource.Name != "leases" || r.sub != ""):
+		return "other"
+	case r.sub != "":
+		return r.Resource.Name + "/" + r.sub
+	}
+	return r.Resource.Name
+}
+
+// token tells whether a request is for a token of a service account.
+func (r *write) token() bool { return r.is(accounts(), "token") && r.verb == "create" }

@@ -1,12 +1,9 @@
 package filter
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
@@ -123,24 +120,4 @@ func newMaster(address string) (rule, error) {
 		return nil, fmt.Errorf("filter %s: it needs the hub's address as pods see it, an IP address and a port: %q", MasterService, address)
 	}
 	return master{host, int(n)}, nil
-}
-
-// New brings back what is known of topology.
-func New(c Config) (*Filters, error) {
-	rules, err := c.rules()
-	if err != nil {
-		return nil, err
-	}
-	if c.Cloud == nil || c.Node == "" || c.Pool == "" {
-		return nil, errors.New("filter: it needs Cloud, Node and Pool")
-	}
-	c.Clock, c.Logger = cmp.Or[clock.Clock](c.Clock, clock.RealClock{}), cmp.Or(c.Logger, slog.Default())
-	if c.Random == nil {
-		c.Random = rand.Float64
-	}
-	f := &Filters{Config: c, rules: rules, streams: map[*stream]struct{}{}, clients: map[string]has{}}
-	f.view = &view{node: c.Node}
-	f.restore()
-	f.first = f.view
-	return f, nil
 }

@@ -33,7 +33,7 @@
 // If that changes, what clients have is wrong, without any change of a slice. Informers take no notice of a list in which an object has the version that it had
 // before, so open watches get, for each slice that looks different now, DELETED (with the watch's version) and ADDED (with the slice's), and then a bookmark with the
 // watch's version. A watch that begins later at a version from before the change begins with the same. Where that cannot be (no bookmarks wanted, JSON, a resource
-// that is not relayed), the watch ends with 410, and the client lists.
+// that is not relayed, a client that was forgotten because there are more than 256), the watch ends with 410, and the client lists.
 //
 // # Goroutines
 //

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -15,7 +16,7 @@ func TestStuckClientHoldsNobody(t *testing.T) {
 	b := newBed(t, everything)
 	asked := request.Parse(httptest.NewRequest(http.MethodGet, slicesPath+"?watch=1&resourceVersion=100", nil))
 	q := reading{asked: asked, use: use{"coredns", slicesOf}, rules: b.rules[use{"coredns", slicesOf}], client: "stuck"}
-	s := newStream(b.Filters, httptest.NewRecorder(), q, wire.Protobuf, func() {})
+	s := newStream(&b.topology, httptest.NewRecorder(), q, wire.Protobuf, func() {})
 	s.begin()
 	before := s.view
 	s.mu.Lock() // as while a write to the client does not end
@@ -83,9 +84,32 @@ func TestSpellings(t *testing.T) {
 	}
 	for query, want := range map[string]uint64{"": 100, "&sendInitialEvents=false": 100, "&sendInitialEvents=true": 0, "&sendInitialEvents=1": 0} {
 		asked := request.Parse(httptest.NewRequest(http.MethodGet, slicesPath+"?watch=1&resourceVersion=100"+query, nil))
-		if s := newStream(b.Filters, httptest.NewRecorder(), reading{asked: asked}, wire.Protobuf, func() {}); s.position != want {
+		if s := newStream(&b.topology, httptest.NewRecorder(), reading{asked: asked}, wire.Protobuf, func() {}); s.position != want {
 			t.Errorf("with %q the client has version %d, want %d", query, s.position, want)
 		}
+	}
+}
+
+// TestForgottenClientLists: of a client that was forgotten nobody knows what it has, however new its version is. It has to list, also if it did not hear so.
+func TestForgottenClientLists(t *testing.T) {
+	b := newBed(t, everything)
+	b.setMembers([]string{"edge-1", "edge-2"})
+	b.listed("kube-proxy", b.now())
+	for i := range maxClients {
+		b.listed(fmt.Sprint(i), b.now())
+	}
+	b.setMembers([]string{"edge-1"})
+	ahead := b.slices.Status().Version + 50
+	for range 2 {
+		v, ok := b.had("kube-proxy", ahead)
+		if ok {
+			t.Errorf("it is said to have %v", v.members)
+		}
+		b.told("kube-proxy", v, b.now(), ahead, true)
+	}
+	b.listed("kube-proxy", b.now())
+	if v, ok := b.had("kube-proxy", ahead); !ok || v != b.now() {
+		t.Errorf("who has listed has %v, %v", v, ok)
 	}
 }
 

@@ -69,7 +69,7 @@ func (discard) apply(_ *view, enc wire.Encoding, o *wire.Object) ([]byte, bool, 
 	return o.Raw, err != nil || h.Spec.Type != "LoadBalancer" || h.Metadata.Annotations[contract.DiscardService] != "true", err
 }
 
-// learn changes nothing; the view takes note of the annotation elsewhere (see Filters.learn).
+// learn changes nothing; the view takes note of the annotation elsewhere (see topology.learn).
 type learn struct{}
 
 func (learn) apply(_ *view, _ wire.Encoding, o *wire.Object) ([]byte, bool, error) {

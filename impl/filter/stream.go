@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -21,7 +22,7 @@ var errEnded = errors.New("the watch has ended")
 
 // stream is the watch of one client.
 type stream struct {
-	f      *Filters
+	f      *topology
 	w      http.ResponseWriter
 	q      reading
 	enc    wire.Encoding
@@ -38,7 +39,7 @@ type stream struct {
 	taught   map[string]scope
 }
 
-func newStream(f *Filters, w http.ResponseWriter, q reading, enc wire.Encoding, cancel context.CancelFunc) *stream {
+func newStream(f *topology, w http.ResponseWriter, q reading, enc wire.Encoding, cancel context.CancelFunc) *stream {
 	s := &stream{f: f, w: w, q: q, enc: enc, cancel: cancel, hidden: map[string]bool{}, taught: map[string]scope{}}
 	if !q.asked.IsTrue("sendInitialEvents") {
 		s.position = number(q.asked.Query.Get("resourceVersion"))
@@ -60,9 +61,7 @@ func (s *stream) begin() {
 	} else if had := s.f.listed(s.q.client, s.view); had != s.view {
 		s.owed = had
 	}
-	s.f.mu.Lock()
-	s.f.streams[s] = struct{}{}
-	s.f.mu.Unlock()
+	s.f.join(s)
 	if !known {
 		s.expire(s.view)
 		return
@@ -72,9 +71,7 @@ func (s *stream) begin() {
 
 // end takes the stream away from those that follow.
 func (s *stream) end() {
-	s.f.mu.Lock()
-	delete(s.f.streams, s)
-	s.f.mu.Unlock()
+	s.f.leave(s)
 	s.mu.Lock() // nobody writes any more
 	s.ended = true
 	s.mu.Unlock()
@@ -93,7 +90,7 @@ func (s *stream) write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.q.topology() && !s.ended {
-		s.catchUp() // what comes now is behind the change of topology: see Filters.had
+		s.catchUp() // what comes now is behind the change of topology: see topology.had
 	}
 	if s.ended {
 		return 0, errEnded
@@ -115,7 +112,7 @@ func (s *stream) write(p []byte) (int, error) {
 		rest = rest[n:]
 	}
 	s.buf = append(s.buf[:0], rest...)
-	if len(s.taught) > 0 { // first of all: see Filters.keep
+	if len(s.taught) > 0 { // first of all: see topology.keep
 		s.f.learn(s.taught)
 		clear(s.taught)
 	}
@@ -327,4 +324,12 @@ func (s *stream) expire(had *view) {
 	_ = http.NewResponseController(s.w).Flush()
 	s.ended = true
 	s.cancel()
+}
+
+func number(s string) uint64 {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -26,7 +25,7 @@ var errTooLarge = errors.New("a list is too large to be filtered")
 // writer stands between who answers and the client.
 type writer struct {
 	http.ResponseWriter
-	f      *Filters
+	f      *topology
 	q      reading
 	cancel context.CancelFunc
 
@@ -153,7 +152,7 @@ func (w *writer) finish() {
 		out = body
 	}
 	if w.q.learns() {
-		w.f.learn(taught) // first of all: see Filters.keep
+		w.f.learn(taught) // first of all: see topology.keep
 	}
 	w.f.listed(w.q.client, v)
 	_, _ = w.ResponseWriter.Write(out)
@@ -260,14 +259,4 @@ func listJSON(body []byte, kind wire.Kind, item func([]byte) ([]byte, bool, erro
 	}
 	list.set("items", left)
 	return json.Marshal(list)
-}
-
-// teach notes the topology of a Service.
-func (q *reading) teach(enc wire.Encoding, o *wire.Object, taught map[string]scope) {
-	if !q.learns() {
-		return
-	}
-	if h, err := headOf(enc, o); err == nil {
-		taught[o.Namespace+"/"+o.Name] = scopeOf(h.Metadata.Annotations[contract.TopologyKeys])
-	}
 }

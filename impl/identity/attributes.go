@@ -1,6 +1,10 @@
 package identity
 
-import "github.com/weir-edge/weir/impl/request"
+import (
+	"strings"
+
+	"github.com/weir-edge/weir/impl/request"
+)
 
 // Attributes are what a request is authorized by, as far as it matters here: of reads that is all.
 type Attributes struct {
@@ -87,4 +91,18 @@ func (a Attributes) String() string {
 		s += " in " + a.Namespace
 	}
 	return s
+}
+
+// isServers tells whether kube-apiserver itself answers. Behind it may be servers of other groups, which it asks in the name of the caller, and what
+// pods, services and nodes answer: if one of those says 401, a good token is as good as before.
+func (a Attributes) isServers() bool {
+	group := a.Group
+	if path, ok := strings.CutPrefix(a.Path, "/apis/"); ok {
+		group, _, _ = strings.Cut(path, "/")
+	}
+	return isBuiltIn(group) && a.Subresource != "proxy" && a.Verb != "proxy"
+}
+
+func isBuiltIn(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && group != "metrics.k8s.io" && !strings.HasSuffix(group, ".metrics.k8s.io")
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,9 +15,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/quiet"
 )
-
-// Skew is how far a node's clock and the cloud's may be apart before a token counts as not yet valid.
-const Skew = 5 * time.Minute
 
 // Defaults of Config.
 const (
@@ -77,8 +73,8 @@ type Judge struct {
 	keys     *keys
 	verdicts *verdicts
 	refused  *refused
-	streams  streams
 	log      *quiet.Log
+	streams
 }
 
 // New brings back what was kept.
@@ -94,6 +90,7 @@ func New(c Config) (*Judge, error) {
 		c.Random = rand.Float64
 	}
 	j := &Judge{Config: c, node: nodeUser(c.Node), time: &cloudTime{clock: c.Clock}, log: quiet.New(c.Clock, c.Logger), refused: newRefused(c.Clock)}
+	j.streams = streams{clock: c.Clock, time: j.time, pods: c.Pods, refused: j.refused}
 	j.keys = &keys{
 		asHub: c.Cloud, callers: c.Callers, shared: c.Shared, found: c.Found, docs: c.Documents, time: j.time, clock: c.Clock, random: c.Random, logger: c.Logger, offers: make(chan *offer, 1),
 	}
@@ -271,128 +268,4 @@ func (j *Judge) bound(t *token, ours, taken bool) error {
 		return refuse("pod %.320q, to which it is bound, is deleted", name)
 	}
 	return nil
-}
-
-// Allowed tells whether the cloud allowed a read when it was there. The reason says why not.
-func (j *Judge) Allowed(u User, a Attributes) (ok bool, reason string) {
-	d := j.decide(u, a)
-	return d == allowed, d.String()
-}
-
-type decision uint8
-
-const (
-	undecided decision = iota
-	allowed
-	denied
-)
-
-func (d decision) String() string {
-	return [...]string{"the cloud has not been seen to decide it, or too long ago", "the cloud allowed it", "the cloud denied it"}[d]
-}
-
-func (j *Judge) decide(u User, a Attributes) decision {
-	counts := func(s stamp) bool { return u.Node || j.counts(s) }
-	if s, ok := j.last(u, a); ok {
-		if s.denied() {
-			return denied
-		}
-		if a.Verb == "watch" { // who was denied to list meanwhile has lost both
-			if list, ok := j.last(u, a.listed()); ok && list.denied() && !list.at().Before(s.at()) {
-				return denied
-			}
-		}
-		if counts(s) {
-			return allowed
-		}
-	}
-	steps := a.wider()
-	if u.Node && a.Group == "" && a.Resource == "pods" && a.Subresource == "" && a.Verb == "get" && j.Pods != nil {
-		if p, ok := j.Pods(a.Namespace, a.Name); ok && p.Node == j.Node { // one of those that the kubelet watches
-			own := Attributes{Verb: "list", Version: a.Version, Resource: a.Resource, FieldSelector: "spec.nodeName=" + j.Node}
-			watched := own
-			watched.Verb = "watch"
-			steps = slices.Insert(steps, 1, []Attributes{own, watched})
-		}
-	}
-	// An allowance counts unless something was denied later that shows no more than what it allows: the caller has lost that as well.
-	var no, yes time.Time
-	lost := false
-	for _, step := range steps {
-		yes = time.Time{}
-		for _, w := range step {
-			switch s, ok := j.last(u, w); {
-			case ok && s.denied():
-				no = later(no, s.at())
-			case ok && counts(s):
-				yes = later(yes, s.at())
-			}
-		}
-		if !yes.IsZero() {
-			if yes.After(no) {
-				return allowed
-			}
-			lost = true
-		}
-	}
-	if lost {
-		return denied
-	}
-	return undecided
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-// last is what the cloud decided last about a read of a user.
-func (j *Judge) last(u User, a Attributes) (s stamp, known bool) {
-	read := a.hash()
-	s, known = j.verdicts.last(u.at, read)
-	if early, ok := j.verdicts.last(u.early, read); ok && (!known || early.at().After(s.at())) {
-		return early, true
-	}
-	return s, known
-}
-
-// Learn takes the cloud's answer to a read with these headers. certified says that it went there with the hub's certificate, as the node's.
-// It is cheap, and may be called for any answer.
-func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int) {
-	isDenied := code == http.StatusForbidden || code == http.StatusUnauthorized
-	isAllowed := code >= 200 && code < 300 || code == http.StatusNotModified || code == http.StatusNotFound || code == http.StatusGone
-	raw, carries, err := bearerOf(header)
-	if err != nil || !isDenied && !isAllowed || carries == certified {
-		return
-	}
-	user, now := j.node, j.time.Now()
-	if code == http.StatusUnauthorized { // without a token it is about the hub's certificate, not about rights
-		j.refuse(header, a.isServers())
-		return
-	}
-	if carries {
-		t := readToken(raw)
-		ours, err := j.ours(t)
-		user = tokenUser(t)
-		_, known := j.verdicts.last(user.at, authenticated())
-		k := t.claims.Kubernetes
-		switch {
-		case err != nil: // the cloud took it: there is a new key
-			j.keys.offer(t, true)
-			j.verdicts.learn(user.at, authenticated(), false, now)
-			return
-		case t.claims.ofServiceAccount() && j.keys.get() == nil: // they are wanted here
-			j.keys.offer(t, true)
-			j.verdicts.learn(user.at, authenticated(), false, now)
-		case !ours || known || k.Pod == nil && k.Node == nil:
-			j.verdicts.learn(user.at, authenticated(), false, now)
-		}
-		if ours && t.claims.ofServiceAccount() {
-			j.keys.offer(t, false)
-			user = serviceAccount(&t.claims)
-		}
-	}
-	j.verdicts.learn(user.acting(header).at, a.hash(), isDenied, now)
 }

@@ -8,11 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/store"
@@ -38,12 +36,6 @@ const (
 type Documents interface {
 	Document(name string) (store.Document, bool)
 	PutDocument(name string, d store.Document) error
-}
-
-// keySet is what tokens are verified by.
-type keySet struct {
-	Issuer string             `json:"issuer"`
-	Keys   jose.JSONWebKeySet `json:"jwks"`
 }
 
 // kept is the document in the store.
@@ -347,17 +339,46 @@ func (k *keys) read(ctx context.Context, cloud http.RoundTripper, path string, w
 	return body, nil
 }
 
-// parseKeys reads a set of keys; those that are of no use for tokens are left out.
-func parseKeys(issuer string, raw []byte) (*keySet, error) {
-	s := &keySet{Issuer: issuer}
-	if err := json.Unmarshal(raw, &s.Keys); err != nil {
-		return nil, fmt.Errorf("keys of the cluster: %w", err)
+// fromPool takes the key that has signed a token from what another hub of the pool has; false if it cannot.
+//
+// Whoever shows keys to a pool could show one of his own. But kube-apiserver names its keys by their hashes (keyIDFromPublicKey in
+// pkg/serviceaccount/jwt.go of Kubernetes), and the cloud has taken this token, so the name in it is the cluster's word: a key with this
+// hash that has signed the token is the cluster's. No other key of the pool's is taken. Clusters with an external signer may
+// name keys otherwise; there the cloud is asked.
+func (k *keys) fromPool(ctx context.Context, t *token) bool {
+	if k.shared == nil {
+		return false
 	}
-	s.Keys.Keys = slices.DeleteFunc(s.Keys.Keys, func(k jose.JSONWebKey) bool {
-		return !k.IsPublic() || !k.Valid() || k.Use != "" && k.Use != "sig"
-	})
-	if len(s.Keys.Keys) == 0 || issuer == "" {
-		return nil, errors.New("keys of the cluster: there is none that is public and signs, or no issuer")
+	for began := k.clock.Now(); k.clock.Since(began) < poolPatience; {
+		raw, wait := k.shared(ctx)
+		if raw != nil {
+			set, err := proven(t, raw)
+			if err != nil {
+				k.logger.Warn("the pool's copy of the cluster's keys is not used", "err", err)
+				return false
+			}
+			reduced, err := json.Marshal(set.Keys)
+			if err == nil {
+				err = k.use(set, reduced)
+			}
+			k.report(err)
+			return true
+		}
+		if !wait {
+			return false
+		}
+		timer := k.clock.NewTimer(k.jitter(poolLook))
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		}
 	}
-	return s, nil
+	return false
 }
+
+const (
+	// poolPatience is how long a hub without keys waits for another one of its pool to have them, looking each poolLook.
+	poolPatience, poolLook = 30 * time.Second, 5 * time.Second
+)

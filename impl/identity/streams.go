@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // lookAfter is how often the pods of open streams are looked for in the store, which costs nothing but that.
@@ -13,6 +15,11 @@ const lookAfter = 10 * time.Second
 // streams are the watches that a hub answers itself, by the credentials that opened them. The cloud has allowed them once, and would hear no more of
 // them: so they end here when it refuses the credentials, or when the pod is gone to which a token is bound.
 type streams struct {
+	clock   clock.Clock
+	time    *cloudTime
+	pods    Pods // nil: nothing is known of them
+	refused *refused
+
 	mu   sync.Mutex
 	open map[digest]map[*stream]struct{}
 }
@@ -31,24 +38,24 @@ type boundPod struct {
 
 // While returns a context that ends when these credentials stop counting, as far as that can be seen: the cloud answers 401 to them, whatever they were
 // used for, or the store sees the pod of the token go, or replaced. It cannot see a ServiceAccount go: the next 401 tells. done is to be called when what it was for is over.
-func (j *Judge) While(ctx context.Context, h http.Header) (_ context.Context, done func()) {
+func (s *streams) While(ctx context.Context, h http.Header) (_ context.Context, done func()) {
 	d, ok := credentialsOf(h)
 	if !ok {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	s := &stream{end: cancel}
-	if raw, carries, err := bearerOf(h); carries && err == nil && j.Pods != nil {
+	one := &stream{end: cancel}
+	if raw, carries, err := bearerOf(h); carries && err == nil && s.pods != nil {
 		if t := readToken(raw); t.signed != nil && t.claims.ofServiceAccount() && t.claims.Kubernetes.Pod != nil {
-			s.pod = &boundPod{namespace: t.claims.Kubernetes.Namespace, ref: *t.claims.Kubernetes.Pod}
+			one.pod = &boundPod{namespace: t.claims.Kubernetes.Namespace, ref: *t.claims.Kubernetes.Pod}
 		}
 	}
-	j.streams.add(d, s)
-	if j.refused.has(d) { // meanwhile
+	s.add(d, one)
+	if s.refused.has(d) { // meanwhile
 		cancel()
 	}
 	return ctx, func() {
-		j.streams.remove(d, s)
+		s.remove(d, one)
 		cancel()
 	}
 }
@@ -98,29 +105,29 @@ func (s *streams) ofPods() (all []*stream) {
 }
 
 // lookAfterPods ends what pods have opened that are gone, until ctx ends.
-func (j *Judge) lookAfterPods(ctx context.Context) error {
+func (s *streams) lookAfterPods(ctx context.Context) error {
 	for {
-		timer := j.Clock.NewTimer(lookAfter)
+		timer := s.clock.NewTimer(lookAfter)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
 		case <-timer.C():
 		}
-		for _, s := range j.streams.ofPods() {
-			if j.gone(s.pod) {
-				s.end()
+		for _, one := range s.ofPods() {
+			if s.gone(one.pod) {
+				one.end()
 			}
 		}
 	}
 }
 
 // gone tells whether a pod has been seen to go. A store that has not heard of it yet has not seen it go.
-func (j *Judge) gone(b *boundPod) bool {
-	p, ok := j.Pods(b.namespace, b.Name)
+func (s *streams) gone(b *boundPod) bool {
+	p, ok := s.pods(b.namespace, b.Name)
 	if !ok {
 		return b.seen
 	}
 	b.seen = true
-	return p.UID != b.UID || !p.Gone.IsZero() && j.time.Now().After(p.Gone.Add(Skew))
+	return p.UID != b.UID || !p.Gone.IsZero() && s.time.Now().After(p.Gone.Add(Skew))
 }

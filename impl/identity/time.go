@@ -8,6 +8,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// Skew is how far a node's clock and the cloud's may be apart before a token counts as not yet valid.
+const Skew = 5 * time.Minute
+
 // cloudTime is the time by which validity is judged: the cloud's, as it said last, and the monotonic clock since.
 type cloudTime struct {
 	clock clock.PassiveClock

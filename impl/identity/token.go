@@ -43,6 +43,8 @@ func (c *claims) ofServiceAccount() bool {
 		c.Subject == serviceAccountPrefix+k.Namespace+":"+k.ServiceAccount.Name
 }
 
+const serviceAccountPrefix = "system:serviceaccount:"
+
 // token is one that a request carries.
 type token struct {
 	raw    string

@@ -77,8 +77,6 @@ func tokenUser(t *token) User {
 	return u
 }
 
-const serviceAccountPrefix = "system:serviceaccount:"
-
 func serviceAccount(c *claims) User {
 	k := c.Kubernetes
 	name := serviceAccountPrefix + k.Namespace + ":" + k.ServiceAccount.Name

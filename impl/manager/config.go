@@ -16,6 +16,7 @@ import (
 )
 
 const (
+	electionLease     = "weir-manager"
 	requestsPerSecond = 50 // of the manager to the API, when many nodes change at once
 	requestsAtOnce    = 100
 )

@@ -3,6 +3,8 @@ package manager
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,55 +18,70 @@ import (
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
+// ear hears what the cluster says.
+type ear struct {
+	cache   cache.Cache
+	board   *board
+	usual   verdict.Policy // of pools of which nothing else is said
+	metrics *metrics
+	log     *slog.Logger
+	watches []toolscache.ResourceEventHandlerRegistration
+}
+
+// heardAll tells whether everything that was there at the start has reached the board.
+func (e *ear) heardAll() bool {
+	return !slices.ContainsFunc(e.watches, func(r toolscache.ResourceEventHandlerRegistration) bool { return !r.HasSynced() })
+}
+
 // listen feeds the board with Nodes, Leases of nodes and policies from the cache's watches. Handlers run one at a time for each.
-func (m *Manager) listen(ctx context.Context) error {
-	nodes, err := m.ctrl.GetCache().GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
+func (e *ear) listen(ctx context.Context) error {
+	nodes, err := e.cache.GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch nodes: %w", err)
 	}
-	leases, err := m.ctrl.GetCache().GetInformer(ctx, &coordinationv1.Lease{}, cache.BlockUntilSynced(false))
+	leases, err := e.cache.GetInformer(ctx, &coordinationv1.Lease{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch leases of nodes: %w", err)
 	}
-	policies, err := m.ctrl.GetCache().GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
+	policies, err := e.cache.GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch the policies of pools: %w", err)
 	}
 	for _, w := range []struct {
 		informer cache.Informer
 		handler  toolscache.ResourceEventHandler
-	}{{nodes, m.nodeHandler()}, {leases, m.leaseHandler()}, {policies, m.policyHandler()}} {
+	}{{nodes, e.nodeHandler()}, {leases, e.leaseHandler()}, {policies, e.policyHandler()}} {
 		registration, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
-		m.watches = append(m.watches, registration)
+		e.watches = append(e.watches, registration)
 	}
 	return nil
 }
 
-func (m *Manager) nodeHandler() toolscache.ResourceEventHandler {
+func (e *ear) nodeHandler() toolscache.ResourceEventHandler {
 	set := func(o any) {
 		n, ok := o.(*corev1.Node)
 		if !ok {
 			return
 		}
 		facts := factsOf(n)
-		m.board.tell(func(now time.Time, v *verdict.Machine) { v.SetNode(now, n.Name, facts) })
+		e.board.tell(func(now time.Time, v *verdict.Machine) { v.SetNode(now, n.Name, facts) })
 	}
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    set,
 		UpdateFunc: func(_, o any) { set(o) },
 		DeleteFunc: func(o any) {
 			if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
-				m.board.tell(func(_ time.Time, v *verdict.Machine) { v.RemoveNode(name) })
+				e.board.tell(func(_ time.Time, v *verdict.Machine) { v.RemoveNode(name) })
 			}
 		},
 	}
 }
 
 // leaseHandler takes changes of renewTime for heartbeats. A Lease that is there at the start has not changed; one that is new has.
-func (m *Manager) leaseHandler() toolscache.ResourceEventHandler {
+func (e *ear) leaseHandler() toolscache.ResourceEventHandler {
 	highest := map[string]time.Time{} // stock Kubernetes counts only what is later than any renewTime before
 	beat := func(l *coordinationv1.Lease) {
 		delegated := l.Annotations[contract.DelegateHeartbeat] == contract.Delegated
@@ -72,8 +89,8 @@ func (m *Manager) leaseHandler() toolscache.ResourceEventHandler {
 		if grew {
 			highest[l.Name] = renewed(l)
 		}
-		m.metrics.heartbeats.Inc()
-		m.board.tell(func(now time.Time, v *verdict.Machine) { v.Heartbeat(now, l.Name, delegated, grew) })
+		e.metrics.heartbeats.Inc()
+		e.board.tell(func(now time.Time, v *verdict.Machine) { v.Heartbeat(now, l.Name, delegated, grew) })
 	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
@@ -107,18 +124,18 @@ func renewed(l *coordinationv1.Lease) time.Time {
 	return l.Spec.RenewTime.Time
 }
 
-func (m *Manager) policyHandler() toolscache.ResourceEventHandler {
+func (e *ear) policyHandler() toolscache.ResourceEventHandler {
 	set := func(data map[string]string) {
 		policies := make(map[string]verdict.Policy, len(data))
 		for pool, text := range data {
 			p, err := parsePolicy(text)
 			if err != nil {
-				m.set.Logger.Error("the policy of a pool cannot be meant so: its pods are kept",
+				e.log.Error("the policy of a pool cannot be meant so: its pods are kept",
 					"configMap", contract.ManagerNamespace+"/"+contract.PoolPolicies, "pool", pool, "err", err)
 			}
 			policies[pool] = p
 		}
-		m.board.tell(func(_ time.Time, v *verdict.Machine) { v.SetPolicies(m.set.usual, policies) })
+		e.board.tell(func(_ time.Time, v *verdict.Machine) { v.SetPolicies(e.usual, policies) })
 	}
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { set(o.(*corev1.ConfigMap).Data) },

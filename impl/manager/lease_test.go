@@ -15,7 +15,7 @@ import (
 // TestLeaseHandler: what is there at the start is no heartbeat, a change of renewTime is one, and a clock that was set back is noticed.
 func TestLeaseHandler(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
-	m := &Manager{board: newBoard(clock, verdict.Config{Grace: 50 * time.Second})}
+	m := &ear{board: newBoard(clock, verdict.Config{Grace: 50 * time.Second})}
 	m.metrics = newMetrics(m.board)
 	m.board.tell(func(now time.Time, v *verdict.Machine) {
 		v.Lead(now, verdict.Record{})

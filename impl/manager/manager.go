@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -29,9 +27,8 @@ import (
 )
 
 const (
-	electionLease = "weir-manager"
-	stopPatience  = 5 * time.Second
-	noAddress     = "0" // of metrics: they are not served
+	stopPatience = 5 * time.Second
+	noAddress    = "0" // of metrics: they are not served
 )
 
 // Manager is the process.
@@ -41,12 +38,7 @@ type Manager struct {
 	board    *board
 	metrics  *metrics
 	policies *policies
-	watches  []toolscache.ResourceEventHandlerRegistration
-}
-
-// heardAll tells whether everything that was there at the start has reached the board.
-func (m *Manager) heardAll() bool {
-	return !slices.ContainsFunc(m.watches, func(r toolscache.ResourceEventHandlerRegistration) bool { return !r.HasSynced() })
+	ear      *ear
 }
 
 // New checks the config and puts the manager together. It takes the ports of metrics and health; Run gives them back.
@@ -68,6 +60,7 @@ func New(c Config) (*Manager, error) {
 	if m.ctrl, err = ctrl.New(set.rest, m.options(scheme)); err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", set.rest.Host, err)
 	}
+	m.ear = &ear{cache: m.ctrl.GetCache(), board: m.board, usual: set.usual, metrics: m.metrics, log: set.Logger}
 	return m, m.add(scheme)
 }
 
@@ -132,7 +125,7 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	for _, r := range []ctrl.Runnable{
 		m.board, m.policies,
 		&keeper{
-			client: c, reader: m.ctrl.GetAPIReader(), clock: s.Clock, board: m.board, heardAll: m.heardAll, release: release,
+			client: c, reader: m.ctrl.GetAPIReader(), clock: s.Clock, board: m.board, heardAll: m.ear.heardAll, release: release,
 			metrics: m.metrics, log: s.Logger,
 		},
 	} {
@@ -161,7 +154,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 		defer ctrlmetrics.Registry.Unregister(m.metrics)
 	}
-	if err := m.listen(ctx); err != nil {
+	if err := m.ear.listen(ctx); err != nil {
 		return err
 	}
 	// Who is told to stop gives its Lease back, and controller-runtime may call that a loss.

@@ -1,7 +1,6 @@
 package role
 
 import (
-	"math/rand/v2"
 	"time"
 )
 
@@ -17,8 +16,7 @@ type Resource struct {
 // have, because its lists differ, or its leader is not given it, is fed from the cloud, and takes nothing from the
 // others. Like a Machine they are pure, and one goroutine steps them.
 type Detours struct {
-	cfg  Config
-	rng  *rand.Rand
+	self
 	ways []detour
 }
 
@@ -42,8 +40,7 @@ const (
 
 // NewDetours returns as many detours as there are resources.
 func NewDetours(c Config, resources int) *Detours {
-	c = c.withDefaults()
-	return &Detours{cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 1)), ways: make([]detour, resources)}
+	return &Detours{self: newSelf(c, 1), ways: make([]detour, resources)}
 }
 
 // Step returns the source of each resource, and when the next step is due if nothing is observed before.
@@ -99,5 +96,5 @@ func (d *Detours) wait(why reason) time.Duration {
 		least, spread = d.cfg.Grace, d.cfg.Spread
 	case none, denied, there:
 	}
-	return least + time.Duration(d.rng.Float64()*float64(spread))
+	return least + d.spread(spread)
 }

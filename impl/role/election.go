@@ -32,7 +32,7 @@ type election struct {
 }
 
 // result takes the end of a request.
-func (e *election) result(m *Machine, now time.Duration, r Result) {
+func (e *election) result(m *self, now time.Duration, r Result) {
 	e.busy = false
 	if r.Outcome == OK {
 		e.observe(now, r.Lease)
@@ -57,7 +57,6 @@ func (e *election) result(m *Machine, now time.Duration, r Result) {
 			return // not led: the next read finds the Lease ours and acquires it again
 		}
 		e.held, e.renewed, e.tried = true, r.Sent, false
-		m.sync.renew = 0
 		e.term = contract.Term{Incarnation: r.Incarnation, Version: version}
 	case r.Kind == Renew:
 		e.due = now // perhaps to give it back
@@ -92,7 +91,7 @@ func (e *election) observe(now time.Duration, r Record) {
 }
 
 // judge ends a leadership that may not go on and returns why.
-func (e *election) judge(m *Machine, in Input) (reason string) {
+func (e *election) judge(m *self, in Input) (reason string) {
 	if r := in.Refused; r != nil && e.held && r.Term == e.term {
 		reason = "the coordinator refused the feed"
 		if r.Lasting || e.refused != 0 && in.Now < e.refused+m.cfg.SyncDuration {
@@ -144,7 +143,7 @@ func (e *election) able(in Input) {
 
 // gives is when a leader makes way that is not able to feed the pool, 0 for one that is. Perhaps nobody is. So each time that it was in vain it waits
 // four times as long, and the Lease does not go round.
-func (e *election) gives(m *Machine) time.Duration {
+func (e *election) gives(m *self) time.Duration {
 	if e.unable == 0 {
 		return 0
 	}
@@ -152,12 +151,12 @@ func (e *election) gives(m *Machine) time.Duration {
 }
 
 // courtesy is for how long one that has led in vain leaves a free Lease to others. They look at it each RetryPeriod or sooner.
-func (e *election) courtesy(m *Machine) time.Duration {
+func (e *election) courtesy(m *self) time.Duration {
 	return time.Duration(1+min(e.vain, 3)) * m.cfg.RetryPeriod
 }
 
 // lingers is until when a hub that led stays at its source: often it leads again a moment later, under a new term.
-func (e *election) lingers(m *Machine) time.Duration {
+func (e *election) lingers(m *self) time.Duration {
 	if e.held || !e.led {
 		return 0
 	}
@@ -165,7 +164,7 @@ func (e *election) lingers(m *Machine) time.Duration {
 }
 
 // lost tells that another hub holds the Lease.
-func (e *election) lost(m *Machine) bool {
+func (e *election) lost(m *self) bool {
 	return e.record.Exists && e.record.Holder != "" && e.record.Holder != m.cfg.Identity
 }
 
@@ -175,7 +174,7 @@ func (e *election) eligible(in Input) bool {
 }
 
 // next is the request due, if there is one.
-func (e *election) next(m *Machine, in Input) (Action, bool) {
+func (e *election) next(m *self, in Input) (Action, bool) {
 	read := e.read
 	e.read = false
 	eligible := e.eligible(in)
@@ -224,7 +223,7 @@ func (e *election) send(k Kind, lease Record) (Action, bool) {
 // cloud leaves alone what is gone, or has expired while the coordinator was away: whoever led has open streams from the cloud. That hub may go
 // on without a byte, another one has to open its own. What a disk held is older than what others hold: who has nothing newer comes last, and
 // then reads from the pool what it missed.
-func (e *election) yields(m *Machine, in Input) time.Duration {
+func (e *election) yields(m *self, in Input) time.Duration {
 	switch {
 	case e.vain > 0:
 		return e.changed + e.courtesy(m)
@@ -241,11 +240,11 @@ func (e *election) yields(m *Machine, in Input) time.Duration {
 }
 
 // free tells whether the Lease may be taken.
-func (e *election) free(m *Machine, now time.Duration) bool {
+func (e *election) free(m *self, now time.Duration) bool {
 	return !e.record.Exists || e.record.Holder == "" || e.record.Holder == m.cfg.Identity || now >= e.changed+e.duration(m)
 }
 
-func (e *election) duration(m *Machine) time.Duration {
+func (e *election) duration(m *self) time.Duration {
 	if e.record.Duration > 0 {
 		return min(e.record.Duration, maxStretch*m.cfg.LeaseDuration)
 	}
@@ -253,7 +252,7 @@ func (e *election) duration(m *Machine) time.Duration {
 }
 
 // lease is what this machine writes to hold the Lease.
-func (e *election) lease(m *Machine) Record {
+func (e *election) lease(m *self) Record {
 	lease := e.record
 	if lease.Exists && lease.Holder != m.cfg.Identity {
 		lease.Transitions++
@@ -263,6 +262,6 @@ func (e *election) lease(m *Machine) Record {
 }
 
 // given tells, while stopping, that the Lease is given back or cannot be.
-func (e *election) given(m *Machine, in Input) bool {
+func (e *election) given(m *self, in Input) bool {
 	return !e.held && (!in.Coordinator || !e.busy && (e.tried || e.record.Holder != m.cfg.Identity))
 }

@@ -1,7 +1,6 @@
 package role
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -9,14 +8,11 @@ import (
 
 // Machine is the role machine of one hub. It is not safe for concurrent use: one goroutine steps it.
 type Machine struct {
-	cfg     Config
-	rng     *rand.Rand
+	self
 	elect   election
 	sync    readiness
 	source  sourcing
 	feeding contract.Term // zero: not
-	reached bool          // the coordinator was healthy once
-	snap    Snapshot
 }
 
 // New returns a machine that is Pending and fed from nowhere yet.
@@ -24,9 +20,7 @@ func New(c Config) (*Machine, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	c = c.withDefaults()
-	m := &Machine{cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 0)), snap: Snapshot{Reason: "starting"}}
-	return m, nil
+	return &Machine{self: newSelf(c, 0)}, nil
 }
 
 // Step takes what was observed and returns what follows. It must be called when Output.Wake is due and whenever
@@ -35,9 +29,9 @@ func (m *Machine) Step(in Input) Output {
 	now := in.Now
 	if in.Result != nil {
 		if in.Result.Kind.election() {
-			m.elect.result(m, now, *in.Result)
+			m.elect.result(&m.self, now, *in.Result)
 		} else {
-			m.sync.result(m, now, *in.Result)
+			m.sync.result(&m.self, now, *in.Result)
 		}
 	}
 	if in.Election != nil {
@@ -48,12 +42,12 @@ func (m *Machine) Step(in Input) Output {
 	}
 	m.reached = m.reached || in.Coordinator
 
-	reason := m.elect.judge(m, in)
+	reason := m.elect.judge(&m.self, in)
 	actions := m.feed()
-	if a, ok := m.elect.next(m, in); ok {
+	if a, ok := m.elect.next(&m.self, in); ok {
 		actions = append(actions, a)
 	}
-	if a, ok := m.sync.next(m, in); ok {
+	if a, ok := m.sync.next(&m.self, in, m.elect.held); ok {
 		actions = append(actions, a)
 	}
 	m.publish(in, reason)
@@ -74,6 +68,7 @@ func (m *Machine) feed() (actions []Action) {
 	}
 	if m.elect.held {
 		actions = append(actions, Action{Kind: Feed, Term: term})
+		m.sync.renew = 0
 	}
 	m.feeding = term
 	return actions
@@ -100,17 +95,9 @@ func (m *Machine) publish(in Input, reason string) {
 	}
 	m.snap.Reason, m.snap.Term = reason, m.feeding
 	m.snap.Leader = m.elect.record.Holder
-	m.snap.Ready = m.sync.ready(m, in)
-	m.snap.Source = m.source.choose(m, in)
-	m.snap.Done = in.Stop && m.elect.given(m, in)
-}
-
-// patience is how long a starting machine waits for a Ready coordinator.
-func (m *Machine) patience() time.Duration {
-	if m.reached {
-		return m.cfg.Wait
-	}
-	return m.cfg.Wait / 3
+	m.snap.Ready = m.sync.ready(&m.self, in)
+	m.snap.Source = m.source.choose(&m.self, &m.elect, in, m.snap.Ready)
+	m.snap.Done = in.Stop && m.elect.given(&m.self, in)
 }
 
 // wake is when something changes without anything being observed.
@@ -126,15 +113,15 @@ func (m *Machine) wake(in Input) time.Duration {
 			at(m.elect.due)
 		}
 		if !m.sync.busy {
-			at(m.sync.when(m, in))
+			at(m.sync.when(in, m.elect.held))
 		}
 		at(m.elect.barred)
-		at(m.elect.yields(m, in))
-		at(m.sync.expires(m))
+		at(m.elect.yields(&m.self, in))
+		at(m.sync.expires(&m.self))
 	}
 	if m.elect.held {
 		at(m.elect.renewed + m.cfg.RenewDeadline)
-		at(m.elect.gives(m))
+		at(m.elect.gives(&m.self))
 	}
 	if m.snap.Source == Nowhere {
 		at(m.patience())
@@ -143,14 +130,4 @@ func (m *Machine) wake(in Input) time.Duration {
 	at(m.source.leave)
 	at(m.source.back)
 	return wake
-}
-
-// spread is a random part of a time.
-func (m *Machine) spread(over time.Duration) time.Duration {
-	return time.Duration(m.rng.Float64() * float64(over))
-}
-
-// jitter spreads the requests of hubs that started together.
-func (m *Machine) jitter(period time.Duration) time.Duration {
-	return period + m.spread(period/5)
 }

@@ -18,7 +18,7 @@ type readiness struct {
 }
 
 // result takes the end of a request.
-func (s *readiness) result(m *Machine, now time.Duration, r Result) {
+func (s *readiness) result(m *self, now time.Duration, r Result) {
 	s.busy = false
 	switch {
 	case r.Outcome == Conflict: // another leader wrote it
@@ -58,12 +58,12 @@ func (s *readiness) observe(now time.Duration, r Record) {
 }
 
 // ready tells whether the pool's cache is fresh.
-func (s *readiness) ready(m *Machine, in Input) bool {
+func (s *readiness) ready(m *self, in Input) bool {
 	return in.Coordinator && in.Now < s.expires(m)
 }
 
 // expires is when the cache stops being fresh unless something is seen, 0 if it is not.
-func (s *readiness) expires(m *Machine) time.Duration {
+func (s *readiness) expires(m *self) time.Duration {
 	if !s.seen || !s.record.Exists {
 		return 0
 	}
@@ -81,19 +81,19 @@ func (s *readiness) expires(m *Machine) time.Duration {
 }
 
 // next is the request due, if there is one.
-func (s *readiness) next(m *Machine, in Input) (Action, bool) {
+func (s *readiness) next(m *self, in Input, leads bool) (Action, bool) {
 	if s.busy || !in.Coordinator || in.Stop {
 		return Action{}, false
 	}
 	switch {
-	case in.Now < s.when(m, in) && !s.asking(m, in):
+	case in.Now < s.when(in, leads) && !s.asking(m, in, leads):
 		return Action{}, false
-	case s.renewing(m, in):
+	case s.renewing(in, leads):
 		lease := s.record
 		lease.Holder, lease.Duration = m.cfg.Identity, m.cfg.SyncDuration
 		s.busy = true
 		return Action{Kind: RenewSync, Lease: lease}, true
-	case s.asking(m, in):
+	case s.asking(m, in, leads):
 		s.ask, s.busy = false, true
 		return Action{Kind: ReadStatus}, true
 	}
@@ -102,17 +102,17 @@ func (s *readiness) next(m *Machine, in Input) (Action, bool) {
 }
 
 // renewing tells whether the hub's part is to write the Lease, not to read it.
-func (s *readiness) renewing(m *Machine, in Input) bool {
-	return m.elect.held && in.Fresh && s.seen && !s.reread
+func (s *readiness) renewing(in Input, leads bool) bool {
+	return leads && in.Fresh && s.seen && !s.reread
 }
 
-func (s *readiness) asking(m *Machine, in Input) bool {
-	return s.ask && !m.elect.held && !s.ready(m, in)
+func (s *readiness) asking(m *self, in Input, leads bool) bool {
+	return s.ask && !leads && !s.ready(m, in)
 }
 
 // when is the time of the next request.
-func (s *readiness) when(m *Machine, in Input) time.Duration {
-	if s.renewing(m, in) {
+func (s *readiness) when(in Input, leads bool) time.Duration {
+	if s.renewing(in, leads) {
 		return s.renew
 	}
 	return s.due

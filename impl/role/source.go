@@ -11,15 +11,15 @@ type sourcing struct {
 }
 
 // choose returns the source, which may be the one of before.
-func (s *sourcing) choose(m *Machine, in Input) Source {
-	ready := m.sync.ready(m, in) && !in.Doubted
-	if m.elect.held {
+func (s *sourcing) choose(m *self, e *election, in Input, ready bool) Source {
+	ready = ready && !in.Doubted
+	if e.held {
 		s.leave, s.back = 0, 0
 		return Cloud
 	}
 	switch m.snap.Source {
 	case Cloud:
-		return s.atCloud(m, in, ready)
+		return s.atCloud(m, e, in, ready)
 	case Coordinator:
 		return s.atCoordinator(m, in, ready)
 	}
@@ -30,7 +30,7 @@ func (s *sourcing) choose(m *Machine, in Input) Source {
 		return Nowhere
 	case !in.Cloud && in.Coordinator:
 		return Coordinator
-	case s.waits(m, in):
+	case s.waits(m, e, in):
 		return Nowhere
 	}
 	return Cloud
@@ -38,8 +38,8 @@ func (s *sourcing) choose(m *Machine, in Input) Source {
 
 // waits tells whether a hub that holds nothing goes on waiting for the hub that leads. That one lists at the cloud for all: a thin link brings the list no
 // sooner if everybody asks for it, and what they asked for is still on its way when it is needed for something else.
-func (s *sourcing) waits(m *Machine, in Input) bool {
-	if !in.Coordinator || !m.elect.lost(m) || m.elect.free(m, in.Now) {
+func (s *sourcing) waits(m *self, e *election, in Input) bool {
+	if !in.Coordinator || !e.lost(m) || e.free(m, in.Now) {
 		return false
 	}
 	if s.first == 0 {
@@ -51,7 +51,7 @@ func (s *sourcing) waits(m *Machine, in Input) bool {
 // atCoordinator stays with the pool's cache. While the cloud is away there is nothing to go to, and when it comes back the
 // pool has the whole of Grace to find a leader. A cache that is not fresh and moves is catching up over a link that is full: it would
 // only take longer if others asked for the same.
-func (s *sourcing) atCoordinator(m *Machine, in Input, ready bool) Source {
+func (s *sourcing) atCoordinator(m *self, in Input, ready bool) Source {
 	s.back = 0
 	switch {
 	case ready, !in.Cloud:
@@ -67,17 +67,17 @@ func (s *sourcing) atCoordinator(m *Machine, in Input, ready bool) Source {
 }
 
 // atCloud goes back once the pool's cache is ready; if there is no cloud, also to one that is not.
-func (s *sourcing) atCloud(m *Machine, in Input, ready bool) Source {
+func (s *sourcing) atCloud(m *self, e *election, in Input, ready bool) Source {
 	switch {
 	case !ready && !in.Cloud && in.Coordinator:
 		s.back = in.Now
 	case !ready:
 		s.back = 0
-	case !in.Cloud, in.Silent && m.elect.lost(m):
+	case !in.Cloud, in.Silent && e.lost(m):
 		s.back = in.Now
 	case s.back == 0:
 		// A hub that led often leads again a moment later, under a new term.
-		s.back = max(in.Now, m.elect.lingers(m)) + m.spread(m.cfg.Spread/10)
+		s.back = max(in.Now, e.lingers(m)) + m.spread(m.cfg.Spread/10)
 	}
 	if s.back != 0 && in.Now >= s.back {
 		s.back = 0

@@ -1,6 +1,8 @@
 package filter
 
 import (
+	"slices"
+
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
@@ -39,12 +41,7 @@ func (q *reading) apply(v *view, enc wire.Encoding, o *wire.Object) (raw []byte,
 
 // learns tells whether Services that pass teach the view.
 func (q *reading) learns() bool {
-	for _, r := range q.rules {
-		if _, ok := r.(learn); ok {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(q.rules, rule(learn{}))
 }
 
 // topology tells whether what passes depends on the view.

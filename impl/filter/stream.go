@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -42,7 +41,7 @@ type stream struct {
 func newStream(f *topology, w http.ResponseWriter, q reading, enc wire.Encoding, cancel context.CancelFunc) *stream {
 	s := &stream{f: f, w: w, q: q, enc: enc, cancel: cancel, hidden: map[string]bool{}, taught: map[string]scope{}}
 	if !q.asked.IsTrue("sendInitialEvents") {
-		s.position = number(q.asked.Query.Get("resourceVersion"))
+		s.position, _ = wire.ParseVersion(q.asked.Query.Get("resourceVersion")) // 0: it says none
 	}
 	return s
 }
@@ -324,12 +323,4 @@ func (s *stream) expire(had *view) {
 	_ = http.NewResponseController(s.w).Flush()
 	s.ended = true
 	s.cancel()
-}
-
-func number(s string) uint64 {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

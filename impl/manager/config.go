@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -76,12 +77,7 @@ func (c Config) Validate() error {
 
 func (c Config) check() (*settings, error) {
 	s := &settings{Config: c, verdict: verdict.Config{Grace: c.NodeMonitorGracePeriod, Silent: c.PoolSilentAfter}}
-	if s.Logger == nil {
-		s.Logger = slog.Default()
-	}
-	if s.Clock == nil {
-		s.Clock = clock.RealClock{}
-	}
+	s.Clock, s.Logger = cmp.Or[clock.WithTicker](s.Clock, clock.RealClock{}), cmp.Or(s.Logger, slog.Default())
 	switch {
 	case c.NodeMonitorGracePeriod < time.Second:
 		return nil, cli.Usage("--node-monitor-grace-period", c.NodeMonitorGracePeriod, "1s or more, the same as kube-controller-manager's")

@@ -42,20 +42,25 @@ type cutOff struct {
 
 // add runs it while the manager leads: for each node whose verdict changes, and each Node that somebody changed.
 func (c *cutOff) add(m ctrl.Manager) error {
-	run, err := controller.New("cut-off", m, controller.Options{Reconciler: c, MaxConcurrentReconciles: cutOffWorkers})
-	if err != nil {
-		return fmt.Errorf("controller cut-off: %w", err)
-	}
-	verdicts := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	verdicts := source.Func(func(_ context.Context, q queue) error {
 		c.board.subscribe(func(node string) { q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}) })
 		return nil
 	})
-	if err := run.Watch(verdicts); err != nil {
-		return fmt.Errorf("controller cut-off: %w", err)
+	return reconciles(m, "cut-off", c, cutOffWorkers, verdicts, source.Kind(m.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}))
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// reconciles runs a controller while the manager leads, with what its sources ask for.
+func reconciles(m ctrl.Manager, name string, r reconcile.Reconciler, workers int, sources ...source.Source) error {
+	run, err := controller.New(name, m, controller.Options{Reconciler: r, MaxConcurrentReconciles: workers})
+	for _, s := range sources {
+		if err == nil {
+			err = run.Watch(s)
+		}
 	}
-	nodes := source.Kind(m.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{})
-	if err := run.Watch(nodes); err != nil {
-		return fmt.Errorf("controller cut-off: %w", err)
+	if err != nil {
+		return fmt.Errorf("controller %s: %w", name, err)
 	}
 	return nil
 }

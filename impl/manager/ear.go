@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/verdict"
@@ -35,25 +36,22 @@ func (e *ear) heardAll() bool {
 
 // listen feeds the board with Nodes, Leases of nodes and policies from the cache's watches. Handlers run one at a time for each.
 func (e *ear) listen(ctx context.Context) error {
-	nodes, err := e.cache.GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watch nodes: %w", err)
-	}
-	leases, err := e.cache.GetInformer(ctx, &coordinationv1.Lease{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watch leases of nodes: %w", err)
-	}
-	policies, err := e.cache.GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watch the policies of pools: %w", err)
-	}
 	for _, w := range []struct {
-		informer cache.Informer
-		handler  toolscache.ResourceEventHandler
-	}{{nodes, e.nodeHandler()}, {leases, e.leaseHandler()}, {policies, e.policyHandler()}} {
-		registration, err := w.informer.AddEventHandler(w.handler)
+		what    string
+		object  client.Object
+		handler toolscache.ResourceEventHandler
+	}{
+		{"nodes", &corev1.Node{}, e.nodeHandler()},
+		{"leases of nodes", &coordinationv1.Lease{}, e.leaseHandler()},
+		{"the policies of pools", &corev1.ConfigMap{}, e.policyHandler()},
+	} {
+		informer, err := e.cache.GetInformer(ctx, w.object, cache.BlockUntilSynced(false))
 		if err != nil {
-			return fmt.Errorf("watch: %w", err)
+			return fmt.Errorf("watch %s: %w", w.what, err)
+		}
+		registration, err := informer.AddEventHandler(w.handler)
+		if err != nil {
+			return fmt.Errorf("watch %s: %w", w.what, err)
 		}
 		e.watches = append(e.watches, registration)
 	}

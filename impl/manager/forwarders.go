@@ -11,9 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -38,11 +36,7 @@ type forwarders struct {
 
 // add runs it while the manager leads: for each pool that a node joins or leaves, and each Role or RoleBinding that somebody changed.
 func (f *forwarders) add(m ctrl.Manager) error {
-	run, err := controller.New("forwarders", m, controller.Options{Reconciler: f})
-	if err != nil {
-		return fmt.Errorf("controller forwarders: %w", err)
-	}
-	for _, s := range []source.Source{
+	return reconciles(m, "forwarders", f, 1,
 		source.Kind(m.GetCache(), &corev1.Node{}, membership()),
 		source.Kind(m.GetCache(), &rbacv1.Role{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, r *rbacv1.Role) []reconcile.Request {
 			return poolOf(r.Name)
@@ -50,15 +44,8 @@ func (f *forwarders) add(m ctrl.Manager) error {
 		source.Kind(m.GetCache(), &rbacv1.RoleBinding{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, r *rbacv1.RoleBinding) []reconcile.Request {
 			return poolOf(r.Name)
 		})),
-	} {
-		if err := run.Watch(s); err != nil {
-			return fmt.Errorf("controller forwarders: %w", err)
-		}
-	}
-	return nil
+	)
 }
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // membership asks for the pools that a change of a Node concerns: none, mostly.
 func membership() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {

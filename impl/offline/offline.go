@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,15 +38,8 @@ type Offline struct {
 
 // New returns an Offline.
 func New(c Config) *Offline {
-	if c.Overlay == nil {
-		c.Overlay = nothing{}
-	}
-	if c.Clock == nil {
-		c.Clock = clock.RealClock{}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Overlay, c.Logger = cmp.Or[Overlay](c.Overlay, nothing{}), cmp.Or(c.Logger, slog.Default())
+	c.Clock = cmp.Or[clock.WithTickerAndDelayedExecution](c.Clock, clock.RealClock{})
 	count := newCounters()
 	return &Offline{
 		Recorder:  newRecorder(c.Store, c.Clock, c.Logger, count),

@@ -1,6 +1,7 @@
 package role
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -69,18 +70,10 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	if c.LeaseDuration == 0 {
-		c.LeaseDuration = 15 * time.Second
-	}
-	if c.RenewDeadline == 0 {
-		c.RenewDeadline = 10 * time.Second
-	}
-	if c.RetryPeriod == 0 {
-		c.RetryPeriod = 2 * time.Second
-	}
-	if c.SyncDuration == 0 {
-		c.SyncDuration = 2 * c.LeaseDuration
-	}
+	c.LeaseDuration = cmp.Or(c.LeaseDuration, 15*time.Second)
+	c.RenewDeadline = cmp.Or(c.RenewDeadline, 10*time.Second)
+	c.RetryPeriod = cmp.Or(c.RetryPeriod, 2*time.Second)
+	c.SyncDuration = cmp.Or(c.SyncDuration, 2*c.LeaseDuration)
 	return c
 }
 

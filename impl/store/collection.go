@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
-	"strings"
 	"time"
 
 	"github.com/weir-edge/weir/impl/pack"
@@ -30,17 +29,6 @@ type collection struct {
 
 func newCollection(s Shape) *collection {
 	return &collection{Shape: s, key: s.encode(), id: s.id()}
-}
-
-func (c *collection) String() string {
-	s := fmt.Sprintf("%v of %s", c.Resource, c.Component)
-	if c.Namespace != "" {
-		s += " in " + c.Namespace
-	}
-	if sel := strings.Trim(c.Labels+" "+c.Fields, " "); sel != "" {
-		s += " (" + sel + ")"
-	}
-	return s
 }
 
 func (c *collection) encode() []byte {

@@ -56,12 +56,7 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Spread == 0 {
-		c.Spread = 5 * time.Second
-	}
-	if c.Patience == 0 {
-		c.Patience = 10 * time.Second
-	}
+	c.Spread, c.Patience = cmp.Or(c.Spread, 5*time.Second), cmp.Or(c.Patience, 10*time.Second)
 	if c.Moved == nil {
 		c.Moved = func() {}
 	}

@@ -3,6 +3,7 @@ package writes
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -177,7 +178,9 @@ func changed(r *write, k kind, o *known) (document, *apierrors.StatusError) {
 
 // sameObject refuses a write that is about another object, was made from another version of it, or changes what cannot wait.
 func sameObject(r *write, before, after document) *apierrors.StatusError {
-	for _, field := range fields(before, after) {
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	for field := range all {
 		b, a := before[field], after[field]
 		if same(b, a) {
 			continue
@@ -196,19 +199,6 @@ func sameObject(r *write, before, after document) *apierrors.StatusError {
 		}
 	}
 	return nil
-}
-
-func fields(all ...document) (names []string) {
-	seen := map[string]bool{}
-	for _, d := range all {
-		for name := range d {
-			if !seen[name] {
-				seen[name] = true
-				names = append(names, name)
-			}
-		}
-	}
-	return names
 }
 
 // labelling is what an entry of kind NodeMetadata has of an object.

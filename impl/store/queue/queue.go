@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,20 +54,9 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	for _, d := range []struct {
-		value *int
-		or    int
-	}{{&c.MaxBytes, 16 << 20}, {&c.MaxEvents, 1000}, {&c.EventsPerMinute, 60}, {&c.EventBurst, 100}, {&c.PushedPerSecond, 10}} {
-		if *d.value == 0 {
-			*d.value = d.or
-		}
-	}
-	if c.Clock == nil {
-		c.Clock = clock.RealClock{}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.MaxBytes, c.MaxEvents, c.PushedPerSecond = cmp.Or(c.MaxBytes, 16<<20), cmp.Or(c.MaxEvents, 1000), cmp.Or(c.PushedPerSecond, 10)
+	c.EventsPerMinute, c.EventBurst = cmp.Or(c.EventsPerMinute, 60), cmp.Or(c.EventBurst, 100)
+	c.Clock, c.Logger = cmp.Or[clock.Clock](c.Clock, clock.RealClock{}), cmp.Or(c.Logger, slog.Default())
 	return c
 }
 

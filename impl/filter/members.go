@@ -48,12 +48,10 @@ func (f *Filters) Run(ctx context.Context) error {
 			told = ""
 			f.setMembers(names)
 		}
-		timer := f.Clock.NewTimer(wait + time.Duration((f.Random()-0.5)*0.2*float64(wait)))
 		select {
 		case <-ctx.Done():
-		case <-timer.C():
+		case <-f.Clock.After(wait + time.Duration((f.Random()-0.5)*0.2*float64(wait))):
 		}
-		timer.Stop()
 	}
 }
 

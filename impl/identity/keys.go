@@ -367,11 +367,9 @@ func (k *keys) fromPool(ctx context.Context, t *token) bool {
 		if !wait {
 			return false
 		}
-		timer := k.clock.NewTimer(k.jitter(poolLook))
 		select {
-		case <-timer.C():
+		case <-k.clock.After(k.jitter(poolLook)):
 		case <-ctx.Done():
-			timer.Stop()
 			return false
 		}
 	}

@@ -107,12 +107,10 @@ func (s *streams) ofPods() (all []*stream) {
 // lookAfterPods ends what pods have opened that are gone, until ctx ends.
 func (s *streams) lookAfterPods(ctx context.Context) error {
 	for {
-		timer := s.clock.NewTimer(lookAfter)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
-		case <-timer.C():
+		case <-s.clock.After(lookAfter):
 		}
 		for _, one := range s.ofPods() {
 			if s.gone(one.pod) {

@@ -11,6 +11,7 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -225,12 +226,7 @@ func encodeVerdicts(callers map[digest]map[digest]stamp) []byte {
 }
 
 func sorted[V any](m map[digest]V) []digest {
-	keys := make([]digest, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(x, y digest) int { return bytes.Compare(x[:], y[:]) })
-	return keys
+	return slices.SortedFunc(maps.Keys(m), func(x, y digest) int { return bytes.Compare(x[:], y[:]) })
 }
 
 func decodeVerdicts(b []byte) (map[digest]map[digest]stamp, error) {

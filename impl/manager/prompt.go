@@ -58,11 +58,9 @@ func (p *prompt) insist(ctx context.Context, try func() error) {
 		if answered && works || ctx.Err() != nil {
 			return
 		}
-		timer := p.clock.NewTimer(again/2 + rand.N(again))
 		select {
-		case <-timer.C():
+		case <-p.clock.After(again/2 + rand.N(again)):
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -55,11 +56,7 @@ func (r *releaser) consider(ctx context.Context, d verdict.Decision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.clock.Now()
-	for name := range r.owed {
-		if !d.Nodes[name].Owed {
-			delete(r.owed, name)
-		}
-	}
+	maps.DeleteFunc(r.owed, func(name string, _ *debt) bool { return !d.Nodes[name].Owed })
 	for _, name := range d.Record.Owed {
 		o := r.owed[name]
 		if o == nil {

@@ -62,14 +62,14 @@ func (p *pages) put(k pageKey, l *paged) {
 	l.at = p.clock.Now()
 	p.all[k] = l
 	owned := map[string]int{}
-	most := store.Owner(k.shape.Component)
+	own := store.Owner(k.shape.Component)
+	most := own
 	for k := range p.all {
 		owner := store.Owner(k.shape.Component)
 		if owned[owner]++; owned[owner] > owned[most] {
 			most = owner
 		}
 	}
-	own := store.Owner(k.shape.Component)
 	switch {
 	case own != "" && owned[own] > maxOwned:
 		p.drop(own)

@@ -197,30 +197,21 @@ func (s *Store) sweep(now time.Time) {
 // sweepObjects removes the objects that are in no collection and in no list under way: the cloud has said that they are
 // gone, or nobody is left who asked. mu must be held for writing.
 func (s *Store) sweepObjects() (freed int64) {
-	held := map[Resource]map[string]bool{}
+	held := map[[2]string]bool{} // resource and key
 	for r, all := range s.byResource {
-		keys := map[string]bool{}
+		of := r.String()
 		for _, c := range all {
-			s.scan(table.Members, c.id, func(key string, _ []byte) { keys[key[len(c.id):]] = true })
+			s.scan(table.Members, c.id, func(key string, _ []byte) { held[[2]string{of, key[len(c.id):]}] = true })
 		}
-		held[r] = keys
 	}
 	for r := range s.recordings {
-		if held[r.shape.Resource] == nil {
-			held[r.shape.Resource] = map[string]bool{}
-		}
 		for k := range r.keys {
-			held[r.shape.Resource][k.encode()] = true
+			held[[2]string{r.shape.Resource.String(), k.encode()}] = true
 		}
-	}
-	names := map[string]map[string]bool{}
-	for r, keys := range held {
-		names[r.String()] = keys
 	}
 	var free []string
 	s.scan(table.Objects, "", func(key string, payload []byte) {
-		r, k := splitObjectKey(key)
-		if !names[r][k] {
+		if r, k := splitObjectKey(key); !held[[2]string{r, k}] {
 			free = append(free, key)
 			freed += int64(len(key) + len(payload))
 		}

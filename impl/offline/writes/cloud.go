@@ -188,10 +188,8 @@ func (c *cloud) insist(ctx context.Context, s *metav1.Status) bool {
 	if ending || c.final {
 		return false
 	}
-	t := c.Clock.NewTimer(firstRetry)
-	defer t.Stop()
 	select {
-	case <-t.C():
+	case <-c.Clock.After(firstRetry):
 		return true
 	case <-ctx.Done():
 		return false

@@ -38,7 +38,7 @@ func small(t testing.TB) (w *world, disk *disktest.Flash) {
 	k.step(t.Context(), false)
 	w.put("o2", 7)
 	k.step(t.Context(), true)
-	if s := k.snapshot(); s.Version != w.reach || s.Errors > 0 {
+	if s := k.did.read(); s.Version != w.reach || s.Errors > 0 {
 		t.Fatalf("%+v, reached is %d", s, w.reach)
 	}
 	return w, disk

@@ -54,7 +54,7 @@ func TestHalfABatch(t *testing.T) {
 				w.relay = w.empty(1 << 20)
 				k = w.keeper(w.relay, disk)
 				k.restore()
-				if s := k.snapshot(); s.Errors > 0 {
+				if s := k.did.read(); s.Errors > 0 {
 					t.Fatalf("%d blocks of a batch, then %s: %s", blocks, name, s.LastError)
 				}
 				verify(t, w, blocks, w.relay.Status().Version, w.reach)

@@ -4,14 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"log/slog"
 	"strings"
-	"sync"
 	"time"
-
-	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay"
@@ -31,13 +26,11 @@ var errLost = errors.New("the relay has passed the last change written")
 
 // keeper keeps the file of one relay. Run owns it, but for its status.
 type keeper struct {
-	relay  *relay.Relay
-	name   string // of the file
-	disk   disk.Disk
-	every  time.Duration
-	idle   time.Duration
-	clock  clock.WithTicker
-	logger *slog.Logger
+	cfg   Config
+	relay *relay.Relay
+	name  string // of the file
+	disk  disk.Disk
+	did   report
 
 	file    disk.File // nil: what comes next is a whole file
 	pos     position
@@ -51,36 +44,26 @@ type keeper struct {
 	saidAt  time.Time // when that was written
 	scratch []relay.Change
 
-	retryAt time.Time
-	retry   time.Duration
-
-	mu     sync.Mutex
-	status Status
+	pause pause
 }
 
-// Status is what one keeper did.
-type Status struct {
-	Size      int64     // of the file
-	Version   uint64    // that a restart would restore
-	Written   int64     // bytes, since the start
-	Rewritten int       // whole files, since the start
-	Errors    int       // since the start
-	LastError string    // "" if the last write succeeded
-	Success   time.Time // when a write succeeded last; zero: never
+// pause is how long a keeper waits that failed, longer each time.
+type pause struct {
+	length time.Duration
+	until  time.Time
+}
+
+func (p *pause) begin(now time.Time) {
+	p.length = min(max(2*p.length, firstRetry), lastRetry)
+	p.until = now.Add(p.length)
 }
 
 func newKeeper(c Config, r *relay.Relay, d disk.Disk) *keeper {
-	name := strings.TrimSuffix(r.Resource().String(), ".")
+	name := r.Resource().String()
+	c.Logger = c.Logger.With("resource", name)
 	return &keeper{
-		relay: r, name: name + ".snapshot", disk: d, every: c.Every, idle: c.Idle, clock: c.Clock,
-		logger: c.Logger.With("resource", r.Resource().String()), scratch: make([]relay.Change, 0, readChanges), least: minAppend,
+		cfg: c, relay: r, name: strings.TrimSuffix(name, ".") + ".snapshot", disk: d, scratch: make([]relay.Change, 0, readChanges), least: minAppend,
 	}
-}
-
-func (k *keeper) snapshot() Status {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.status
 }
 
 func (k *keeper) temporary() string { return k.name + ".tmp" }
@@ -114,9 +97,9 @@ func (k *keeper) load(f disk.File) error {
 		return err
 	}
 	s := k.relay.Status()
-	k.place, k.reached, k.written, k.asOf, k.saidAt = k.relay.Place(), s.Version, s.Version, c.asOf, k.clock.Now()
+	k.place, k.reached, k.written, k.asOf, k.saidAt = k.relay.Place(), s.Version, s.Version, c.asOf, k.cfg.Clock.Now()
 	age, _ := s.Age(k.saidAt)
-	k.logger.Info("restored from disk", "file", k.name, "version", s.Version, "oldest", s.Oldest, "objects", s.Objects,
+	k.cfg.Logger.Info("restored from disk", "file", k.name, "version", s.Version, "oldest", s.Oldest, "objects", s.Objects,
 		"age", age.Round(time.Second).String(), "freshAt", c.asOf.UTC().Format(time.RFC3339), "tornBytes", c.torn)
 	goOn := !c.open && f.Cut(c.end.offset) == nil && f.Sync() == nil // Sync: a process that was killed may not have come to it
 	if !goOn {
@@ -125,7 +108,7 @@ func (k *keeper) load(f disk.File) error {
 	}
 	k.opened(f, c.base)
 	k.pos = c.end
-	k.note(func(st *Status) { st.Size, st.Version = c.end.offset, s.Version })
+	k.did.note(func(st *Status) { st.Size, st.Version = c.end.offset, s.Version })
 	return nil
 }
 
@@ -140,23 +123,23 @@ func (k *keeper) refuse(why error) {
 	if err := k.disk.Rename(k.name, kept); err != nil {
 		kept = k.name
 	}
-	k.fault(why)
-	k.logger.Error("a snapshot cannot be used: the relay starts empty and waits for its source; nothing needs to be done, delete the file when it was looked at",
+	k.did.fault(why)
+	k.cfg.Logger.Error("a snapshot cannot be used: the relay starts empty and waits for its source; nothing needs to be done, delete the file when it was looked at",
 		"file", kept, "err", why)
 }
 
 // run writes what changes until ctx ends, and what is left then.
 func (k *keeper) run(ctx context.Context) {
-	tick := k.clock.NewTicker(min(k.every, firstLook))
+	tick := k.cfg.Clock.NewTicker(min(k.cfg.Every, firstLook))
 	defer tick.Stop()
-	due := k.clock.Now().Add(k.every)
+	due := k.cfg.Clock.Now().Add(k.cfg.Every)
 	for {
 		select {
 		case <-tick.C():
 			// Without a file a restart would cost each client a list: the first one is not waited for.
-			if now := k.clock.Now(); k.file == nil || !now.Before(due) {
+			if now := k.cfg.Clock.Now(); k.file == nil || !now.Before(due) {
 				k.step(ctx, false)
-				due = now.Add(k.every)
+				due = now.Add(k.cfg.Every)
 			}
 		case <-ctx.Done():
 			k.step(context.WithoutCancel(ctx), true)
@@ -175,9 +158,9 @@ func (k *keeper) close() {
 
 // step writes what is new. last: there will be no other step.
 func (k *keeper) step(ctx context.Context, last bool) {
-	now := k.clock.Now()
+	now := k.cfg.Clock.Now()
 	s := k.relay.Status()
-	if !s.Synced || now.Before(k.retryAt) && !last {
+	if !s.Synced || now.Before(k.pause.until) && !last {
 		return
 	}
 	err := errLost
@@ -224,7 +207,7 @@ func (k *keeper) append(s *relay.Status, last bool) error {
 		}
 	}
 	asOf := k.freshAt(s)
-	due := last || k.clock.Since(k.saidAt) >= k.idle
+	due := last || k.cfg.Clock.Since(k.saidAt) >= k.cfg.Idle
 	moved := reached > k.written || asOf.Sub(k.asOf).Abs() >= time.Second
 	if !changed && (!due || !moved) {
 		k.place, k.reached = next, reached
@@ -232,7 +215,7 @@ func (k *keeper) append(s *relay.Status, last bool) error {
 	}
 	k.tail(e, max(k.written, e.version), reached, asOf)
 	err := e.end()
-	k.count(e.pos.offset - k.pos.offset)
+	k.did.count(e.pos.offset - k.pos.offset)
 	if err != nil {
 		return k.undo(fmt.Errorf("append: %w", err))
 	}
@@ -259,7 +242,7 @@ func (k *keeper) freshAt(s *relay.Status) time.Time {
 	if s.ProgressAt.IsZero() {
 		return k.asOf
 	}
-	now := k.clock.Now()
+	now := k.cfg.Clock.Now()
 	return now.Add(-now.Sub(s.ProgressAt)).Round(0) // of what was restored, ProgressAt is by the wall clock, and stays
 }
 
@@ -290,7 +273,7 @@ func (k *keeper) rewrite(ctx context.Context, s *relay.Status) (err error) {
 	e := newEncoder(&paced{f: f}, position{})
 	asOf := k.freshAt(s)
 	err = k.export(ctx, e, x, asOf)
-	k.count(e.pos.offset)
+	k.did.count(e.pos.offset)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -305,7 +288,7 @@ func (k *keeper) rewrite(ctx context.Context, s *relay.Status) (err error) {
 	k.opened(f, e.pos.offset)
 	k.place, k.reached = x.Next, x.To
 	k.took(e.pos, x.To, asOf)
-	k.note(func(s *Status) { s.Rewritten++ })
+	k.did.note(func(s *Status) { s.Rewritten++ })
 	return nil
 }
 
@@ -343,45 +326,23 @@ func (p *paced) Write(b []byte) (int, error) {
 	return n, err
 }
 
-var _ io.Writer = (*paced)(nil)
-
 // took notes what the file holds now.
 func (k *keeper) took(pos position, version uint64, asOf time.Time) {
-	k.pos, k.written, k.asOf, k.saidAt = pos, version, asOf, k.clock.Now()
-	k.note(func(s *Status) { s.Size, s.Version, s.Success = pos.offset, version, k.saidAt })
+	k.pos, k.written, k.asOf, k.saidAt = pos, version, asOf, k.cfg.Clock.Now()
+	k.did.note(func(s *Status) { s.Size, s.Version, s.Success = pos.offset, version, k.saidAt })
 }
 
-func (k *keeper) note(change func(*Status)) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	change(&k.status)
-}
-
-func (k *keeper) count(n int64) { k.note(func(s *Status) { s.Written += n }) }
-
-func (k *keeper) fault(err error) (first bool) {
-	k.note(func(s *Status) {
-		first = s.LastError == ""
-		s.Errors++
-		s.LastError = err.Error()
-	})
-	return first
-}
-
-// failed waits longer each time before the next try. What is on the disk stays as it is.
+// failed puts the next try off. What is on the disk stays as it is.
 func (k *keeper) failed(err error, now time.Time) {
-	k.retry = min(max(2*k.retry, firstRetry), lastRetry)
-	k.retryAt = now.Add(k.retry)
-	if k.fault(err) {
-		k.logger.Error("cannot write a snapshot: the relay serves on, but a restart would restore an older state; trying again", "file", k.name, "err", err)
+	k.pause.begin(now)
+	if k.did.fault(err) {
+		k.cfg.Logger.Error("cannot write a snapshot: the relay serves on, but a restart would restore an older state; trying again", "file", k.name, "err", err)
 	}
 }
 
 func (k *keeper) succeeded() {
-	k.retry, k.retryAt = 0, time.Time{}
-	again := false
-	k.note(func(s *Status) { again, s.LastError = s.LastError != "", "" })
-	if again {
-		k.logger.Info("snapshots can be written again", "file", k.name)
+	k.pause = pause{}
+	if k.did.success() {
+		k.cfg.Logger.Info("snapshots can be written again", "file", k.name)
 	}
 }

@@ -35,7 +35,7 @@ func TestBudget(t *testing.T) {
 		w.clock.Step(5 * time.Second)
 		seconds += 5
 	}
-	s := k.snapshot()
+	s := k.did.read()
 	ratio := float64(disk.Written-filled) / float64(changed)
 	t.Logf("%d bytes of objects, %d bytes of change in %d s: %d written (%.2f a byte), %d syncs, %d files",
 		filled, changed, seconds, disk.Written-filled, ratio, disk.Syncs-began, s.Rewritten)
@@ -118,13 +118,13 @@ func TestFullDisk(t *testing.T) {
 	if string(disk.Files[fileName].Now) != file {
 		t.Error("the file has changed")
 	}
-	if s := k.snapshot(); s.Errors != tries || s.LastError == "" {
+	if s := k.did.read(); s.Errors != tries || s.LastError == "" {
 		t.Errorf("%+v", s)
 	}
 	disk.Fail = func(string) bool { return false }
 	w.clock.Step(lastRetry)
 	k.step(t.Context(), false)
-	if s := k.snapshot(); s.Version != w.reach || s.LastError != "" {
+	if s := k.did.read(); s.Version != w.reach || s.LastError != "" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -184,7 +184,7 @@ func TestRun(t *testing.T) {
 func TestFirstFile(t *testing.T) {
 	w, disk := small(t)
 	k := w.keeper(w.relay, disk)
-	k.every = time.Hour
+	k.cfg.Every = time.Hour
 	waiting := w.clock.Waiters()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -193,7 +193,7 @@ func TestFirstFile(t *testing.T) {
 		runtime.Gosched()
 	}
 	w.clock.Step(firstLook)
-	for k.snapshot().Version != w.reach {
+	for k.did.read().Version != w.reach {
 		runtime.Gosched()
 	}
 	cancel()

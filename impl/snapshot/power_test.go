@@ -40,7 +40,7 @@ func TestPowerCuts(t *testing.T) {
 				w.live()
 				last := life == 1 && rnd.IntN(2) == 0
 				k.step(t.Context(), last)
-				if v := k.snapshot().Version; v > 0 && v < durable {
+				if v := k.did.read().Version; v > 0 && v < durable {
 					t.Fatalf("seed %d: the file goes back from %d to %d", seed, durable, v)
 				} else {
 					durable = max(durable, v)
@@ -55,7 +55,7 @@ func TestPowerCuts(t *testing.T) {
 		w.relay = w.empty(ringBytes)
 		k := w.keeper(w.relay, after)
 		k.restore()
-		if s := k.snapshot(); s.Errors > 0 {
+		if s := k.did.read(); s.Errors > 0 {
 			t.Fatalf("seed %d: %s", seed, s.LastError)
 		}
 		s := w.relay.Status()

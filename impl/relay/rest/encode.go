@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
@@ -32,8 +33,6 @@ func newEncoder(res relay.Resource, c clock.PassiveClock, o output) *encoder {
 	}
 	return e
 }
-
-func (h *Handler) encoder(o output) *encoder { return newEncoder(h.Resource(), h.Clock(), o) }
 
 func (e *encoder) metaVersion() string {
 	if e.out.beta {
@@ -72,27 +71,67 @@ func (e *encoder) decode(o *wire.Object) (relay.Message, error) {
 	return m, nil
 }
 
+// metadata encodes the metadata of an object alone.
 func (e *encoder) metadata(o *wire.Object) ([]byte, error) {
-	if e.res.Encoding() == wire.JSON {
-		if e.out.media == mediaProtobuf {
-			var m metav1.PartialObjectMetadata
-			if err := json.Unmarshal(o.Raw, &m); err != nil {
-				return nil, fmt.Errorf("decode metadata of %s: %w", o.Key, err)
-			}
-			return m.Marshal()
-		}
-		return wire.MetadataJSON(o.Raw)
-	}
-	raw, err := wire.MetadataOnly(o.Raw)
-	if err != nil || e.out.media == mediaProtobuf {
+	raw, err := o.Metadata(e.res.Encoding())
+	if err != nil || (e.out.media == mediaProtobuf) == (e.res.Encoding() == wire.Protobuf) {
 		return raw, err
 	}
 	var m metav1.PartialObjectMetadata
-	if err := m.Unmarshal(raw); err != nil {
+	if e.out.media == mediaProtobuf {
+		if err = json.Unmarshal(raw, &m); err == nil {
+			raw, err = m.Marshal()
+		}
+	} else if err = m.Unmarshal(raw); err == nil {
+		m.APIVersion, m.Kind = e.kind.APIVersion, e.kind.Kind
+		raw, err = json.Marshal(m)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("decode metadata of %s: %w", o.Key, err)
 	}
-	m.APIVersion, m.Kind = e.kind.APIVersion, e.kind.Kind
-	return json.Marshal(m)
+	return raw, nil
+}
+
+// table encodes objects as one Table. In a watch, columns come with the first event only.
+func (e *encoder) table(items []*wire.Object, meta wire.ListMeta) ([]byte, error) {
+	p := tableOf(e.res)
+	t := metav1.Table{
+		TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: e.metaVersion()},
+		ListMeta: metav1.ListMeta{ResourceVersion: wire.FormatVersion(meta.Version), Continue: meta.Continue, RemainingItemCount: meta.Remaining},
+		Rows:     make([]metav1.TableRow, 0, len(items)),
+	}
+	if !e.headers {
+		t.ColumnDefinitions, e.headers = p.columns, true
+	}
+	now := e.clock.Now()
+	for _, o := range items {
+		m, err := e.decode(o)
+		if err != nil {
+			return nil, err
+		}
+		row := metav1.TableRow{Cells: p.cells(m, now)}
+		if p.conditions != nil {
+			row.Conditions = p.conditions(m)
+		}
+		if row.Object, err = e.rowObject(o); err != nil {
+			return nil, err
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return json.Marshal(t)
+}
+
+func (e *encoder) rowObject(o *wire.Object) (runtime.RawExtension, error) {
+	whatever := output{media: mediaJSON, beta: e.out.beta}
+	switch e.out.include {
+	case metav1.IncludeNone:
+		return runtime.RawExtension{}, nil
+	case metav1.IncludeObject:
+	default:
+		whatever.shape = metadataOnly
+	}
+	raw, err := newEncoder(e.res, e.clock, whatever).object(o, false)
+	return runtime.RawExtension{Raw: raw}, err
 }
 
 // frame encodes an event. Frames that do not depend on the watcher are made once and shared by all.

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -23,7 +21,8 @@ func WriteError(w http.ResponseWriter, req *http.Request, err error) {
 	media := mediaJSON
 	var body []byte
 	if a := ParseAccept(strings.Join(req.Header.Values("Accept"), ",")); len(a) > 0 && a[0].Media == mediaProtobuf && a[0].Params["as"] == "" {
-		media, body = mediaProtobuf, marshalStatus(s)
+		raw, _ := s.Marshal()
+		media, body = mediaProtobuf, append(append(wire.AppendEnvelope(nil, statusKind, len(raw)), raw...), wire.EnvelopeTail()...)
 	} else {
 		body, _ = json.Marshal(s)
 		body = append(body, '\n')
@@ -32,23 +31,4 @@ func WriteError(w http.ResponseWriter, req *http.Request, err error) {
 	w.Header().Set("Cache-Control", "no-cache, private")
 	w.WriteHeader(int(s.Code))
 	_, _ = w.Write(body)
-}
-
-func marshalStatus(s metav1.Status) []byte {
-	raw, err := s.Marshal()
-	if err != nil {
-		return nil
-	}
-	return append(append(wire.AppendEnvelope(nil, statusKind, len(raw)), raw...), wire.EnvelopeTail()...)
-}
-
-// errorFrame is the ERROR event of a watch.
-func errorFrame(o output, err error) []byte {
-	s := relay.StatusOf(err)
-	if o.media == mediaProtobuf {
-		raw, _ := s.Marshal()
-		return wire.AppendProtobufFrame(nil, wire.Error, statusKind, raw)
-	}
-	body, _ := json.Marshal(s)
-	return wire.AppendJSONFrame(nil, wire.Error, body)
 }

@@ -1,11 +1,8 @@
 package rest
 
 import (
-	"mime"
 	"net/http"
 	"slices"
-	"sort"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,59 +10,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/request"
 )
-
-const (
-	mediaJSON     = "application/json"
-	mediaProtobuf = "application/vnd.kubernetes.protobuf"
-	mediaYAML     = "application/yaml"
-)
-
-// shape is what an answer is made of.
-type shape uint8
-
-const (
-	whole        shape = iota // the objects
-	metadataOnly              // PartialObjectMetadata
-	table                     // Table
-)
-
-// output is the negotiated form of an answer.
-type output struct {
-	media    string // mediaJSON or mediaProtobuf
-	shape    shape
-	beta     bool // meta.k8s.io/v1beta1 instead of v1
-	fallback bool // only Handler.Fallback can answer
-	gzip     bool // the client takes gzip
-	pretty   bool // indented, which only Handler.Fallback does
-	include  metav1.IncludeObjectPolicy
-}
-
-// Clause is one media range of an Accept header.
-type Clause struct {
-	Media  string
-	Params map[string]string
-	q      float64
-}
-
-// ParseAccept reads an Accept header, the most wanted first. What cannot be read is left out.
-func ParseAccept(header string) []Clause {
-	var out []Clause
-	for _, part := range strings.Split(header, ",") {
-		media, params, err := mime.ParseMediaType(part)
-		if err != nil {
-			continue
-		}
-		c := Clause{Media: media, Params: params, q: 1}
-		if s, ok := params["q"]; ok {
-			if c.q, err = strconv.ParseFloat(s, 64); err != nil {
-				c.q = 1 // as goautoneg, which kube-apiserver reads it with; there q=0 is the least wanted, not refused
-			}
-		}
-		out = append(out, c)
-	}
-	sort.SliceStable(out, func(i, j int) bool { return out[i].q > out[j].q })
-	return out
-}
 
 // negotiate picks the form of the answer from the Accept header as kube-apiserver does: the first clause that can be
 // served wins, an empty header means JSON. A clause that only Fallback can serve is passed over while nobody is behind Fallback.
@@ -121,30 +65,6 @@ func (h *Handler) negotiate(header http.Header, asked *request.Request) (output,
 		return plain, nil
 	}
 	return plain, notAcceptable()
-}
-
-// transform reads the as, g and v parameters; false if this clause cannot be served.
-func (o *output) transform(params map[string]string, single bool) bool {
-	as := params["as"]
-	if as == "" {
-		return true
-	}
-	if params["g"] != metav1.GroupName || params["v"] != "v1" && params["v"] != "v1beta1" {
-		return false
-	}
-	o.beta = params["v"] == "v1beta1"
-	switch as {
-	case "Table":
-		o.shape = table
-		return o.media == mediaJSON
-	case "PartialObjectMetadata":
-		o.shape = metadataOnly
-		return single
-	case "PartialObjectMetadataList":
-		o.shape = metadataOnly
-		return !single
-	}
-	return false
 }
 
 // able tells whether the source can truthfully be shown in a form.

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -224,4 +225,15 @@ func (x *sender) write(p []byte) error {
 		return errGone
 	}
 	return nil
+}
+
+// errorFrame is the ERROR event of a watch.
+func errorFrame(o output, err error) []byte {
+	s := relay.StatusOf(err)
+	if o.media == mediaProtobuf {
+		raw, _ := s.Marshal()
+		return wire.AppendProtobufFrame(nil, wire.Error, statusKind, raw)
+	}
+	body, _ := json.Marshal(s)
+	return wire.AppendJSONFrame(nil, wire.Error, body)
 }

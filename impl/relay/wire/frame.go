@@ -21,10 +21,6 @@ const (
 	Error    = "ERROR"
 )
 
-// MaxObject bounds one object, list item or watch frame in bytes. kube-apiserver refuses request bodies
-// above 3 MiB and etcd above 1.5 MiB, so anything near this is not an object.
-const MaxObject = 32 << 20
-
 // initialEventsEnd marks the bookmark that ends the initial events of a streaming list (KEP-3157).
 const initialEventsEnd = "k8s.io/initial-events-end"
 
@@ -38,55 +34,12 @@ const AdmitsAnnotation = "weir/batch-admits"
 // TestimonyAnnotation is on bookmarks that one relay sends to another: it says how old the sender's state is.
 const TestimonyAnnotation = "weir/testimony"
 
-// Kind is the apiVersion and kind that a body or frame declares.
-type Kind struct{ APIVersion, Kind string }
-
-func (k Kind) String() string { return k.APIVersion + " " + k.Kind }
-
-var protobufMagic = []byte{'k', '8', 's', 0}
-
-// Fields of runtime.Unknown and runtime.TypeMeta.
+// Fields of metav1.WatchEvent and runtime.RawExtension.
 const (
-	unknownTypeMeta = 1
-	unknownRaw      = 2
-	typeAPIVersion  = 1
-	typeKind        = 2
-	eventType       = 1
-	eventObject     = 2
-	extensionRaw    = 1
+	eventType    = 1
+	eventObject  = 2
+	extensionRaw = 1
 )
-
-// unknownTail is what kube-apiserver writes behind the raw bytes: empty contentEncoding and contentType.
-var unknownTail = []byte{0x1a, 0, 0x22, 0}
-
-// AppendEnvelope appends the start of a protobuf body: the magic and a runtime.Unknown up to its raw bytes,
-// of which n follow, and then EnvelopeTail.
-func AppendEnvelope(dst []byte, k Kind, n int) []byte {
-	dst = append(dst, protobufMagic...)
-	return appendUnknownHead(dst, k, n)
-}
-
-// EnvelopeTail ends a body that AppendEnvelope began.
-func EnvelopeTail() []byte { return unknownTail }
-
-func appendUnknownHead(dst []byte, k Kind, n int) []byte {
-	dst = protowire.AppendTag(dst, unknownTypeMeta, protowire.BytesType)
-	dst = protowire.AppendVarint(dst, uint64(typeMetaSize(k)))
-	dst = protowire.AppendTag(dst, typeAPIVersion, protowire.BytesType)
-	dst = protowire.AppendString(dst, k.APIVersion)
-	dst = protowire.AppendTag(dst, typeKind, protowire.BytesType)
-	dst = protowire.AppendString(dst, k.Kind)
-	dst = protowire.AppendTag(dst, unknownRaw, protowire.BytesType)
-	return protowire.AppendVarint(dst, uint64(n))
-}
-
-func typeMetaSize(k Kind) int {
-	return 2 + protowire.SizeBytes(len(k.APIVersion)) + protowire.SizeBytes(len(k.Kind))
-}
-
-func envelopeSize(k Kind, n int) int {
-	return len(protobufMagic) + 1 + protowire.SizeBytes(typeMetaSize(k)) + 1 + protowire.SizeBytes(n) + len(unknownTail)
-}
 
 // AppendProtobufFrame appends one frame of a protobuf watch stream: an event with a bare message.
 func AppendProtobufFrame(dst []byte, typ string, k Kind, raw []byte) []byte {
@@ -112,38 +65,6 @@ func AppendJSONFrame(dst []byte, typ string, object []byte) []byte {
 	dst = append(dst, `","object":`...)
 	dst = append(dst, object...)
 	return append(dst, "}\n"...)
-}
-
-// SplitEnvelope takes a protobuf body apart into what it declares and its bare message.
-func SplitEnvelope(body []byte) (k Kind, raw []byte, err error) {
-	if len(body) < len(protobufMagic) || string(body[:len(protobufMagic)]) != string(protobufMagic) {
-		return k, nil, malformed("protobuf body", errors.New("it does not begin with k8s\\0"))
-	}
-	err = eachField(body[len(protobufMagic):], func(num protowire.Number, v []byte) error {
-		switch num {
-		case unknownTypeMeta:
-			return k.parse(v)
-		case unknownRaw:
-			raw = v
-		}
-		return nil
-	})
-	if err != nil {
-		return k, nil, malformed("protobuf body", err)
-	}
-	return k, raw, nil
-}
-
-func (k *Kind) parse(typeMeta []byte) error {
-	return eachField(typeMeta, func(num protowire.Number, v []byte) error {
-		switch num {
-		case typeAPIVersion:
-			k.APIVersion = string(v)
-		case typeKind:
-			k.Kind = string(v)
-		}
-		return nil
-	})
 }
 
 // Event is one event of a watch stream.
@@ -211,21 +132,6 @@ func NewEventReader(r io.Reader, enc Encoding, kind Kind) *EventReader {
 	return e
 }
 
-// cappedReader fails once a single value needs more than MaxObject bytes.
-type cappedReader struct {
-	r    io.Reader
-	used int
-}
-
-func (c *cappedReader) Read(p []byte) (int, error) {
-	if c.used > MaxObject {
-		return 0, malformed("watch frame", fmt.Errorf("longer than %d bytes", MaxObject))
-	}
-	n, err := c.r.Read(p)
-	c.used += n
-	return n, err
-}
-
 // Next returns the next event. At the clean end of the stream it returns io.EOF; a stream that breaks inside a
 // frame is io.ErrUnexpectedEOF; a frame that is not what the API sends is a *MalformedError.
 func (e *EventReader) Next() (*Event, error) {
@@ -240,11 +146,8 @@ func (e *EventReader) Next() (*Event, error) {
 	if n > MaxObject {
 		return nil, malformed("watch frame", fmt.Errorf("%d bytes long, at most %d are allowed", n, MaxObject))
 	}
-	frame, err := readFrame(e.buf, head, int(n))
+	frame, err := appendFrom(head[:], e.buf, int(n))
 	if err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
 		return nil, err
 	}
 	ev, err := e.parse(frame)
@@ -252,27 +155,6 @@ func (e *EventReader) Next() (*Event, error) {
 		return nil, malformed("watch frame", err)
 	}
 	return ev, nil
-}
-
-// readFrame reads n bytes behind head into one slice. It grows with what arrives, so that a broken length
-// costs no memory.
-func readFrame(r io.Reader, head [4]byte, n int) ([]byte, error) {
-	const step = 1 << 20
-	if n <= step {
-		frame := make([]byte, 4+n)
-		copy(frame, head[:])
-		_, err := io.ReadFull(r, frame[4:])
-		return frame, err
-	}
-	frame := append(make([]byte, 0, 4+step), head[:]...)
-	for len(frame) < 4+n {
-		have := len(frame)
-		frame = append(frame, make([]byte, min(step, 4+n-have))...)
-		if _, err := io.ReadFull(r, frame[have:]); err != nil {
-			return nil, err
-		}
-	}
-	return frame, nil
 }
 
 func (e *EventReader) parse(frame []byte) (*Event, error) {

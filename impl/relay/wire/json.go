@@ -20,28 +20,12 @@ type jsonMeta struct {
 	} `json:"metadata"`
 }
 
-func (o *Object) parseJSON() error {
-	var m jsonMeta
-	if err := json.Unmarshal(o.Raw, &m); err != nil {
-		return err
-	}
-	return o.fromJSONMeta(&m)
-}
-
-func (o *Object) fromJSONMeta(m *jsonMeta) error {
-	o.Name, o.Namespace, o.UID = m.Metadata.Name, m.Metadata.Namespace, m.Metadata.UID
-	for k, v := range m.Metadata.Labels {
-		o.Labels = append(o.Labels, k, v)
-	}
-	return o.setVersion(m.Metadata.ResourceVersion)
-}
-
-func (o *Object) withVersionJSON(v uint64) (*Object, error) {
-	var obj map[string]json.RawMessage
-	if err := json.Unmarshal(o.Raw, &obj); err != nil {
+// withVersion returns a JSON object whose metadata.resourceVersion is v.
+func withVersion(object []byte, v uint64) ([]byte, error) {
+	var obj, meta map[string]json.RawMessage
+	if err := json.Unmarshal(object, &obj); err != nil {
 		return nil, malformed("object", err)
 	}
-	var meta map[string]json.RawMessage
 	if err := json.Unmarshal(obj["metadata"], &meta); err != nil {
 		return nil, malformed("object metadata", err)
 	}
@@ -50,15 +34,11 @@ func (o *Object) withVersionJSON(v uint64) (*Object, error) {
 	if obj["metadata"], err = json.Marshal(meta); err != nil {
 		return nil, err
 	}
-	raw, err := json.Marshal(obj)
-	if err != nil {
-		return nil, err
-	}
-	return ParseObject(JSON, raw)
+	return json.Marshal(obj)
 }
 
-// MetadataJSON returns the JSON PartialObjectMetadata of a JSON object.
-func MetadataJSON(raw []byte) ([]byte, error) {
+// metadataJSON returns the JSON PartialObjectMetadata of a JSON object.
+func metadataJSON(raw []byte) ([]byte, error) {
 	var m struct {
 		Metadata json.RawMessage `json:"metadata"`
 	}

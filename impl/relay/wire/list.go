@@ -134,27 +134,7 @@ func (m *messageReader) bytes(n int64) ([]byte, error) {
 	if m.left >= 0 {
 		m.left -= n
 	}
-	const step = 1 << 20 // a broken length costs no memory
-	b := make([]byte, 0, min(n, step))
-	for int64(len(b)) < n {
-		have := len(b)
-		if int64(cap(b)) >= n {
-			b = b[:n]
-		} else {
-			b = append(b, make([]byte, min(step, n-int64(have)))...)
-		}
-		if _, err := io.ReadFull(m.Reader, b[have:]); err != nil {
-			return nil, noEOF(err)
-		}
-	}
-	return b, nil
-}
-
-func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
+	return appendFrom(nil, m.Reader, int(n))
 }
 
 func readProtobufList(r *bufio.Reader, kind *Kind, f func(Kind, *Object) error) (ListMeta, error) {

@@ -2,10 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"strconv"
-	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"k8s.io/apimachinery/pkg/labels"
@@ -58,39 +54,6 @@ func (l Labels) Has(label string) bool { _, ok := l.Lookup(label); return ok }
 
 // Get returns the value of a label, or "".
 func (l Labels) Get(label string) string { v, _ := l.Lookup(label); return v }
-
-// MalformedError is a body or frame from upstream that is not what the Kubernetes API sends.
-type MalformedError struct {
-	What string // what was being read, e.g. "watch frame"
-	Err  error
-}
-
-func (e *MalformedError) Error() string { return "malformed " + e.What + ": " + e.Err.Error() }
-func (e *MalformedError) Unwrap() error { return e.Err }
-
-func malformed(what string, err error) error { return &MalformedError{What: what, Err: err} }
-
-var (
-	errNoName    = errors.New("object has no metadata.name")
-	errTruncated = errors.New("truncated")
-)
-
-// Numbers of protobuf fields, from generated.proto of k8s.io/apimachinery/pkg/apis/meta/v1.
-const (
-	fieldMetadata = 1 // of every object and every list
-	fieldItems    = 2 // of every list
-
-	metaName        = 1
-	metaNamespace   = 3
-	metaUID         = 5
-	metaVersion     = 6
-	metaLabels      = 11
-	metaAnnotations = 12
-
-	listVersion   = 2
-	listContinue  = 3
-	listRemaining = 4
-)
 
 // ParseObject decodes what a cache needs of one object. raw must not change afterwards.
 // The error is a *MalformedError.
@@ -160,133 +123,31 @@ func (o *Object) parseProtobuf() error {
 	})
 }
 
+func (o *Object) parseJSON() error {
+	var m jsonMeta
+	if err := json.Unmarshal(o.Raw, &m); err != nil {
+		return err
+	}
+	o.Name, o.Namespace, o.UID = m.Metadata.Name, m.Metadata.Namespace, m.Metadata.UID
+	for k, v := range m.Metadata.Labels {
+		o.Labels = append(o.Labels, k, v)
+	}
+	return o.setVersion(m.Metadata.ResourceVersion)
+}
+
 func (o *Object) setVersion(s string) (err error) {
 	o.Version, err = ParseVersion(s)
 	return err
 }
 
-// ParseVersion reads a resourceVersion as the number it is (KEP-5504). "" is 0.
-func ParseVersion(s string) (uint64, error) {
-	if s == "" {
-		return 0, nil
-	}
-	v, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("resourceVersion %q is not a number (KEP-5504)", s)
-	}
-	return v, nil
-}
-
-// FormatVersion is the inverse of ParseVersion for versions above 0.
-func FormatVersion(v uint64) string { return strconv.FormatUint(v, 10) }
-
-// alias returns b as a string that shares its bytes: objects are immutable, and a cache of thousands of
-// objects would otherwise hold each name and label twice.
-func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-func mapEntry(b []byte) (key, value string, err error) {
-	err = eachField(b, func(num protowire.Number, v []byte) error {
-		switch num {
-		case 1:
-			key = alias(v)
-		case 2:
-			value = alias(v)
-		}
-		return nil
-	})
-	return key, value, err
-}
-
-// eachField calls f for every field of a message; v is the content of a length-delimited field, nil for others.
-func eachField(msg []byte, f func(num protowire.Number, v []byte) error) error {
-	for len(msg) > 0 {
-		num, typ, n := protowire.ConsumeTag(msg)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		msg = msg[n:]
-		var v []byte
-		if typ == protowire.BytesType {
-			if v, n = protowire.ConsumeBytes(msg); v == nil && n >= 0 {
-				v = []byte{}
-			}
-		} else {
-			n = protowire.ConsumeFieldValue(num, typ, msg)
-		}
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		msg = msg[n:]
-		if err := f(num, v); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-var errFound = errors.New("found")
-
-// field returns the first length-delimited field num of a message, nil if there is none.
-func field(msg []byte, num protowire.Number) ([]byte, error) {
-	var found []byte
-	err := eachField(msg, func(n protowire.Number, v []byte) error {
-		if n == num && v != nil {
-			found = v
-			return errFound
-		}
-		return nil
-	})
-	if errors.Is(err, errFound) {
-		err = nil
-	}
-	return found, err
-}
-
-// Path returns the field at a path of field numbers in a bare message: a string for length-delimited
-// fields, "true" or "" for a varint. A missing field is "".
-func Path(raw []byte, path ...int) string {
-	for i, num := range path {
-		last := i == len(path)-1
-		var next []byte
-		var text string
-		rest := raw
-		for len(rest) > 0 {
-			n, typ, l := protowire.ConsumeTag(rest)
-			if l < 0 {
-				return ""
-			}
-			rest = rest[l:]
-			switch {
-			case int(n) == num && typ == protowire.BytesType:
-				next, l = protowire.ConsumeBytes(rest)
-			case int(n) == num && typ == protowire.VarintType && last:
-				var v uint64
-				if v, l = protowire.ConsumeVarint(rest); v != 0 {
-					text = "true"
-				}
-			default:
-				l = protowire.ConsumeFieldValue(n, typ, rest)
-			}
-			if l < 0 {
-				return ""
-			}
-			rest = rest[l:]
-		}
-		if last {
-			if next != nil {
-				return string(next)
-			}
-			return text
-		}
-		raw = next
-	}
-	return ""
-}
-
 // WithVersion returns a copy of an object whose metadata.resourceVersion is v.
 func (o *Object) WithVersion(enc Encoding, v uint64) (*Object, error) {
 	if enc == JSON {
-		return o.withVersionJSON(v)
+		raw, err := withVersion(o.Raw, v)
+		if err != nil {
+			return nil, err
+		}
+		return ParseObject(JSON, raw)
 	}
 	out := make([]byte, 0, len(o.Raw)+8)
 	rest := o.Raw
@@ -327,21 +188,16 @@ func (o *Object) WithVersion(enc Encoding, v uint64) (*Object, error) {
 // Metadata returns the PartialObjectMetadata of an object, as JSON or as a bare protobuf message.
 func (o *Object) Metadata(enc Encoding) ([]byte, error) {
 	if enc == JSON {
-		return MetadataJSON(o.Raw)
+		return metadataJSON(o.Raw)
 	}
-	return MetadataOnly(o.Raw)
-}
-
-// MetadataOnly returns the bare PartialObjectMetadata message of a bare protobuf object: in both, metadata is field 1.
-func MetadataOnly(raw []byte) ([]byte, error) {
-	for rest := raw; len(rest) > 0; {
+	for rest := o.Raw; len(rest) > 0; {
 		num, typ, tag := protowire.ConsumeTag(rest)
 		n := protowire.ConsumeFieldValue(num, typ, rest[max(tag, 0):])
 		if tag < 0 || n < 0 {
 			break
 		}
 		if num == fieldMetadata {
-			return rest[: tag+n : tag+n], nil
+			return rest[: tag+n : tag+n], nil // in both messages metadata is field 1
 		}
 		rest = rest[tag+n:]
 	}

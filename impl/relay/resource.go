@@ -1,12 +1,14 @@
 package relay
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/weir-edge/weir/impl/relay/builtin"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -21,7 +23,8 @@ type Resource struct {
 	Namespaced bool
 
 	encoding wire.Encoding
-	builtin  *builtin // nil: a custom resource
+	builtin  *builtin.Resource      // nil: a custom resource
+	compiled func() builtin.Message // nil: there is no compiled type
 }
 
 // ParseResource reads "resource.version.group", as in "endpointslices.v1.discovery.k8s.io" and, for the core
@@ -42,12 +45,9 @@ func ParseResource(s string) (Resource, error) {
 		return Resource{}, fmt.Errorf("resource %q: Secrets are not for a pool, since each of its nodes may read all that the pool has; "+
 			"they stay with the nodes whose pods use them", s)
 	}
-	if b := findBuiltin(r.Group, r.Version, r.Resource); b != nil {
-		r.Kind, r.Singular, r.ShortNames, r.Namespaced = b.kind, strings.ToLower(b.kind), b.short, !b.clusterScoped
-		r.builtin, r.encoding = b, wire.Protobuf
-		if b.singular != "" {
-			r.Singular = b.singular
-		}
+	if b := builtin.Find(r.Group, r.Version, r.Resource); b != nil {
+		r.Kind, r.Singular, r.ShortNames, r.Namespaced = b.Kind, cmp.Or(b.Singular, strings.ToLower(b.Kind)), b.Short, !b.ClusterScoped
+		r.builtin, r.compiled, r.encoding = b, b.Type(), wire.Protobuf
 		if custom && kind != r.Kind {
 			return Resource{}, fmt.Errorf("resource %q: its kind is %s", s, r.Kind)
 		}
@@ -55,7 +55,7 @@ func ParseResource(s string) (Resource, error) {
 	}
 	if !custom {
 		return Resource{}, fmt.Errorf("resource %q is not one that Weir knows: %s; a custom resource needs its kind, as in widgets.v1.example.com=Widget",
-			s, strings.Join(builtinNames(), ", "))
+			s, strings.Join(builtin.Names(), ", "))
 	}
 	if r.Group == "" {
 		return Resource{}, fmt.Errorf("resource %q: a custom resource has a group", s)
@@ -72,9 +72,10 @@ func NewResource(group, version, resource string, kind wire.Kind, namespaced boo
 		Group: group, Version: version, Resource: resource, Kind: kind.Kind, Singular: strings.ToLower(kind.Kind), Namespaced: namespaced, encoding: enc,
 	}
 	if enc == wire.Protobuf {
-		if r.builtin = findBuiltin(group, version, resource); r.builtin == nil {
-			r.builtin = &builtin{group: group, version: version, resource: resource, kind: kind.Kind, clusterScoped: !namespaced, new: compiledTypes[kind]}
+		if r.builtin = builtin.Find(group, version, resource); r.builtin == nil {
+			r.builtin = &builtin.Resource{Group: group, Version: version, Resource: resource, Kind: kind.Kind, ClusterScoped: !namespaced}
 		}
+		r.compiled = r.builtin.Type()
 	}
 	return r
 }
@@ -121,11 +122,11 @@ func (r Resource) GroupResource() schema.GroupResource {
 func (r Resource) Known() bool { return r.builtin != nil }
 
 // New is an empty object of the compiled type, nil if there is none.
-func (r Resource) New() Message {
-	if r.builtin == nil || r.builtin.new == nil {
+func (r Resource) New() builtin.Message {
+	if r.compiled == nil {
 		return nil
 	}
-	return r.builtin.new()
+	return r.compiled()
 }
 
 // schema is what the compiled type knows, nil if there is none.
@@ -142,5 +143,5 @@ func (r Resource) Warning() string {
 	if r.builtin == nil {
 		return ""
 	}
-	return r.builtin.warning
+	return r.builtin.Warning
 }

@@ -54,16 +54,16 @@ func (s *Selector) convertField(label, value string) (string, string, error) {
 		return label, value, nil
 	}
 	b := s.res.builtin
-	if b != nil && b.aliases[label] != "" {
-		label = b.aliases[label]
+	if b != nil && b.Aliases[label] != "" {
+		label = b.Aliases[label]
 	}
 	if b == nil {
 		return "", "", fmt.Errorf("field label not supported: %s", label)
 	}
-	if _, ok := b.fields[label]; ok {
+	if _, ok := b.Fields[label]; ok {
 		return label, value, nil
 	}
-	if b.fields == nil && b.group != "" {
+	if b.Fields == nil && b.Group != "" {
 		return "", "", fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
 	}
 	return "", "", fmt.Errorf("field label not supported: %s", label)
@@ -122,8 +122,8 @@ func (f objectFields) Get(field string) string {
 		return f.o.Namespace
 	}
 	b := f.res.builtin
-	v := wire.Path(f.o.Raw, b.fields[field]...)
-	if b.bools[field] && v == "" {
+	v := wire.Path(f.o.Raw, b.Fields[field]...)
+	if b.Bools[field] && v == "" {
 		return "false"
 	}
 	return v

@@ -1,4 +1,4 @@
-package relay
+package builtin
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +16,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -27,8 +28,13 @@ type Message interface {
 	Unmarshal([]byte) error
 }
 
-// compiledTypes are the compiled types of what components and people on a node read. What is not here goes out as it is held.
-var compiledTypes = map[wire.Kind]func() Message{
+// Type makes empty objects of the compiled type. It is nil if there is none: such objects go out as they are held.
+func (r *Resource) Type() func() Message {
+	return types[wire.Kind{APIVersion: schema.GroupVersion{Group: r.Group, Version: r.Version}.String(), Kind: r.Kind}]
+}
+
+// types are those of what components and people on a node read.
+var types = map[wire.Kind]func() Message{
 	{APIVersion: "apps/v1", Kind: "Deployment"}:                               func() Message { return &appsv1.Deployment{} },
 	{APIVersion: "apps/v1", Kind: "DaemonSet"}:                                func() Message { return &appsv1.DaemonSet{} },
 	{APIVersion: "apps/v1", Kind: "StatefulSet"}:                              func() Message { return &appsv1.StatefulSet{} },

@@ -1,0 +1,72 @@
+// Package builtin knows what of Kubernetes is built in: short names, scopes and field selectors of resources, and the compiled types of kinds.
+package builtin
+
+// Resource is what is known of one beyond its name.
+type Resource struct {
+	Group, Version, Resource, Kind string
+	Singular                       string // "": Kind in lower case
+	Short                          []string
+	ClusterScoped                  bool
+	// Fields are the field selectors beyond metadata.name and metadata.namespace, with the path of field numbers
+	// in the protobuf message (pkg/apis/<group>/v1/conversion.go and the registry strategies of Kubernetes 1.37).
+	Fields map[string][]int
+	// Aliases are older names of fields.
+	Aliases map[string]string
+	// Bools are those fields that read "true" or "false".
+	Bools map[string]bool
+	// Warning is what kube-apiserver says with each answer (RFC 7234, code 299). Kubernetes 1.33 is the first that says it.
+	Warning string
+}
+
+var resources = []*Resource{
+	{
+		Version: "v1", Resource: "endpoints", Kind: "Endpoints", Singular: "endpoints", Short: []string{"ep"},
+		Warning: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+	},
+	{
+		Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices", Kind: "EndpointSlice",
+	},
+	{
+		Version: "v1", Resource: "services", Kind: "Service", Short: []string{"svc"},
+		Fields: map[string][]int{"spec.clusterIP": {2, 3}, "spec.type": {2, 4}},
+	},
+	{
+		Version: "v1", Resource: "nodes", Kind: "Node", Short: []string{"no"}, ClusterScoped: true,
+		Fields: map[string][]int{"spec.unschedulable": {2, 4}}, Bools: map[string]bool{"spec.unschedulable": true},
+	},
+	{
+		Version: "v1", Resource: "pods", Kind: "Pod", Short: []string{"po"},
+		Fields: map[string][]int{
+			"spec.nodeName": {2, 10}, "spec.restartPolicy": {2, 3}, "spec.schedulerName": {2, 19}, "spec.serviceAccountName": {2, 8},
+			"spec.hostNetwork": {2, 11}, "status.phase": {3, 1}, "status.podIP": {3, 6}, "status.nominatedNodeName": {3, 11},
+		},
+		Aliases: map[string]string{"spec.host": "spec.nodeName"},
+		Bools:   map[string]bool{"spec.hostNetwork": true},
+	},
+	{
+		Version: "v1", Resource: "namespaces", Kind: "Namespace", Short: []string{"ns"}, ClusterScoped: true,
+		Fields: map[string][]int{"status.phase": {3, 1}, "name": {1, 1}},
+	},
+	{
+		Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Short: []string{"cm"},
+	},
+}
+
+// Find gives a built-in resource, nil if there is none of that name.
+func Find(group, version, resource string) *Resource {
+	for _, b := range resources {
+		if b.Group == group && b.Version == version && b.Resource == resource {
+			return b
+		}
+	}
+	return nil
+}
+
+// Names are all of them, as relay.ParseResource reads them.
+func Names() []string {
+	names := make([]string, 0, len(resources))
+	for _, b := range resources {
+		names = append(names, b.Resource+"."+b.Version+"."+b.Group)
+	}
+	return names
+}

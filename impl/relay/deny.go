@@ -2,16 +2,9 @@ package relay
 
 import (
 	"context"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
-
-// denial is that nobody can be told by this relay what there is.
-type denial struct {
-	why *apierrors.StatusError
-	at  time.Time
-}
 
 // Deny takes the answer of a source that does not have the resource (404), or does not give it to this relay (403).
 // That is an answer and no failure: what the relay holds is not so any more, or cannot be kept up. Until the source
@@ -23,11 +16,11 @@ func (r *Relay) Deny(why error) {
 	defer r.mu.Unlock()
 	if r.denied == nil {
 		r.denials++
-		r.wake()
+		r.gather.look()
 		r.cfg.Logger.Warn("the source does not give this resource: nothing is served from here until it does",
 			"code", s.Code, "err", s.Message)
 	}
-	r.denied = &denial{&apierrors.StatusError{ErrStatus: s}, r.cfg.Clock.Now()}
+	r.denied, r.deniedAt = &apierrors.StatusError{ErrStatus: s}, r.cfg.Clock.Now()
 	r.broadcast()
 }
 
@@ -35,28 +28,10 @@ func (r *Relay) Deny(why error) {
 func (r *Relay) Denied() *apierrors.StatusError {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.refusal()
+	return r.denied
 }
 
 // WaitGiven waits while the relay is denied.
 func (r *Relay) WaitGiven(ctx context.Context) error {
 	return r.until(ctx, func() bool { return r.denied == nil })
-}
-
-// refusal is the same while r.mu is held.
-func (r *Relay) refusal() *apierrors.StatusError {
-	if r.denied == nil {
-		return nil
-	}
-	return r.denied.why
-}
-
-// given ends a denial by a word of the source on a later state; r.mu is held.
-func (r *Relay) given(w word) {
-	if r.denied == nil || w.restored || w.asOf.Before(r.denied.at) {
-		return
-	}
-	r.denied = nil
-	r.broadcast()
-	r.cfg.Logger.Info("the source gives this resource again")
 }

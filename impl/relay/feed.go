@@ -15,6 +15,9 @@ var ErrOlder = errors.New("list is older than the version reached")
 // ErrNotSynced refuses events before the first list.
 var ErrNotSynced = errors.New("relay has no list yet")
 
+// ErrHistory refuses a list of an earlier history than that of the relay: it comes from a source that has not learned yet.
+var ErrHistory = errors.New("the list is of an earlier history of the cloud")
+
 // Replace takes a complete list at a version. The first one fills the relay. Over an older state it becomes one batch of
 // events (rule 6). It returns ErrOlder for a list older than the version reached. If the list contradicts the state in a way
 // that no watch could explain, the history is thrown away: watches end, and resumes from before get 410.
@@ -24,110 +27,125 @@ func (r *Relay) Replace(version uint64, items []*wire.Object) error {
 	return r.replaceIn(r.history, version, items, word{asOf: r.cfg.Clock.Now()})
 }
 
+// ReplaceIn takes a complete list of a history. In that of the relay it is Replace. One of a later history may be at an earlier
+// version: what the relay holds is thrown away, all watches end with one 410, and so do resumes from before. ErrHistory refuses
+// one of an earlier history.
+func (r *Relay) ReplaceIn(h History, version uint64, items []*wire.Object) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.replaceIn(h, version, items, word{asOf: r.cfg.Clock.Now()})
+}
+
+func (r *Relay) replaceIn(h History, version uint64, items []*wire.Object, w word) error {
+	switch {
+	case version == 0:
+		return errors.New("replace: list has no version")
+	case h.Number < r.history.Number:
+		return fmt.Errorf("replace: %w: %d, the relay is in %d", ErrHistory, h.Number, r.history.Number)
+	case h.Number == r.history.Number:
+		r.history.Lost = max(r.history.Lost, h.Lost)
+		return r.replace(version, items, w)
+	}
+	r.begin(h, version, items, w)
+	return nil
+}
+
+// Yield takes a complete list of whatever history, also of an earlier one than that of the relay.
+func (r *Relay) Yield(h History, version uint64, items []*wire.Object) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.yield(h, version, items, word{asOf: r.cfg.Clock.Now()})
+}
+
+func (r *Relay) yield(h History, version uint64, items []*wire.Object, w word) error {
+	if version == 0 {
+		return errors.New("replace: list has no version")
+	}
+	r.begin(h, version, items, w)
+	return nil
+}
+
+// Renumber goes on in another history with all that the relay holds. It is for who hears from the cloud itself and cannot agree with the
+// others of a pool on a number, because theirs was not counted but made up: what clients of this relay know stays true, so that they need
+// not list. Relays that read this one begin anew.
+func (r *Relay) Renumber(h History) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cfg.Logger.Error("the relay goes on in another history, with what it holds from the cloud", "history", h.Number, "was", r.history.Number)
+	r.history = History{h.Number, max(h.Lost, r.history.Lost)}
+	r.said++
+	r.broadcast()
+	r.show(r.cfg.Clock.Now())
+}
+
+// begin goes on with a list of another history; r.mu is held.
+func (r *Relay) begin(h History, version uint64, items []*wire.Object, w word) {
+	for _, o := range items {
+		r.inspect(o)
+	}
+	if r.synced {
+		r.counts.flushed++
+		r.counts.histories++
+		r.cfg.Logger.Error("the history of the cloud is another one, as after a restore from a backup: what was held is thrown away, and every client lists once",
+			"history", h.Number, "was", r.history.Number, "version", version, "reached", r.state.Version())
+	}
+	r.counts.replaced++
+	r.history = History{h.Number, max(h.Lost, r.history.Lost, r.state.Version())}
+	r.progress = time.Time{} // what was proven of another history says nothing of this one
+	r.sign(w, r.cfg.Clock.Now())
+	r.load(version, items)
+	r.broadcast()
+}
+
 // replace takes a list of the relay's history; r.mu is held.
 func (r *Relay) replace(version uint64, items []*wire.Object, w word) error {
-	if version < r.version {
-		return fmt.Errorf("replace: %w: %d, reached is %d", ErrOlder, version, r.version)
+	reached := r.state.Version()
+	if version < reached {
+		return fmt.Errorf("replace: %w: %d, reached is %d", ErrOlder, version, reached)
 	}
 	now := r.cfg.Clock.Now()
 	r.counts.replaced++
 	r.sign(w, now)
 	defer r.broadcast()
 	for _, o := range items {
-		r.checkSchema(o)
+		r.inspect(o)
 	}
 	if !r.synced {
 		r.load(version, items)
 		return nil
 	}
-	if version == r.version {
+	if version == reached {
 		return nil
 	}
-	gone, changed, ok := r.diff(version, items)
-	if !ok {
-		r.cfg.Logger.Warn("the list contradicts the state it follows; history is thrown away", "reached", r.version, "list", version)
+	explained, err := r.state.Replace(version, items, w.trail, now)
+	if err != nil {
+		return fmt.Errorf("replace: %w", err)
+	}
+	if !explained {
+		r.cfg.Logger.Warn("the list contradicts the state it follows; history is thrown away", "reached", reached, "list", version)
 		r.counts.flushed++
 		r.load(version, items)
 		return nil
 	}
-	b := &batch{from: r.version, to: version}
-	return r.follow(b, w.trail.along(b, gone, changed, r.tree.Get), now)
-}
-
-// follow publishes a batch. It starts at the version reached; r.mu is held.
-func (r *Relay) follow(b *batch, steps []step, now time.Time) error {
-	for _, s := range steps {
-		if !s.gone {
-			r.put(s.o, &event{version: s.version, cur: s.o, batch: b, at: now})
-			continue
-		}
-		old, have := r.tree.Delete(s.o)
-		if !have {
-			continue
-		}
-		r.bytes -= int64(len(old.Raw))
-		last, err := old.WithVersion(r.enc, s.version)
-		if err != nil {
-			return fmt.Errorf("replace: %w", err)
-		}
-		r.ring.push(&event{version: s.version, cur: last, prev: old, deleted: true, batch: b, at: now})
-	}
-	r.ring.push(&event{version: b.to, batch: b, at: now})
-	r.version = b.to
 	r.show(now) // before the ring may pass what is held back
-	r.ring.trim(r.cfg.RingBytes, now.Add(-r.cfg.RingAge))
+	r.trim(now)
 	return nil
 }
 
 // load starts a new history with a list.
 func (r *Relay) load(version uint64, items []*wire.Object) {
-	r.tree, r.bytes = newTree(), 0
-	for _, o := range items {
-		if old, replaced := r.tree.ReplaceOrInsert(o); replaced {
-			r.bytes -= int64(len(old.Raw))
-		}
-		r.bytes += int64(len(o.Raw))
-	}
-	r.epoch++
-	r.synced, r.version = true, version
-	r.ring.reset(version)
+	r.state.Load(version, items)
+	r.synced = true
 	r.show(r.cfg.Clock.Now())
 }
 
-// diff compares the state with a newer list: what is gone, and what is new or changed.
-// ok is false if no watch could lead from the state to the list.
-func (r *Relay) diff(version uint64, items []*wire.Object) (gone, changed []*wire.Object, ok bool) {
-	listed := make(map[string]*wire.Object, len(items))
-	for _, o := range items {
-		listed[o.Key] = o
-		old, have := r.tree.Get(o)
-		switch {
-		case o.Version > version:
-			return nil, nil, false
-		case have && old.UID == o.UID && old.Version == o.Version:
-			continue
-		case o.Version <= r.version: // changed, but not since the state we hold
-			return nil, nil, false
-		}
-		changed = append(changed, o)
+// refill takes a complete list at a version from somebody who held it, and not from a source: it moves the relay forward, and proves nothing
+// but that this was all there was at a time. It returns ErrOlder if the relay has as much already.
+func (r *Relay) refill(h History, version uint64, items []*wire.Object, w word) error {
+	if mine := r.history.Number; r.synced && h.Number == mine && version <= r.state.Version() {
+		return fmt.Errorf("refill: %w: %d, reached is %d", ErrOlder, version, r.state.Version())
 	}
-	r.tree.Ascend(func(old *wire.Object) bool {
-		if o := listed[old.Key]; o == nil || o.UID != old.UID {
-			gone = append(gone, old)
-		}
-		return true
-	})
-	return gone, changed, true
-}
-
-// put stores an object and publishes it as e, whose prev it fills in.
-func (r *Relay) put(o *wire.Object, e *event) {
-	if old, replaced := r.tree.ReplaceOrInsert(o); replaced {
-		e.prev = old
-		r.bytes -= int64(len(old.Raw))
-	}
-	r.bytes += int64(len(o.Raw))
-	r.ring.push(e)
+	return r.replaceIn(h, version, items, word{asOf: w.asOf, restored: true})
 }
 
 // Apply takes the next event of the upstream watch. Events at or below the version reached are dropped: that makes it
@@ -145,59 +163,39 @@ func (r *Relay) apply(in *wire.Event, by *Testimony) error {
 	w := by.about(in.Version, now)
 	if in.Type == wire.Bookmark {
 		r.vouch(w, now)
-		if in.Version < r.version {
+		if in.Version < r.state.Version() {
 			return nil
 		}
-		if in.Version == r.version { // nothing is new, but the source lives
+		if in.Version == r.state.Version() { // nothing is new, but the source lives
 			r.said++
 		}
-		r.version = in.Version
-		r.ring.bookmark(in.Version, now)
+		r.state.Bookmark(in.Version, now)
 		r.broadcast()
 		r.changed(now, 0)
 		return nil
 	}
-	if in.Version <= r.version {
+	if in.Version <= r.state.Version() {
 		r.counts.dropped++
 		return nil
 	}
-	e := &event{version: in.Version, cur: in.Object, at: now}
-	switch in.Type {
-	case wire.Added, wire.Modified:
-		r.checkSchema(in.Object)
-		r.put(in.Object, e)
-	case wire.Deleted:
-		old, have := r.tree.Delete(in.Object)
-		if have {
-			r.bytes -= int64(len(old.Raw))
-			e.prev, e.deleted = old, true
-			r.ring.push(e)
-		} else {
-			r.ring.bookmark(in.Version, now)
-		}
-	default:
-		return fmt.Errorf("apply: event type %q cannot be applied", in.Type)
+	if err := r.state.Apply(in, now); err != nil {
+		return fmt.Errorf("apply: %w", err)
 	}
-	if e.typ() == in.Type && len(in.Frame) > 0 {
-		e.frame.Store(&in.Frame)
+	if in.Type != wire.Deleted {
+		r.inspect(in.Object)
 	}
 	r.counts.applied++
 	r.sign(w, now)
-	r.version = in.Version
 	r.changed(now, int64(len(in.Object.Raw)))
-	r.ring.trim(r.cfg.RingBytes, now.Add(-r.cfg.RingAge))
+	r.trim(now)
 	r.broadcast()
 	return nil
 }
 
-// checkSchema notes a field that the compiled type does not know: from then on transcoding would lose it.
-func (r *Relay) checkSchema(o *wire.Object) {
-	if r.schema == nil || r.newer != "" {
-		return
-	}
-	if path := r.schema.Unknown(o.Raw); path != "" {
-		r.newer = path
+// inspect notes a field that the compiled type does not know; r.mu is held.
+func (r *Relay) inspect(o *wire.Object) {
+	if r.newer.look(o) {
 		r.cfg.Logger.Warn("the cloud is newer than the types compiled in: reads in another encoding than protobuf go to the cloud",
-			"object", o.Key, "field", path)
+			"object", o.Key, "field", r.newer.field)
 	}
 }

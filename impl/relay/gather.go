@@ -22,40 +22,14 @@ type gather struct {
 	pending bool          // the timer runs
 }
 
-// changed shows watchers what was pushed to the ring, now or soon; r.mu is held.
-func (r *Relay) changed(now time.Time, size int64) {
-	g := &r.gather
-	g.bytes += size
-	since := now.Sub(g.at)
-	switch {
-	case since >= r.cfg.Gather, g.bytes >= min(gatherBytes, r.cfg.RingBytes/4):
-		r.show(now)
-	case !g.pending:
-		g.pending = true
-		// A fake clock calls back while it holds its own lock.
-		r.cfg.Clock.AfterFunc(r.cfg.Gather-since, func() { go r.gathered() })
-	}
+// show has all watchers look, who see events before a sequence number.
+func (g *gather) show(seq, version uint64, now time.Time) {
+	g.seq, g.version, g.at, g.bytes = seq, version, now, 0
+	g.look()
 }
 
-// gathered is what the timer does.
-func (r *Relay) gathered() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.gather.pending = false
-	if r.gather.seq != r.ring.next() { // else they were shown by their size
-		r.show(r.cfg.Clock.Now())
-	}
-}
-
-// show wakes all watchers; r.mu is held.
-func (r *Relay) show(now time.Time) {
-	g := &r.gather
-	g.seq, g.version, g.at, g.bytes = r.ring.next(), r.version, now, 0
-	r.wake()
-}
-
-// wake has all watchers look; r.mu is held.
-func (r *Relay) wake() {
-	close(r.gather.wake)
-	r.gather.wake = make(chan struct{})
+// look has all watchers look.
+func (g *gather) look() {
+	close(g.wake)
+	g.wake = make(chan struct{})
 }

@@ -1,16 +1,10 @@
 package relay
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
-	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
 // History names a history of the cloud. A cloud whose etcd was restored from a backup goes on with another one, in which it uses
@@ -71,126 +65,4 @@ func (h History) check() error {
 		return fmt.Errorf("version %d: at most %d", h.Lost, int64(math.MaxInt64))
 	}
 	return nil
-}
-
-// ErrHistory refuses a list of an earlier history than that of the relay: it comes from a source that has not learned yet.
-var ErrHistory = errors.New("the list is of an earlier history of the cloud")
-
-// ReplaceIn takes a complete list of a history. In that of the relay it is Replace. One of a later history may be at an earlier
-// version: what the relay holds is thrown away, all watches end with one 410, and so do resumes from before. ErrHistory refuses
-// one of an earlier history.
-func (r *Relay) ReplaceIn(h History, version uint64, items []*wire.Object) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.replaceIn(h, version, items, word{asOf: r.cfg.Clock.Now()})
-}
-
-func (r *Relay) replaceIn(h History, version uint64, items []*wire.Object, w word) error {
-	switch {
-	case version == 0:
-		return errors.New("replace: list has no version")
-	case h.Number < r.history.Number:
-		return fmt.Errorf("replace: %w: %d, the relay is in %d", ErrHistory, h.Number, r.history.Number)
-	case h.Number == r.history.Number:
-		r.history.Lost = max(r.history.Lost, h.Lost)
-		return r.replace(version, items, w)
-	}
-	r.begin(h, version, items, w)
-	return nil
-}
-
-// Yield takes a complete list of whatever history, also of an earlier one than that of the relay.
-func (r *Relay) Yield(h History, version uint64, items []*wire.Object) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.yield(h, version, items, word{asOf: r.cfg.Clock.Now()})
-}
-
-func (r *Relay) yield(h History, version uint64, items []*wire.Object, w word) error {
-	if version == 0 {
-		return errors.New("replace: list has no version")
-	}
-	r.begin(h, version, items, w)
-	return nil
-}
-
-// Renumber goes on in another history with all that the relay holds. It is for who hears from the cloud itself and cannot agree with the
-// others of a pool on a number, because theirs was not counted but made up: what clients of this relay know stays true, so that they need
-// not list. Relays that read this one begin anew.
-func (r *Relay) Renumber(h History) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.cfg.Logger.Error("the relay goes on in another history, with what it holds from the cloud", "history", h.Number, "was", r.history.Number)
-	r.history = History{h.Number, max(h.Lost, r.history.Lost)}
-	r.said++
-	r.broadcast()
-	r.show(r.cfg.Clock.Now())
-}
-
-// begin goes on with a list of another history; r.mu is held.
-func (r *Relay) begin(h History, version uint64, items []*wire.Object, w word) {
-	for _, o := range items {
-		r.checkSchema(o)
-	}
-	if r.synced {
-		r.counts.flushed++
-		r.counts.histories++
-		r.cfg.Logger.Error("the history of the cloud is another one, as after a restore from a backup: what was held is thrown away, and every client lists once",
-			"history", h.Number, "was", r.history.Number, "version", version, "reached", r.version)
-	}
-	r.counts.replaced++
-	r.history = History{h.Number, max(h.Lost, r.history.Lost, r.version)}
-	r.progress = time.Time{} // what was proven of another history says nothing of this one
-	r.sign(w, r.cfg.Clock.Now())
-	r.load(version, items)
-	r.broadcast()
-}
-
-// alien tells whether a version that a client brings can only be of a history that was lost. A plain watch ahead of the relay is
-// accepted otherwise (rule 2), and would show nothing, or changes to a state that the client does not have.
-//
-// Until this history has passed the versions of the lost one, one ahead that the relay does not reach while the client waits (see
-// Relay.wait) counts as lost. Of the versions behind, only those mean something that this relay had: its list, and its events. r.mu is held.
-func (r *Relay) alien(at At) bool {
-	switch {
-	case r.history.Number == 0 || at.History != nil || at.Version == 0:
-		return false
-	case at.Version > r.version:
-		return r.version <= r.history.Lost
-	case at.Version < r.version && at.Version <= r.history.Lost:
-		return !r.ring.had(at.Version)
-	}
-	return false
-}
-
-// doubts tells whether a version ahead of the relay may be of a lost history. Who brings it may also have heard a little more of this
-// history, from the cloud: if the relay reaches it in a moment, it was so.
-func (r *Relay) doubts(at At) bool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return at.Version > r.version && r.alien(at)
-}
-
-// agree tells whether a relay that asks is in the same history, nil if it is.
-func agree(mine History, at At) error {
-	switch {
-	case at.History == nil || at.History.Number == mine.Number:
-		return nil
-	case at.History.Number < mine.Number:
-		return apierrors.NewResourceExpired(fmt.Sprintf("the history of the cloud is another one: %d, asked was for %d", mine.Number, at.History.Number))
-	}
-	return retryAfter(apierrors.NewServiceUnavailable(fmt.Sprintf("this relay is still in history %d of the cloud, asked was for %d", mine.Number, at.History.Number)), 1)
-}
-
-// had tells whether the ring's state was at exactly this version once.
-func (r *ring) had(v uint64) bool {
-	if v == r.floor {
-		return true
-	}
-	for _, e := range r.events {
-		if e.version == v {
-			return true
-		}
-	}
-	return false
 }

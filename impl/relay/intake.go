@@ -3,6 +3,7 @@ package relay
 import (
 	"fmt"
 
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -14,8 +15,8 @@ type Intake struct {
 	refill  bool
 	bounded bool          // the upstream is a relay
 	room    *Room         // of the batch that is coming
-	batch   *batch        // that is coming; nil: none is
-	trail   *Trail        // to the list
+	batch   *mvcc.Batch   // that is coming; nil: none is
+	trail   *mvcc.Trail   // to the list
 	events  []*wire.Event // of it
 }
 
@@ -37,13 +38,13 @@ func NewRefill(r *Relay) *Intake { return &Intake{r: r, refill: true} }
 func (i *Intake) Behind(version uint64) {
 	i.r.mu.Lock()
 	defer i.r.mu.Unlock()
-	if i.r.version < version {
+	if i.r.state.Version() < version {
 		i.by = &Testimony{Version: version - 1, AsOf: i.r.progress}
 	}
 }
 
 // Along says what happened on the way to the list that comes.
-func (i *Intake) Along(t *Trail) { i.trail = t }
+func (i *Intake) Along(t *mvcc.Trail) { i.trail = t }
 
 // End takes the list that the watch began with, at the bookmark that ends it, as Relay.ReplaceIn does. Of a refill, ErrOlder tells that the relay
 // has as much.
@@ -89,7 +90,7 @@ func (i *Intake) testimony(ev *wire.Event) error {
 	if err := i.hear(ev); err != nil {
 		return err
 	}
-	if now := i.r.cfg.Clock.Now(); i.r.synced && i.r.version >= i.by.Version {
+	if now := i.r.cfg.Clock.Now(); i.r.synced && i.r.state.Version() >= i.by.Version {
 		i.r.vouch(i.by.about(i.by.Version, now), now)
 		i.r.broadcast() // somebody may wait for a sign
 	}
@@ -108,14 +109,14 @@ func (i *Intake) Apply(ev *wire.Event) error {
 		if i.batch != nil || ev.BatchTo <= ev.Version {
 			return fmt.Errorf("apply: a batch from %d to %d begins, and another one has not ended: %t", ev.Version, ev.BatchTo, i.batch != nil)
 		}
-		i.batch, i.room = &batch{from: ev.Version, to: ev.BatchTo, admitted: ev.BatchAdmits}, i.r.Room()
+		i.batch, i.room = &mvcc.Batch{From: ev.Version, To: ev.BatchTo, Admitted: ev.BatchAdmits}, i.r.Room()
 		return nil
 	case i.batch == nil:
 		return i.single(ev)
 	case ev.Type != wire.Bookmark:
 		return i.part(ev)
-	case ev.Version != i.batch.to:
-		return fmt.Errorf("apply: a bookmark at %d inside the batch from %d to %d", ev.Version, i.batch.from, i.batch.to)
+	case ev.Version != i.batch.To:
+		return fmt.Errorf("apply: a bookmark at %d inside the batch from %d to %d", ev.Version, i.batch.From, i.batch.To)
 	}
 	b, events := i.batch, i.events
 	i.batch, i.events = nil, nil
@@ -124,8 +125,8 @@ func (i *Intake) Apply(ev *wire.Event) error {
 
 // part takes an event of a batch.
 func (i *Intake) part(ev *wire.Event) error {
-	if b := i.batch; ev.Version < b.from || ev.Version > b.to {
-		return fmt.Errorf("apply: an event at %d in the batch from %d to %d", ev.Version, b.from, b.to)
+	if b := i.batch; ev.Version < b.From || ev.Version > b.To {
+		return fmt.Errorf("apply: an event at %d in the batch from %d to %d", ev.Version, b.From, b.To)
 	}
 	i.events = append(i.events, ev)
 	if err := i.room.Take(ev.Object); err != nil {
@@ -148,36 +149,47 @@ func (i *Intake) single(ev *wire.Event) error {
 }
 
 // applyBatch takes a whole batch.
-func (r *Relay) applyBatch(b *batch, events []*wire.Event, by *Testimony) error {
+func (r *Relay) applyBatch(b *mvcc.Batch, events []*wire.Event, by *Testimony) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case !r.synced:
 		return fmt.Errorf("apply: %w", ErrNotSynced)
-	case r.version >= b.to:
+	case r.state.Version() >= b.To:
 		r.counts.dropped += uint64(len(events))
 		return nil
-	case r.version > b.from:
-		return fmt.Errorf("apply: a batch from %d to %d, but %d is reached", b.from, b.to, r.version)
+	case r.state.Version() > b.From:
+		return fmt.Errorf("apply: a batch from %d to %d, but %d is reached", b.From, b.To, r.state.Version())
 	}
 	var changed []*wire.Object
-	steps := make([]step, 0, len(events))
 	for _, ev := range events {
-		gone := ev.Type == wire.Deleted
-		if !gone {
-			r.checkSchema(ev.Object)
+		if ev.Type != wire.Deleted {
+			r.inspect(ev.Object)
 			changed = append(changed, ev.Object)
 		}
-		steps = append(steps, step{ev.Version, ev.Object, gone})
 	}
-	inOrder(steps)
 	if err := r.fits(changed...); err != nil { // batches come from relays only
 		return fmt.Errorf("apply: a batch: %w", err)
 	}
-	r.version = b.from // the bookmark that begins a batch is one
 	now := r.cfg.Clock.Now()
 	r.counts.applied += uint64(len(events))
-	r.sign(by.about(b.to, now), now)
+	r.sign(by.about(b.To, now), now)
 	defer r.broadcast()
-	return r.follow(b, steps, now)
+	if err := r.state.Follow(b, events, now); err != nil {
+		return fmt.Errorf("apply: a batch: %w", err)
+	}
+	r.show(now) // before the ring may pass what is held back
+	r.trim(now)
+	return nil
+}
+
+// Unclear names the objects of which more has to be told before a trail explains a list at a version, and the last version of each, 0 if it is
+// deleted. ok is false if nothing will.
+func (r *Relay) Unclear(t *mvcc.Trail, version uint64, items []*wire.Object) (unclear map[string]uint64, ok bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if !r.synced {
+		return nil, false
+	}
+	return r.state.Unclear(t, version, items)
 }

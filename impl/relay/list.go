@@ -1,17 +1,14 @@
 package relay
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"sort"
 
-	"github.com/google/btree"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -20,19 +17,17 @@ import (
 type List struct {
 	resource Resource
 	state    view
-	newer    string // path of a field that the compiled type does not know, "" if there is none
+	newer    newer
 	clock    clock.WithTickerAndDelayedExecution
 	streams  streams
 }
 
 // NewList takes over items.
 func NewList(res Resource, version uint64, items []*wire.Object, c clock.WithTickerAndDelayedExecution) *List {
-	slices.SortFunc(items, func(a, b *wire.Object) int { return cmp.Compare(a.Key, b.Key) })
-	l := &List{resource: res, state: view{version: version, tree: ordered(items)}, clock: c}
-	if schema := res.schema(); schema != nil {
-		for i := 0; i < len(items) && l.newer == ""; i++ {
-			l.newer = schema.Unknown(items[i].Raw)
-		}
+	l := &List{resource: res, newer: newer{schema: res.schema()}, clock: c}
+	l.state.Version, l.state.Objects = version, mvcc.Sorted(items)
+	for _, o := range items {
+		l.newer.look(o)
 	}
 	return l
 }
@@ -42,7 +37,7 @@ func (l *List) Resource() Resource { return l.resource }
 
 // Status is that of a relay that holds the list.
 func (l *List) Status() Status {
-	return Status{Synced: true, Version: l.state.version, Oldest: l.state.version, Objects: l.state.tree.Len(), NewerField: l.newer}
+	return Status{Synced: true, Version: l.state.Version, Oldest: l.state.Version, Objects: l.state.Objects.Len(), NewerField: l.newer.field}
 }
 
 // Denied is nil.
@@ -58,11 +53,7 @@ func (l *List) Select(namespace string, _ labels.Selector, _ fields.Selector) (s
 
 // Get gives an object, of which there is one version.
 func (l *List) Get(_ context.Context, namespace, name string, _ At) (*wire.Object, error) {
-	key := name
-	if namespace != "" {
-		key = namespace + "/" + name
-	}
-	if o, ok := l.state.tree.Get(&wire.Object{Key: key}); ok {
+	if o, ok := l.state.Objects.Get(&wire.Object{Key: keyOf(namespace, name)}); ok {
 		return o, nil
 	}
 	return nil, apierrors.NewNotFound(l.resource.GroupResource(), name)
@@ -73,10 +64,10 @@ func (l *List) Read(ctx context.Context, o PageOptions) (*Page, error) {
 	if err := l.wait(ctx, o.At, o.Version); err != nil {
 		return nil, err
 	}
-	if o.Exact && o.Version != l.state.version {
+	if o.Exact && o.Version != l.state.Version {
 		return nil, ErrPast
 	}
-	return l.state.page(o), nil
+	return pageOf(&l.state.View, o), nil
 }
 
 // Watch begins a watch, which is silent but for bookmarks.
@@ -92,10 +83,10 @@ func (l *List) Watch(ctx context.Context, o WatchOptions) (*Cursor, error) {
 	switch {
 	case o.Initial:
 		c.begin(l.state)
-	case o.Version != 0 && o.Version < l.state.version:
-		return nil, errTooOld(o.Version, l.state.version)
+	case o.Version != 0 && o.Version < l.state.Version:
+		return nil, errTooOld(o.Version, l.state.Version)
 	default:
-		c.after = max(o.Version, l.state.version)
+		c.after = max(o.Version, l.state.Version)
 		c.sent = c.after
 	}
 	return c, nil
@@ -103,7 +94,7 @@ func (l *List) Watch(ctx context.Context, o WatchOptions) (*Cursor, error) {
 
 // wait waits in vain for a version that the list has not reached.
 func (l *List) wait(ctx context.Context, at At, version uint64) error {
-	if err := agree(History{}, at); err != nil || version <= l.state.version {
+	if err := agree(History{}, at); err != nil || version <= l.state.Version {
 		return err
 	}
 	timer := l.clock.NewTimer(waitAhead)
@@ -112,7 +103,7 @@ func (l *List) wait(ctx context.Context, at At, version uint64) error {
 	case <-timer.C():
 	case <-ctx.Done():
 	}
-	return errAhead(version, l.state.version)
+	return errAhead(version, l.state.Version)
 }
 
 // Stream is an answer that nobody ends.
@@ -124,33 +115,9 @@ func (l *List) Stream(client string, abort func()) *Stream {
 func (l *List) Clock() clock.WithTickerAndDelayedExecution { return l.clock }
 
 // look implements log.
-func (l *List) look(dst []*event, _ *Cursor) sight {
-	return sight{events: dst, ok: true, version: l.state.version, reached: l.state.version}
+func (l *List) look(dst []*mvcc.Event, _ *Cursor) sight {
+	return sight{events: dst, ok: true, version: l.state.Version, reached: l.state.Version}
 }
 
 // closed implements log.
 func (l *List) closed(string) {}
-
-// ordered are objects in the order of their keys.
-type ordered []*wire.Object
-
-func (o ordered) Len() int { return len(o) }
-
-func (o ordered) from(key string) int {
-	return sort.Search(len(o), func(i int) bool { return o[i].Key >= key })
-}
-
-func (o ordered) Get(like *wire.Object) (*wire.Object, bool) {
-	if i := o.from(like.Key); i < len(o) && o[i].Key == like.Key {
-		return o[i], true
-	}
-	return nil, false
-}
-
-func (o ordered) AscendGreaterOrEqual(from *wire.Object, visit btree.ItemIteratorG[*wire.Object]) {
-	for _, x := range o[o.from(from.Key):] {
-		if !visit(x) {
-			return
-		}
-	}
-}

@@ -17,12 +17,13 @@ func TestBatchTrimmedInPart(t *testing.T) {
 	big := strings.Repeat("x", 8<<10)
 	replace(t, r, 10, slice(t, "a/0", 1, "big", big), slice(t, "a/1", 2, "big", big), slice(t, "a/2", 3, "big", big))
 	replace(t, r, 20) // a batch of three deletions
-	first := r.ring.base
-	for version := uint64(21); r.ring.base == first; version++ {
+	first := r.state.Base()
+	for version := uint64(21); r.state.Base() == first; version++ {
 		apply(t, r, wire.Added, slice(t, fmt.Sprint("a/", version), version, "big", big))
 	}
-	if b := r.ring.events[0].batch; b == nil || b.from != 10 {
-		t.Fatalf("the ring begins with %+v, not inside the batch", r.ring.events[0])
+	events, _ := r.state.Since(nil, r.state.Base(), 1)
+	if b := events[0].Batch; b == nil || b.From != 10 {
+		t.Fatalf("the ring begins with %+v, not inside the batch", events[0])
 	}
 	for _, v := range []uint64{10, 15, 19} {
 		if r.Resumable(v) {

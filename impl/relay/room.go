@@ -52,11 +52,9 @@ func (r *Relay) fits(changed ...*wire.Object) error {
 	more := int64(0)
 	for _, o := range changed {
 		more += size(o)
-		if old, have := r.tree.Get(o); have {
-			more -= size(old)
-		}
+		more -= size(r.state.Get(o))
 	}
-	if more > 0 && r.bytes+int64(r.tree.Len())*objectCost+more > r.cfg.MaxBytes {
+	if more > 0 && r.state.Bytes()+int64(r.state.Len())*objectCost+more > r.cfg.MaxBytes {
 		return &FullError{r.cfg.Resource, r.cfg.MaxBytes}
 	}
 	return nil

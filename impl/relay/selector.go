@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -91,14 +92,14 @@ func (s *Selector) matches(o *wire.Object) bool {
 
 // view tells how an event looks through a selector: which type, and whether with the previous content. typ is "" if not at all. An object that
 // enters the selector is ADDED, one that leaves it DELETED with its previous content (convertToWatchEvent in storage/cacher).
-func (s *Selector) view(ev *event) (typ string, left bool) {
-	is, was := !ev.deleted && s.matches(ev.cur), s.matches(ev.prev)
+func (s *Selector) view(ev *mvcc.Event) (typ string, left bool) {
+	is, was := !ev.Deleted && s.matches(ev.Cur), s.matches(ev.Prev)
 	switch {
 	case is && was:
 		return wire.Modified, false
 	case is:
 		return wire.Added, false
-	case was && ev.deleted:
+	case was && ev.Deleted:
 		return wire.Deleted, false
 	case was:
 		return wire.Deleted, true

@@ -60,11 +60,6 @@ type Stream struct {
 // notWatching is the place of a stream that is no watch.
 const notWatching = ^uint64(0)
 
-// Stream begins an answer. abort makes the write under way fail. It is called once at most, and not after Close.
-func (r *Relay) Stream(client string, abort func()) *Stream {
-	return r.streams.open(client, r.cfg.Clock, abort)
-}
-
 // Close ends an answer.
 func (s *Stream) Close() {
 	s.mu.Lock()
@@ -84,7 +79,7 @@ func (s *Stream) Write(write func([]byte) (int, error), p []byte) error {
 }
 
 // At says which events of a watch have been read.
-func (s *Stream) At(c *Cursor) { s.place.Store(c.seq) }
+func (s *Stream) At(c *Cursor) { s.place.Store(c.place.Seq) }
 
 // stuck tells why a stream should be ended, "" if it should not.
 func (s *Stream) stuck(now time.Time, base uint64, limit time.Duration) string {
@@ -108,10 +103,4 @@ func (s *Stream) end() {
 		s.abort()
 		s.abort = nil
 	}
-}
-
-func (r *Relay) closed(reason string) {
-	r.mu.Lock()
-	r.counts.closed[reason]++
-	r.mu.Unlock()
 }

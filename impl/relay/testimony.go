@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 )
 
 // Testimony is what a relay says of its state to another one that reads it: when the watch begins, and before it sends something that this is
@@ -20,11 +20,6 @@ type Testimony struct {
 	// Restored: the state comes from a disk, or from who had it from one, and no source has shown a sign since. So AsOf is by
 	// some wall clock, and nothing that the relay sends is a sign of the cloud, until it testifies anew.
 	Restored bool
-}
-
-// testimony is what the relay says of itself now; r.mu is held.
-func (r *Relay) testimony() Testimony {
-	return Testimony{Version: r.version, AsOf: r.progress, Restored: r.restored}
 }
 
 // String is the form that travels: "<version>/<age in ms>", and "/restored" if that is so. Clocks of two machines are never compared,
@@ -55,7 +50,7 @@ const maxAge = uint64(100 * 365 * 24 * time.Hour / time.Millisecond)
 type word struct {
 	asOf     time.Time
 	restored bool
-	trail    *Trail // the way to a list, if more is known of it than the list itself
+	trail    *mvcc.Trail // the way to a list, if more is known of it than the list itself
 }
 
 // about is the word of an upstream on a state at a version. nil is the cloud, whose every word is of now.
@@ -67,50 +62,4 @@ func (t *Testimony) about(version uint64, now time.Time) word {
 		return word{asOf: t.AsOf, restored: t.Restored}
 	}
 	return word{asOf: now}
-}
-
-// sign notes a word that comes with something that the relay takes. Unless it is of now, relays that read this one have to hear of it first:
-// they take what comes later than its last testimony for a sign.
-func (r *Relay) sign(w word, now time.Time) {
-	r.vouch(w, now)
-	if w.restored || now.Sub(w.asOf) > oldNews {
-		r.said++
-	}
-}
-
-// oldNews is how late what a relay passes on may be for those behind it to take it for a sign of now.
-const oldNews = time.Second
-
-// vouch notes a word about the state that the relay holds or is about to. Hearsay makes nothing worse that was proven: a later state was
-// all there was whenever an earlier one was.
-func (r *Relay) vouch(w word, now time.Time) {
-	r.given(w)
-	first := r.progress.IsZero()
-	switch {
-	case !first && w.restored && !w.asOf.After(r.progress):
-		return
-	case first || w.restored || r.restored || w.asOf.After(r.progress):
-		r.progress = w.asOf
-	}
-	if r.restored == w.restored {
-		return
-	}
-	r.restored = w.restored
-	if age := max(now.Sub(w.asOf), 0).Round(time.Second); w.restored {
-		r.cfg.Logger.Warn("what the relay holds is not known to be fresh", "age", age.String(), "freshAt", now.Add(-age).UTC().Format(time.RFC3339))
-	} else {
-		r.cfg.Logger.Info("the relay hears from its source", "age", age.String())
-	}
-	r.said++
-	r.broadcast()
-	r.show(now)
-}
-
-// refill takes a complete list at a version from somebody who held it, and not from a source: it moves the relay forward, and proves nothing
-// but that this was all there was at a time. It returns ErrOlder if the relay has as much already.
-func (r *Relay) refill(h History, version uint64, items []*wire.Object, w word) error {
-	if mine := r.history.Number; r.synced && h.Number == mine && version <= r.version {
-		return fmt.Errorf("refill: %w: %d, reached is %d", ErrOlder, version, r.version)
-	}
-	return r.replaceIn(h, version, items, word{asOf: w.asOf, restored: true})
 }

@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
 // walk is a trail of metadata events behind a version, written "ADDED a/x 11", with perhaps "k=v" as labels.
-func walk(t *testing.T, from uint64, events ...string) *Trail {
+func walk(t *testing.T, from uint64, events ...string) *mvcc.Trail {
 	t.Helper()
-	trail := NewTrail(from)
+	trail := mvcc.NewTrail(from)
 	for _, e := range events {
 		var typ, key, label string
 		var version uint64
@@ -35,7 +36,7 @@ func walk(t *testing.T, from uint64, events ...string) *Trail {
 }
 
 // along gives a relay a list with the way to it.
-func along(t *testing.T, r *Relay, trail *Trail, version uint64, items ...*wire.Object) {
+func along(t *testing.T, r *Relay, trail *mvcc.Trail, version uint64, items ...*wire.Object) {
 	t.Helper()
 	i := NewIntake(r)
 	i.Along(trail)
@@ -158,19 +159,5 @@ func TestUnclearIsTold(t *testing.T) {
 	}
 	if s := r.Status(); s.Objects != 2 || s.Version != 20 {
 		t.Errorf("%+v", s)
-	}
-}
-
-// A trail has an end, whatever comes.
-func TestTrailIsBounded(t *testing.T) {
-	trail := NewTrail(0)
-	o := slice(t, "a/x", 1)
-	for v := uint64(1); v <= maxTrail; v++ {
-		if !trail.Step(&wire.Event{Type: wire.Modified, Version: v, Object: o}) {
-			t.Fatalf("no room at %d", v)
-		}
-	}
-	if trail.Step(&wire.Event{Type: wire.Modified, Version: maxTrail + 1, Object: o}) || trail.Reached() != maxTrail {
-		t.Error("it takes more")
 	}
 }

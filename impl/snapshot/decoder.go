@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/pack"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -33,7 +34,7 @@ type decoder struct {
 	c     content
 	count uint64 // objects announced
 	got   uint64
-	batch relay.Change // From and To of the batch being read
+	batch mvcc.Change // From and To of the batch being read
 }
 
 // decode reads a file. No byte of it is trusted before a checksum vouched for it, and no more memory is taken than the file is
@@ -221,17 +222,17 @@ func (d *decoder) change(p *pack.Reader) (err error) {
 	c := d.batch
 	switch record := p.Byte(); record {
 	case recordPut, recordDelete:
-		c.Kind = relay.Put
+		c.Kind = mvcc.Put
 		if record == recordDelete {
-			c.Kind = relay.Delete
+			c.Kind = mvcc.Delete
 		}
 		if c.Object, err = d.object(p); err != nil {
 			return err
 		}
 		c.Version = c.Object.Version
 	case recordReached:
-		c.Kind, c.Version = relay.Reached, p.Uvarint()
-		d.batch = relay.Change{}
+		c.Kind, c.Version = mvcc.Reached, p.Uvarint()
+		d.batch = mvcc.Change{}
 	case recordBatch:
 		if d.batch.To != 0 {
 			return fmt.Errorf("a batch inside the batch to %d", d.batch.To)

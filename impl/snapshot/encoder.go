@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -95,7 +96,7 @@ func (e *encoder) object(o *wire.Object) {
 	e.bytes(o.Raw)
 }
 
-func (e *encoder) change(c relay.Change) {
+func (e *encoder) change(c mvcc.Change) {
 	e.block(blockChanges)
 	if c.To != 0 && !e.batch {
 		e.buf = append(e.buf, recordBatch)
@@ -104,13 +105,13 @@ func (e *encoder) change(c relay.Change) {
 		e.batch = true
 	}
 	switch c.Kind {
-	case relay.Put:
+	case mvcc.Put:
 		e.buf = append(e.buf, recordPut)
 		e.bytes(c.Object.Raw)
-	case relay.Delete:
+	case mvcc.Delete:
 		e.buf = append(e.buf, recordDelete)
 		e.bytes(c.Object.Raw)
-	case relay.Reached:
+	case mvcc.Reached:
 		e.buf = append(e.buf, recordReached)
 		e.buf = binary.AppendUvarint(e.buf, c.Version)
 		e.batch = false

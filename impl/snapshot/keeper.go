@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 )
 
 const (
@@ -42,7 +43,7 @@ type keeper struct {
 	written uint64    // version in the file
 	asOf    time.Time // in the file
 	saidAt  time.Time // when that was written
-	scratch []relay.Change
+	scratch []mvcc.Change
 
 	pause pause
 }
@@ -62,7 +63,7 @@ func newKeeper(c Config, r *relay.Relay, d disk.Disk) *keeper {
 	name := r.Resource().String()
 	c.Logger = c.Logger.With("resource", name)
 	return &keeper{
-		cfg: c, relay: r, name: strings.TrimSuffix(name, ".") + ".snapshot", disk: d, scratch: make([]relay.Change, 0, readChanges), least: minAppend,
+		cfg: c, relay: r, name: strings.TrimSuffix(name, ".") + ".snapshot", disk: d, scratch: make([]mvcc.Change, 0, readChanges), least: minAppend,
 	}
 }
 
@@ -195,7 +196,7 @@ func (k *keeper) append(s *relay.Status, last bool) error {
 		}
 		for _, c := range changes {
 			reached = max(reached, c.Version)
-			if c.Kind != relay.Reached || c.To != 0 { // bookmarks: the last one will do
+			if c.Kind != mvcc.Reached || c.To != 0 { // bookmarks: the last one will do
 				e.change(c)
 				changed = true
 			}
@@ -232,7 +233,7 @@ func (k *keeper) append(s *relay.Status, last bool) error {
 // tail ends what is written at once: with the version reached, and when that was fresh.
 func (k *keeper) tail(e *encoder, version, reached uint64, asOf time.Time) {
 	if reached > version {
-		e.change(relay.Change{Kind: relay.Reached, Version: reached})
+		e.change(mvcc.Change{Kind: mvcc.Reached, Version: reached})
 	}
 	e.fresh(asOf)
 }
@@ -302,7 +303,7 @@ func (k *keeper) export(ctx context.Context, e *encoder, x *relay.Export, asOf t
 		}
 	}
 	for c := range x.Changes() {
-		if c.Kind != relay.Reached || c.To != 0 {
+		if c.Kind != mvcc.Reached || c.To != 0 {
 			e.change(c)
 		}
 	}

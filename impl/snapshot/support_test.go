@@ -20,6 +20,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -183,9 +184,9 @@ func held(t testing.TB, r *relay.Relay) (x *relay.Export, from, to string) {
 	from = digest(state)
 	for c := range x.Changes() {
 		switch c.Kind {
-		case relay.Put:
+		case mvcc.Put:
 			state[c.Object.Key] = string(c.Object.Raw)
-		case relay.Delete:
+		case mvcc.Delete:
 			delete(state, c.Object.Key)
 		}
 	}

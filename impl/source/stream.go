@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -30,7 +31,7 @@ var (
 )
 
 // settle is called when a list is complete.
-type settle func(version uint64, items []*wire.Object) *relay.Trail
+type settle func(version uint64, items []*wire.Object) *mvcc.Trail
 
 // streamList fills a relay by a streaming list (KEP-3157) and goes on with the events behind it. settle is called with the list and its version before that is
 // handed to the relay; it ends what feeds the relay beside, and tells what is known of the way there. A relay that is beyond the list by then has all

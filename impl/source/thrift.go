@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -110,7 +111,7 @@ func (f *Feeder) late(s relay.Status) bool {
 }
 
 // alone is the settle of a streamList beside which nothing feeds the relay.
-func alone(uint64, []*wire.Object) *relay.Trail { return nil }
+func alone(uint64, []*wire.Object) *mvcc.Trail { return nil }
 
 // relist opens a compressed stream for a relay that is not empty. Unless the relay misses something, it is fed by plain watches
 // meanwhile, and until they are as far as the list: a list may take long over a thin link, and as a difference it would leave out
@@ -140,7 +141,7 @@ func (f *Feeder) relist(ctx context.Context, up *Upstream, gap time.Duration) er
 			}
 		}
 	})
-	return f.streamList(ctx, up, nil, func(version uint64, _ []*wire.Object) *relay.Trail {
+	return f.streamList(ctx, up, nil, func(version uint64, _ []*wire.Object) *mvcc.Trail {
 		waiting, cancel := f.limit(watching, up, f.cfg.WatchTimeout, fmt.Errorf("the watch is not at version %d after %v", version, f.cfg.WatchTimeout))
 		_ = f.cfg.Relay.WaitVersion(waiting, version) // if it does not come, the list brings all
 		cancel(nil)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -42,13 +43,13 @@ func (f *Feeder) partly(ctx context.Context, up *Upstream) *Upstream {
 //
 // The trail costs no more than a list does. What is behind that are the changes of a long time, of which no client has seen any.
 func (f *Feeder) way(ctx context.Context, up *Upstream, s relay.Status) (settle settle, end func()) {
-	trail, stepped, over := relay.NewTrail(s.Version), make(chan struct{}, 1), make(chan struct{})
+	trail, stepped, over := mvcc.NewTrail(s.Version), make(chan struct{}, 1), make(chan struct{})
 	tracing, stop := context.WithCancel(ctx)
 	go func() {
 		defer close(over)
 		f.trace(tracing, up, trail, max(s.Bytes/listShare, worthAList), stepped)
 	}()
-	settle = func(version uint64, items []*wire.Object) *relay.Trail {
+	settle = func(version uint64, items []*wire.Object) *mvcc.Trail {
 		defer stop()
 		waiting, cancel := f.limit(tracing, up, slack, fmt.Errorf("what led to version %d is not known after %v", version, slack))
 		defer cancel(nil)
@@ -77,7 +78,7 @@ func (f *Feeder) way(ctx context.Context, up *Upstream, s relay.Status) (settle 
 }
 
 // tell lets a trail know all that happened behind a version to objects of which metadata do not tell enough. What does not come in time is not known.
-func (f *Feeder) tell(ctx context.Context, up *Upstream, trail *relay.Trail, from uint64, unclear map[string]uint64) {
+func (f *Feeder) tell(ctx context.Context, up *Upstream, trail *mvcc.Trail, from uint64, unclear map[string]uint64) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for key, last := range unclear {
@@ -112,7 +113,7 @@ func (f *Feeder) tell(ctx context.Context, up *Upstream, trail *relay.Trail, fro
 }
 
 // trace follows by metadata what happened from where a trail begins, until ctx ends or so many bytes were read. Where it fails, the trail ends.
-func (f *Feeder) trace(ctx context.Context, up *Upstream, trail *relay.Trail, most int64, stepped chan<- struct{}) {
+func (f *Feeder) trace(ctx context.Context, up *Upstream, trail *mvcc.Trail, most int64, stepped chan<- struct{}) {
 	for ctx.Err() == nil {
 		err := f.short(ctx, up, question{of: metadata, aside: true}, trail.Reached(), f.cfg.WatchTimeout, func(ev *wire.Event) error {
 			if ev.Object != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/builtin"
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -143,9 +144,9 @@ func (e *encoder) frame(ev *relay.Event) ([]byte, error) {
 	case e.out.shape == table:
 		return e.encodeFrame(ev.Type, ev.Object)
 	}
-	form := relay.Form{}
+	form := mvcc.Form{}
 	if !e.own {
-		form = relay.Form{Media: e.out.media, Shape: uint8(e.out.shape), Beta: e.out.beta}
+		form = mvcc.Form{Media: e.out.media, Shape: uint8(e.out.shape), Beta: e.out.beta}
 	}
 	return ev.Frame(form, func() ([]byte, error) { return e.encodeFrame(ev.Type, ev.Object) })
 }

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"context"
 	"io"
 	"math/rand/v2"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -50,17 +50,25 @@ type Wait struct {
 	Until   time.Time
 }
 
+// view is a state, and what the relay says of it.
+type view struct {
+	mvcc.View
+	history History
+	word    Testimony
+	said    uint64
+}
+
 // log is what a cursor reads.
 type log interface {
 	// look tells what is behind a cursor, and appends the events.
-	look(dst []*event, c *Cursor) sight
+	look(dst []*mvcc.Event, c *Cursor) sight
 	// closed counts a watch that is ended because of its reader.
 	closed(why string)
 }
 
 // sight is a log as it was at one moment, from a cursor.
 type sight struct {
-	events  []*event
+	events  []*mvcc.Event
 	ok      bool // the log reaches back to the cursor
 	over    bool // the watch is
 	wake    <-chan struct{}
@@ -79,52 +87,21 @@ type Cursor struct {
 	log     log
 	clock   clock.PassiveClock
 	o       WatchOptions
-	history History // in which it began
-	initial view    // of which objects are left; without a tree: none
-	from    string  // key of the next of them
-	seq     uint64  // next event
-	epoch   uint64
+	history History    // in which it began
+	initial view       // of which objects are left; without Objects: none
+	from    string     // key of the next of them
+	place   mvcc.Place // of the next event
 	denials uint64
-	after   uint64 // the reader has seen this version
-	sent    uint64 // version of the last event given
-	said    uint64 // when the relay last testified to the reader; 0: never
-	ahead   bool   // the reader has seen more than the relay: no bookmark can be vouched for
-	inside  *batch // being given
-	room    [WatchBatch]*event
+	after   uint64      // the reader has seen this version
+	sent    uint64      // version of the last event given
+	said    uint64      // when the relay last testified to the reader; 0: never
+	ahead   bool        // the reader has seen more than the relay: no bookmark can be vouched for
+	inside  *mvcc.Batch // being given
+	room    [WatchBatch]*mvcc.Event
 
 	end        time.Time
 	bookmarkAt time.Time
 	beforeEnd  bool // the bookmark before the end is still to come
-}
-
-// Watch begins a watch. Its errors are those that kube-apiserver answers: the caller tells them to a client as it would, by an answer or an ERROR event.
-func (r *Relay) Watch(ctx context.Context, o WatchOptions) (*Cursor, error) {
-	version := uint64(0)
-	if o.Wait || r.doubts(o.At) {
-		version = o.Version
-	}
-	if err := r.wait(ctx, o.At, version); err != nil {
-		return nil, err
-	}
-	c := newCursor(r, r.cfg.Clock, o)
-	if err := r.admit(c); err != nil {
-		return nil, err
-	}
-	if o.Initial {
-		v := r.now()
-		if o.Past {
-			v = r.past()
-		}
-		if err := agree(v.history, o.At); err != nil {
-			return nil, err
-		}
-		c.begin(v)
-		return c, nil
-	}
-	if err := r.resume(c); err != nil {
-		return nil, err
-	}
-	return c, nil
 }
 
 // newCursor is a cursor that has no place yet.
@@ -137,69 +114,20 @@ func newCursor(l log, clk clock.PassiveClock, o WatchOptions) *Cursor {
 	return &Cursor{log: l, clock: clk, o: o, end: now.Add(o.Timeout), bookmarkAt: now.Add(bookmarkEvery), beforeEnd: o.Timeout > bookmarkBefore}
 }
 
-// admit lets a watch begin unless the source has denied the resource. It ends at the next denial.
-func (r *Relay) admit(c *Cursor) error {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	c.denials = r.denials
-	if why := r.refusal(); why != nil {
-		return why
-	}
-	return nil
-}
-
 // begin makes a cursor give the objects of a view first.
 func (c *Cursor) begin(v view) {
-	c.history, c.epoch, c.seq, c.after = v.history, v.epoch, v.seq, v.version
+	c.history, c.place, c.after = v.history, v.Place, v.Version
 	c.initial, c.from = v, c.o.Selector.prefix
-}
-
-// resume finds where a watch without initial events begins.
-func (r *Relay) resume(c *Cursor) error {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	c.history = r.history
-	if err := agree(r.history, c.o.At); err != nil {
-		return err
-	}
-	version := c.o.Version
-	if r.alien(c.o.At) {
-		return errTooOld(version, r.ring.floor)
-	}
-	c.epoch, c.seq, c.after = r.epoch, r.ring.next(), version
-	switch {
-	case version == 0:
-		c.after = r.version
-	case version < r.version:
-		seq, ok := r.ring.from(version)
-		if !ok || !c.o.Selector.fixed() && r.ring.inside(seq, version) {
-			return errTooOld(version, r.ring.floor)
-		}
-		c.seq = seq
-	}
-	c.sent = c.after
-	return nil
 }
 
 // History is that of the versions.
 func (c *Cursor) History() History { return c.history }
 
-// look implements log.
-func (r *Relay) look(dst []*event, c *Cursor) sight {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	events, ok := r.ring.since(dst, c.seq, WatchBatch)
-	return sight{
-		events: events, ok: ok, over: r.stopped || r.denials != c.denials, wake: r.gather.wake, shown: r.gather.seq, version: r.gather.version,
-		reached: r.version, floor: r.ring.floor, epoch: r.epoch, history: r.history.Number, said: r.said, word: r.testimony(),
-	}
-}
-
 // Read appends what there is to dst, a part of it if it is much. If there is nothing, it tells what to wait for. An error ends the watch, behind the
 // events that come with it: io.EOF in order, and all others are those that kube-apiserver tells by an ERROR event.
 func (c *Cursor) Read(dst []Event) (events []Event, wait Wait, err error) {
 	had := len(dst)
-	if c.initial.tree != nil {
+	if c.initial.Objects != nil {
 		if dst = c.objects(dst); len(dst) > had {
 			return dst, Wait{}, nil
 		}
@@ -209,7 +137,7 @@ func (c *Cursor) Read(dst []Event) (events []Event, wait Wait, err error) {
 	switch {
 	case now.over:
 		return dst, Wait{}, io.EOF
-	case now.epoch != c.epoch:
+	case now.epoch != c.place.Epoch:
 		return dst, Wait{}, errTooOld(c.after, now.floor)
 	case c.o.History != nil && now.history != c.o.History.Number: // it comes again, and is told
 		c.log.closed("another history")
@@ -222,12 +150,12 @@ func (c *Cursor) Read(dst []Event) (events []Event, wait Wait, err error) {
 		c.said = now.said
 		dst = append(dst, c.testify(now.word))
 	}
-	taken := now.events[:min(uint64(len(now.events)), max(now.shown, c.seq)-c.seq)]
+	taken := now.events[:min(uint64(len(now.events)), max(now.shown, c.place.Seq)-c.place.Seq)]
 	for _, ev := range taken {
 		if dst, err = c.give(dst, ev, now.reached); err != nil {
 			return dst, Wait{}, err
 		}
-		c.seq++
+		c.place.Seq++
 	}
 	if len(taken) == 0 {
 		c.ahead = c.after > now.reached
@@ -269,7 +197,7 @@ func (c *Cursor) rest(dst []Event, wake <-chan struct{}) ([]Event, Wait, error) 
 // objects gives the next of the initial objects, and behind the last the bookmark that ends them.
 func (c *Cursor) objects(dst []Event) []Event {
 	had, more := len(dst), false
-	c.initial.tree.AscendGreaterOrEqual(&wire.Object{Key: c.from}, func(o *wire.Object) bool {
+	c.initial.Objects.AscendGreaterOrEqual(&wire.Object{Key: c.from}, func(o *wire.Object) bool {
 		switch {
 		case !strings.HasPrefix(o.Key, c.o.Selector.prefix):
 			return false
@@ -286,31 +214,31 @@ func (c *Cursor) objects(dst []Event) []Event {
 	}
 	v := c.initial
 	c.initial = view{}
-	end := wire.Event{Version: v.version, InitialEnd: true}
+	end := wire.Event{Version: v.Version, InitialEnd: true}
 	if c.o.Progress {
 		c.said, end.Testimony = v.said, v.word.String(c.clock.Now())
 	}
 	if c.o.Bookmarks {
 		dst = c.bookmark(dst, end)
 	}
-	c.sent = v.version
+	c.sent = v.Version
 	return dst
 }
 
 // give gives one event as this watch sees it.
-func (c *Cursor) give(dst []Event, ev *event, reached uint64) ([]Event, error) {
-	ends := ev.cur == nil && ev.batch != nil && ev.batch == c.inside // the last change may have had the same version
-	if !ends && !ev.after(c.after) {
+func (c *Cursor) give(dst []Event, ev *mvcc.Event, reached uint64) ([]Event, error) {
+	ends := ev.Cur == nil && ev.Batch != nil && ev.Batch == c.inside // the last change may have had the same version
+	if !ends && !ev.After(c.after) {
 		return dst, nil
 	}
-	dst, err := c.enter(dst, ev.batch, reached)
+	dst, err := c.enter(dst, ev.Batch, reached)
 	if err != nil {
 		return dst, err
 	}
-	c.after, c.ahead = ev.version, false
-	if ev.cur == nil {
-		if c.o.Bookmarks && (c.o.Progress || ev.batch != nil) {
-			dst = c.bookmark(dst, wire.Event{Version: ev.version})
+	c.after, c.ahead = ev.Version, false
+	if ev.Cur == nil {
+		if c.o.Bookmarks && (c.o.Progress || ev.Batch != nil) {
+			dst = c.bookmark(dst, wire.Event{Version: ev.Version})
 		}
 		return dst, nil
 	}
@@ -318,24 +246,24 @@ func (c *Cursor) give(dst []Event, ev *event, reached uint64) ([]Event, error) {
 	if typ == "" {
 		return dst, nil
 	}
-	o := ev.cur
+	o := ev.Cur
 	if left { // the previous content under the new version
-		if o, err = ev.leaves(c.o.Selector.res.encoding); err != nil {
+		if o, err = ev.Leaves(c.o.Selector.res.encoding); err != nil {
 			return dst, err
 		}
 	}
-	c.sent = ev.version
-	return append(dst, Event{Event: wire.Event{Type: typ, Version: ev.version, Object: o}, of: ev, left: left}), nil
+	c.sent = ev.Version
+	return append(dst, Event{Event: wire.Event{Type: typ, Version: ev.Version, Object: o}, of: ev, left: left}), nil
 }
 
 // enter is called where events are part of a batch. A client that saw more than the state that the batch starts from, at a source
 // that was ahead, goes on if the batch admits it. Else it has not seen what the batch deletes, and would not: these deletions are stamped with
 // the version that the batch starts from.
-func (c *Cursor) enter(dst []Event, b *batch, reached uint64) ([]Event, error) {
+func (c *Cursor) enter(dst []Event, b *mvcc.Batch, reached uint64) ([]Event, error) {
 	if b == nil || b == c.inside {
 		return dst, nil
 	}
-	if !b.admits(c.after) || b.inside(c.after) && !c.o.Selector.fixed() {
+	if !b.Admits(c.after) || b.Inside(c.after) && !c.o.Selector.fixed() {
 		return dst, errTooOld(c.after, reached)
 	}
 	c.inside = b
@@ -343,7 +271,7 @@ func (c *Cursor) enter(dst []Event, b *batch, reached uint64) ([]Event, error) {
 		return dst, nil
 	}
 	c.ahead = false
-	return c.bookmark(dst, wire.Event{Version: max(b.from, c.after), BatchTo: b.to, BatchAdmits: b.admitted}), nil
+	return c.bookmark(dst, wire.Event{Version: max(b.From, c.after), BatchTo: b.To, BatchAdmits: b.Admitted}), nil
 }
 
 // bookmark gives a bookmark unless it would vouch for what the reader may not have seen.

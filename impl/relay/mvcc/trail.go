@@ -1,4 +1,4 @@
-package relay
+package mvcc
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 const maxTrail = 64 << 10
 
 // Trail is what happened to objects behind a version, most of it by their metadata alone. With a list it explains more than the list does: who has
-// seen a part of what led there, elsewhere or before this relay lost power, can go on (see batch.admits). Of most objects that takes no more than
+// seen a part of what led there, elsewhere or before this relay lost power, can go on (see Batch.Admits). Of most objects that takes no more than
 // their last form. Those that came, went, or changed their labels on the way are unclear by metadata: of them all forms are told.
 // It may be used by several goroutines.
 type Trail struct {
@@ -29,13 +29,6 @@ type mark struct {
 	version uint64
 	uid     string
 	labels  wire.Labels
-	gone    bool
-}
-
-// step is one event of a batch: an object in a new form, or one that is gone.
-type step struct {
-	version uint64
-	o       *wire.Object
 	gone    bool
 }
 
@@ -73,48 +66,11 @@ func (t *Trail) Step(ev *wire.Event) (more bool) {
 func (t *Trail) Tell(key string, events []*wire.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	steps := make([]step, 0, len(events))
-	for _, ev := range events {
-		steps = append(steps, step{ev.Version, ev.Object, ev.Type == wire.Deleted})
-	}
-	t.told[key] = steps
-}
-
-// Unclear names the objects of which more has to be told before a trail explains a list at a version, and the last version of each, 0 if it is
-// deleted. ok is false if nothing will.
-func (r *Relay) Unclear(t *Trail, version uint64, items []*wire.Object) (unclear map[string]uint64, ok bool) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if !r.synced || version <= r.version {
-		return nil, false
-	}
-	gone, changed, ok := r.diff(version, items)
-	if !ok {
-		return nil, false
-	}
-	_, unclear, ok = t.date(&batch{from: r.version, to: version}, gone, changed, r.tree.Get)
-	return unclear, ok
-}
-
-// undated are the steps from a list alone. When objects went is not known: these steps have the version that the batch starts from.
-func undated(b *batch, gone, changed []*wire.Object) []step {
-	steps := make([]step, 0, len(gone)+len(changed))
-	for _, o := range gone {
-		steps = append(steps, step{version: b.from, o: o, gone: true})
-	}
-	for _, o := range changed {
-		steps = append(steps, step{version: o.Version, o: o})
-	}
-	inOrder(steps)
-	return steps
-}
-
-func inOrder(steps []step) {
-	sort.SliceStable(steps, func(i, j int) bool { return steps[i].version < steps[j].version })
+	t.told[key] = stepsOf(events)
 }
 
 // along are the steps of a batch with the trail that leads there, if that explains it all; then the batch admits who has seen a part.
-func (t *Trail) along(b *batch, gone, changed []*wire.Object, held func(*wire.Object) (*wire.Object, bool)) []step {
+func (t *Trail) along(b *Batch, gone, changed []*wire.Object, held func(*wire.Object) *wire.Object) []step {
 	if t == nil {
 		return undated(b, gone, changed)
 	}
@@ -122,16 +78,16 @@ func (t *Trail) along(b *batch, gone, changed []*wire.Object, held func(*wire.Ob
 	if !ok || len(unclear) > 0 {
 		return undated(b, gone, changed)
 	}
-	b.admitted = min(t.Reached(), b.to)
+	b.Admitted = min(t.Reached(), b.To)
 	return steps
 }
 
 // date finds the steps of a batch, and the objects that are unclear. ok is false if the trail does not fit.
-func (t *Trail) date(b *batch, gone, changed []*wire.Object, held func(*wire.Object) (*wire.Object, bool)) (steps []step, unclear map[string]uint64, ok bool) {
+func (t *Trail) date(b *Batch, gone, changed []*wire.Object, held func(*wire.Object) *wire.Object) (steps []step, unclear map[string]uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	last := min(t.reached, b.to)
-	if t.from != b.from || last <= b.from {
+	last := min(t.reached, b.To)
+	if t.from != b.From || last <= b.From {
 		return nil, nil, false
 	}
 	now := map[string]*wire.Object{} // nil: gone
@@ -146,7 +102,7 @@ func (t *Trail) date(b *batch, gone, changed []*wire.Object, held func(*wire.Obj
 		if _, differs := now[key]; differs {
 			continue
 		}
-		if _, same := held(&wire.Object{Key: key}); same && t.until(key, last) > 0 {
+		if held(&wire.Object{Key: key}) != nil && t.until(key, last) > 0 {
 			return nil, nil, false // it changed, and the list does not show that
 		}
 		if t.until(key, last) > 0 { // it came and went
@@ -154,12 +110,12 @@ func (t *Trail) date(b *batch, gone, changed []*wire.Object, held func(*wire.Obj
 		}
 	}
 	for key, o := range now {
-		old, _ := held(&wire.Object{Key: key})
+		old := held(&wire.Object{Key: key})
 		marks := t.marks[key][:t.until(key, last)]
 		if o != nil && o.Version <= last && !slices.ContainsFunc(marks, func(m mark) bool { return m.version == o.Version && m.uid == o.UID && !m.gone }) {
 			return nil, nil, false
 		}
-		switch told := t.tale(key, b.to, o); {
+		switch told := t.tale(key, b.To, o); {
 		case told != nil:
 			steps = append(steps, told...)
 		case !plain(marks, old, o):

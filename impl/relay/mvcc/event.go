@@ -1,0 +1,69 @@
+package mvcc
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// Event is one change, or a bookmark when Cur is nil. It is immutable but for its cached frames.
+type Event struct {
+	Version uint64 // that it is stamped with
+	Cur     *wire.Object
+	Prev    *wire.Object // nil: the object did not exist before
+	Deleted bool         // Cur is the last state of what was deleted
+	Batch   *Batch       // not nil: part of a list that replaced an older state
+	at      time.Time
+
+	// frame is the whole frame of this event in the encoding in which it came and with its plain type.
+	frame atomic.Pointer[[]byte]
+	// frames are what else was made of it; kept for recent events only.
+	frames atomic.Pointer[frames]
+}
+
+// Batch is a list that replaced an older state: its events lead from version From to version To. They leave out forms of objects that
+// others have replaced.
+type Batch struct {
+	From, To uint64
+	// Admitted: whoever has seen a state inside, elsewhere, up to this version, goes on from there as if all had been told. 0: nobody can, because it is
+	// not known what happened on the way (see Trail).
+	Admitted uint64
+}
+
+// Inside tells whether a version is none that the batch leads from or to.
+func (b *Batch) Inside(v uint64) bool { return b != nil && b.From < v && v < b.To }
+
+// Admits tells whether a client that has seen a version goes on with the rest of the batch.
+func (b *Batch) Admits(v uint64) bool { return !b.Inside(v) || v <= b.Admitted }
+
+// Type is what a watch that selects everything says.
+func (e *Event) Type() string {
+	switch {
+	case e.Cur == nil:
+		return wire.Bookmark
+	case e.Deleted:
+		return wire.Deleted
+	case e.Prev == nil:
+		return wire.Added
+	default:
+		return wire.Modified
+	}
+}
+
+func (e *Event) size() int64 {
+	n := int64(200)
+	if e.Cur != nil {
+		n += int64(len(e.Cur.Raw)) + 100
+	}
+	if e.Prev != nil {
+		n += int64(len(e.Prev.Raw))
+	}
+	return n
+}
+
+// After tells whether the event comes after the state that a client at version v has seen. The deletions of a batch are
+// stamped with the version that the batch starts from, and come after it all the same.
+func (e *Event) After(v uint64) bool {
+	return e.Version > v || e.Version == v && e.Batch != nil && e.Batch.From == v
+}

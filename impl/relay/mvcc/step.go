@@ -1,0 +1,40 @@
+package mvcc
+
+import (
+	"sort"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// step is one event of a batch: an object in a new form, or one that is gone.
+type step struct {
+	version uint64
+	o       *wire.Object
+	gone    bool
+}
+
+// stepsOf are what events of a watch do.
+func stepsOf(events []*wire.Event) []step {
+	steps := make([]step, 0, len(events))
+	for _, ev := range events {
+		steps = append(steps, step{ev.Version, ev.Object, ev.Type == wire.Deleted})
+	}
+	return steps
+}
+
+// undated are the steps from a list alone. When objects went is not known: these steps have the version that the batch starts from.
+func undated(b *Batch, gone, changed []*wire.Object) []step {
+	steps := make([]step, 0, len(gone)+len(changed))
+	for _, o := range gone {
+		steps = append(steps, step{version: b.From, o: o, gone: true})
+	}
+	for _, o := range changed {
+		steps = append(steps, step{version: o.Version, o: o})
+	}
+	inOrder(steps)
+	return steps
+}
+
+func inOrder(steps []step) {
+	sort.SliceStable(steps, func(i, j int) bool { return steps[i].version < steps[j].version })
+}

@@ -1,0 +1,75 @@
+package mvcc
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/google/btree"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// View is a consistent state at one version, and the place of what follows it.
+type View struct {
+	Place
+	Version uint64
+	Objects Objects
+}
+
+// Objects are in the order of their keys: a tree or, if nothing changes, a slice.
+type Objects interface {
+	Len() int
+	Get(like *wire.Object) (*wire.Object, bool)
+	AscendGreaterOrEqual(from *wire.Object, visit btree.ItemIteratorG[*wire.Object])
+}
+
+// Now is the state at the version reached.
+func (s *State) Now() View { return View{s.Place(), s.version, s.tree.Clone()} }
+
+// At is the state at an earlier version, by undoing the events since. ok is false if the ring does not reach back.
+func (s *State) At(version uint64) (v View, ok bool) {
+	seq, ok := s.From(version)
+	if !ok || version > s.version || s.Inside(seq, version) {
+		return View{}, false
+	}
+	tree := s.tree.Clone()
+	undo(tree, s.events[seq-s.base:])
+	return View{Place{seq, s.epoch}, version, tree}, true
+}
+
+// Past is the state at the oldest version from which a watch can resume.
+func (s *State) Past() View {
+	v, _ := s.At(s.floor)
+	return v
+}
+
+// sorted are objects in a slice.
+type sorted []*wire.Object
+
+// Sorted puts objects in order.
+func Sorted(items []*wire.Object) Objects {
+	slices.SortFunc(items, func(a, b *wire.Object) int { return cmp.Compare(a.Key, b.Key) })
+	return sorted(items)
+}
+
+func (o sorted) Len() int { return len(o) }
+
+func (o sorted) from(key string) int {
+	return sort.Search(len(o), func(i int) bool { return o[i].Key >= key })
+}
+
+func (o sorted) Get(like *wire.Object) (*wire.Object, bool) {
+	if i := o.from(like.Key); i < len(o) && o[i].Key == like.Key {
+		return o[i], true
+	}
+	return nil, false
+}
+
+func (o sorted) AscendGreaterOrEqual(from *wire.Object, visit btree.ItemIteratorG[*wire.Object]) {
+	for _, x := range o[o.from(from.Key):] {
+		if !visit(x) {
+			return
+		}
+	}
+}

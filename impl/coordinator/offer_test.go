@@ -102,9 +102,9 @@ func TestOfferGoesOn(t *testing.T) {
 	x := newer.Restoration(100)
 	check(t, x.Add(slice(t, "one", 100)))
 	for version := uint64(101); version <= 104; version++ {
-		check(t, x.Apply(mvcc.Change{Kind: mvcc.Put, Version: version, Object: slice(t, fmt.Sprint("o", version), version)}))
+		check(t, x.Apply(&mvcc.Event{Version: version, Cur: slice(t, fmt.Sprint("o", version), version)}))
 	}
-	check(t, x.Apply(mvcc.Change{Kind: mvcc.Reached, Version: 105}))
+	check(t, x.Apply(&mvcc.Event{Version: 105}))
 	check(t, x.Finish(time.Now().Add(-time.Minute)))
 	check(t, a.offer(newer))
 	if v := viewer.reached(); v != 105 {

@@ -287,3 +287,21 @@ func (c *Cursor) bookmark(dst []Event, mark wire.Event) []Event {
 func (c *Cursor) testify(w Testimony) Event {
 	return Event{Event: wire.Event{Type: wire.Bookmark, Version: max(c.after, 1), Testimony: w.String(c.clock.Now())}}
 }
+
+// Event is what a Cursor gives. Many readers share it: it must not be written to.
+type Event struct {
+	wire.Event
+	of   *mvcc.Event // nil: it is this reader's alone
+	left bool        // Object is what the event replaced, under its version
+}
+
+// Shared tells whether others may be given the same event.
+func (e *Event) Shared() bool { return e.of != nil }
+
+// Frame is the frame of an event in a form. It is made once and shared, if Shared.
+func (e *Event) Frame(form mvcc.Form, encode func() ([]byte, error)) ([]byte, error) {
+	if e.of == nil {
+		return encode()
+	}
+	return e.of.Frame(form, e.Type, e.left, encode)
+}

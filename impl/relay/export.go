@@ -33,11 +33,12 @@ func (r *Relay) Place() Place {
 	return Place{r, r.state.Place()}
 }
 
-// Read appends at most n changes behind the place to dst, and returns the place behind those. ok is false if they cannot be
+// Read appends at most n changes behind the place to dst, which is empty, and returns the place behind those. ok is false if they cannot be
 // had: the ring has passed it, or the history was thrown away. Then only a new Export tells what the relay holds.
-func (p Place) Read(dst []mvcc.Change, n int) (changes []mvcc.Change, next Place, ok bool) {
+func (p Place) Read(dst []*mvcc.Event, n int) (changes []*mvcc.Event, next Place, ok bool) {
 	p.r.mu.RLock()
 	defer p.r.mu.RUnlock()
-	changes, p.at, ok = p.r.state.Changes(dst, p.at, n)
+	changes, ok = p.r.state.Since(dst, p.at, n)
+	p.at.Seq += uint64(len(changes))
 	return changes, p, ok
 }

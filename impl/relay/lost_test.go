@@ -8,6 +8,7 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -21,7 +22,7 @@ func TestBatchTrimmedInPart(t *testing.T) {
 	for version := uint64(21); r.state.Base() == first; version++ {
 		apply(t, r, wire.Added, slice(t, fmt.Sprint("a/", version), version, "big", big))
 	}
-	events, _ := r.state.Since(nil, r.state.Base(), 1)
+	events, _ := r.state.Since(nil, mvcc.Place{Seq: r.state.Base(), Epoch: r.state.Epoch()}, 1)
 	if b := events[0].Batch; b == nil || b.From != 10 {
 		t.Fatalf("the ring begins with %+v, not inside the batch", events[0])
 	}

@@ -32,7 +32,7 @@ func restored(t *testing.T, r *Relay, asOf time.Time, change ...func(*Config)) *
 	if n != 0 {
 		t.Errorf("%d objects more were announced", n)
 	}
-	for c := range x.Changes() {
+	for _, c := range x.Changes() {
 		if err := re.Apply(c); err != nil {
 			t.Fatal(err)
 		}
@@ -135,9 +135,10 @@ func TestHalfABatch(t *testing.T) {
 	if err := x.Add(slice(t, "ns/a", 5)); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []mvcc.Change{
-		{Kind: mvcc.Delete, Version: 10, Object: slice(t, "ns/a", 10), From: 10, To: 20},
-		{Kind: mvcc.Put, Version: 15, Object: slice(t, "ns/b", 15), From: 10, To: 20},
+	b := &mvcc.Batch{From: 10, To: 20}
+	for _, c := range []*mvcc.Event{
+		{Version: 10, Cur: slice(t, "ns/a", 10), Deleted: true, Batch: b},
+		{Version: 15, Cur: slice(t, "ns/b", 15), Batch: b},
 	} {
 		if err := x.Apply(c); err != nil {
 			t.Fatal(err)
@@ -170,12 +171,12 @@ func TestExportWhileFed(t *testing.T) {
 	for o := range objects {
 		keys = append(keys, fmt.Sprint(o.Key, "@", o.Version))
 	}
-	for c := range x.Changes() {
-		keys = append(keys, fmt.Sprint(c.Kind, " ", c.Object.Key, "@", c.Version))
+	for _, c := range x.Changes() {
+		keys = append(keys, fmt.Sprint(c.Type(), " ", c.Cur.Key, "@", c.Version))
 	}
 	cancel()
 	<-fed
-	if got := fmt.Sprint(n, x.From, x.To, keys); got != "1 10 11 [ns/a@5 1 ns/b@11]" {
+	if got := fmt.Sprint(n, x.From, x.To, keys); got != "1 10 11 [ns/a@5 ADDED ns/b@11]" {
 		t.Error(got)
 	}
 	if _, _, ok := x.Next.Read(nil, 1); ok {
@@ -192,7 +193,7 @@ func TestExportWhileFed(t *testing.T) {
 	last := r.Status().Version
 	apply(t, r, wire.Deleted, slice(t, "ns/b", last+1))
 	changes, next, ok := place.Read(nil, 5)
-	if !ok || len(changes) != 1 || changes[0].Kind != mvcc.Delete || changes[0].Version != last+1 {
+	if !ok || len(changes) != 1 || !changes[0].Deleted || changes[0].Version != last+1 {
 		t.Errorf("%v %+v", ok, changes)
 	}
 	if changes, _, ok := next.Read(nil, 5); !ok || len(changes) != 0 {

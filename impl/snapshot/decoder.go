@@ -34,7 +34,7 @@ type decoder struct {
 	c     content
 	count uint64 // objects announced
 	got   uint64
-	batch mvcc.Change // From and To of the batch being read
+	batch *mvcc.Batch // being read
 }
 
 // decode reads a file. No byte of it is trusted before a checksum vouched for it, and no more memory is taken than the file is
@@ -71,7 +71,7 @@ func decode(r io.Reader, size int64, rel *relay.Relay) (*content, error) {
 	}
 	d.c.base = d.c.end.offset
 	err = d.appended()
-	d.c.open = d.batch.To != 0
+	d.c.open = d.batch != nil
 	return &d.c, err
 }
 
@@ -219,25 +219,22 @@ func (d *decoder) changes() error {
 }
 
 func (d *decoder) change(p *pack.Reader) (err error) {
-	c := d.batch
+	c := &mvcc.Event{Batch: d.batch}
 	switch record := p.Byte(); record {
 	case recordPut, recordDelete:
-		c.Kind = mvcc.Put
-		if record == recordDelete {
-			c.Kind = mvcc.Delete
-		}
-		if c.Object, err = d.object(p); err != nil {
+		c.Deleted = record == recordDelete
+		if c.Cur, err = d.object(p); err != nil {
 			return err
 		}
-		c.Version = c.Object.Version
+		c.Version = c.Cur.Version
 	case recordReached:
-		c.Kind, c.Version = mvcc.Reached, p.Uvarint()
-		d.batch = mvcc.Change{}
+		c.Version = p.Uvarint()
+		d.batch = nil
 	case recordBatch:
-		if d.batch.To != 0 {
+		if d.batch != nil {
 			return fmt.Errorf("a batch inside the batch to %d", d.batch.To)
 		}
-		d.batch.From, d.batch.To = p.Uvarint(), p.Uvarint()
+		d.batch = &mvcc.Batch{From: p.Uvarint(), To: p.Uvarint()}
 		return p.Err()
 	case recordFresh:
 		d.c.asOf = time.Unix(0, p.Varint())

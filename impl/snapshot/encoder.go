@@ -96,27 +96,38 @@ func (e *encoder) object(o *wire.Object) {
 	e.bytes(o.Raw)
 }
 
-func (e *encoder) change(c mvcc.Change) {
+// change writes a change, unless it is a bookmark outside of a batch: of those the last one will do.
+func (e *encoder) change(c *mvcc.Event) (written bool) {
+	if c.Cur == nil && c.Batch == nil {
+		return false
+	}
 	e.block(blockChanges)
-	if c.To != 0 && !e.batch {
+	if b := c.Batch; b != nil && !e.batch {
 		e.buf = append(e.buf, recordBatch)
-		e.buf = binary.AppendUvarint(e.buf, c.From)
-		e.buf = binary.AppendUvarint(e.buf, c.To)
+		e.buf = binary.AppendUvarint(e.buf, b.From)
+		e.buf = binary.AppendUvarint(e.buf, b.To)
 		e.batch = true
 	}
-	switch c.Kind {
-	case mvcc.Put:
-		e.buf = append(e.buf, recordPut)
-		e.bytes(c.Object.Raw)
-	case mvcc.Delete:
-		e.buf = append(e.buf, recordDelete)
-		e.bytes(c.Object.Raw)
-	case mvcc.Reached:
-		e.buf = append(e.buf, recordReached)
-		e.buf = binary.AppendUvarint(e.buf, c.Version)
+	switch {
+	case c.Cur == nil:
+		e.reached(c.Version)
 		e.batch = false
+	case c.Deleted:
+		e.buf = append(e.buf, recordDelete)
+		e.bytes(c.Cur.Raw)
+	default:
+		e.buf = append(e.buf, recordPut)
+		e.bytes(c.Cur.Raw)
 	}
 	e.version = c.Version
+	return true
+}
+
+func (e *encoder) reached(version uint64) {
+	e.block(blockChanges)
+	e.buf = append(e.buf, recordReached)
+	e.buf = binary.AppendUvarint(e.buf, version)
+	e.version = version
 }
 
 func (e *encoder) fresh(asOf time.Time) {

@@ -43,7 +43,7 @@ type keeper struct {
 	written uint64    // version in the file
 	asOf    time.Time // in the file
 	saidAt  time.Time // when that was written
-	scratch []mvcc.Change
+	scratch []*mvcc.Event
 
 	pause pause
 }
@@ -63,7 +63,7 @@ func newKeeper(c Config, r *relay.Relay, d disk.Disk) *keeper {
 	name := r.Resource().String()
 	c.Logger = c.Logger.With("resource", name)
 	return &keeper{
-		cfg: c, relay: r, name: strings.TrimSuffix(name, ".") + ".snapshot", disk: d, scratch: make([]mvcc.Change, 0, readChanges), least: minAppend,
+		cfg: c, relay: r, name: strings.TrimSuffix(name, ".") + ".snapshot", disk: d, scratch: make([]*mvcc.Event, 0, readChanges), least: minAppend,
 	}
 }
 
@@ -196,10 +196,7 @@ func (k *keeper) append(s *relay.Status, last bool) error {
 		}
 		for _, c := range changes {
 			reached = max(reached, c.Version)
-			if c.Kind != mvcc.Reached || c.To != 0 { // bookmarks: the last one will do
-				e.change(c)
-				changed = true
-			}
+			changed = e.change(c) || changed
 		}
 		clear(changes)
 		next = behind
@@ -233,7 +230,7 @@ func (k *keeper) append(s *relay.Status, last bool) error {
 // tail ends what is written at once: with the version reached, and when that was fresh.
 func (k *keeper) tail(e *encoder, version, reached uint64, asOf time.Time) {
 	if reached > version {
-		e.change(mvcc.Change{Kind: mvcc.Reached, Version: reached})
+		e.reached(reached)
 	}
 	e.fresh(asOf)
 }
@@ -302,10 +299,8 @@ func (k *keeper) export(ctx context.Context, e *encoder, x *relay.Export, asOf t
 			return errors.Join(e.err, ctx.Err())
 		}
 	}
-	for c := range x.Changes() {
-		if c.Kind != mvcc.Reached || c.To != 0 {
-			e.change(c)
-		}
+	for _, c := range x.Changes() {
+		e.change(c)
 	}
 	k.tail(e, e.version, x.To, asOf)
 	e.whole(n)

@@ -110,15 +110,7 @@ func (w *world) follow() {
 	for o := range objects {
 		w.state[o.Key] = string(o.Raw)
 	}
-	for c := range x.Changes() {
-		switch {
-		case c.Object == nil:
-		case c.Kind == 1:
-			w.state[c.Object.Key] = string(c.Object.Raw)
-		default:
-			delete(w.state, c.Object.Key)
-		}
-	}
+	replay(w.state, x)
 	// Versions go on above all that were ever reached: those in between are never reached again.
 	w.list(12, false)
 }

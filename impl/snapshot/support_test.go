@@ -20,7 +20,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -182,13 +181,19 @@ func held(t testing.TB, r *relay.Relay) (x *relay.Export, from, to string) {
 		state[o.Key] = string(o.Raw)
 	}
 	from = digest(state)
-	for c := range x.Changes() {
-		switch c.Kind {
-		case mvcc.Put:
-			state[c.Object.Key] = string(c.Object.Raw)
-		case mvcc.Delete:
-			delete(state, c.Object.Key)
+	replay(state, x)
+	return x, from, digest(state)
+}
+
+// replay does to a state what the changes of an export do.
+func replay(state map[string]string, x *relay.Export) {
+	for _, c := range x.Changes() {
+		switch {
+		case c.Cur == nil:
+		case c.Deleted:
+			delete(state, c.Cur.Key)
+		default:
+			state[c.Cur.Key] = string(c.Cur.Raw)
 		}
 	}
-	return x, from, digest(state)
 }

@@ -207,7 +207,7 @@ func TestNobodyNeedsATrail(t *testing.T) {
 			if test.restored {
 				x := r.Restoration(1000)
 				fatal(t, x.Add(slice(t, "a", 1000)))
-				fatal(t, x.Apply(mvcc.Change{Kind: mvcc.Put, Version: 1001, Object: large.Object}))
+				fatal(t, x.Apply(&mvcc.Event{Version: 1001, Cur: large.Object}))
 				fatal(t, x.Finish(c.Now()))
 			} else {
 				fatal(t, r.Replace(1000, []*wire.Object{slice(t, "a", 1000)}))

@@ -33,7 +33,7 @@ func (d *saved) restore(s *server) {
 	for o := range objects {
 		must(r.Add(o))
 	}
-	for c := range d.x.Changes() {
+	for _, c := range d.x.Changes() {
 		must(r.Apply(c))
 	}
 	must(r.Finish(d.at))

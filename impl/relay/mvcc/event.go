@@ -26,8 +26,8 @@ type Event struct {
 // others have replaced.
 type Batch struct {
 	From, To uint64
-	// Admitted: whoever has seen a state inside, elsewhere, up to this version, goes on from there as if all had been told. 0: nobody can, because it is
-	// not known what happened on the way (see Trail).
+	// Admitted: whoever has seen a state inside, elsewhere, up to this version, goes on from there as if all had been told. 0: nobody
+	// can, because it is not known what happened on the way (see Trail).
 	Admitted uint64
 }
 
@@ -66,4 +66,38 @@ func (e *Event) size() int64 {
 // stamped with the version that the batch starts from, and come after it all the same.
 func (e *Event) After(v uint64) bool {
 	return e.Version > v || e.Version == v && e.Batch != nil && e.Batch.From == v
+}
+
+// shared are the frames of an event.
+func (e *Event) shared() *frames {
+	f := e.frames.Load()
+	if f == nil {
+		f = &frames{made: map[frameKey][]byte{}}
+		if !e.frames.CompareAndSwap(nil, f) {
+			if now := e.frames.Load(); now != nil {
+				f = now
+			}
+		}
+	}
+	return f
+}
+
+// Leaves is the previous object under the version of the event, for readers whose selector it leaves.
+func (e *Event) Leaves(enc wire.Encoding) (*wire.Object, error) {
+	return e.shared().leaves(e.Prev, enc, e.Version)
+}
+
+// Frame is the frame of the event as a type in a form; left: of the previous object. It is made once, and shared.
+func (e *Event) Frame(form Form, typ string, left bool, encode func() ([]byte, error)) ([]byte, error) {
+	if (form == Form{}) && !left && typ == e.Type() {
+		if f := e.frame.Load(); f != nil {
+			return *f, nil
+		}
+		f, err := encode()
+		if err == nil {
+			e.frame.Store(&f)
+		}
+		return f, err
+	}
+	return e.shared().frame(frameKey{form, typ, left}, encode)
 }

@@ -15,9 +15,9 @@ type Form struct {
 
 // frames are what is made of one event for many readers, beside its frame in the form in which it came.
 type frames struct {
-	mu    sync.Mutex
-	made  map[frameKey][]byte
-	leave *wire.Object
+	mu   sync.Mutex
+	made map[frameKey][]byte
+	left *wire.Object // the previous object under the version of the event
 }
 
 type frameKey struct {
@@ -26,57 +26,26 @@ type frameKey struct {
 	left bool
 }
 
-// shared are the frames of an event.
-func (e *Event) shared() *frames {
-	f := e.frames.Load()
-	if f == nil {
-		f = &frames{made: map[frameKey][]byte{}}
-		if !e.frames.CompareAndSwap(nil, f) {
-			if now := e.frames.Load(); now != nil {
-				f = now
-			}
-		}
-	}
-	return f
-}
-
-// Leaves is the previous object under the version of the event, for readers whose selector it leaves.
-func (e *Event) Leaves(enc wire.Encoding) (*wire.Object, error) {
-	f := e.shared()
+// frame gives one, and makes it if need be.
+func (f *frames) frame(key frameKey, encode func() ([]byte, error)) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.leave != nil {
-		return f.leave, nil
+	if made, ok := f.made[key]; ok {
+		return made, nil
 	}
-	o, err := e.Prev.WithVersion(enc, e.Version)
+	made, err := encode()
 	if err == nil {
-		f.leave = o
+		f.made[key] = made
 	}
-	return o, err
+	return made, err
 }
 
-// Frame is the frame of the event as a type in a form; left: of the previous object. It is made once, and shared.
-func (e *Event) Frame(form Form, typ string, left bool, encode func() ([]byte, error)) ([]byte, error) {
-	if (form == Form{}) && !left && typ == e.Type() {
-		if f := e.frame.Load(); f != nil {
-			return *f, nil
-		}
-		f, err := encode()
-		if err == nil {
-			e.frame.Store(&f)
-		}
-		return f, err
+// leaves gives an object under another version, which is always the same.
+func (f *frames) leaves(o *wire.Object, enc wire.Encoding, version uint64) (left *wire.Object, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.left == nil {
+		f.left, err = o.WithVersion(enc, version)
 	}
-	s := e.shared()
-	key := frameKey{form, typ, left}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f, ok := s.made[key]; ok {
-		return f, nil
-	}
-	f, err := encode()
-	if err == nil {
-		s.made[key] = f
-	}
-	return f, err
+	return f.left, err
 }

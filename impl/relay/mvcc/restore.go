@@ -15,7 +15,7 @@ type Restoration struct {
 	look      func(*wire.Object)
 
 	batch   *Batch   // being read
-	pending []Change // of batch: they count once it is complete
+	pending []*Event // of batch: they count once it is complete
 }
 
 // NewRestoration begins with no objects at a version. Events are bounded in bytes and age from a time. look is shown each object.
@@ -35,70 +35,70 @@ func (x *Restoration) Add(o *wire.Object) error {
 }
 
 // Apply takes the next change. Those of a batch count once it is complete.
-func (x *Restoration) Apply(c Change) error {
-	if err := x.check(c); err != nil {
+func (x *Restoration) Apply(e *Event) error {
+	if err := x.check(e); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	if c.To == 0 {
-		return x.apply(c, nil)
+	if e.Batch == nil {
+		return x.apply(e, nil)
 	}
 	if x.batch == nil {
-		x.batch = &Batch{From: c.From, To: c.To}
+		x.batch = &Batch{From: e.Batch.From, To: e.Batch.To}
 	}
-	x.pending = append(x.pending, c)
-	if c.Kind == Reached {
-		for _, p := range x.pending {
-			if err := x.apply(p, x.batch); err != nil {
-				return err
-			}
+	x.pending = append(x.pending, e)
+	if e.Cur != nil {
+		return nil
+	}
+	for _, p := range x.pending {
+		if err := x.apply(p, x.batch); err != nil {
+			return err
 		}
-		x.batch, x.pending = nil, nil
 	}
+	x.batch, x.pending = nil, nil
 	return nil
 }
 
 // check tells whether a change can follow: versions never go back.
-func (x *Restoration) check(c Change) error {
-	switch {
-	case c.Kind < Put || c.Kind > Reached || (c.Kind == Reached) != (c.Object == nil):
-		return fmt.Errorf("a change of kind %d is not one", c.Kind)
-	case x.batch != nil && (c.From != x.batch.From || c.To != x.batch.To):
-		return fmt.Errorf("a change to %d inside the batch from %d to %d", c.Version, x.batch.From, x.batch.To)
-	case c.To != 0:
-		return x.checkBatch(c)
-	case c.Version < x.state.version || c.Version == x.state.version && c.Kind != Reached:
-		return fmt.Errorf("a change to %d behind version %d", c.Version, x.state.version)
+func (x *Restoration) check(e *Event) error {
+	switch b := e.Batch; {
+	case x.batch != nil && (b == nil || b.From != x.batch.From || b.To != x.batch.To):
+		return fmt.Errorf("a change to %d inside the batch from %d to %d", e.Version, x.batch.From, x.batch.To)
+	case b != nil:
+		return x.checkBatch(e, b)
+	case e.Version < x.state.version || e.Version == x.state.version && e.Cur != nil:
+		return fmt.Errorf("a change to %d behind version %d", e.Version, x.state.version)
 	}
 	return nil
 }
 
-func (x *Restoration) checkBatch(c Change) error {
-	last := c.From
+func (x *Restoration) checkBatch(e *Event, b *Batch) error {
+	last := b.From
 	if n := len(x.pending); n > 0 {
 		last = x.pending[n-1].Version
 	}
+	put := e.Cur != nil && !e.Deleted
 	switch {
-	case c.From < x.state.version || c.To <= c.From:
-		return fmt.Errorf("a batch from %d to %d at version %d", c.From, c.To, x.state.version)
-	case c.Version < last || c.Version > c.To || c.Kind == Put && c.Version == c.From || c.Kind == Reached && c.Version != c.To:
-		return fmt.Errorf("a change to %d behind one to %d in the batch from %d to %d", c.Version, last, c.From, c.To)
+	case b.From < x.state.version || b.To <= b.From:
+		return fmt.Errorf("a batch from %d to %d at version %d", b.From, b.To, x.state.version)
+	case e.Version < last || e.Version > b.To || put && e.Version == b.From || e.Cur == nil && e.Version != b.To:
+		return fmt.Errorf("a change to %d behind one to %d in the batch from %d to %d", e.Version, last, b.From, b.To)
 	}
 	return nil
 }
 
-func (x *Restoration) apply(c Change, b *Batch) error {
-	e := &Event{Version: c.Version, Cur: c.Object, Batch: b, at: x.at}
-	switch c.Kind {
-	case Put:
-		x.look(c.Object)
-		e.Prev = x.state.set(c.Object)
-	case Delete:
-		if e.Prev = x.state.remove(c.Object); e.Prev == nil {
-			return fmt.Errorf("restore: %s is deleted at %d and was not there", c.Object.Key, c.Version)
+// apply takes a copy of an event, which may be another State's.
+func (x *Restoration) apply(like *Event, b *Batch) error {
+	e := &Event{Version: like.Version, Cur: like.Cur, Deleted: like.Deleted, Batch: b, at: x.at}
+	switch {
+	case e.Deleted:
+		if e.Prev = x.state.remove(e.Cur); e.Prev == nil {
+			return fmt.Errorf("restore: %s is deleted at %d and was not there", e.Cur.Key, e.Version)
 		}
-		e.Deleted = true
+	case e.Cur != nil:
+		x.look(e.Cur)
+		e.Prev = x.state.set(e.Cur)
 	}
-	x.state.version = max(x.state.version, c.Version)
+	x.state.version = max(x.state.version, e.Version)
 	x.state.push(e)
 	x.state.Trim(x.ringBytes, time.Time{})
 	return nil

@@ -9,24 +9,24 @@ import (
 
 // TestRestorationIsStrict: what nobody can have exported is refused.
 func TestRestorationIsStrict(t *testing.T) {
-	restoration := func() *Restoration { return NewRestoration(wire.Protobuf, 10, 1<<20, time.Now(), func(*wire.Object) {}) }
-	o := func(key string, version uint64) *wire.Object { return &wire.Object{Key: key, Version: version} }
-	batched := func(kind ChangeKind, obj *wire.Object, version uint64) Change {
-		return Change{kind, version, obj, 10, 20}
+	restoration := func() *Restoration {
+		return NewRestoration(wire.Protobuf, 10, 1<<20, time.Now(), func(*wire.Object) {})
 	}
-	tests := map[string][]Change{
-		"behind":               {{Put, 9, o("ns/b", 9), 0, 0}},
-		"the same version":     {{Put, 10, o("ns/b", 10), 0, 0}},
-		"deleted and not here": {{Delete, 11, o("ns/b", 11), 0, 0}},
-		"no object":            {{Put, 11, nil, 0, 0}},
-		"no kind":              {{0, 11, o("ns/b", 11), 0, 0}},
-		"reached with object":  {{Reached, 11, o("ns/b", 11), 0, 0}},
-		"batch of the past":    {{Put, 11, o("ns/b", 11), 0, 0}, batched(Put, o("ns/c", 12), 12)},
-		"batch beyond its end": {batched(Put, o("ns/b", 21), 21)},
-		"batch back":           {batched(Put, o("ns/b", 15), 15), batched(Put, o("ns/c", 14), 14)},
-		"batch ends elsewhere": {batched(Reached, nil, 19)},
-		"batch and another":    {batched(Put, o("ns/b", 15), 15), {Put, 16, o("ns/c", 16), 10, 21}},
-		"batch and none":       {batched(Put, o("ns/b", 15), 15), {Put, 16, o("ns/c", 16), 0, 0}},
+	o := func(key string, version uint64) *wire.Object { return &wire.Object{Key: key, Version: version} }
+	put := func(key string, version uint64, b *Batch) *Event {
+		return &Event{Version: version, Cur: o(key, version), Batch: b}
+	}
+	batch := &Batch{From: 10, To: 20}
+	tests := map[string][]*Event{
+		"behind":               {put("ns/b", 9, nil)},
+		"the same version":     {put("ns/b", 10, nil)},
+		"deleted and not here": {{Version: 11, Cur: o("ns/b", 11), Deleted: true}},
+		"batch of the past":    {put("ns/b", 11, nil), put("ns/c", 12, batch)},
+		"batch beyond its end": {put("ns/b", 21, batch)},
+		"batch back":           {put("ns/b", 15, batch), put("ns/c", 14, batch)},
+		"batch ends elsewhere": {{Version: 19, Batch: batch}},
+		"batch and another":    {put("ns/b", 15, batch), put("ns/c", 16, &Batch{From: 10, To: 21})},
+		"batch and none":       {put("ns/b", 15, batch), put("ns/c", 16, nil)},
 	}
 	for name, changes := range tests {
 		t.Run(name, func(t *testing.T) {

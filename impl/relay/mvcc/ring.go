@@ -93,16 +93,6 @@ func (r *ring) Inside(seq, v uint64) bool {
 	return i < uint64(len(r.events)) && r.events[i].Batch.Inside(v)
 }
 
-// Since appends the events from a sequence number on, at most n, to dst; ok is false if the ring has passed it. It copies,
-// because Trim clears what it drops.
-func (r *ring) Since(dst []*Event, seq uint64, n int) (events []*Event, ok bool) {
-	if seq < r.base {
-		return dst, false
-	}
-	tail := r.events[min(seq-r.base, uint64(len(r.events))):]
-	return append(dst, tail[:min(len(tail), n)]...), true
-}
-
 // Had tells whether the ring's state was at exactly this version once.
 func (r *ring) Had(v uint64) bool {
 	if v == r.floor {

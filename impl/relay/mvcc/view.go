@@ -10,6 +10,22 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
+// Place is one behind an event. It is a value: one that was read from may be read from again.
+type Place struct{ Seq, Epoch uint64 }
+
+// Place is that behind the version reached.
+func (s *State) Place() Place { return Place{s.Next(), s.epoch} }
+
+// Since appends at most n events behind a place to dst. ok is false if they cannot be had: the ring has passed it, or what it was of was
+// thrown away. It copies, because Trim clears what it drops.
+func (s *State) Since(dst []*Event, p Place, n int) (events []*Event, ok bool) {
+	if p.Seq < s.base || p.Epoch != s.epoch {
+		return dst, false
+	}
+	tail := s.events[min(p.Seq-s.base, uint64(len(s.events))):]
+	return append(dst, tail[:min(len(tail), n)]...), true
+}
+
 // View is a consistent state at one version, and the place of what follows it.
 type View struct {
 	Place
@@ -42,6 +58,19 @@ func (s *State) At(version uint64) (v View, ok bool) {
 func (s *State) Past() View {
 	v, _ := s.At(s.floor)
 	return v
+}
+
+// undo takes events back, the last one first.
+func undo(tree *btree.BTreeG[*wire.Object], events []*Event) {
+	for i := len(events) - 1; i >= 0; i-- {
+		switch e := events[i]; {
+		case e.Cur == nil:
+		case e.Prev != nil:
+			tree.ReplaceOrInsert(e.Prev)
+		default:
+			tree.Delete(e.Cur)
+		}
+	}
 }
 
 // sorted are objects in a slice.

@@ -8,12 +8,10 @@
 //
 // # How it works
 //
-// Objects are wire.Objects, the bytes as they came with a few decoded fields, in a copy-on-write B-tree ordered by
-// "namespace/name". Changes are events in a ring that is bounded in bytes and in age. A watch is a cursor into the ring:
-// it holds no queue, so a slow watcher blocks nobody and grows no memory; once the ring has passed its cursor it is closed,
-// and its client resumes, or gets 410 when its version is older than the ring. An encoded frame belongs to the event and is
-// shared by all watchers. A change after a quiet moment is written at once. In a run of changes watchers are woken at most every
-// Config.Gather (20 ms) and write what came meanwhile together, so nothing, bookmarks included, waits longer than that at one
+// Objects are wire.Objects, the bytes as they came with a few decoded fields. They and the last changes are a mvcc.State, which Relay guards.
+// A watch is a cursor into its ring: a slow watcher blocks nobody and grows no memory. Once the ring has passed its cursor it is closed,
+// and its client resumes, or gets 410 when its version is older than the ring. A change after a quiet moment is written at once.
+// In a run of changes watchers are woken at most every Config.Gather (20 ms) and write what came meanwhile together, so nothing, bookmarks included, waits longer than that at one
 // relay, and on the way through the hub that leads, the coordinator and another hub not longer than three times that; 256 KiB
 // of changes do not wait at all, nor does a list that replaces the state. One timer serves all watchers. A page is objects of one snapshot of the tree.
 //
@@ -27,7 +25,7 @@
 //   - 3, unset version: answered at the version reached. kube-apiserver would answer linearizably; a relay cannot.
 //   - 6, a list over an older state becomes one batch: deletions stamped with the old version, then additions and
 //     changes in ascending version, then a bookmark. A watch resumes at either end of a batch; inside, only if it is known what happened
-//     on the way to the list (Trail): then deletions have their own versions, and who has seen a part, elsewhere or before this relay lost power,
+//     on the way to the list (mvcc.Trail): then deletions have their own versions, and who has seen a part, elsewhere or before this relay lost power,
 //     goes on. A relay that watches another is told where a batch begins and whom it admits, and takes it as a whole (Intake).
 //   - 7, history: a cloud that was restored from a backup uses versions a second time. A list of a later History throws away what is held;
 //     watches end with 410, once. See below.

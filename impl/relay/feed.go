@@ -18,6 +18,8 @@ var ErrNotSynced = errors.New("relay has no list yet")
 // ErrHistory refuses a list of an earlier history than that of the relay: it comes from a source that has not learned yet.
 var ErrHistory = errors.New("the list is of an earlier history of the cloud")
 
+var errNoVersion = errors.New("replace: list has no version")
+
 // Replace takes a complete list at a version. The first one fills the relay. Over an older state it becomes one batch of
 // events (rule 6). It returns ErrOlder for a list older than the version reached. If the list contradicts the state in a way
 // that no watch could explain, the history is thrown away: watches end, and resumes from before get 410.
@@ -39,30 +41,21 @@ func (r *Relay) ReplaceIn(h History, version uint64, items []*wire.Object) error
 func (r *Relay) replaceIn(h History, version uint64, items []*wire.Object, w word) error {
 	switch {
 	case version == 0:
-		return errors.New("replace: list has no version")
+		return errNoVersion
 	case h.Number < r.history.Number:
 		return fmt.Errorf("replace: %w: %d, the relay is in %d", ErrHistory, h.Number, r.history.Number)
 	case h.Number == r.history.Number:
 		r.history.Lost = max(r.history.Lost, h.Lost)
 		return r.replace(version, items, w)
 	}
-	r.begin(h, version, items, w)
-	return nil
+	return r.begin(h, version, items, w)
 }
 
 // Yield takes a complete list of whatever history, also of an earlier one than that of the relay.
 func (r *Relay) Yield(h History, version uint64, items []*wire.Object) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.yield(h, version, items, word{asOf: r.cfg.Clock.Now()})
-}
-
-func (r *Relay) yield(h History, version uint64, items []*wire.Object, w word) error {
-	if version == 0 {
-		return errors.New("replace: list has no version")
-	}
-	r.begin(h, version, items, w)
-	return nil
+	return r.begin(h, version, items, word{asOf: r.cfg.Clock.Now()})
 }
 
 // Renumber goes on in another history with all that the relay holds. It is for who hears from the cloud itself and cannot agree with the
@@ -79,7 +72,10 @@ func (r *Relay) Renumber(h History) {
 }
 
 // begin goes on with a list of another history; r.mu is held.
-func (r *Relay) begin(h History, version uint64, items []*wire.Object, w word) {
+func (r *Relay) begin(h History, version uint64, items []*wire.Object, w word) error {
+	if version == 0 {
+		return errNoVersion
+	}
 	for _, o := range items {
 		r.inspect(o)
 	}
@@ -95,6 +91,7 @@ func (r *Relay) begin(h History, version uint64, items []*wire.Object, w word) {
 	r.sign(w, r.cfg.Clock.Now())
 	r.load(version, items)
 	r.broadcast()
+	return nil
 }
 
 // replace takes a list of the relay's history; r.mu is held.

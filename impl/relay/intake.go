@@ -57,7 +57,7 @@ func (i *Intake) End(h History, ev *wire.Event, items []*wire.Object) error {
 
 // Yield takes it as Relay.Yield does.
 func (i *Intake) Yield(h History, ev *wire.Event, items []*wire.Object) error {
-	return i.end(h, ev, items, i.r.yield)
+	return i.end(h, ev, items, i.r.begin)
 }
 
 func (i *Intake) end(h History, ev *wire.Event, items []*wire.Object, take func(History, uint64, []*wire.Object, word) error) error {

@@ -30,10 +30,8 @@ func AppendEnvelope(dst []byte, k Kind, n int) []byte {
 	dst = append(dst, protobufMagic...)
 	dst = protowire.AppendTag(dst, unknownTypeMeta, protowire.BytesType)
 	dst = protowire.AppendVarint(dst, uint64(typeMetaSize(k)))
-	dst = protowire.AppendTag(dst, typeAPIVersion, protowire.BytesType)
-	dst = protowire.AppendString(dst, k.APIVersion)
-	dst = protowire.AppendTag(dst, typeKind, protowire.BytesType)
-	dst = protowire.AppendString(dst, k.Kind)
+	dst = appendString(dst, typeAPIVersion, k.APIVersion)
+	dst = appendString(dst, typeKind, k.Kind)
 	dst = protowire.AppendTag(dst, unknownRaw, protowire.BytesType)
 	return protowire.AppendVarint(dst, uint64(n))
 }
@@ -54,7 +52,7 @@ func SplitEnvelope(body []byte) (k Kind, raw []byte, err error) {
 	if len(body) < len(protobufMagic) || string(body[:len(protobufMagic)]) != string(protobufMagic) {
 		return k, nil, malformed("protobuf body", errors.New("it does not begin with k8s\\0"))
 	}
-	err = eachField(body[len(protobufMagic):], func(num protowire.Number, v []byte) error {
+	err = eachField(body[len(protobufMagic):], func(num protowire.Number, v, _ []byte) error {
 		switch num {
 		case unknownTypeMeta:
 			return k.parse(v)
@@ -70,7 +68,7 @@ func SplitEnvelope(body []byte) (k Kind, raw []byte, err error) {
 }
 
 func (k *Kind) parse(typeMeta []byte) error {
-	return eachField(typeMeta, func(num protowire.Number, v []byte) error {
+	return eachField(typeMeta, func(num protowire.Number, v, _ []byte) error {
 		switch num {
 		case typeAPIVersion:
 			k.APIVersion = string(v)

@@ -47,8 +47,7 @@ func AppendProtobufFrame(dst []byte, typ string, k Kind, raw []byte) []byte {
 	extension := 1 + protowire.SizeBytes(object)
 	event := 1 + protowire.SizeBytes(len(typ)) + 1 + protowire.SizeBytes(extension)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(event))
-	dst = protowire.AppendTag(dst, eventType, protowire.BytesType)
-	dst = protowire.AppendString(dst, typ)
+	dst = appendString(dst, eventType, typ)
 	dst = protowire.AppendTag(dst, eventObject, protowire.BytesType)
 	dst = protowire.AppendVarint(dst, uint64(extension))
 	dst = protowire.AppendTag(dst, extensionRaw, protowire.BytesType)
@@ -160,7 +159,7 @@ func (e *EventReader) Next() (*Event, error) {
 func (e *EventReader) parse(frame []byte) (*Event, error) {
 	ev := &Event{Frame: frame}
 	var object []byte
-	err := eachField(frame[4:], func(num protowire.Number, v []byte) (err error) {
+	err := eachField(frame[4:], func(num protowire.Number, v, _ []byte) (err error) {
 		switch num {
 		case eventType:
 			ev.Type = string(v)
@@ -219,7 +218,7 @@ func (ev *Event) parseBookmark(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	return eachField(meta, func(num protowire.Number, v []byte) (err error) {
+	return eachField(meta, func(num protowire.Number, v, _ []byte) (err error) {
 		switch num {
 		case metaVersion:
 			ev.Version, err = ParseVersion(string(v))

@@ -207,45 +207,31 @@ func readItems(r *messageReader, m *ListMeta, kind Kind, f func(Kind, *Object) e
 }
 
 func (m *ListMeta) parse(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return malformed("list metadata", protowire.ParseError(n))
-		}
-		b = b[n:]
-		n = protowire.ConsumeFieldValue(num, typ, b)
-		if n < 0 {
-			return malformed("list metadata", protowire.ParseError(n))
-		}
+	err := eachField(b, func(num protowire.Number, v, whole []byte) (err error) {
 		switch {
-		case num == listVersion && typ == protowire.BytesType:
-			s, _ := protowire.ConsumeBytes(b)
-			v, err := ParseVersion(string(s))
-			if err != nil {
-				return malformed("list metadata", err)
-			}
-			m.Version = v
-		case num == listContinue && typ == protowire.BytesType:
-			s, _ := protowire.ConsumeBytes(b)
-			m.Continue = string(s)
-		case num == listRemaining && typ == protowire.VarintType:
-			v, _ := protowire.ConsumeVarint(b)
-			left := int64(v)
+		case num == listVersion && v != nil:
+			m.Version, err = ParseVersion(string(v))
+		case num == listContinue && v != nil:
+			m.Continue = string(v)
+		case num == listRemaining && v == nil:
+			_, _, tag := protowire.ConsumeTag(whole)
+			n, _ := protowire.ConsumeVarint(whole[tag:])
+			left := int64(n)
 			m.Remaining = &left
 		}
-		b = b[n:]
+		return err
+	})
+	if err != nil {
+		return malformed("list metadata", err)
 	}
 	return nil
 }
 
-// AppendListMeta appends the fields of a bare ListMeta message.
-func AppendListMeta(dst []byte, m ListMeta) []byte {
-	dst = protowire.AppendTag(dst, 1, protowire.BytesType)
-	dst = protowire.AppendString(dst, "")
-	dst = protowire.AppendTag(dst, listVersion, protowire.BytesType)
-	dst = protowire.AppendString(dst, FormatVersion(m.Version))
-	dst = protowire.AppendTag(dst, listContinue, protowire.BytesType)
-	dst = protowire.AppendString(dst, m.Continue)
+// appendListMeta appends the fields of a bare ListMeta message.
+func appendListMeta(dst []byte, m ListMeta) []byte {
+	dst = appendString(dst, 1, "")
+	dst = appendString(dst, listVersion, FormatVersion(m.Version))
+	dst = appendString(dst, listContinue, m.Continue)
 	if m.Remaining != nil {
 		dst = protowire.AppendTag(dst, listRemaining, protowire.VarintType)
 		dst = protowire.AppendVarint(dst, uint64(*m.Remaining))
@@ -262,7 +248,7 @@ func AppendItemHead(dst []byte, n int) []byte {
 // AppendListHead appends the start of a protobuf list body whose items, heads included, are n bytes in all; the items
 // follow, and then EnvelopeTail. kind is that of the items.
 func AppendListHead(dst []byte, kind Kind, m ListMeta, n int) []byte {
-	meta := AppendListMeta(nil, m)
+	meta := appendListMeta(nil, m)
 	dst = AppendEnvelope(dst, Kind{kind.APIVersion, kind.Kind + "List"}, 1+protowire.SizeBytes(len(meta))+n)
 	dst = protowire.AppendTag(dst, fieldMetadata, protowire.BytesType)
 	return protowire.AppendBytes(dst, meta)

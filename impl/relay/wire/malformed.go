@@ -13,7 +13,4 @@ func (e *MalformedError) Unwrap() error { return e.Err }
 
 func malformed(what string, err error) error { return &MalformedError{What: what, Err: err} }
 
-var (
-	errNoName    = errors.New("object has no metadata.name")
-	errTruncated = errors.New("truncated")
-)
+var errNoName = errors.New("object has no metadata.name")

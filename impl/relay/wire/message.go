@@ -29,7 +29,7 @@ const (
 func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func mapEntry(b []byte) (key, value string, err error) {
-	err = eachField(b, func(num protowire.Number, v []byte) error {
+	err = eachField(b, func(num protowire.Number, v, _ []byte) error {
 		switch num {
 		case 1:
 			key = alias(v)
@@ -41,31 +41,37 @@ func mapEntry(b []byte) (key, value string, err error) {
 	return key, value, err
 }
 
-// eachField calls f for every field of a message; v is the content of a length-delimited field, nil for others.
-func eachField(msg []byte, f func(num protowire.Number, v []byte) error) error {
+// eachField calls f for every field of a message; v is the content of a length-delimited field, nil for others; whole is the field as it
+// stands in the message.
+func eachField(msg []byte, f func(num protowire.Number, v, whole []byte) error) error {
 	for len(msg) > 0 {
-		num, typ, n := protowire.ConsumeTag(msg)
-		if n < 0 {
-			return protowire.ParseError(n)
+		num, typ, tag := protowire.ConsumeTag(msg)
+		if tag < 0 {
+			return protowire.ParseError(tag)
 		}
-		msg = msg[n:]
 		var v []byte
+		n := 0
 		if typ == protowire.BytesType {
-			if v, n = protowire.ConsumeBytes(msg); v == nil && n >= 0 {
+			if v, n = protowire.ConsumeBytes(msg[tag:]); v == nil && n >= 0 {
 				v = []byte{}
 			}
 		} else {
-			n = protowire.ConsumeFieldValue(num, typ, msg)
+			n = protowire.ConsumeFieldValue(num, typ, msg[tag:])
 		}
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
-		msg = msg[n:]
-		if err := f(num, v); err != nil {
+		if err := f(num, v, msg[:tag+n]); err != nil {
 			return err
 		}
+		msg = msg[tag+n:]
 	}
 	return nil
+}
+
+// appendString appends a field.
+func appendString(dst []byte, num protowire.Number, s string) []byte {
+	return protowire.AppendString(protowire.AppendTag(dst, num, protowire.BytesType), s)
 }
 
 var errFound = errors.New("found")
@@ -73,7 +79,7 @@ var errFound = errors.New("found")
 // field returns the first length-delimited field num of a message, nil if there is none.
 func field(msg []byte, num protowire.Number) ([]byte, error) {
 	var found []byte
-	err := eachField(msg, func(n protowire.Number, v []byte) error {
+	err := eachField(msg, func(n protowire.Number, v, _ []byte) error {
 		if n == num && v != nil {
 			found = v
 			return errFound

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -104,7 +105,7 @@ func (o *Object) parseProtobuf() error {
 	if meta == nil {
 		return errNoName
 	}
-	return eachField(meta, func(num protowire.Number, v []byte) error {
+	return eachField(meta, func(num protowire.Number, v, _ []byte) error {
 		switch num {
 		case metaName:
 			o.Name = alias(v)
@@ -150,37 +151,26 @@ func (o *Object) WithVersion(enc Encoding, v uint64) (*Object, error) {
 		return ParseObject(JSON, raw)
 	}
 	out := make([]byte, 0, len(o.Raw)+8)
-	rest := o.Raw
-	for len(rest) > 0 {
-		num, typ, tag := protowire.ConsumeTag(rest)
-		n := protowire.ConsumeFieldValue(num, typ, rest[max(tag, 0):])
-		if tag < 0 || n < 0 {
-			return nil, malformed("object", errTruncated)
-		}
+	err := eachField(o.Raw, func(num protowire.Number, meta, whole []byte) error {
 		if num != fieldMetadata {
-			out = append(out, rest[:tag+n]...)
-			rest = rest[tag+n:]
-			continue
+			out = append(out, whole...)
+			return nil
 		}
-		meta, _ := protowire.ConsumeBytes(rest[tag:])
 		patched := make([]byte, 0, len(meta)+8)
-		for len(meta) > 0 {
-			fnum, ftyp, ftag := protowire.ConsumeTag(meta)
-			fn := protowire.ConsumeFieldValue(fnum, ftyp, meta[max(ftag, 0):])
-			if ftag < 0 || fn < 0 {
-				return nil, malformed("object", errTruncated)
-			}
-			if fnum == metaVersion {
-				patched = protowire.AppendTag(patched, metaVersion, protowire.BytesType)
-				patched = protowire.AppendString(patched, FormatVersion(v))
+		err := eachField(meta, func(num protowire.Number, _, whole []byte) error {
+			if num == metaVersion {
+				patched = appendString(patched, metaVersion, FormatVersion(v))
 			} else {
-				patched = append(patched, meta[:ftag+fn]...)
+				patched = append(patched, whole...)
 			}
-			meta = meta[ftag+fn:]
-		}
+			return nil
+		})
 		out = protowire.AppendTag(out, fieldMetadata, protowire.BytesType)
 		out = protowire.AppendBytes(out, patched)
-		rest = rest[tag+n:]
+		return err
+	})
+	if err != nil {
+		return nil, malformed("object", err)
 	}
 	return ParseObject(enc, out)
 }
@@ -190,16 +180,16 @@ func (o *Object) Metadata(enc Encoding) ([]byte, error) {
 	if enc == JSON {
 		return metadataJSON(o.Raw)
 	}
-	for rest := o.Raw; len(rest) > 0; {
-		num, typ, tag := protowire.ConsumeTag(rest)
-		n := protowire.ConsumeFieldValue(num, typ, rest[max(tag, 0):])
-		if tag < 0 || n < 0 {
-			break
+	var found []byte
+	err := eachField(o.Raw, func(num protowire.Number, _, whole []byte) error {
+		if num != fieldMetadata { // of both messages
+			return nil
 		}
-		if num == fieldMetadata {
-			return rest[: tag+n : tag+n], nil // in both messages metadata is field 1
-		}
-		rest = rest[tag+n:]
+		found = whole[:len(whole):len(whole)]
+		return errFound
+	})
+	if found == nil {
+		return nil, malformed("object", cmp.Or(err, errNoName))
 	}
-	return nil, malformed("object", errNoName)
+	return found, nil
 }

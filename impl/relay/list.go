@@ -44,11 +44,8 @@ func (l *List) Status() Status {
 func (l *List) Denied() *apierrors.StatusError { return nil }
 
 // Select is everything of a namespace: labels and fields have been seen to.
-func (l *List) Select(namespace string, _ labels.Selector, _ fields.Selector) (s Selector, err error) {
-	if namespace != "" {
-		s.prefix = namespace + "/"
-	}
-	return s, nil
+func (l *List) Select(namespace string, _ labels.Selector, _ fields.Selector) (Selector, error) {
+	return in(namespace), nil
 }
 
 // Get gives an object, of which there is one version.

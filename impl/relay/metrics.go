@@ -27,7 +27,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(desc, kind, value, append([]string{r.cfg.Resource.String()}, of...)...)
 		}
 		gauge := func(name, help string, value float64) { tell(prometheus.GaugeValue, name, help, value, nil, nil) }
-		counter := func(name, help string, value uint64) { tell(prometheus.CounterValue, name, help, float64(value), nil, nil) }
+		counter := func(name, help string, value uint64) {
+			tell(prometheus.CounterValue, name, help, float64(value), nil, nil)
+		}
 		gauge("synced", "1 once the relay holds a list.", number(s.Synced))
 		gauge("restored", "1 while the relay serves what a snapshot held and its source has shown no sign since.", number(s.Restored))
 		gauge("resource_version", "resourceVersion that the relay has reached.", float64(s.Version))

@@ -5,6 +5,8 @@ import (
 	"iter"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -27,6 +29,11 @@ func (r *Relay) Read(ctx context.Context, o PageOptions) (*Page, error) {
 		v.View = old
 	}
 	return pageOf(&v.View, o), nil
+}
+
+// Select is a selector of what the relay holds; namespace "" is all of them. It refuses fields that kube-apiserver refuses.
+func (r *Relay) Select(namespace string, l labels.Selector, f fields.Selector) (Selector, error) {
+	return in(namespace).by(&r.cfg.Resource, l, f)
 }
 
 // Get gives one object. It waits as Read does.

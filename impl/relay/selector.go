@@ -22,12 +22,17 @@ type Selector struct {
 	res    *Resource
 }
 
-// Select is a selector of what the relay holds; namespace "" is all of them. It refuses fields that kube-apiserver refuses.
-func (r *Relay) Select(namespace string, l labels.Selector, f fields.Selector) (Selector, error) {
-	s := Selector{res: &r.cfg.Resource}
+// in is a selector of everything of a namespace; "" is all of them.
+func in(namespace string) (s Selector) {
 	if namespace != "" {
 		s.prefix = namespace + "/"
 	}
+	return s
+}
+
+// by narrows a selector. It refuses fields that kube-apiserver refuses.
+func (s Selector) by(res *Resource, l labels.Selector, f fields.Selector) (Selector, error) {
+	s.res = res
 	if l != nil && !l.Empty() {
 		s.labels = l
 	}

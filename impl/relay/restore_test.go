@@ -179,28 +179,29 @@ func TestExportWhileFed(t *testing.T) {
 	if got := fmt.Sprint(n, x.From, x.To, keys); got != "1 10 11 [ns/a@5 ADDED ns/b@11]" {
 		t.Error(got)
 	}
-	if _, _, ok := x.Next.Read(nil, 1); ok {
+	if _, ok := r.Since(nil, x.Next, 1); ok {
 		last := r.Status().Version
 		for range 1000 {
 			last++
 			apply(t, r, wire.Modified, slice(t, "ns/a", last, "x", fmt.Sprint(last)))
 		}
 	}
-	if _, _, ok := x.Next.Read(nil, 1); ok {
+	if _, ok := r.Since(nil, x.Next, 1); ok {
 		t.Error("the ring has passed the place, which is not told")
 	}
 	place := r.Place()
 	last := r.Status().Version
 	apply(t, r, wire.Deleted, slice(t, "ns/b", last+1))
-	changes, next, ok := place.Read(nil, 5)
+	changes, ok := r.Since(nil, place, 5)
 	if !ok || len(changes) != 1 || !changes[0].Deleted || changes[0].Version != last+1 {
 		t.Errorf("%v %+v", ok, changes)
 	}
-	if changes, _, ok := next.Read(nil, 5); !ok || len(changes) != 0 {
+	place.Seq++
+	if changes, ok := r.Since(nil, place, 5); !ok || len(changes) != 0 {
 		t.Errorf("%v %+v", ok, changes)
 	}
 	replace(t, r, last+5, slice(t, "ns/z", last)) // contradicts
-	if _, _, ok := next.Read(nil, 5); ok {
+	if _, ok := r.Since(nil, place, 5); ok {
 		t.Error("the history was thrown away, which is not told")
 	}
 }

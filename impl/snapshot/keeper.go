@@ -38,7 +38,7 @@ type keeper struct {
 	least   int64 // minAppend, but for tests
 	began   int64 // size that the file began with
 	limit   int64 // size from which it is written anew
-	place   relay.Place
+	place   mvcc.Place
 	reached uint64    // version at place
 	written uint64    // version in the file
 	asOf    time.Time // in the file
@@ -190,7 +190,7 @@ func (k *keeper) append(s *relay.Status, last bool) error {
 	e := newEncoder(k.file, k.pos)
 	next, reached, changed := k.place, k.reached, false
 	for {
-		changes, behind, ok := next.Read(k.scratch[:0], readChanges)
+		changes, ok := k.relay.Since(k.scratch[:0], next, readChanges)
 		if !ok {
 			return k.undo(errLost)
 		}
@@ -199,7 +199,7 @@ func (k *keeper) append(s *relay.Status, last bool) error {
 			changed = e.change(c) || changed
 		}
 		clear(changes)
-		next = behind
+		next.Seq += uint64(len(changes))
 		if len(changes) == 0 {
 			break
 		}

@@ -9,31 +9,20 @@ func (s *Snapshots) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeBy
 
 // Collect implements prometheus.Collector.
 func (s *Snapshots) Collect(ch chan<- prometheus.Metric) {
-	desc := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("weir_snapshot_"+name, help, []string{"resource"}, nil)
-	}
-	written := desc("bytes_written_total", "Bytes of snapshots written.")
-	rewritten := desc("rewrites_total", "Snapshots written as a whole.")
-	faults := desc("errors_total", "Snapshots that could not be written or read.")
-	size := desc("size_bytes", "Size of the snapshot on disk.")
-	version := desc("resource_version", "resourceVersion that a restart would restore.")
-	success := desc("last_success_timestamp_seconds", "When a snapshot was last written, Unix time; 0 for never.")
 	for name, st := range s.Status() {
-		counter := func(d *prometheus.Desc, v float64) {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, name)
+		tell := func(kind prometheus.ValueType, metric, help string, v float64) {
+			desc := prometheus.NewDesc("weir_snapshot_"+metric, help, []string{"resource"}, nil)
+			ch <- prometheus.MustNewConstMetric(desc, kind, v, name)
 		}
-		gauge := func(d *prometheus.Desc, v float64) {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, name)
-		}
-		counter(written, float64(st.Written))
-		counter(rewritten, float64(st.Rewritten))
-		counter(faults, float64(st.Errors))
-		gauge(size, float64(st.Size))
-		gauge(version, float64(st.Version))
 		at := 0.0
 		if !st.Success.IsZero() {
 			at = float64(st.Success.UnixMilli()) / 1e3
 		}
-		gauge(success, at)
+		tell(prometheus.CounterValue, "bytes_written_total", "Bytes of snapshots written.", float64(st.Written))
+		tell(prometheus.CounterValue, "rewrites_total", "Snapshots written as a whole.", float64(st.Rewritten))
+		tell(prometheus.CounterValue, "errors_total", "Snapshots that could not be written or read.", float64(st.Errors))
+		tell(prometheus.GaugeValue, "size_bytes", "Size of the snapshot on disk.", float64(st.Size))
+		tell(prometheus.GaugeValue, "resource_version", "resourceVersion that a restart would restore.", float64(st.Version))
+		tell(prometheus.GaugeValue, "last_success_timestamp_seconds", "When a snapshot was last written, Unix time; 0 for never.", at)
 	}
 }

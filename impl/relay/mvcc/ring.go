@@ -40,12 +40,6 @@ func (r *ring) push(e *Event) {
 	}
 }
 
-// bookmark notes progress without a change. A run of bookmarks collapses only at the ring's end and never reuses a
-// sequence number, so that watchers see each.
-func (r *ring) bookmark(version uint64, at time.Time) {
-	r.push(&Event{Version: version, at: at})
-}
-
 // Trim drops the oldest events beyond the bounds; a batch goes as a whole in effect, since floor passes its end. A bookmark that goes leaves
 // floor where it is: no client that is behind it misses anything (GetIntervalLocked in storage/cacher counts events only).
 func (r *ring) Trim(maxBytes int64, oldest time.Time) {

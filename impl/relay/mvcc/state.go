@@ -80,10 +80,10 @@ func (s *State) Adopt(o State) {
 	*s = o
 }
 
-// Bookmark takes a version at which nothing changed.
+// Bookmark takes a version at which nothing changed. Each has a place in the ring, so that watchers see it.
 func (s *State) Bookmark(version uint64, at time.Time) {
 	s.version = version
-	s.bookmark(version, at)
+	s.push(&Event{Version: version, at: at})
 }
 
 // Apply takes a change of an object that leads to a later version.

@@ -47,13 +47,13 @@ func headOf(enc wire.Encoding, o *wire.Object) (h serviceHead, err error) {
 	}
 	h.Metadata.Annotations = map[string]string{}
 	h.Spec.Type = wire.Path(o.Raw, serviceSpec, specType)
-	err = each(o.Raw, func(f field) error {
-		if f.num != fieldMeta {
+	err = wire.EachField(o.Raw, func(num protowire.Number, v, _ []byte) error {
+		if num != fieldMeta {
 			return nil
 		}
-		return each(f.value, func(f field) error {
-			if f.num == metaAnnotations {
-				h.Metadata.Annotations[wire.Path(f.value, 1)] = wire.Path(f.value, 2)
+		return wire.EachField(v, func(num protowire.Number, v, _ []byte) error {
+			if num == metaAnnotations {
+				h.Metadata.Annotations[wire.Path(v, 1)] = wire.Path(v, 2)
 			}
 			return nil
 		})
@@ -90,24 +90,24 @@ func (m master) apply(_ *view, enc wire.Encoding, o *wire.Object) ([]byte, bool,
 		raw, err := m.json(o.Raw)
 		return raw, true, err
 	}
-	raw, err := replace(o.Raw, serviceSpec, func(spec []byte) ([]byte, error) {
-		return rebuild(spec, func(out []byte, f field) ([]byte, error) {
-			switch f.num {
+	raw, err := wire.Replace(o.Raw, serviceSpec, func(spec []byte) ([]byte, error) {
+		return wire.Rebuild(spec, func(out []byte, num protowire.Number, v, whole []byte) ([]byte, error) {
+			switch num {
 			case specClusterIP, specClusterIPs:
-				return appendString(out, f.num, m.host), nil
+				return appendString(out, num, m.host), nil
 			case specPorts:
-				if wire.Path(f.value, portName) != "https" {
-					return append(out, f.all...), nil
+				if wire.Path(v, portName) != "https" {
+					return append(out, whole...), nil
 				}
-				port, err := rebuild(f.value, func(out []byte, f field) ([]byte, error) {
-					if f.num == portPort {
+				port, err := wire.Rebuild(v, func(out []byte, num protowire.Number, _, whole []byte) ([]byte, error) {
+					if num == portPort {
 						return protowire.AppendVarint(protowire.AppendTag(out, portPort, protowire.VarintType), uint64(m.port)), nil
 					}
-					return append(out, f.all...), nil
+					return append(out, whole...), nil
 				})
 				return protowire.AppendBytes(protowire.AppendTag(out, specPorts, protowire.BytesType), port), err
 			}
-			return append(out, f.all...), nil
+			return append(out, whole...), nil
 		})
 	})
 	return raw, true, err
@@ -144,12 +144,12 @@ func (near) apply(v *view, enc wire.Encoding, o *wire.Object) ([]byte, bool, err
 		return raw, true, err
 	}
 	dropped := false
-	raw, err := rebuild(o.Raw, func(out []byte, f field) ([]byte, error) {
-		if f.num == sliceEndpoints && !takes(wire.Path(f.value, endpointNode)) {
+	raw, err := wire.Rebuild(o.Raw, func(out []byte, num protowire.Number, v, whole []byte) ([]byte, error) {
+		if num == sliceEndpoints && !takes(wire.Path(v, endpointNode)) {
 			dropped = true
 			return out, nil
 		}
-		return append(out, f.all...), nil
+		return append(out, whole...), nil
 	})
 	if !dropped {
 		raw = o.Raw

@@ -218,11 +218,11 @@ func (q *reading) list(v *view, enc wire.Encoding, body []byte) (out []byte, tau
 		return body, taught, errors.Join(err, errMalformed)
 	}
 	const items = 2
-	msg, err = rebuild(msg, func(out []byte, f field) ([]byte, error) {
-		if f.num != items {
-			return append(out, f.all...), nil
+	msg, err = wire.Rebuild(msg, func(out []byte, num protowire.Number, v, whole []byte) ([]byte, error) {
+		if num != items {
+			return append(out, whole...), nil
 		}
-		raw, shown, err := item(f.value)
+		raw, shown, err := item(v)
 		if err != nil || !shown {
 			return out, err
 		}

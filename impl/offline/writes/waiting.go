@@ -170,20 +170,10 @@ func splice(raw []byte, field protowire.Number, value []byte) ([]byte, error) {
 
 // pick gives a bare message with some of its fields.
 func pick(raw []byte, want func(protowire.Number) bool) ([]byte, error) {
-	out := make([]byte, 0, len(raw))
-	for len(raw) > 0 {
-		num, typ, tag := protowire.ConsumeTag(raw)
-		if tag < 0 {
-			return nil, protowire.ParseError(tag)
-		}
-		n := protowire.ConsumeFieldValue(num, typ, raw[tag:])
-		if n < 0 {
-			return nil, protowire.ParseError(n)
-		}
+	return wire.Rebuild(raw, func(out []byte, num protowire.Number, _, whole []byte) ([]byte, error) {
 		if want(num) {
-			out = append(out, raw[:tag+n]...)
+			out = append(out, whole...)
 		}
-		raw = raw[tag+n:]
-	}
-	return out, nil
+		return out, nil
+	})
 }

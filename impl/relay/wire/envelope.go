@@ -52,7 +52,7 @@ func SplitEnvelope(body []byte) (k Kind, raw []byte, err error) {
 	if len(body) < len(protobufMagic) || string(body[:len(protobufMagic)]) != string(protobufMagic) {
 		return k, nil, malformed("protobuf body", errors.New("it does not begin with k8s\\0"))
 	}
-	err = eachField(body[len(protobufMagic):], func(num protowire.Number, v, _ []byte) error {
+	err = EachField(body[len(protobufMagic):], func(num protowire.Number, v, _ []byte) error {
 		switch num {
 		case unknownTypeMeta:
 			return k.parse(v)
@@ -68,7 +68,7 @@ func SplitEnvelope(body []byte) (k Kind, raw []byte, err error) {
 }
 
 func (k *Kind) parse(typeMeta []byte) error {
-	return eachField(typeMeta, func(num protowire.Number, v, _ []byte) error {
+	return EachField(typeMeta, func(num protowire.Number, v, _ []byte) error {
 		switch num {
 		case typeAPIVersion:
 			k.APIVersion = string(v)

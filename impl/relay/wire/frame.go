@@ -159,7 +159,7 @@ func (e *EventReader) Next() (*Event, error) {
 func (e *EventReader) parse(frame []byte) (*Event, error) {
 	ev := &Event{Frame: frame}
 	var object []byte
-	err := eachField(frame[4:], func(num protowire.Number, v, _ []byte) (err error) {
+	err := EachField(frame[4:], func(num protowire.Number, v, _ []byte) (err error) {
 		switch num {
 		case eventType:
 			ev.Type = string(v)
@@ -218,7 +218,7 @@ func (ev *Event) parseBookmark(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	return eachField(meta, func(num protowire.Number, v, _ []byte) (err error) {
+	return EachField(meta, func(num protowire.Number, v, _ []byte) (err error) {
 		switch num {
 		case metaVersion:
 			ev.Version, err = ParseVersion(string(v))

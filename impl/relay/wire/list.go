@@ -207,7 +207,7 @@ func readItems(r *messageReader, m *ListMeta, kind Kind, f func(Kind, *Object) e
 }
 
 func (m *ListMeta) parse(b []byte) error {
-	err := eachField(b, func(num protowire.Number, v, whole []byte) (err error) {
+	err := EachField(b, func(num protowire.Number, v, whole []byte) (err error) {
 		switch {
 		case num == listVersion && v != nil:
 			m.Version, err = ParseVersion(string(v))

@@ -29,7 +29,7 @@ const (
 func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func mapEntry(b []byte) (key, value string, err error) {
-	err = eachField(b, func(num protowire.Number, v, _ []byte) error {
+	err = EachField(b, func(num protowire.Number, v, _ []byte) error {
 		switch num {
 		case 1:
 			key = alias(v)
@@ -41,16 +41,16 @@ func mapEntry(b []byte) (key, value string, err error) {
 	return key, value, err
 }
 
-// eachField calls f for every field of a message; v is the content of a length-delimited field, nil for others; whole is the field as it
+// EachField calls f for every field of a message; v is the content of a length-delimited field, nil for others; whole is the field as it
 // stands in the message.
-func eachField(msg []byte, f func(num protowire.Number, v, whole []byte) error) error {
+func EachField(msg []byte, f func(num protowire.Number, v, whole []byte) error) error {
 	for len(msg) > 0 {
 		num, typ, tag := protowire.ConsumeTag(msg)
 		if tag < 0 {
 			return protowire.ParseError(tag)
 		}
 		var v []byte
-		n := 0
+		var n int
 		if typ == protowire.BytesType {
 			if v, n = protowire.ConsumeBytes(msg[tag:]); v == nil && n >= 0 {
 				v = []byte{}
@@ -69,6 +69,27 @@ func eachField(msg []byte, f func(num protowire.Number, v, whole []byte) error) 
 	return nil
 }
 
+// Rebuild makes a message of what f appends for each field of another; f is told of a field as by EachField.
+func Rebuild(msg []byte, f func(out []byte, num protowire.Number, v, whole []byte) ([]byte, error)) ([]byte, error) {
+	out := make([]byte, 0, len(msg)+32)
+	err := EachField(msg, func(num protowire.Number, v, whole []byte) (err error) {
+		out, err = f(out, num, v, whole)
+		return err
+	})
+	return out, err
+}
+
+// Replace makes a message with another content of one field, which is a message.
+func Replace(msg []byte, field protowire.Number, f func([]byte) ([]byte, error)) ([]byte, error) {
+	return Rebuild(msg, func(out []byte, num protowire.Number, v, whole []byte) ([]byte, error) {
+		if num != field || v == nil {
+			return append(out, whole...), nil
+		}
+		v, err := f(v)
+		return protowire.AppendBytes(protowire.AppendTag(out, field, protowire.BytesType), v), err
+	})
+}
+
 // appendString appends a field.
 func appendString(dst []byte, num protowire.Number, s string) []byte {
 	return protowire.AppendString(protowire.AppendTag(dst, num, protowire.BytesType), s)
@@ -79,7 +100,7 @@ var errFound = errors.New("found")
 // field returns the first length-delimited field num of a message, nil if there is none.
 func field(msg []byte, num protowire.Number) ([]byte, error) {
 	var found []byte
-	err := eachField(msg, func(n protowire.Number, v, _ []byte) error {
+	err := EachField(msg, func(n protowire.Number, v, _ []byte) error {
 		if n == num && v != nil {
 			found = v
 			return errFound

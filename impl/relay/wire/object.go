@@ -105,7 +105,7 @@ func (o *Object) parseProtobuf() error {
 	if meta == nil {
 		return errNoName
 	}
-	return eachField(meta, func(num protowire.Number, v, _ []byte) error {
+	return EachField(meta, func(num protowire.Number, v, _ []byte) error {
 		switch num {
 		case metaName:
 			o.Name = alias(v)
@@ -150,24 +150,13 @@ func (o *Object) WithVersion(enc Encoding, v uint64) (*Object, error) {
 		}
 		return ParseObject(JSON, raw)
 	}
-	out := make([]byte, 0, len(o.Raw)+8)
-	err := eachField(o.Raw, func(num protowire.Number, meta, whole []byte) error {
-		if num != fieldMetadata {
-			out = append(out, whole...)
-			return nil
-		}
-		patched := make([]byte, 0, len(meta)+8)
-		err := eachField(meta, func(num protowire.Number, _, whole []byte) error {
+	out, err := Replace(o.Raw, fieldMetadata, func(meta []byte) ([]byte, error) {
+		return Rebuild(meta, func(out []byte, num protowire.Number, _, whole []byte) ([]byte, error) {
 			if num == metaVersion {
-				patched = appendString(patched, metaVersion, FormatVersion(v))
-			} else {
-				patched = append(patched, whole...)
+				return appendString(out, metaVersion, FormatVersion(v)), nil
 			}
-			return nil
+			return append(out, whole...), nil
 		})
-		out = protowire.AppendTag(out, fieldMetadata, protowire.BytesType)
-		out = protowire.AppendBytes(out, patched)
-		return err
 	})
 	if err != nil {
 		return nil, malformed("object", err)
@@ -181,7 +170,7 @@ func (o *Object) Metadata(enc Encoding) ([]byte, error) {
 		return metadataJSON(o.Raw)
 	}
 	var found []byte
-	err := eachField(o.Raw, func(num protowire.Number, _, whole []byte) error {
+	err := EachField(o.Raw, func(num protowire.Number, _, whole []byte) error {
 		if num != fieldMetadata { // of both messages
 			return nil
 		}

@@ -182,35 +182,32 @@ func (e *EventReader) parse(frame []byte) (*Event, error) {
 		}
 		return ev, ev.Status.Unmarshal(raw)
 	}
-	if err := e.is(kind); err != nil {
-		return nil, err
-	}
-	ev.Kind = kind
-	switch ev.Type {
-	case Added, Modified, Deleted:
-		if ev.Object, err = ParseObject(Protobuf, raw); err == nil {
-			ev.Version = ev.Object.Version
-		}
-	case Bookmark:
-		err = ev.parseBookmark(raw)
-	default:
-		err = fmt.Errorf("unknown type %q", ev.Type)
-	}
-	if err == nil && ev.Version == 0 {
-		err = errors.New("an event without resourceVersion")
-	}
-	return ev, err
+	return ev, e.fill(ev, kind, raw, func() error { return ev.parseBookmark(raw) })
 }
 
-// is checks that an event is of the kind of the stream.
-func (e *EventReader) is(kind Kind) error {
+// fill takes what an event has that is no ERROR: an object of the kind of the stream, or a bookmark.
+func (e *EventReader) fill(ev *Event, kind Kind, raw []byte, bookmark func() error) (err error) {
 	if e.kind == (Kind{}) {
 		e.kind = kind
 	}
 	if kind != e.kind {
 		return fmt.Errorf("an object of %v in a watch of %v", kind, e.kind)
 	}
-	return nil
+	ev.Kind = kind
+	switch ev.Type {
+	case Added, Modified, Deleted:
+		if ev.Object, err = ParseObject(e.enc, raw); err == nil {
+			ev.Version = ev.Object.Version
+		}
+	case Bookmark:
+		err = bookmark()
+	default:
+		err = fmt.Errorf("unknown type %q", ev.Type)
+	}
+	if err == nil && ev.Version == 0 {
+		err = errors.New("an event without resourceVersion")
+	}
+	return err
 }
 
 func (ev *Event) parseBookmark(raw []byte) error {
@@ -278,17 +275,7 @@ func (e *EventReader) fromJSON(ev *Event, object json.RawMessage) error {
 	if err := json.Unmarshal(object, &m); err != nil {
 		return err
 	}
-	ev.Kind = Kind{m.APIVersion, m.Kind}
-	err := e.is(ev.Kind)
-	if err != nil {
-		return err
-	}
-	switch ev.Type {
-	case Added, Modified, Deleted:
-		if ev.Object, err = ParseObject(JSON, object); err == nil {
-			ev.Version = ev.Object.Version
-		}
-	case Bookmark:
+	return e.fill(ev, Kind{m.APIVersion, m.Kind}, object, func() (err error) {
 		for _, key := range []string{initialEventsEnd, BatchAnnotation, AdmitsAnnotation, TestimonyAnnotation} {
 			if err == nil {
 				err = ev.annotation(key, m.Metadata.Annotations[key])
@@ -297,11 +284,6 @@ func (e *EventReader) fromJSON(ev *Event, object json.RawMessage) error {
 		if err == nil {
 			ev.Version, err = ParseVersion(m.Metadata.ResourceVersion)
 		}
-	default:
-		err = fmt.Errorf("unknown type %q", ev.Type)
-	}
-	if err == nil && ev.Version == 0 {
-		err = errors.New("an event without resourceVersion")
-	}
-	return err
+		return err
+	})
 }

@@ -6,6 +6,21 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
+// Batch is a list that replaced an older state: its events lead from version From to version To. They leave out forms of objects that
+// others have replaced.
+type Batch struct {
+	From, To uint64
+	// Admitted: whoever has seen a state inside, elsewhere, up to this version, goes on from there as if all had been told. 0: nobody
+	// can, because it is not known what happened on the way (see Trail).
+	Admitted uint64
+}
+
+// Inside tells whether a version is none that the batch leads from or to.
+func (b *Batch) Inside(v uint64) bool { return b != nil && b.From < v && v < b.To }
+
+// Admits tells whether a client that has seen a version goes on with the rest of the batch.
+func (b *Batch) Admits(v uint64) bool { return !b.Inside(v) || v <= b.Admitted }
+
 // step is one event of a batch: an object in a new form, or one that is gone.
 type step struct {
 	version uint64

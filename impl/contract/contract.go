@@ -7,6 +7,7 @@
 package contract
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strconv"
 	"strings"
@@ -31,6 +32,28 @@ const (
 	NodePoolLabel      = "apps.openyurt.io/nodepool"
 	NodeLeaseNamespace = "kube-node-lease"
 )
+
+// Certificates, see package pki.
+const (
+	HubUserPrefix        = "weir:hub:"         // of a hub's own user at the cloud: weir:hub:<pool>:<node>
+	CoordinatorName      = "weir-coordinator"  // common name of a coordinator's serving certificate; clients go by its addresses
+	HubName              = "weir-hub"          // the same of a hub
+	BootstrapUserPrefix  = "system:bootstrap:" // user of a bootstrap token: system:bootstrap:<id of the token>
+	BootstrapGroupPrefix = "system:bootstrappers:weir:"
+	// SignerPrefix and the kind of an identity are the name of a signer of CertificateSigningRequests that weir-manager is.
+	SignerPrefix = "weir.dev/"
+	// CloudSigner signs what kube-apiserver trusts. weir-manager approves requests to it, and kube-controller-manager signs.
+	CloudSigner = "kubernetes.io/kube-apiserver-client"
+	// KeyNamespace holds the keys of the pools' authorities.
+	KeyNamespace = "weir-pki"
+	// CoordinatorLabel of a Node says which replica of its pool's coordinator runs there. Kubelets cannot write labels of this prefix.
+	CoordinatorLabel = "weir.node-restriction.kubernetes.io/coordinator"
+)
+
+// BootstrapGroup is the extra group of a bootstrap token that is of one node: Kubernetes allows neither dots nor capitals in it.
+func BootstrapGroup(pool, node string) string {
+	return fmt.Sprintf("%s%x", BootstrapGroupPrefix, sha256.Sum256([]byte(pool+"/"+node)))
+}
 
 // ReplicaUser is the common name of the certificate by which one replica of a pool's coordinator knows another. It names the pool,
 // because etcd looks at nothing else.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/hub"
+	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/sim/pki"
 )
 
@@ -177,8 +178,8 @@ const (
 func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node {
 	t.Helper()
 	dir := t.TempDir()
-	issue := func(file string, r pki.Request) (cert, key string) {
-		p, err := ca.Issue(r)
+	issue := func(file string, k weirpki.Kind, s weirpki.Subject) (cert, key string) {
+		p, err := ca.IssueTo(k, s, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,10 +200,9 @@ func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node
 		t.Fatal(err)
 	}
 	c.CloudCAFile, c.CoordinatorCAFile = caFile, caFile
-	as := pki.Request{CommonName: "system:node:" + name, Organizations: []string{"system:nodes", "openyurt:yurthub", "weir:pool:pool"}, Client: true}
-	c.CloudClientCertFile, c.CloudClientKeyFile = issue("hub", as)
-	c.CoordinatorClientCertFile, c.CoordinatorClientKeyFile = c.CloudClientCertFile, c.CloudClientKeyFile
-	c.TLSCertFile, c.TLSPrivateKeyFile = issue("serving", pki.Request{CommonName: name, Hosts: []string{ip}})
+	c.CloudClientCertFile, c.CloudClientKeyFile = issue("cloud", weirpki.HubAsNode, weirpki.Subject{Node: name})
+	c.CoordinatorClientCertFile, c.CoordinatorClientKeyFile = issue("pool", weirpki.Hub, weirpki.Subject{Pool: "pool", Node: name})
+	c.TLSCertFile, c.TLSPrivateKeyFile = issue("serving", weirpki.Door, weirpki.Subject{Hosts: []string{ip}})
 	h, err := hub.New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
-	"github.com/weir-edge/weir/impl/contract"
+	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/sim/pki"
 )
 
@@ -45,31 +45,17 @@ func (c *Cloud) ClientToken(ctx context.Context, name string) (string, error) {
 }
 
 // NodeCertificate issues the certificate that a hub holds for the cloud: its node's, and of the group that the
-// grants of manifests/weir-hub.yaml are bound to. life is as in pki.Request.
+// grants of manifests/weir-hub.yaml are bound to. life is as in pki.Authority.IssueTo.
 func (c *Cloud) NodeCertificate(node string, life time.Duration) (*pki.Pair, error) {
-	return c.ca.Issue(pki.Request{
-		CommonName:    contract.NodeUserPrefix + node,
-		Organizations: []string{contract.NodesGroup, contract.HubGroup},
-		Client:        true,
-		Lifetime:      life,
-	})
+	return c.ca.IssueTo(weirpki.HubAsNode, weirpki.Subject{Node: node}, life)
 }
 
 // ForwarderCertificate issues the certificate with which the leader of a pool forwards heartbeats.
 func (c *Cloud) ForwarderCertificate(pool string) (*pki.Pair, error) {
-	return c.ca.Issue(pki.Request{
-		CommonName:    contract.ForwarderUserPrefix + pool,
-		Organizations: []string{contract.ForwarderGroup, contract.ForwarderGroupPrefix + pool},
-		Client:        true,
-	})
+	return c.ca.IssueTo(weirpki.ForwarderOfPool, weirpki.Subject{Pool: pool}, 0)
 }
 
-// KubeletCertificate issues the certificate that a kubelet holds: its node's and nothing else. life is as in pki.Request.
+// KubeletCertificate issues the certificate that a kubelet holds: its node's and nothing else. life is as in pki.Authority.IssueTo.
 func (c *Cloud) KubeletCertificate(node string, life time.Duration) (*pki.Pair, error) {
-	return c.ca.Issue(pki.Request{
-		CommonName:    contract.NodeUserPrefix + node,
-		Organizations: []string{contract.NodesGroup},
-		Client:        true,
-		Lifetime:      life,
-	})
+	return c.ca.IssueTo(weirpki.Kubelet, weirpki.Subject{Node: node}, life)
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
+	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/link"
@@ -116,7 +117,7 @@ func (b *bed) newHub(flags node.Flags) {
 	check(t, err)
 	local, err := pki.NewAuthority("pool-a")
 	check(t, err)
-	serving, err := local.Issue(pki.Request{CommonName: "weir-hub", Hosts: []string{address}})
+	serving, err := local.IssueTo(weirpki.Door, weirpki.Subject{Hosts: []string{address}}, 0)
 	check(t, err)
 	c.TLSCertFile, c.TLSKeyFile, err = serving.Write(b.dir, "serving")
 	check(t, err)

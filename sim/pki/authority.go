@@ -1,76 +1,67 @@
 package pki
 
 import (
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"time"
+
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 const (
 	backdate = time.Hour
 	lifetime = 24 * time.Hour
+	longest  = 10 * 365 * lifetime // of an authority: no run outlives it
 )
 
-// Authority signs certificates.
+// Authority is an authority that signs what Weir's table says, and anything else.
 type Authority struct {
-	cert *x509.Certificate
-	key  crypto.Signer
-	pem  []byte
+	inner *pki.Authority
 }
 
 // LoadAuthority returns an authority that somebody else made: kubeadm, for one.
 func LoadAuthority(certPEM, keyPEM []byte) (*Authority, error) {
-	pair, err := tls.X509KeyPair(certPEM, keyPEM)
-	if err != nil {
-		return nil, fmt.Errorf("load authority: %w", err)
-	}
-	key, ok := pair.PrivateKey.(crypto.Signer)
-	if !ok || !pair.Leaf.IsCA {
-		return nil, fmt.Errorf("load authority: %s is no authority", pair.Leaf.Subject)
-	}
-	return &Authority{cert: pair.Leaf, key: key, pem: certPEM}, nil
+	a, err := pki.LoadAuthority(certPEM, keyPEM)
+	return &Authority{a}, err
 }
 
 // NewAuthority returns an authority with a fresh key and a self-signed certificate for name.
 func NewAuthority(name string) (*Authority, error) {
-	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: name},
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-	}
-	key, der, err := sign(template, nil)
-	if err != nil {
-		return nil, fmt.Errorf("create authority %s: %w", name, err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("create authority %s: %w", name, err)
-	}
-	return &Authority{cert: cert, key: key, pem: encodeCert(der)}, nil
+	a, err := pki.NewAuthority(name, time.Now(), longest)
+	return &Authority{a}, err
+}
+
+// NewPoolAuthority returns the authority of a pool.
+func NewPoolAuthority(pool string) (*Authority, error) {
+	a, err := pki.NewPoolAuthority(pool, time.Now())
+	return &Authority{a}, err
 }
 
 // CertPEM is the authority's certificate, for those who trust it.
-func (a *Authority) CertPEM() []byte { return a.pem }
+func (a *Authority) CertPEM() []byte { return a.inner.CertPEM() }
 
 // Pool is a pool that holds this authority only.
-func (a *Authority) Pool() *x509.CertPool {
-	p := x509.NewCertPool()
-	p.AddCert(a.cert)
-	return p
+func (a *Authority) Pool() *x509.CertPool { return a.inner.Pool() }
+
+// IssueTo signs the certificate of one of Weir's identities, with a fresh key. A life of 0 is the usual one, one below zero has ended.
+func (a *Authority) IssueTo(k pki.Kind, s pki.Subject, life time.Duration) (*Pair, error) {
+	i, err := pki.Of(k)
+	if err != nil {
+		return nil, err
+	}
+	if life == 0 {
+		life = i.Life.Usual
+	}
+	t, err := i.Template(s, time.Now(), life)
+	if err != nil {
+		return nil, fmt.Errorf("issue certificate of a %s: %w", k, err)
+	}
+	t.NotBefore, t.NotAfter = span(life)
+	return a.inner.Issue(t)
 }
 
-// Request says what a certificate is for. Server certificates name hosts, client certificates a user; one may
-// be both.
+// Request says what a certificate that is not Weir's is for: one of kube-apiserver, of a component of Kubernetes, of an attacker. Server
+// certificates name hosts, client certificates a user; one may be both.
 type Request struct {
 	CommonName    string
 	Organizations []string
@@ -82,75 +73,22 @@ type Request struct {
 
 // Issue signs a certificate with a fresh key.
 func (a *Authority) Issue(r Request) (*Pair, error) {
-	template := &x509.Certificate{
-		Subject:  pkix.Name{CommonName: r.CommonName, Organization: r.Organizations},
-		KeyUsage: x509.KeyUsageDigitalSignature,
+	if r.Lifetime == 0 {
+		r.Lifetime = lifetime
 	}
-	if r.Lifetime != 0 {
-		template.NotAfter = time.Now().Add(r.Lifetime)
+	t := pki.Template{
+		CommonName: r.CommonName, Organizations: r.Organizations, Hosts: r.Hosts, Client: r.Client, Server: len(r.Hosts) > 0,
 	}
-	for _, h := range r.Hosts {
-		if ip := net.ParseIP(h); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
-			template.DNSNames = append(template.DNSNames, h)
-		}
-	}
-	if len(r.Hosts) > 0 {
-		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
-	}
-	if r.Client {
-		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
-	}
-	if len(template.ExtKeyUsage) == 0 {
-		return nil, fmt.Errorf("issue certificate for %s: neither hosts nor client is asked for", r.CommonName)
-	}
-	key, der, err := sign(template, a)
-	if err != nil {
-		return nil, fmt.Errorf("issue certificate for %s: %w", r.CommonName, err)
-	}
-	keyPEM, err := encodeKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("issue certificate for %s: %w", r.CommonName, err)
-	}
-	return &Pair{CertPEM: encodeCert(der), KeyPEM: keyPEM}, nil
+	t.NotBefore, t.NotAfter = span(r.Lifetime)
+	return a.inner.Issue(t)
 }
 
-// sign completes the template and signs it by a, or by itself.
-func sign(template *x509.Certificate, a *Authority) (*ecdsa.PrivateKey, []byte, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, nil, err
-	}
+// span begins an hour ago: nodes' clocks may be behind.
+func span(life time.Duration) (begin, end time.Time) {
 	now := time.Now()
-	template.SerialNumber = serial
-	if template.NotAfter.IsZero() {
-		template.NotAfter = now.Add(lifetime)
+	begin, end = now.Add(-backdate), now.Add(life)
+	if ended := end.Add(-backdate); ended.Before(begin) {
+		begin = ended
 	}
-	template.NotBefore = now.Add(-backdate)
-	if ended := template.NotAfter.Add(-backdate); ended.Before(template.NotBefore) {
-		template.NotBefore = ended
-	}
-	parent, signer := template, crypto.Signer(key)
-	if a != nil {
-		parent, signer = a.cert, a.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	return key, der, err
-}
-
-func encodeCert(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
-func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+	return begin, end
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/weir-edge/weir/impl/contract"
+	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/node"
@@ -66,7 +67,7 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 			return err
 		}
 	}
-	if x.authority, err = pki.NewAuthority("weir-testbed-pool-" + p.Name); err != nil {
+	if x.authority, err = pki.NewPoolAuthority(p.Name); err != nil {
 		return err
 	}
 	if p.Mode == Weir {
@@ -192,7 +193,7 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 			hosts = append(hosts, host)
 		}
 	}
-	c.TLSCertFile, c.TLSKeyFile, err = issue(x.authority, dir, "serving", pki.Request{CommonName: "weir-coordinator", Hosts: hosts})
+	c.TLSCertFile, c.TLSKeyFile, err = issue(x.authority, dir, "serving", weirpki.Coordinator, weirpki.Subject{Pool: x.Name, Hosts: hosts})
 	if err != nil {
 		return err
 	}
@@ -200,9 +201,8 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 		return err
 	}
 	if c.Name != "" {
-		c.PeerCertFile, c.PeerKeyFile, err = issue(x.authority, dir, "peer", pki.Request{
-			CommonName: contract.ReplicaUser(x.Name, c.Name), Organizations: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + x.Name},
-			Hosts: []string{c.BindAddress}, Client: true,
+		c.PeerCertFile, c.PeerKeyFile, err = issue(x.authority, dir, "peer", weirpki.Replica, weirpki.Subject{
+			Pool: x.Name, Name: c.Name, Hosts: []string{c.BindAddress},
 		})
 		if err != nil {
 			return err
@@ -225,9 +225,7 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 
 // newViewer makes the testbed's own, read-only credential for the coordinator.
 func (x *localPool) newViewer() error {
-	pair, err := x.authority.Issue(pki.Request{
-		CommonName: "testbed", Organizations: []string{contract.ViewerGroup, contract.PoolGroupPrefix + x.Name}, Client: true,
-	})
+	pair, err := x.authority.IssueTo(weirpki.Viewer, weirpki.Subject{Pool: x.Name, Name: "testbed"}, 0)
 	if err != nil {
 		return err
 	}
@@ -265,8 +263,8 @@ func (x *localPool) addHub(name, address string) error {
 		}
 	}
 	signer, names := x.site.ground.door(x.authority)
-	c.TLSCertFile, c.TLSKeyFile, err = issue(signer, dir, "serving", pki.Request{
-		CommonName: "weir-hub", Hosts: append([]string{address, name, "localhost"}, names...),
+	c.TLSCertFile, c.TLSKeyFile, err = issue(signer, dir, "serving", weirpki.Door, weirpki.Subject{
+		Hosts: append([]string{address, name, "localhost"}, names...),
 	})
 	if err != nil {
 		return err
@@ -346,11 +344,7 @@ func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address s
 	if c.CoordinatorCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil {
 		return err
 	}
-	c.CoordinatorClientCert, c.CoordinatorClientKey, err = issue(x.authority, dir, "coordinator", pki.Request{
-		CommonName:    contract.NodeUserPrefix + name,
-		Organizations: []string{contract.PoolGroupPrefix + x.Name, contract.HubGroup},
-		Client:        true,
-	})
+	c.CoordinatorClientCert, c.CoordinatorClientKey, err = issue(x.authority, dir, "coordinator", weirpki.Hub, weirpki.Subject{Pool: x.Name, Node: name})
 	return err
 }
 
@@ -367,13 +361,13 @@ func (x *localPool) close() {
 }
 
 // issue writes a certificate and its key below dir.
-func issue(a *pki.Authority, dir, name string, r pki.Request) (cert, key string, err error) {
-	pair, err := a.Issue(r)
+func issue(a *pki.Authority, dir, name string, k weirpki.Kind, s weirpki.Subject) (cert, key string, err error) {
+	pair, err := a.IssueTo(k, s, 0)
 	if err != nil {
 		return "", "", err
 	}
 	if cert, key, err = pair.Write(dir, name); err != nil {
-		return "", "", fmt.Errorf("write certificate of %s: %w", r.CommonName, err)
+		return "", "", fmt.Errorf("write certificate of a %s: %w", k, err)
 	}
 	return cert, key, nil
 }

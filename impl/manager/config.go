@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,15 @@ const (
 	requestsAtOnce    = 100
 )
 
+// Values of --certificates.
+const (
+	noCertificates      = "off"
+	approveCertificates = "approve"
+	signCertificates    = "sign"
+)
+
+var certificateModes = []string{noCertificates, approveCertificates, signCertificates}
+
 // Config is what a manager is made of. Each field is the flag of the same name; see bind for their meaning and defaults.
 type Config struct {
 	Kubeconfig string
@@ -37,6 +47,8 @@ type Config struct {
 	NodeMonitorGracePeriod time.Duration
 	PoolSilentAfter        time.Duration // 0: half of NodeMonitorGracePeriod
 	WhenSilent             string
+
+	Certificates string // off, approve or sign; empty: off
 
 	REST   *rest.Config     // instead of Kubeconfig, for tests; nil: as Kubeconfig says
 	Clock  clock.WithTicker // for tests; nil: the real one
@@ -59,6 +71,8 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.WhenSilent, "when-silent", "keep",
 		"what to do with the pods of a silent pool: keep, or evict:<duration>, evict when it has been silent for so long; the ConfigMap "+
 			contract.PoolPolicies+" in "+contract.ManagerNamespace+" says it for single pools")
+	f.StringVar(&c.Certificates, "certificates", signCertificates,
+		"what to do with requests of nodes for certificates of Weir: sign (approve, and sign those of pools), approve (another signer signs), or off")
 }
 
 // settings is a Config that was checked.
@@ -87,6 +101,9 @@ func (c Config) check() (*settings, error) {
 		return nil, cli.Usage("--leader-elect-lease-duration", c.LeaderElectLeaseDuration, "more than --leader-elect-renew-deadline")
 	case c.LeaderElect && (c.LeaderElectRetryPeriod <= 0 || c.LeaderElectRenewDeadline <= 2*c.LeaderElectRetryPeriod):
 		return nil, cli.Usage("--leader-elect-renew-deadline", c.LeaderElectRenewDeadline, "more than twice --leader-elect-retry-period")
+	}
+	if c.Certificates != "" && !slices.Contains(certificateModes, c.Certificates) {
+		return nil, cli.Usage("--certificates", c.Certificates, strings.Join(certificateModes, ", "))
 	}
 	var err error
 	if s.usual, err = parsePolicy(c.WhenSilent); err != nil {

@@ -30,6 +30,7 @@ func TestConfig(t *testing.T) {
 		"--leader-elect-lease-duration": func(c *Config) { c.LeaderElectLeaseDuration = 10 * time.Second },
 		"--leader-elect-renew-deadline": func(c *Config) { c.LeaderElectRetryPeriod = 5 * time.Second },
 		"--when-silent":                 func(c *Config) { c.WhenSilent = "evict" },
+		"--certificates":                func(c *Config) { c.Certificates = "on" },
 	} {
 		c := good()
 		change(&c)

@@ -7,7 +7,8 @@
 //   - cutOff sets and takes away taint and condition of a Node;
 //   - keeper writes the names of kept and of bound nodes into two ConfigMaps, which admission policies read, and releaser makes up for what
 //     stock controllers were kept from once a node is given up;
-//   - forwarders keeps one Role and RoleBinding for each pool.
+//   - forwarders keeps one Role and RoleBinding for each pool;
+//   - package certificates approves and signs certificates.
 //
 // # The three states
 //

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/certificates"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
@@ -67,7 +69,7 @@ func New(c Config) (*Manager, error) {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme, admissionv1.AddToScheme,
+		corev1.AddToScheme, certificatesv1.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme, admissionv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("scheme: %w", err)
@@ -89,10 +91,11 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 			ReaderFailOnMissingInformer: true, // a forgotten informer would be one of everything
 			NewInformer:                 informer(s.Clock),
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}:          {Transform: trimNode},
-				&coordinationv1.Lease{}: {Namespaces: leases, Transform: trimLease},
-				&rbacv1.Role{}:          {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
-				&rbacv1.RoleBinding{}:   {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
+				&corev1.Node{}: {Transform: trimNode},
+				&certificatesv1.CertificateSigningRequest{}: {Transform: certificates.Trim},
+				&coordinationv1.Lease{}:                     {Namespaces: leases, Transform: trimLease},
+				&rbacv1.Role{}:                              {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
+				&rbacv1.RoleBinding{}:                       {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
 				&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{contract.ManagerNamespace: {
 					FieldSelector: fields.OneTermEqualSelector("metadata.name", contract.PoolPolicies),
 				}}},
@@ -140,10 +143,27 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	if err := (&forwarders{client: c}).add(m.ctrl); err != nil {
 		return err
 	}
+	if err := m.addCertificates(); err != nil {
+		return err
+	}
 	if err := m.ctrl.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	return m.ctrl.AddReadyzCheck("policies", m.policies.check)
+}
+
+// addCertificates lets the replica that leads judge requests for certificates.
+func (m *Manager) addCertificates() error {
+	if m.set.Certificates == "" || m.set.Certificates == noCertificates {
+		return nil
+	}
+	if err := m.ctrl.Add(certificates.New(certificates.Config{
+		Cache: m.ctrl.GetCache(), Client: m.ctrl.GetClient(), Reader: m.ctrl.GetAPIReader(), Events: m.ctrl.GetEventRecorder("weir-manager"),
+		Clock: m.set.Clock, Sign: m.set.Certificates == signCertificates, Metrics: m.metrics.certificates, Log: m.set.Logger,
+	})); err != nil {
+		return fmt.Errorf("manager: %w", err)
+	}
+	return nil
 }
 
 // Run runs until the context ends or the leadership is lost, which is an error: the process has to end then.

@@ -3,6 +3,7 @@ package manager
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-edge/weir/impl/manager/certificates"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
@@ -17,6 +18,7 @@ type metrics struct {
 	keepFailures prometheus.Counter
 	releases     prometheus.Counter
 	missing      prometheus.Gauge
+	certificates *certificates.Metrics
 
 	nodes, marked, pools, deaf *prometheus.Desc
 }
@@ -40,6 +42,8 @@ func newMetrics(b *board) *metrics {
 		missing: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_manager_policies_missing", Help: "Admission policies, bindings and ConfigMaps that are not there or say something else.",
 		}),
+		certificates: certificates.NewMetrics(),
+
 		nodes:  prometheus.NewDesc("weir_manager_nodes", "Nodes by what is known of them.", []string{"state"}, nil),
 		marked: prometheus.NewDesc("weir_manager_nodes_marked", "Nodes that are dead, kept, bound or owed a release.", []string{"mark"}, nil),
 		deaf:   prometheus.NewDesc("weir_manager_deaf", "1 while no node at all is heard: nothing is given up then.", nil, nil),
@@ -48,7 +52,8 @@ func newMetrics(b *board) *metrics {
 }
 
 func (m *metrics) counters() []prometheus.Collector {
-	return []prometheus.Collector{m.heartbeats, m.taints, m.conditions, m.keepWrites, m.keepFailures, m.releases, m.missing}
+	own := []prometheus.Collector{m.heartbeats, m.taints, m.conditions, m.keepWrites, m.keepFailures, m.releases, m.missing}
+	return append(own, m.certificates.Collectors()...)
 }
 
 // Describe implements prometheus.Collector.

@@ -272,7 +272,7 @@ func (w *world) manage(t *testing.T, change func(*manager.Config)) *run {
 	c := manager.Config{
 		Kubeconfig: path, LeaderElect: true,
 		LeaderElectLeaseDuration: 15 * time.Second, LeaderElectRenewDeadline: 10 * time.Second, LeaderElectRetryPeriod: 500 * time.Millisecond,
-		MetricsBindAddress: "0", HealthProbeBindAddress: "0", NodeMonitorGracePeriod: grace, WhenSilent: "keep",
+		MetricsBindAddress: "0", HealthProbeBindAddress: "0", NodeMonitorGracePeriod: grace, WhenSilent: "keep", Certificates: "sign",
 	}
 	if change != nil {
 		change(&c)

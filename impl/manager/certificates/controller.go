@@ -1,0 +1,214 @@
+package certificates
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/weir-edge/weir/impl/pki"
+)
+
+const (
+	workers  = 4
+	again    = 10 * time.Second // after which it is looked again whether requests may be watched
+	lag      = 100 * time.Millisecond
+	longText = 500 // of an Event's note and a condition's message
+
+	approvedReason = "WeirApproved"
+	deniedReason   = "WeirDenied"
+	failedReason   = "WeirRefused" // approved by somebody else, and not signed
+)
+
+// Config of a Controller. All fields are required.
+type Config struct {
+	Cache   cache.Cache   // whose watch tells of requests; see Trim
+	Client  client.Client // writes
+	Reader  client.Reader // not from the cache
+	Events  events.EventRecorder
+	Clock   clock.WithTicker
+	Sign    bool // else another signer signs what is approved
+	Metrics *Metrics
+	Log     *slog.Logger
+}
+
+// Controller approves and signs requests while its Start runs.
+type Controller struct {
+	Config
+	vault vault
+}
+
+// New returns a controller that does nothing yet.
+func New(c Config) *Controller { return &Controller{c, vault{c.Client, c.Reader, c.Clock}} }
+
+// Trim leaves of a request in the cache what says whether there is anything to do. What is in it is read when it is judged.
+func Trim(o any) (any, error) {
+	r, ok := o.(*certificatesv1.CertificateSigningRequest)
+	if !ok {
+		return o, nil
+	}
+	slim := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion}}
+	slim.Spec.SignerName = r.Spec.SignerName
+	for _, c := range r.Status.Conditions {
+		slim.Status.Conditions = append(slim.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: c.Type})
+	}
+	if len(r.Status.Certificate) > 0 {
+		slim.Status.Certificate = []byte{0}
+	}
+	return slim, nil
+}
+
+// Start implements manager.Runnable. It waits until requests may be watched at all: a cluster that lacks the grant for it must not lose the
+// rest of weir-manager.
+func (c *Controller) Start(ctx context.Context) error {
+	if !c.permitted(ctx) {
+		return nil
+	}
+	run, err := controller.NewUnmanaged("certificates", controller.Options{
+		Reconciler: c, MaxConcurrentReconciles: workers, SkipNameValidation: new(true), // tests run several managers in one process
+	})
+	if err != nil {
+		return fmt.Errorf("controller certificates: %w", err)
+	}
+	ours := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, r *certificatesv1.CertificateSigningRequest) []reconcile.Request {
+		if !concerns(r) {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(r)}}
+	})
+	if err := run.Watch(source.Kind(c.Cache, &certificatesv1.CertificateSigningRequest{}, ours)); err != nil {
+		return fmt.Errorf("controller certificates: %w", err)
+	}
+	if err := run.Start(ctx); err != nil {
+		return fmt.Errorf("controller certificates: %w", err)
+	}
+	return nil
+}
+
+// permitted waits until requests can be listed; false: the context ended before.
+func (c *Controller) permitted(ctx context.Context) bool {
+	ticker := c.Clock.NewTicker(again)
+	defer ticker.Stop()
+	for said := false; ; said = true {
+		err := c.Reader.List(ctx, &certificatesv1.CertificateSigningRequestList{}, client.Limit(1))
+		if err == nil {
+			return true
+		}
+		if !said && ctx.Err() == nil {
+			c.Log.Error("requests for certificates cannot be read; apply the output of weir-manager --print-manifests, or set --certificates=off", "err", err)
+		}
+		select {
+		case <-ticker.C():
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// Reconcile implements reconcile.Reconciler: it takes the next step of one request.
+func (c *Controller) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
+	r := &certificatesv1.CertificateSigningRequest{}
+	if err := c.Reader.Get(ctx, q.NamespacedName, r); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !concerns(r) {
+		return reconcile.Result{}, nil
+	}
+	err := c.step(ctx, r)
+	if apierrors.IsConflict(err) { // somebody else has done something about it
+		return reconcile.Result{RequeueAfter: lag}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+func (c *Controller) step(ctx context.Context, r *certificatesv1.CertificateSigningRequest) error {
+	f, err := examine(ctx, c.Reader, r)
+	approved := has(r, certificatesv1.CertificateApproved)
+	if err == nil && f != nil && f.token != "" && !approved {
+		err = c.vault.spend(ctx, f.token, f.identity.Kind, f.node, r.UID)
+	}
+	switch {
+	case err != nil && refusal(err) == nil:
+		return err // not known yet: it is tried again
+	case err != nil:
+		return c.refuse(ctx, r, refusal(err))
+	case f == nil:
+		return nil
+	case !approved:
+		return c.approve(ctx, r, f)
+	case c.Sign:
+		return c.sign(ctx, r, f)
+	}
+	return nil
+}
+
+func (c *Controller) approve(ctx context.Context, r *certificatesv1.CertificateSigningRequest, f *finding) error {
+	if err := c.conclude(ctx, "approval", r, certificatesv1.CertificateApproved, approvedReason, approval(f.node.Name, f.node.UID)); err != nil {
+		return err
+	}
+	c.Metrics.requests.WithLabelValues("approved").Inc()
+	c.Log.Info("certificate approved", "request", r.Name, "kind", f.identity.Kind, "node", f.node.Name, "pool", f.subject.Pool, "life", f.life)
+	return nil
+}
+
+func (c *Controller) sign(ctx context.Context, r *certificatesv1.CertificateSigningRequest, f *finding) error {
+	s, err := c.vault.open(ctx, f.subject.Pool)
+	if err != nil {
+		return err
+	}
+	if r.Status.Certificate, err = s.Signer.Answer(f.identity, f.subject, f.request, c.Clock.Now(), f.life); err != nil {
+		return fmt.Errorf("request %s: %w", r.Name, err)
+	}
+	if err := c.Client.SubResource("status").Update(ctx, r); err != nil {
+		return fmt.Errorf("request %s: write the certificate: %w", r.Name, err)
+	}
+	c.Metrics.requests.WithLabelValues("signed").Inc()
+	c.Log.Info("certificate signed", "request", r.Name, "kind", f.identity.Kind, "node", f.node.Name, "pool", f.subject.Pool, "life", f.life)
+	return nil
+}
+
+// refuse denies a request. One that somebody else approved fails: it can be denied no more.
+func (c *Controller) refuse(ctx context.Context, r *certificatesv1.CertificateSigningRequest, why *pki.MismatchError) error {
+	subresource, kind, reason, result := "approval", certificatesv1.CertificateDenied, deniedReason, "denied"
+	if has(r, certificatesv1.CertificateApproved) {
+		subresource, kind, reason, result = "status", certificatesv1.CertificateFailed, failedReason, "failed"
+	}
+	text := why.Error()
+	text = strings.ToValidUTF8(text[:min(len(text), longText)], "")
+	if err := c.conclude(ctx, subresource, r, kind, reason, text); err != nil {
+		return err
+	}
+	c.Metrics.requests.WithLabelValues(result).Inc()
+	c.Metrics.refused.WithLabelValues(why.Field).Inc()
+	c.Events.Eventf(r, nil, corev1.EventTypeWarning, reason, "JudgeRequest", "%s", text)
+	c.Log.Warn("certificate refused", "request", r.Name, "signer", r.Spec.SignerName, "requester", r.Spec.Username, "why", text)
+	return nil
+}
+
+// conclude adds a condition, at the version of the request that was judged.
+func (c *Controller) conclude(
+	ctx context.Context, subresource string, r *certificatesv1.CertificateSigningRequest,
+	t certificatesv1.RequestConditionType, reason, message string,
+) error {
+	r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastUpdateTime: metav1.NewTime(c.Clock.Now()),
+	})
+	if err := c.Client.SubResource(subresource).Update(ctx, r); err != nil {
+		return fmt.Errorf("request %s: write that it is %s: %w", r.Name, t, err)
+	}
+	return nil
+}

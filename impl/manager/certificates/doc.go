@@ -1,0 +1,45 @@
+// Package certificates approves and signs the certificates of Weir. Nodes ask for them by CertificateSigningRequests, and nobody makes one by
+// hand. Package pki says what stands in each.
+//
+// # Two signers
+//
+//   - What kube-apiserver has to trust is asked for at kubernetes.io/kube-apiserver-client: a hub's user of its own (weir:hub:<pool>:<node>) and a
+//     leader's for forwarding. This package approves, kube-controller-manager signs. Requests there that name nothing of Weir's are left alone.
+//   - What is trusted inside a pool is asked for at weir.dev/<kind>. This package approves and signs, with the authority of the pool.
+//
+// # What is approved
+//
+// A request is approved if all of this agrees, and denied at the first thing that does not, with a reason, an Event and a metric:
+//
+//   - it is signed by the key that it is for, and is no larger than pki.MaxRequest;
+//   - it is of a node: by the user system:node:<node> of the group system:nodes, by the hub's own user weir:hub:<pool>:<node>, or by a
+//     bootstrap token of this node (contract.BootstrapGroup), which counts once for each kind;
+//   - the Node exists, is not about to be deleted, and is no younger than the request: so a request of a Node that was deleted gets nothing
+//     when another of its name comes. What is approved names the Node's uid, and is signed for that Node only;
+//   - its pool is that of the Node's label contract.NodePoolLabel, which the policy weir-membership denies nodes to write;
+//   - common name, organizations, usages, addresses (those of the Node's status), type of key and life are exactly those of the kind;
+//   - a coordinator's certificate is for a Node that says so by contract.CoordinatorLabel, which NodeRestriction denies kubelets to write.
+//
+// What somebody else approved is judged by the same rules before it is signed, and fails if it breaks them. What somebody else approved for
+// kube-apiserver is not in our hands: the verb approve on that signer is a right to be given away with care.
+//
+// # Keys
+//
+// The authority of a pool is a Secret in contract.KeyNamespace, made when the pool first needs it. Its certificate is in a ConfigMap beside it,
+// for those who verify. If the ConfigMap is there and the Secret is not, the key is lost. Nothing is signed then: a new authority that
+// nobody trusts would only make the pool fall apart, leaf by leaf. Who replaces it deletes the ConfigMap.
+//
+// # Another signer
+//
+// In the mode Approve requests are approved and denied, and not signed. Whoever signs in its place (an HSM, another certificate manager) has to
+// sign exactly what was asked for, and only what has the condition Approved with the reason WeirApproved.
+//
+// # Two at once
+//
+// One replica of weir-manager acts. If two do all the same, each write says which version it was made from, and one of them
+// fails; a Secret is created once. So nothing is signed twice.
+//
+// # Goroutines
+//
+// New starts none. Start has those of its controller, which end with its context.
+package certificates

@@ -1,0 +1,125 @@
+package certificates
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strconv"
+	"sync"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// cluster is an API in memory: as much of it as a Controller uses. Updates are refused that were made from another version.
+type cluster struct {
+	client.Client
+
+	mu      sync.Mutex
+	objects map[string]client.Object
+	version int
+
+	failing error  // what reads of Nodes answer instead
+	before  func() // called once before the next update
+}
+
+func newCluster(objects ...client.Object) *cluster {
+	c := &cluster{objects: map[string]client.Object{}}
+	for _, o := range objects {
+		c.put(o)
+	}
+	return c
+}
+
+func keyOf(o client.Object, k client.ObjectKey) string { return fmt.Sprintf("%T %s", o, k) }
+
+// put stores an object as its next version.
+func (c *cluster) put(o client.Object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.store(o)
+}
+
+func (c *cluster) store(o client.Object) {
+	c.version++
+	o.SetResourceVersion(strconv.Itoa(c.version))
+	c.objects[keyOf(o, client.ObjectKeyFromObject(o))] = o.DeepCopyObject().(client.Object)
+}
+
+// Get implements client.Reader.
+func (c *cluster) Get(_ context.Context, k client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failing != nil && reflect.TypeOf(o).String() == "*v1.Node" {
+		return c.failing
+	}
+	have, ok := c.objects[keyOf(o, k)]
+	if !ok {
+		return apierrors.NewNotFound(schema.GroupResource{}, k.Name)
+	}
+	reflect.ValueOf(o).Elem().Set(reflect.ValueOf(have.DeepCopyObject()).Elem())
+	return nil
+}
+
+// Create implements client.Writer.
+func (c *cluster) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.objects[keyOf(o, client.ObjectKeyFromObject(o))]; ok {
+		return apierrors.NewAlreadyExists(schema.GroupResource{}, o.GetName())
+	}
+	c.store(o)
+	return nil
+}
+
+// Update implements client.Writer.
+func (c *cluster) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
+	return c.update(o, func(client.Object) client.Object { return o })
+}
+
+func (c *cluster) update(o client.Object, change func(have client.Object) client.Object) error {
+	c.mu.Lock()
+	before := c.before
+	c.before = nil
+	c.mu.Unlock()
+	if before != nil {
+		before()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	have, ok := c.objects[keyOf(o, client.ObjectKeyFromObject(o))]
+	switch {
+	case !ok:
+		return apierrors.NewNotFound(schema.GroupResource{}, o.GetName())
+	case o.GetResourceVersion() != "" && have.GetResourceVersion() != o.GetResourceVersion(): // as kube-apiserver: without a version any will do
+		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), nil)
+	}
+	c.store(change(have.DeepCopyObject().(client.Object)))
+	return nil
+}
+
+// SubResource implements client.SubResourceClientConstructor.
+func (c *cluster) SubResource(name string) client.SubResourceClient {
+	return &subresource{cluster: c, name: name}
+}
+
+type subresource struct {
+	client.SubResourceClient
+	cluster *cluster
+	name    string
+}
+
+// Update implements client.SubResourceWriter, as kube-apiserver does it for requests.
+func (s *subresource) Update(_ context.Context, o client.Object, _ ...client.SubResourceUpdateOption) error {
+	r := o.(*certificatesv1.CertificateSigningRequest)
+	return s.cluster.update(o, func(have client.Object) client.Object {
+		h := have.(*certificatesv1.CertificateSigningRequest)
+		h.Status.Conditions = r.Status.Conditions
+		if s.name == "status" {
+			h.Status.Certificate = r.Status.Certificate
+		}
+		return h
+	})
+}

@@ -1,0 +1,209 @@
+package command
+
+import (
+	"context"
+	"crypto"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/pki"
+)
+
+// keyOf reads a private key, and makes one if there is no file.
+func keyOf(file string) (crypto.Signer, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		key, err := pki.NewKey()
+		if err != nil {
+			return nil, fmt.Errorf("make a key: %w", err)
+		}
+		if text, err = pki.EncodeKey(key); err != nil {
+			return nil, fmt.Errorf("make a key: %w", err)
+		}
+		_, err = pki.WriteFile(filepath.Dir(file), filepath.Base(file), text)
+		return key, err
+	}
+	if err != nil {
+		return nil, cli.Usage("--key", file, err.Error())
+	}
+	key, err := pki.ParseKey(text)
+	if err != nil {
+		return nil, cli.Usage("--key", file, err.Error())
+	}
+	return key, nil
+}
+
+// authorityFlags name an authority on the disk.
+type authorityFlags struct{ prefix, cert, key string }
+
+func (f *authorityFlags) bind(fs *pflag.FlagSet, prefix, about string) {
+	f.prefix = prefix
+	fs.StringVar(&f.cert, prefix+"-cert", "", "PEM file of the certificate of "+about)
+	fs.StringVar(&f.key, prefix+"-key", "", "PEM file of its key")
+}
+
+func (f *authorityFlags) given() bool { return f.cert != "" || f.key != "" }
+
+func (f *authorityFlags) load() (*pki.Authority, error) {
+	cert, err := os.ReadFile(f.cert)
+	if err != nil {
+		return nil, cli.Usage("--"+f.prefix+"-cert", f.cert, err.Error())
+	}
+	key, err := os.ReadFile(f.key)
+	if err != nil {
+		return nil, cli.Usage("--"+f.prefix+"-key", f.key, err.Error())
+	}
+	a, err := pki.LoadAuthority(cert, key)
+	if err != nil {
+		return nil, cli.Usage("--"+f.prefix+"-cert", f.cert, err.Error())
+	}
+	return a, nil
+}
+
+// pkiAuthority makes the authority of a pool, by itself or below one that exists.
+func pkiAuthority(_ context.Context, args []string, stdout, _ io.Writer) error {
+	fs := pflag.NewFlagSet("pki authority", pflag.ContinueOnError)
+	var above authorityFlags
+	above.bind(fs, "ca", "an authority that is to sign this one; none: it signs itself")
+	pool := fs.String("pool", "", "name of the pool; required")
+	dir := fs.String("dir", "", "folder for ca.crt and ca.key, which must not be there; required")
+	if err := parse(fs, "pki authority", args, 0, stdout); err != nil {
+		return err
+	}
+	if *dir == "" {
+		return cli.Usage("--dir", "", "the path of a folder")
+	}
+	for _, name := range []string{"ca.crt", "ca.key"} {
+		if _, err := os.Lstat(filepath.Join(*dir, name)); !errors.Is(err, os.ErrNotExist) {
+			return cli.Usage("--dir", *dir, "a folder without "+name+": an authority is not replaced by hand while leaves of it live")
+		}
+	}
+	var a *pki.Authority
+	var err error
+	if above.given() {
+		var by *pki.Authority
+		if by, err = above.load(); err != nil {
+			return err
+		}
+		a, err = by.PoolAuthority(*pool, time.Now())
+	} else {
+		a, err = pki.NewPoolAuthority(*pool, time.Now())
+	}
+	if err != nil {
+		return wrong(err)
+	}
+	key, err := a.KeyPEM()
+	if err != nil {
+		return err
+	}
+	_, _, err = (&pki.Pair{CertPEM: a.CertPEM(), KeyPEM: key}).Write(*dir, "ca")
+	return err
+}
+
+// pkiFiles makes all files of a pool.
+func pkiFiles(_ context.Context, args []string, stdout, _ io.Writer) error {
+	fs := pflag.NewFlagSet("pki files", pflag.ContinueOnError)
+	var ofPool, ofCluster authorityFlags
+	ofPool.bind(fs, "ca", "the pool's authority, see weir pki authority; required")
+	ofCluster.bind(fs, "cluster-ca", "the authority that kube-apiserver trusts; without it the files for the cloud are not made")
+	f := fileMaker{now: time.Now(), stdout: stdout}
+	fs.StringVar(&f.pool, "pool", "", "name of the pool; required")
+	fs.StringVar(&f.dir, "dir", "", "folder for the files, which replace those that are there; required")
+	fs.DurationVar(&f.life, "life", 0, "of all certificates; 0: the usual life of each kind")
+	nodes := fs.StringSlice("node", nil, "name of a node; may be repeated")
+	coordinators := fs.StringArray("coordinator", nil,
+		"HOST[,HOST…] of the coordinator, or NAME=HOST[,HOST…] of one replica of several; may be repeated")
+	people := fs.StringSlice("viewer", nil, "name of a person who may read at the coordinator; may be repeated")
+	stewards := fs.StringSlice("operator", nil, "name of a person who may also clear its Leases; may be repeated")
+	if err := parse(fs, "pki files", args, 0, stdout); err != nil {
+		return err
+	}
+	if f.dir == "" {
+		return cli.Usage("--dir", "", "the path of a folder")
+	}
+	pool, err := ofPool.load()
+	if err != nil {
+		return err
+	}
+	if err := pki.CheckAuthority(pool.Cert(), f.pool); err != nil {
+		return cli.Usage("--ca-cert", ofPool.cert, "the authority of this pool, see weir pki authority: "+err.Error())
+	}
+	for _, text := range *coordinators {
+		name, hosts, replica := strings.Cut(text, "=")
+		if !replica {
+			name, hosts = "", text
+		}
+		s := pki.Subject{Name: name, Hosts: strings.Split(hosts, ",")}
+		if replica {
+			f.make("--coordinator", pool, pki.Replica, s, "coordinator-"+name, "peer")
+		}
+		f.make("--coordinator", pool, pki.Coordinator, s, strings.TrimSuffix("coordinator-"+name, "-"), "serving")
+	}
+	for _, node := range *nodes {
+		f.make("--node", pool, pki.Hub, pki.Subject{Node: node}, node, "coordinator-client")
+	}
+	for _, name := range *people {
+		f.make("--viewer", pool, pki.Viewer, pki.Subject{Name: name}, "viewer", name)
+	}
+	for _, name := range *stewards {
+		f.make("--operator", pool, pki.Operator, pki.Subject{Name: name}, "operator", name)
+	}
+	if ofCluster.given() {
+		cluster, err := ofCluster.load()
+		if err != nil {
+			return err
+		}
+		for _, node := range *nodes {
+			f.make("--node", cluster, pki.HubAsNode, pki.Subject{Node: node}, node, "cloud-client")
+			f.make("--node", cluster, pki.ForwarderOfPool, pki.Subject{}, node, "delegate-client")
+		}
+	}
+	if f.err != nil {
+		return f.err
+	}
+	_, err = pki.WriteFile(f.dir, "ca.crt", pool.CertPEM())
+	return err
+}
+
+// fileMaker makes certificates until one fails, which is the fault of the flag that asked for it.
+type fileMaker struct {
+	pool, dir string
+	life      time.Duration
+	now       time.Time
+	stdout    io.Writer
+	err       error
+}
+
+func (f *fileMaker) make(flag string, a *pki.Authority, k pki.Kind, s pki.Subject, folder, name string) {
+	if f.err != nil {
+		return
+	}
+	i, life := pki.Must(k), f.life
+	if life == 0 {
+		life = i.Life.Usual
+	}
+	s.Pool = f.pool
+	pair, err := a.Grant(i, s, f.now, life)
+	var m *pki.MismatchError
+	if errors.As(err, &m) {
+		err = cli.Usage(flag, m.Value, m.Field+": "+m.Allowed)
+	}
+	if err != nil {
+		f.err = err
+		return
+	}
+	cert, _, err := pair.Write(filepath.Join(f.dir, folder), name)
+	if err != nil {
+		f.err = err
+		return
+	}
+	fmt.Fprintln(f.stdout, cert)
+}

@@ -9,6 +9,7 @@ package contract
 import (
 	"crypto/sha256"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ const (
 	HubProxyPort       = 10261 // plain HTTP, off by default and without identity
 	HubHealthPort      = 10267 // health, metrics and status of a hub
 	HubSecurePort      = 10268 // the one TLS door of a node to the Kubernetes API
+	HubPoolPort        = 10269 // TLS: what a hub shows to its pool
 	CoordinatorPort    = 10270 // TLS of a coordinator
 	PeerPort           = 10271 // of the etcd of a coordinator that is one of several
 	NodeUserPrefix     = "system:node:"
@@ -85,37 +87,33 @@ const (
 // counts no more of what it finds.
 const MaxLeaseDuration = time.Minute
 
-// Paths and headers between hub and coordinator.
+// PoolAddress is an annotation of the election Lease and of a node's Lease in a coordinator: the IP address and port at which the hub that wrote it shows
+// its relays to its pool.
+const PoolAddress = "weir/pool-address"
+
+// ParsePoolAddress reads a value of PoolAddress.
+func ParsePoolAddress(s string) (netip.AddrPort, error) {
+	a, err := netip.ParseAddrPort(s)
+	if err != nil || a.Port() == 0 || a.Addr().IsUnspecified() || a.Addr().IsMulticast() || a.Addr().Zone() != "" {
+		return netip.AddrPort{}, fmt.Errorf("%q: want the IP address of a node and a port, as in 10.0.0.7:%d", s, HubPoolPort)
+	}
+	return a, nil
+}
+
+// Paths and headers inside a pool. All are read; who shows relays shows them at the paths of the Kubernetes API.
 const (
-	FeedPrefix    = "/weir/v1/feed/"     // POST FeedPath(...): one pushed watch stream per resource
-	PulsePath     = FeedPrefix + "pulse" // POST: the leader's signs of life, any byte at least every PulsePeriod
-	DocumentsPath = "/weir/v1/documents" // GET, PUT by the leader: copies of API discovery, see impl/documents
+	PulsePath     = "/weir/v1/pulse"     // of a hub: an answer that lasts as long as the hub lives, for the coordinator that reads it
+	DocumentsPath = "/weir/v1/documents" // of a hub and of a coordinator: copies of API discovery, see impl/documents
 	RejoinPath    = "/weir/v1/rejoin"    // POST by a replica that has no data: take it in again
-	StatusPath    = "/weir/v1/status"    // GET: JSON status of a hub (health port) or coordinator
-	TermHeader    = "Weir-Term"          // request header of a feed, see Term
-	ReachedHeader = "Weir-Reached"       // response header of a feed: version the coordinator's relay has reached, 0 before its first sync; with an offer: from which it goes on
-	// OfferHeader makes a feed an offer: of what a hub holds, for a relay that nobody feeds. It is the version that the hub has reached.
-	OfferHeader = "Weir-Offer"
+	StatusPath    = "/weir/v1/status"    // JSON status of a hub (health port; less of it at the port for its pool) or coordinator
 	// AgeHeader of an answer: seconds since the relay was last known to be fresh, also when that was before a restart.
 	AgeHeader = "Weir-Age"
 	// ConsistentHeader of a read, with the value true: only the cloud may answer it, as it stands now, and nothing that is kept in the pool.
 	ConsistentHeader = "Weir-Consistent"
 )
 
-// PulsePeriod is the longest time between two bytes of a leader's pulse; a coordinator that hears nothing for PulseSilence takes
-// the election Lease from it.
-const (
-	PulsePeriod  = 500 * time.Millisecond
-	PulseSilence = 6 * PulsePeriod
-)
-
-// FeedPath is the path that feeds one resource; the core group is written "core".
-func FeedPath(group, version, resource string) string {
-	if group == "" {
-		group = "core"
-	}
-	return FeedPrefix + group + "/" + version + "/" + resource
-}
+// PulseSilence is how long a coordinator may hear nothing of the leader's hub before it takes the election Lease from it.
+const PulseSilence = 3 * time.Second
 
 // Term orders the leaders of a pool: Incarnation names the life of the coordinator's etcd (a new one
 // after its disk is lost), Version is the resourceVersion of the election Lease at acquisition.
@@ -124,7 +122,7 @@ type Term struct {
 	Version     uint64
 }
 
-// String is the form carried by TermHeader: "<incarnation>/<version>".
+// String is "<incarnation>/<version>".
 func (t Term) String() string { return t.Incarnation + "/" + strconv.FormatUint(t.Version, 10) }
 
 // ParseTerm reads the form written by Term.String.

@@ -92,7 +92,7 @@ func (c *callers) proves(req *http.Request) {
 
 var errExpired = errors.New("the certificate of the caller has expired: come again with its successor")
 
-// certified is a request that ends when the time of its caller's certificate is over. A feed, a pulse or a watch may last for months.
+// certified is a request that ends when the time of its caller's certificate is over. A watch may last for months.
 func certified(req *http.Request, c clock.WithDelayedExecution) (*http.Request, func()) {
 	if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 {
 		return req, func() {}

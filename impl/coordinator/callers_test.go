@@ -57,8 +57,8 @@ func TestStreamsEndWithTheCertificate(t *testing.T) {
 	p.config.Clock = c
 	s := p.start()
 	a := s.hub("a")
-	term := a.elect("a_1")
-	fed := a.push(leaderRelay(t, 100), term)
+	shows := a.show(leaderRelay(t, 100))
+	a.elect("a_1")
 	eventually(t, "the list", func() bool { return a.reached() == 100 })
 	streams := map[string]io.ReadCloser{}
 	for _, path := range []string{slicesPath + "?watch=1&resourceVersion=100", leasesPath + "?watch=1"} {
@@ -72,8 +72,6 @@ func TestStreamsEndWithTheCertificate(t *testing.T) {
 		}
 		streams[path] = resp.Body
 	}
-	_, stop := a.pulse(term)
-	defer stop()
 
 	c.pass(59 * time.Minute)
 	if h := a.holder(); h != "a_1" {
@@ -84,10 +82,11 @@ func TestStreamsEndWithTheCertificate(t *testing.T) {
 		_, err := io.Copy(io.Discard, body)
 		t.Logf("%s ended: %v", path, err)
 	}
-	if err := <-fed; err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("the feed ended with %v", err)
-	}
-	eventually(t, "the Lease to be free", func() bool { return s.viewer().holder() == "" })
+	eventually(t, "the leader to be read no more", func() bool { return !shows.read() })
+	eventually(t, "the Lease to be free", func() bool {
+		c.pass(time.Second)
+		return s.viewer().holder() == ""
+	})
 }
 
 // TestPeersOfAnotherPool: attack 49. One authority may sign the certificates of two pools; a replica of one is no member of the other's etcd.

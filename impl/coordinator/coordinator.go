@@ -14,16 +14,17 @@ import (
 	"syscall"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/memory"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/snapshot"
+	"github.com/weir-edge/weir/impl/source"
 )
 
 // Coordinator is the API of a pool. See the package comment.
@@ -32,18 +33,21 @@ type Coordinator struct {
 	dir     *store.Dir
 	serving serving
 
-	rules  authorizer.Authorizer
+	rules  *authz.Rules
 	relays []*relay.Relay
 	kept   *snapshot.Snapshots
 	peers  *peers // nil: this is the only replica
 	front  *relays
 
 	// Set by Run.
-	store   *store.Store
-	fence   *fence.Fence
-	leases  *leases
-	feeds   *feeds
-	metrics *metrics
+	store     *store.Store
+	fence     *fence.Fence
+	leases    *leases
+	etcd      *recently
+	puller    *pull.Puller
+	fed       *fed // nil: this is the only replica
+	documents sharedDocuments
+	metrics   *metrics
 }
 
 // New checks a configuration and takes what it names: data directory, certificates, port. The caller runs the coordinator, or
@@ -63,7 +67,7 @@ func New(config Config) (*Coordinator, error) {
 		c.relays = append(c.relays, r)
 		relayed = append(relayed, authz.GroupResource{Group: res.Group, Resource: res.Resource})
 	}
-	c.rules = authz.New(set.NodePoolName, relayed...).Authorizer()
+	c.rules = authz.New(set.NodePoolName, relayed...)
 	c.front = newRelays(c.relays, set.Clock, set.Logger)
 	c.front.proves = func(req *http.Request) { c.serving.listener.proves(req) }
 	if err := c.loadCredentials(); err != nil {
@@ -180,25 +184,35 @@ func (c *Coordinator) serve(ctx context.Context) error {
 	}
 	c.fence = &fence.Fence{Incarnation: c.store.Incarnation()}
 	c.metrics = newMetrics(c.relays, c.kept, c.unready)
-	c.feeds = newFeeds(ctx, c.relays)
+	c.etcd = &recently{check: c.store.Check, lasts: checkLasts, clock: c.set.Clock}
 	server, err := c.newServer(t)
 	if err != nil {
 		return err
 	}
 	vote := &election{leases: c.leases, fence: c.fence, clock: c.set.Clock, logger: c.set.Logger}
-	c.leases.holders = &holders{leads: vote.look, fence: c.fence, clock: c.set.Clock}
-	c.front.fail, c.feeds.fail = fail(t), fail(t)
-	c.feeds.fence, c.feeds.look, c.feeds.unready, c.feeds.metrics, c.feeds.clock, c.feeds.logger = c.fence, vote.look, c.unready, c.metrics, c.set.Clock, c.set.Logger
-
-	c.feeds.pulse = &pulse{
-		fence: c.fence, free: c.feeds.freeing(vote.free), freed: func(reason string) { c.metrics.freed.WithLabelValues(reason).Inc() }, clock: c.set.Clock, logger: c.set.Logger,
+	bars := &pull.Bars{}
+	c.leases.holders = &holders{barred: bars, leads: vote.look, fence: c.fence, clock: c.set.Clock}
+	c.front.fail = fail(t)
+	pulled := pull.Config{
+		Relays: c.relays, Fence: c.fence, Bars: bars, Line: c.lines().to, Leases: vote, Unready: c.unready, Majority: c.etcd.ask,
+		Beside: func(ctx context.Context, up *source.Upstream) { c.documents.keep(ctx, up, c.set.Clock) },
+		Freed:  func(reason string) { c.metrics.freed.WithLabelValues(reason).Inc() }, Refilled: func(resource, node string) { c.metrics.refilled.WithLabelValues(resource, node).Inc() },
+		Clock: c.set.Clock, Logger: c.set.Logger,
 	}
-	c.fence.Moved = c.feeds.enforce
+	if c.peers != nil {
+		c.fed = newFed(c.peers, c.store, c.set.Clock, c.set.Logger)
+		pulled.Replicas = c.fed
+	}
+	if c.puller, err = pull.New(pulled); err != nil {
+		return err
+	}
+	c.fence.Moved, vote.held = c.puller.Moved, c.puller.Held
 	vote.attach()
 
 	g, ctx := errgroup.WithContext(ctx)
-	if err := c.joinReplicas(ctx, g); err != nil {
-		return err
+	if c.fed != nil {
+		c.fed.moved = c.puller.Moved
+		g.Go(func() error { return c.fed.run(ctx) })
 	}
 	for _, r := range c.relays {
 		g.Go(func() error { return r.Run(ctx) })
@@ -211,32 +225,7 @@ func (c *Coordinator) serve(ctx context.Context) error {
 		}
 		return nil
 	})
-	if c.peers == nil { // else the leader's pulse may go to another replica
-		g.Go(func() error { return c.feeds.pulse.expect(ctx) })
-	}
+	g.Go(func() error { return c.puller.Run(ctx) })
 	memory.Trim()
 	return g.Wait()
-}
-
-// joinReplicas lets the relays be fed from the replica that the leader feeds, if there are several.
-func (c *Coordinator) joinReplicas(ctx context.Context, g *errgroup.Group) error {
-	if c.peers == nil {
-		return nil
-	}
-	f := newFed(c.peers.self, c.store, c.set.Clock, c.set.Logger)
-	f.moved = c.feeds.leaves
-	c.feeds.fed = f
-	pullers := make([]*puller, 0, len(c.relays))
-	for _, r := range c.relays {
-		p, err := newPuller(c.feeds.of(r), c.peers, f, c.set.Clock)
-		if err != nil {
-			return err
-		}
-		pullers = append(pullers, p)
-	}
-	g.Go(func() error { return f.run(ctx) })
-	for _, p := range pullers {
-		g.Go(func() error { return p.run(ctx) })
-	}
-	return nil
 }

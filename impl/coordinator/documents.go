@@ -1,44 +1,68 @@
 package coordinator
 
 import (
-	"fmt"
+	"context"
 	"net/http"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/documents"
+	"github.com/weir-edge/weir/impl/source"
 )
 
-// sharedDocuments serves the pool's copies of API discovery at contract.DocumentsPath. Only the leader writes them, under
-// the same terms as a feed.
-type sharedDocuments struct {
-	store documents.Store
-	feeds *feeds
+const (
+	documentsAnswer = time.Second            // for which the leader has to show them
+	documentsRetry  = 250 * time.Millisecond // while it does not show all, at first; keys come when somebody needs them
+	documentsAgain  = 5 * time.Minute        // until all are looked at anew
+)
+
+// sharedDocuments are the pool's copies of API discovery at contract.DocumentsPath: those that the leader shows, or showed last.
+type sharedDocuments struct{ store documents.Store }
+
+// pull takes what an upstream shows, and returns what it does not.
+func (d *sharedDocuments) pull(ctx context.Context, up *source.Upstream, keys ...documents.Key) (missing []documents.Key) {
+	ctx, cancel := context.WithTimeout(ctx, documentsAnswer)
+	defer cancel()
+	for _, k := range keys {
+		doc, err := documents.Fetch(ctx, up.Client.Transport, up.URL.JoinPath(contract.DocumentsPath), k)
+		if err == nil && up.Admit != nil {
+			err = up.Admit()
+		}
+		if err != nil {
+			missing = append(missing, k)
+			continue
+		}
+		d.store.Put(k, doc)
+	}
+	return missing
 }
 
-// ServeHTTP implements http.Handler.
-func (d *sharedDocuments) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if req.Method == http.MethodPut {
-		if err := d.admit(req); err != nil {
-			d.feeds.fail(w, req, apierrors.NewGenericServerResponse(http.StatusConflict, "put", schema.GroupResource{Resource: "documents"}, "", err.Error(), 0, true))
-			return
+// keep has copies of what an upstream shows, for the time without it, until ctx ends.
+func (d *sharedDocuments) keep(ctx context.Context, up *source.Upstream, c clock.Clock) {
+	for ctx.Err() == nil {
+		missing := documents.Kept[:]
+		for wait, end := documentsRetry, c.Now().Add(documentsAgain); ctx.Err() == nil && c.Now().Before(end); wait = min(2*wait, documentsAgain) {
+			if missing = d.pull(ctx, up, missing...); len(missing) == 0 {
+				wait = documentsAgain
+			}
+			t := c.NewTimer(wait)
+			select {
+			case <-t.C():
+			case <-ctx.Done():
+			}
+			t.Stop()
 		}
 	}
-	d.store.ServeHTTP(w, req)
 }
 
-func (d *sharedDocuments) admit(req *http.Request) error {
-	term, err := contract.ParseTerm(req.Header.Get(contract.TermHeader))
-	if err != nil {
-		return fmt.Errorf("header %s: %w", contract.TermHeader, err)
+// serveDocuments asks for the copy of now first.
+func (c *Coordinator) serveDocuments(w http.ResponseWriter, req *http.Request) {
+	if k, err := documents.ParseKey(req.URL.Query()); err == nil && req.Method == http.MethodGet {
+		if up := c.puller.Upstream(); up != nil {
+			c.documents.pull(req.Context(), up, k)
+		}
 	}
-	if err := d.feeds.look(req.Context()); err != nil {
-		return err
-	}
-	u, _ := genericrequest.UserFrom(req.Context())
-	return d.feeds.fence.Open(term, authz.NodeOf(u))
+	c.documents.store.ServeHTTP(w, req)
 }

@@ -23,17 +23,15 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 )
 
-const (
-	electionRetry = 200 * time.Millisecond
-	freeTimeout   = 5 * time.Second
-)
+const electionRetry = 200 * time.Millisecond
 
-// election shows the election Lease to the fence: attach sees each write before its writer is answered, so that no feed of
+// election shows the election Lease to the fence: attach sees each write before its writer is answered, so that nothing of
 // the old leader is applied after the new one knows that it leads; run follows the Lease, for the write whose request was cut
 // off behind the store; look reads it.
 type election struct {
 	leases *leases
 	fence  *fence.Fence
+	held   func() // told when a holder has written it here
 	clock  clock.WithTicker
 	logger *slog.Logger
 }
@@ -46,8 +44,11 @@ func (e *election) attach() {
 			return
 		}
 		if s, err := sight(lease, deleted); err == nil {
-			e.fence.Written(s)
+			e.fence.Observe(s)
 			e.leases.holders.tenure.Saw(s.Version, e.clock.Now())
+			if s.Holder != "" {
+				e.held()
+			}
 		}
 	}
 	e.leases.AfterCreate = func(obj runtime.Object, o *metav1.CreateOptions) { written(obj, o.DryRun, false) }
@@ -139,10 +140,25 @@ func (e *election) look(ctx context.Context) error {
 	return nil
 }
 
-// free takes the Lease from the holder whose feed it is, unless it has changed hands.
-func (e *election) free(ctx context.Context, x *feeding) error {
-	ctx, cancel := context.WithTimeout(genericrequest.WithNamespace(ctx, contract.LeaseNamespace), freeTimeout)
-	defer cancel()
+// Hubs implements pull.Leases, by the Leases of nodes.
+func (e *election) Hubs(ctx context.Context) map[string]string {
+	obj, err := e.leases.List(genericrequest.WithNamespace(ctx, contract.NodeLeaseNamespace), &internalversion.ListOptions{})
+	if err != nil {
+		e.logger.Debug("cannot list the Leases of nodes", "err", err)
+		return nil
+	}
+	all := map[string]string{}
+	for _, l := range obj.(*coordinationv1.LeaseList).Items {
+		if address := l.Annotations[contract.PoolAddress]; address != "" {
+			all[l.Name] = address
+		}
+	}
+	return all
+}
+
+// Free implements pull.Leases.
+func (e *election) Free(ctx context.Context, l fence.Leader) error {
+	ctx = genericrequest.WithNamespace(ctx, contract.LeaseNamespace)
 	take := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 		lease := old.DeepCopyObject().(*coordinationv1.Lease)
 		s, err := sight(lease, false)
@@ -150,10 +166,11 @@ func (e *election) free(ctx context.Context, x *feeding) error {
 			return nil, err
 		}
 		e.fence.Observe(s)
-		if err := e.fence.Admit(x.term, x.node); err != nil {
+		if err := e.fence.Admit(l); err != nil {
 			return nil, err
 		}
 		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(string), nil
+		delete(lease.Annotations, contract.PoolAddress)
 		return lease, nil
 	})
 	_, _, err := e.leases.Store.Update(ctx, contract.ElectionLease, take, nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
@@ -166,7 +183,7 @@ func sight(l *coordinationv1.Lease, deleted bool) (s fence.Sighting, err error) 
 		return s, fmt.Errorf("resourceVersion %q of the election lease: %w", l.ResourceVersion, err)
 	}
 	if !deleted {
-		s.Holder = holderOf(l)
+		s.Holder, s.Address = holderOf(l), l.Annotations[contract.PoolAddress]
 	}
 	return s, nil
 }

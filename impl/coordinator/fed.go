@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -12,8 +11,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/store"
+	"github.com/weir-edge/weir/impl/source"
 )
 
 const (
@@ -22,20 +21,20 @@ const (
 	claimTimeout = 5 * time.Second
 )
 
-// claim is what a replica says of itself when the leader begins to feed it.
+// claim is what a replica says of itself when it begins to read the leader.
 type claim struct {
 	Replica string `json:"replica"`
 	Term    string `json:"term"`
 }
 
-// fed knows which of several replicas the leader feeds: the one that claimed it last. A claim is one write to etcd for each
-// change of the leader, or of the replica that it uses. Everybody else follows that replica; if it was itself fed until then, its
-// feeds end, so that there is one even while two believe to have the leader's ear. Were that one wrong, the leader would come
-// back at once and claim anew.
+// fed knows which of several replicas reads the leader: the one that claimed it last, because the leader writes its Lease there. A claim is one write to
+// etcd for each change of the leader, or of the replica that it uses. Everybody else reads that replica, so that there is one even while two believe
+// to have the leader's ear. Were that one wrong, the leader would write its Lease elsewhere, and that replica claim anew.
 type fed struct {
 	self   string
+	others map[string]*source.Upstream
 	store  *store.Store
-	moved  func(error) // the leader feeds another replica, says the error
+	moved  func() // the last claim is another one
 	clock  clock.WithTicker
 	logger *slog.Logger
 
@@ -44,29 +43,28 @@ type fed struct {
 	mu       sync.Mutex
 	last     claim
 	revision int64
-	change   chan struct{} // closed at a change of last
 }
 
-func newFed(self string, s *store.Store, c clock.WithTicker, logger *slog.Logger) *fed {
-	return &fed{self: self, store: s, clock: c, logger: logger, change: make(chan struct{})}
+func newFed(p *peers, s *store.Store, c clock.WithTicker, logger *slog.Logger) *fed {
+	return &fed{self: p.self, others: p.upstreams, store: s, clock: c, logger: logger}
 }
 
-// now is the last claim, and a channel that is closed when there is a later one.
-func (f *fed) now() (claim, <-chan struct{}) {
+// Reads implements pull.Replicas.
+func (f *fed) Reads() (name string, up *source.Upstream) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.last, f.change
+	return f.last.Replica, f.others[f.last.Replica]
 }
 
-// claim says that this replica is fed under a term, unless one was fed under a later one. nil is the only replica, which need not say so.
-func (f *fed) claim(ctx context.Context, t contract.Term) error {
-	if f == nil {
-		return nil
-	}
+// Claim says that this replica reads the leader of a term, unless it has said so last.
+func (f *fed) Claim(ctx context.Context, t contract.Term) error {
 	f.claiming.Lock()
 	defer f.claiming.Unlock()
 	mine := claim{f.self, t.String()}
-	if last, _ := f.now(); last == mine {
+	f.mu.Lock()
+	last := f.last
+	f.mu.Unlock()
+	if last == mine {
 		return nil
 	}
 	raw, err := json.Marshal(mine)
@@ -78,14 +76,11 @@ func (f *fed) claim(ctx context.Context, t contract.Term) error {
 	for {
 		n, err := f.store.ReadNote(ctx, fedKey)
 		if err != nil {
-			return fmt.Errorf("read who is fed: %w", err)
-		}
-		if err := f.read(n).refuses(t); err != nil {
-			return err
+			return fmt.Errorf("read who reads the leader: %w", err)
 		}
 		revision, err := f.store.WriteNote(ctx, fedKey, raw, n.Revision)
 		if err != nil {
-			return fmt.Errorf("tell the other replicas who is fed: %w", err)
+			return fmt.Errorf("tell the other replicas who reads the leader: %w", err)
 		}
 		if revision > 0 {
 			f.saw(mine, revision)
@@ -94,23 +89,11 @@ func (f *fed) claim(ctx context.Context, t contract.Term) error {
 	}
 }
 
-// refuses tells why a feed may not be begun after a claim: that was made under a later term. A replica that was away knows of that
-// from nowhere else, if it is the same node that leads.
-func (c claim) refuses(t contract.Term) error {
-	if last, err := contract.ParseTerm(c.Term); err == nil && last.Incarnation == t.Incarnation && last.Version > t.Version {
-		return &fence.RefusedError{Reason: "term", Message: fmt.Sprintf("term %s is over, replica %s is fed under %s", t, c.Replica, last)}
-	}
-	return nil
-}
-
-// mine tells, by the word of a majority, whether no other replica has claimed to be fed since this one did.
-func (f *fed) mine(ctx context.Context) (bool, error) {
-	if f == nil {
-		return true, nil
-	}
+// Mine tells, by the word of a majority, whether no other replica has claimed to read the leader since this one did.
+func (f *fed) Mine(ctx context.Context) (bool, error) {
 	n, err := f.store.ReadNote(ctx, fedKey)
 	if err != nil {
-		return false, fmt.Errorf("read who is fed: %w", err)
+		return false, fmt.Errorf("read who reads the leader: %w", err)
 	}
 	return f.take(n).Replica == f.self, nil
 }
@@ -159,13 +142,7 @@ func (f *fed) saw(c claim, revision int64) {
 		return
 	}
 	f.last, f.revision = c, revision
-	close(f.change)
-	f.change = make(chan struct{})
 	f.mu.Unlock()
-	f.logger.Info("the leader feeds", "replica", c.Replica, "term", c.Term)
-	if c.Replica != f.self {
-		f.moved(fmt.Errorf("%w %s under term %s", errFedElsewhere, c.Replica, c.Term))
-	}
+	f.logger.Info("the leader is read by", "replica", c.Replica, "term", c.Term)
+	f.moved()
 }
-
-var errFedElsewhere = errors.New("the leader feeds replica")

@@ -1,33 +1,18 @@
 package coordinator_test
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/source"
 )
 
 const slicesName = "endpointslices.v1.discovery.k8s.io"
-
-// push feeds the coordinator as a leader's hub does. ended is sent how the feed ended.
-func (c *caller) push(r *relay.Relay, term contract.Term) (ended <-chan error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	c.t.Cleanup(cancel)
-	done := make(chan error, 1)
-	go func() {
-		done <- source.Push(ctx, source.PushConfig{
-			Relay: r, Term: term, Coordinator: &source.Upstream{Name: "coordinator", URL: c.url, Client: c.http},
-		})
-	}()
-	return done
-}
 
 // reached tells the version of the relay of EndpointSlices.
 func (c *caller) reached() uint64 { return c.slices().Version }
@@ -47,9 +32,9 @@ func (c *caller) slices() (s resourceState) {
 func TestFeed(t *testing.T) {
 	s := newPool(t).start()
 	a, b, viewer := s.hub("a"), s.hub("b"), s.viewer()
-	term := a.elect("a_1")
 	leader := leaderRelay(t, 100)
-	ended := a.push(leader, term)
+	a.show(leader)
+	term := a.elect("a_1")
 	eventually(t, "the list", func() bool { return viewer.reached() == 100 })
 	put(t, leader, "two", 101)
 	eventually(t, "an event", func() bool { return viewer.reached() == 101 })
@@ -61,7 +46,7 @@ func TestFeed(t *testing.T) {
 		}
 	}
 	state := viewer.state()
-	if state.Pool != "p" || state.Term != term.String() || contract.NodeOfIdentity(state.Leader) != "a" || state.Ready {
+	if state.Pool != "p" || state.Term != term.String() || state.Leader != "a" || state.Ready {
 		t.Errorf("status %+v", state)
 	}
 	for _, r := range state.Resources {
@@ -74,84 +59,89 @@ func TestFeed(t *testing.T) {
 		t.Errorf("readyz: %s", ready)
 	}
 
-	// Another takes the Lease: the feed ends before it writes once more.
-	s.clear()
-	next := b.elect("b_1")
-	put(t, leader, "late", 102)
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "coordinator ended the feed") {
-		t.Errorf("the feed of the old leader ended with %v", err)
-	}
-	if v := viewer.reached(); v != 101 {
-		t.Errorf("the old leader wrote: %d", v)
-	}
+	// Another takes the Lease: what the old leader shows is not read once more.
 	follower := leaderRelay(t, 100)
 	put(t, follower, "two", 101)
-	put(t, follower, "three", 105)
-	b.push(follower, next)
-	eventually(t, "the new leader's events", func() bool { return viewer.reached() == 105 })
-}
-
-func TestFeedIsRefused(t *testing.T) {
-	s := newPool(t).start()
-	a, b := s.hub("a"), s.hub("b")
-	first := a.elect("a_1")
+	b.show(follower)
 	s.clear()
 	b.elect("b_1")
+	put(t, leader, "late", 102)
+	put(t, follower, "three", 105)
+	eventually(t, "the new leader's events", func() bool { return viewer.reached() == 105 })
+	if answer := viewer.want(http.StatusOK, http.MethodGet, slicesPath, ""); strings.Contains(answer, "late") {
+		t.Errorf("the old leader was read: %s", answer)
+	}
+}
+
+// TestDeposed: of a leader whose Lease is gone nothing is read any more, however it goes on.
+func TestDeposed(t *testing.T) {
+	s := newPool(t).start()
+	a, viewer := s.hub("a"), s.viewer()
+	leader := leaderRelay(t, 100)
+	x := a.show(leader)
+	a.elect("a_1")
+	eventually(t, "the list", func() bool { return viewer.reached() == 100 })
 	s.clear()
-	term := a.elect("a_2")
-	path := contract.FeedPath("discovery.k8s.io", "v1", "endpointslices")
-	for name, c := range map[string]struct {
-		hub  *caller
-		term string
-		code int
-	}{
-		"no term":           {a, "", http.StatusBadRequest},
-		"not a term":        {a, "soon", http.StatusBadRequest},
-		"of the future":     {a, contract.Term{Incarnation: term.Incarnation, Version: term.Version + 1}.String(), http.StatusConflict},
-		"of another life":   {a, contract.Term{Incarnation: "other", Version: term.Version}.String(), http.StatusConflict},
-		"not the holder":    {b, term.String(), http.StatusConflict},
-		"of another node":   {s.hub("a2"), term.String(), http.StatusConflict},
-		"of another's pool": {s.as("system:node:a", contract.HubGroup, contract.PoolGroupPrefix+"q"), term.String(), http.StatusForbidden},
+	eventually(t, "the connection to end", func() bool { return !x.read() })
+	put(t, leader, "late", 102)
+	if v := viewer.reached(); v != 100 {
+		t.Errorf("the old leader wrote: %d", v)
+	}
+	if f := viewer.slices().Feeder; f != "" {
+		t.Errorf("%s feeds", f)
+	}
+	a.elect("a_2")
+	eventually(t, "it to be read again", func() bool { return viewer.reached() == 102 })
+}
+
+// TestAnotherHub: who answers at the address that a leader told has to be its hub, by its certificate. Else the leader cannot be read, and loses its
+// Lease; it may not take it back at once, and another one may.
+func TestAnotherHub(t *testing.T) {
+	s := newPool(t).start()
+	stranger := newPool(t)
+	a, viewer := s.hub("a"), s.viewer()
+	for node, at := range map[string]string{
+		"another-node": s.show("c", leaderRelay(t, 100)).address, "another-authority": stranger.show("another-authority", leaderRelay(t, 100)).address, "nobody": "127.0.0.1:1",
 	} {
-		t.Run(name, func(t *testing.T) {
-			if answer := c.hub.want(c.code, http.MethodPost, path, "", contract.TermHeader, c.term); !strings.Contains(answer, `"message":"`) {
-				t.Errorf("no reason: %s", answer)
+		t.Run(node, func(t *testing.T) {
+			x := s.hub(node)
+			x.electAt(node+"_1", at)
+			eventually(t, "the Lease to be free", func() bool { return viewer.holder() == "" })
+			if v := viewer.reached(); v != 0 {
+				t.Errorf("at %d", v)
+			}
+			again := x.want(http.StatusConflict, http.MethodPatch, leasesPath+"/"+contract.ElectionLease, `{"spec":{"holderIdentity":"`+node+`_2"}}`, "Content-Type", "application/merge-patch+json")
+			if !strings.Contains(again, "could not read from this hub") {
+				t.Errorf("refused: %s", again)
 			}
 		})
 	}
-	// Once a newer term has fed, an older one is stale even for the node that holds the Lease.
-	leader := leaderRelay(t, 100)
-	a.push(leader, term)
-	eventually(t, "the feed", func() bool { return a.reached() == 100 })
-	var refused *source.RefusedError
-	if err := <-a.push(leaderRelay(t, 100), first); !errors.As(err, &refused) || refused.Code != http.StatusConflict {
-		t.Errorf("a stale term: %v", err)
-	}
-	put(t, leader, "two", 101)
-	eventually(t, "the feed to go on", func() bool { return a.reached() == 101 })
+	a.show(leaderRelay(t, 100))
+	a.elect("a_1")
+	eventually(t, "another to be read", func() bool { return viewer.reached() == 100 })
 }
 
-func TestFeedIsReplaced(t *testing.T) {
-	s := newPool(t).start()
-	a := s.hub("a")
-	term := a.elect("a_1")
-	old := leaderRelay(t, 100)
-	ended := a.push(old, term)
-	eventually(t, "the first feed", func() bool { return a.reached() == 100 })
-
-	again := leaderRelay(t, 100) // the hub lost its connection and came again, on another one
-	put(t, again, "two", 101)
-	other := s.hub("a")
-	other.push(again, term)
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "replaced by a feed") {
-		t.Errorf("the replaced feed ended with %v", err)
+// TestAddress: a hub tells its own address and nothing else, where it is wanted.
+func TestAddress(t *testing.T) {
+	a := newPool(t).start().hub("a")
+	note := func(address string) string {
+		return fmt.Sprintf(`"annotations":{%q:%q}`, contract.PoolAddress, address)
 	}
-	eventually(t, "the second feed", func() bool { return a.reached() == 101 })
-	put(t, old, "from the dead", 200)
-	put(t, again, "three", 102)
-	eventually(t, "the second feed to go on", func() bool { return a.reached() >= 102 })
-	if v := a.reached(); v != 102 {
-		t.Errorf("reached %d", v)
+	for _, c := range []struct {
+		name, meta string
+		code       int
+	}{
+		{contract.ElectionLease, note("10.0.0.1:10269"), http.StatusCreated},
+		{contract.InformerSync, note("10.0.0.1:10269"), http.StatusForbidden},
+		{contract.ElectionLease, note("node:10269"), http.StatusForbidden},
+		{contract.ElectionLease, note("10.0.0.1"), http.StatusForbidden},
+		{contract.ElectionLease, note(strings.Repeat("1", 10_000)), http.StatusForbidden},
+		{contract.ElectionLease, `"labels":{"` + contract.PoolAddress + `":"x"}`, http.StatusForbidden},
+	} {
+		body := leaseOf(fmt.Sprintf(`"name":%q,%s`, c.name, c.meta), "a_1", 15)
+		if got, answer, err := a.do(http.MethodPost, leasesPath+"?dryRun=All", body); err != nil || got != c.code {
+			t.Errorf("%s %s: %d %s, %v; want %d", c.name, c.meta[:min(len(c.meta), 80)], got, answer, err, c.code)
+		}
 	}
 }
 
@@ -160,7 +150,8 @@ func TestWatchOfARelay(t *testing.T) {
 	s := newPool(t).start()
 	a := s.hub("a")
 	leader := leaderRelay(t, 100)
-	a.push(leader, a.elect("a_1"))
+	a.show(leader)
+	a.elect("a_1")
 	eventually(t, "the feed", func() bool { return a.reached() == 100 })
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.url.String()+slicesPath+"?watch=1&resourceVersion=100", nil)
 	check(t, err)

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -15,11 +16,13 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/coordinator/pull"
 )
 
 // holders decides who may hold the Leases of the pool, from the caller's certificate and this coordinator's clock. What a hub says of
 // itself, of the time and of others does not count.
 type holders struct {
+	barred *pull.Bars
 	tenure fence.Tenure                // of the election Lease
 	leads  func(context.Context) error // shows the election Lease to the fence as it is now
 	fence  *fence.Fence
@@ -44,6 +47,9 @@ func (h *holders) check(ctx context.Context, lease, old *coordinationv1.Lease) e
 		return refuseLease(lease, fmt.Sprintf("spec.holderIdentity %q is not of the node of the certificate: want %s_<any>", holderOf(lease), node))
 	case lease.Name == contract.InformerSync:
 		return h.checkSync(ctx, lease, node)
+	case holderOf(lease) != "" && h.barred.Hold(node, h.clock.Now()):
+		return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name,
+			errors.New("the coordinator could not read from this hub when it led: another one may lead for a while"))
 	case old == nil:
 		return nil
 	}
@@ -55,7 +61,7 @@ func (h *holders) checkSync(ctx context.Context, lease *coordinationv1.Lease, no
 	if err := h.leads(ctx); err != nil {
 		return err
 	}
-	if leader, _ := h.fence.State(); leader != node {
+	if leader := h.fence.Leader().Node; leader != node {
 		return refuseLease(lease, fmt.Sprintf("only the holder of the election Lease writes it, which is %q", leader))
 	}
 	return nil
@@ -93,9 +99,17 @@ func foreign(l *coordinationv1.Lease, node string) string {
 	}
 	for what, pairs := range map[string]map[string]string{"metadata.annotations": l.Annotations, "metadata.labels": l.Labels} {
 		for key := range pairs {
-			if !own || key != contract.DelegateHeartbeat {
-				return "a hub sets no " + what + ", but " + contract.DelegateHeartbeat + " to its node's Lease: " + strconv.Quote(key)
+			switch {
+			case own && key == contract.DelegateHeartbeat:
+			case (own || l.Name == contract.ElectionLease) && what == "metadata.annotations" && key == contract.PoolAddress:
+			default:
+				return "a hub sets no " + what + ", but " + contract.PoolAddress + " to what it holds, and " + contract.DelegateHeartbeat + " to its node's Lease: " + strconv.Quote(key)
 			}
+		}
+	}
+	if address, told := l.Annotations[contract.PoolAddress]; told {
+		if _, err := contract.ParsePoolAddress(address); err != nil {
+			return "annotation " + contract.PoolAddress + ": " + err.Error()
 		}
 	}
 	return ""

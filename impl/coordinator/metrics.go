@@ -16,8 +16,6 @@ import (
 // metrics are the coordinator's own.
 type metrics struct {
 	registry *prometheus.Registry
-	accepted *prometheus.CounterVec
-	refused  *prometheus.CounterVec
 	freed    *prometheus.CounterVec
 	refilled *prometheus.CounterVec
 }
@@ -25,20 +23,14 @@ type metrics struct {
 func newMetrics(relays []*relay.Relay, kept prometheus.Collector, unready func(*relay.Relay) error) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		accepted: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_coordinator_feeds_accepted_total", Help: "Feeds that were begun.",
-		}, []string{"resource"}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_coordinator_feeds_refused_total", Help: "Feeds that were not begun, by reason: incarnation, holder, term, history, offer, protocol.",
-		}, []string{"resource", "reason"}),
 		freed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_coordinator_leases_freed_total", Help: "Times the election Lease was taken from a leader whose pulse was broken or silent.",
+			Name: "weir_coordinator_leases_freed_total", Help: "Times the election Lease was taken from a leader whose hub could not be read: broken or unreachable.",
 		}, []string{"pulse"}),
 		refilled: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_coordinator_refills_total", Help: "Times a relay that nobody fed was moved forward to what the hub of a node holds. That is not fresh, and the word of one hub.",
 		}, []string{"resource", "node"}),
 	}
-	m.registry.MustRegister(m.accepted, m.refused, m.freed, m.refilled, relay.NewCollector(relays...), kept)
+	m.registry.MustRegister(m.freed, m.refilled, relay.NewCollector(relays...), kept)
 	for _, r := range relays {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "weir_coordinator_ready", Help: "1 while the resource is synced and fresh.",

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -71,7 +70,7 @@ func (c *Coordinator) newServer(t *types) (*genericapiserver.GenericAPIServer, e
 	}
 	cfg.LoopbackClientConfig = &clientrest.Config{}
 	cfg.Authentication.Authenticator = newAuthenticator(c.serving.ca)
-	cfg.Authorization.Authorizer = c.rules
+	cfg.Authorization.Authorizer = c.rules.Authorizer()
 	cfg.RESTOptionsGetter = c.storage(t)
 	cfg.EnableProfiling = false
 	cfg.EnableMetrics = false // ours is served instead
@@ -80,7 +79,7 @@ func (c *Coordinator) newServer(t *types) (*genericapiserver.GenericAPIServer, e
 	longRunning := filters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString())
 	cfg.LongRunningFunc = func(req *http.Request, info *genericrequest.RequestInfo) bool {
 		// Lists of relays too: they are streamed, and the relay itself closes those whose client takes nothing.
-		return longRunning(req, info) || c.front.of(info) != nil || strings.HasPrefix(info.Path, contract.FeedPrefix)
+		return longRunning(req, info) || c.front.of(info) != nil
 	}
 	cfg.BuildHandlerChainFunc = func(h http.Handler, cfg *genericapiserver.Config) http.Handler {
 		c.front.next = h
@@ -105,7 +104,7 @@ func (c *Coordinator) newServer(t *types) (*genericapiserver.GenericAPIServer, e
 
 // install adds what is served.
 func (c *Coordinator) install(s *genericapiserver.GenericAPIServer, t *types, cfg *genericapiserver.Config) (err error) {
-	if c.leases, err = newLeases(t, cfg.RESTOptionsGetter, c.rules); err != nil {
+	if c.leases, err = newLeases(t, cfg.RESTOptionsGetter, c.rules.Authorizer()); err != nil {
 		return err
 	}
 	info := genericapiserver.NewDefaultAPIGroupInfo(coordinationv1.GroupName, t.scheme, t.parameters, t.codecs)
@@ -117,23 +116,33 @@ func (c *Coordinator) install(s *genericapiserver.GenericAPIServer, t *types, cf
 	mux := s.Handler.NonGoRestfulMux
 	mux.Handle("/metrics", c.metrics.handler())
 	mux.Handle(contract.StatusPath, http.HandlerFunc(c.serveStatus))
-	mux.Handle(contract.DocumentsPath, &sharedDocuments{feeds: c.feeds})
+	mux.Handle(contract.DocumentsPath, http.HandlerFunc(c.serveDocuments))
 	if c.peers != nil {
 		mux.Handle(contract.RejoinPath, http.HandlerFunc(c.serveRejoin))
 	}
-	mux.UnlistedHandlePrefix(contract.FeedPrefix, c.feeds)
 	return nil
 }
 
 // addHealth sets the checks: etcd for all, relays for /readyz only.
 func (c *Coordinator) addHealth(cfg *genericapiserver.Config) {
-	check := &recently{check: c.store.Check, lasts: checkLasts, clock: c.set.Clock}
-	etcd := healthz.NamedCheck("etcd", func(*http.Request) error { return check.ask() })
+	etcd := healthz.NamedCheck("etcd", func(*http.Request) error { return c.etcd.ask() })
 	cfg.HealthzChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
 	cfg.LivezChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
 	cfg.ReadyzChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
 	for _, r := range c.relays {
 		cfg.AddReadyzChecks(healthz.NamedCheck("relay-"+r.Resource().String(), func(*http.Request) error { return c.waits(r) }))
+	}
+}
+
+// lines are how hubs of the pool are reached: it knows them by the same authorities as when they come here, and they it by the certificate that
+// they know it by.
+func (c *Coordinator) lines() *lines {
+	return &lines{
+		dial: dialTCP, known: c.serving.ca.VerifyOptions, rules: c.rules, clock: c.set.Clock,
+		cert: func() (*tls.Certificate, error) {
+			pair, err := tls.X509KeyPair(c.serving.cert.CurrentCertKeyContent())
+			return &pair, err
+		},
 	}
 }
 

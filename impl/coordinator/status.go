@@ -14,10 +14,10 @@ type Status struct {
 	Pool        string           `json:"pool"`
 	Incarnation string           `json:"incarnation"`       // of its etcd
 	Leader      string           `json:"leader"`            // node that holds the election Lease; "": nobody
-	Term        string           `json:"term"`              // the latest that is known to have begun; "": none since the start
+	Term        string           `json:"term"`              // of the leader; "": nobody leads
 	Ready       bool             `json:"ready"`             // all resources are that the cloud gives to the leader
 	Replica     string           `json:"replica,omitempty"` // name of this one of several
-	Fed         string           `json:"fed,omitempty"`     // the replica that the leader feeds; "": none yet, or this is the only one
+	Fed         string           `json:"fed,omitempty"`     // the replica that reads the leader; "": none yet, or this is the only one
 	Resources   []ResourceStatus `json:"resources"`
 }
 
@@ -36,8 +36,8 @@ type ResourceStatus struct {
 	ProgressAgeSeconds *float64 `json:"progressAgeSeconds"`
 	// FreshAt is when the state was last known to be all there is, by this machine's clock. While Ready is false, it is stale since then.
 	FreshAt  time.Time `json:"freshAt,omitzero"`
-	Restored bool      `json:"restored"`       // from a disk, here or of a hub that offered it, and no leader has fed it since
-	Feeder   string    `json:"feeder"`         // node that feeds it now; "": none
+	Restored bool      `json:"restored"`       // from a disk, here or of a hub that was asked what it held, and no leader has been read since
+	Feeder   string    `json:"feeder"`         // node whose hub it is read from now; "": none
 	From     string    `json:"from,omitempty"` // the replica that it is pulled from
 	// Denied is what the cloud answers to the leader that asks for the resource; it is the answer here, too. "": the leader is given it.
 	Denied string `json:"denied,omitempty"`
@@ -46,18 +46,20 @@ type ResourceStatus struct {
 // status looks at everything.
 func (c *Coordinator) status() Status {
 	s := Status{Pool: c.set.NodePoolName, Incarnation: c.fence.Incarnation, Ready: true, Resources: make([]ResourceStatus, 0, len(c.relays))}
-	s.Leader, s.Term = c.fence.State()
-	if f := c.feeds.fed; f != nil {
-		now, _ := f.now()
-		s.Replica, s.Fed = f.self, now.Replica
+	if l := c.fence.Leader(); l.Node != "" {
+		s.Leader, s.Term = l.Node, l.Term.String()
 	}
-	for _, r := range c.relays {
+	if c.fed != nil {
+		s.Replica = c.fed.self
+		s.Fed, _ = c.fed.Reads()
+	}
+	for i, r := range c.relays {
 		st := r.Status()
 		rs := ResourceStatus{
 			Resource: r.Resource().String(), Synced: st.Synced, Ready: c.unready(r) == nil, Version: st.Version, History: st.History.Number, Oldest: st.Oldest,
 			Objects: st.Objects, Bytes: st.Bytes, Watchers: st.Watchers, Restored: st.Restored, Denied: st.Denied,
 		}
-		rs.Feeder, rs.From = c.feeds.of(r).feeder()
+		rs.Feeder, rs.From = c.puller.Feeder(i)
 		if age, ok := st.Age(c.set.Clock.Now()); ok {
 			seconds := age.Seconds()
 			rs.ProgressAgeSeconds, rs.FreshAt = &seconds, c.set.Clock.Now().Add(-age).UTC().Truncate(time.Second)

@@ -12,14 +12,17 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"io"
+	"log"
 	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"go.uber.org/goleak"
 
@@ -39,6 +43,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source"
 )
 
 // asCommand makes the test binary be weir-coordinator, for tests that need a process to kill.
@@ -195,7 +200,89 @@ func (p *pool) start() *server {
 }
 
 func (s *server) hub(node string) *caller {
-	return s.as(contract.NodeUserPrefix+node, contract.HubGroup, contract.PoolGroupPrefix+"p")
+	c := s.as(contract.NodeUserPrefix+node, contract.HubGroup, contract.PoolGroupPrefix+"p")
+	c.pool, c.node = s.pool, node
+	return c
+}
+
+// edge is what a node's hub shows to its pool.
+type edge struct {
+	*source.Server
+	http    *httptest.Server
+	freezer *freezer
+	address string
+}
+
+// show shows relays as the hub of a node does.
+func (p *pool) show(node string, relays ...*relay.Relay) *edge {
+	p.t.Helper()
+	pair, err := tls.X509KeyPair(p.ca.client(contract.NodeUserPrefix+node, contract.HubGroup, contract.PoolGroupPrefix+"p"))
+	check(p.t, err)
+	e := &edge{Server: source.NewServer(node, relays, clock.RealClock{})}
+	e.http = httptest.NewUnstartedServer(e.Server)
+	e.freezer = &freezer{Listener: e.http.Listener, frozen: make(chan struct{})}
+	e.http.Listener = e.freezer
+	e.http.EnableHTTP2 = true
+	e.http.Config.ErrorLog = log.New(io.Discard, "", 0)
+	e.http.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}
+	e.http.StartTLS()
+	p.t.Cleanup(e.die)
+	e.address = e.http.Listener.Addr().String()
+	return e
+}
+
+// freezer is a listener whose connections can stand still: nothing is read or written any more.
+type freezer struct {
+	net.Listener
+	frozen chan struct{}
+}
+
+type frozenConn struct {
+	net.Conn
+	frozen, closed chan struct{}
+	once           sync.Once
+}
+
+func (f *freezer) Accept() (net.Conn, error) {
+	c, err := f.Listener.Accept()
+	return &frozenConn{Conn: c, frozen: f.frozen, closed: make(chan struct{})}, err
+}
+
+func (c *frozenConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+func (c *frozenConn) Write(p []byte) (int, error) {
+	select {
+	case <-c.frozen:
+		<-c.closed
+		return 0, net.ErrClosed
+	default:
+		return c.Conn.Write(p)
+	}
+}
+
+// read tells whether the coordinator reads it as the leader.
+func (e *edge) read() bool {
+	read, _ := e.Read()
+	return read
+}
+
+// freeze is what SIGSTOP does, and what a black hole does.
+func (e *edge) freeze() { close(e.freezer.frozen) }
+
+// die is what the kill of its process does.
+func (e *edge) die() {
+	_ = e.http.Listener.Close()
+	e.http.CloseClientConnections()
+	e.http.Close()
+}
+
+// show lets a hub show relays: who reads the address that it tells when it is elected reads these.
+func (c *caller) show(relays ...*relay.Relay) *edge {
+	c.shows = c.pool.show(c.node, relays...)
+	return c.shows
 }
 
 func (s *server) viewer() *caller {
@@ -205,6 +292,9 @@ func (s *server) viewer() *caller {
 // caller is a client with a certificate of its own, or with none.
 type caller struct {
 	t      testing.TB
+	pool   *pool  // of a hub
+	node   string // likewise
+	shows  *edge  // likewise; nil: nothing yet
 	url    *url.URL
 	config *rest.Config
 	http   *http.Client
@@ -305,13 +395,24 @@ func (c *caller) state() (s state) {
 // elect makes a hub the leader by its own hands and returns its term.
 func (c *caller) elect(identity string) contract.Term {
 	c.t.Helper()
+	if c.shows == nil {
+		c.show()
+	}
+	return c.electAt(identity, c.shows.address)
+}
+
+func (c *caller) electAt(identity, address string) contract.Term {
+	c.t.Helper()
+	told := map[string]string{contract.PoolAddress: address}
 	ctx, leases := c.t.Context(), c.leases(contract.LeaseNamespace)
 	lease, err := leases.Get(ctx, contract.ElectionLease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		lease, err = leases.Create(ctx, newLease(contract.ElectionLease, identity), metav1.CreateOptions{})
+		lease = newLease(contract.ElectionLease, identity)
+		lease.Annotations = told
+		lease, err = leases.Create(ctx, lease, metav1.CreateOptions{})
 	} else if err == nil {
 		now := metav1.NowMicro()
-		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &identity, &now
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Annotations = &identity, &now, told
 		lease, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
 	}
 	check(c.t, err)

@@ -3,7 +3,7 @@
 //
 // A Transport sends such a request to the cloud with the copy's ETag (If-None-Match). The cloud authorizes the caller and
 // answers 304 in a few bytes while the copy is current; then the caller gets the copy. So a copy is never stale, and never
-// given to somebody whom the cloud refuses. A hub without a copy asks its coordinator for one; a leader puts it there.
+// given to somebody whom the cloud refuses. A hub without a copy asks its coordinator for one, and that its leader.
 //
 // What crosses is protobuf, which is half as long. The JSON made of it has to have the digest that the ETag is; if it has
 // not, because the cloud is newer than the types here, JSON is asked for instead.
@@ -19,6 +19,7 @@ package documents
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -51,6 +52,9 @@ var Shared = append(slices.Clone(Paths), Version, Keys)
 
 // Accept is what kubectl and client-go 1.33 and later ask for; a leader keeps that.
 const Accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+
+// Kept is what a leader keeps beside keys of service accounts, a coordinator with them, and each hub on its disk: what every kubectl asks for first.
+var Kept = [...]Key{{Path: "/api", Accept: Accept}, {Path: "/apis", Accept: Accept}, {Path: Version, Accept: "application/json"}, {Path: Keys}}
 
 // Key names a document: the same path reads differently for different Accept headers.
 type Key struct{ Path, Accept string }
@@ -164,26 +168,16 @@ func (s *Store) makeRoom(path string) {
 	}
 }
 
-// ServeHTTP gives and takes documents inside a pool; who may do what is the caller's business.
+// ServeHTTP shows documents inside a pool; who may see them is the caller's business.
 func (s *Store) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	k, err := ParseKey(req.URL.Query())
-	if err != nil {
+	switch {
+	case err != nil:
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
-	}
-	if req.Method == http.MethodPut {
-		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, MaxBody))
-		if err != nil || req.Header.Get("Etag") == "" || len(body) == 0 {
-			http.Error(w, "a document needs a body and an ETag", http.StatusBadRequest)
-			return
-		}
-		d := &Document{req.Header.Get("Etag"), req.Header.Get("Content-Type"), body}
-		if err := Check(k, d); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		s.Put(k, d)
-		w.WriteHeader(http.StatusNoContent)
+	case req.Method != http.MethodGet:
+		w.Header().Set("Allow", http.MethodGet)
+		http.Error(w, "only GET", http.StatusMethodNotAllowed)
 		return
 	}
 	d := s.Get(k)
@@ -194,6 +188,50 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Etag", d.ETag)
 	w.Header().Set("Content-Type", d.ContentType)
 	_, _ = w.Write(d.Body)
+}
+
+// ErrNone says that who was asked has no copy yet.
+var ErrNone = errors.New("the pool has no copy yet")
+
+// Fetch asks who shows documents at a URL for one.
+func Fetch(ctx context.Context, by http.RoundTripper, at *url.URL, k Key) (*Document, error) {
+	u := *at
+	u.RawQuery = k.Query()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "weir")
+	resp, err := by.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotFound {
+		return nil, ErrNone
+	}
+	d, err := Read(resp)
+	if err != nil {
+		return nil, fmt.Errorf("fetch %s: %w", k.Path, err)
+	}
+	if err := Check(k, d); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Read is the document of an answer.
+func Read(resp *http.Response) (*Document, error) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBody+1))
+	switch {
+	case resp.StatusCode != http.StatusOK:
+		return nil, errors.New(resp.Status)
+	case len(body) == 0 || len(body) > MaxBody:
+		return nil, fmt.Errorf("the document has %d bytes, want 1 to %d", len(body), MaxBody)
+	case err != nil:
+		return nil, err
+	}
+	return &Document{ETag: resp.Header.Get("Etag"), ContentType: resp.Header.Get("Content-Type"), Body: body}, nil
 }
 
 // Transport answers requests for documents from a Store when the cloud says that the copy is current.

@@ -5,10 +5,12 @@ import (
 	"context"
 	"crypto/sha512"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -177,35 +179,46 @@ func TestStoreOverHTTP(t *testing.T) {
 	s := &Store{}
 	srv := httptest.NewServer(s)
 	defer srv.Close()
+	at, err := url.Parse(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
 	k := Key{"/api", Accept}
-	put := func(query, etag, body string) int {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, srv.URL+"?"+query, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
+	want := func(k Key, why error) *Document {
+		t.Helper()
+		d, err := Fetch(t.Context(), http.DefaultTransport, at, k)
+		if (err == nil) != (why == nil) || !errors.Is(err, why) {
+			t.Errorf("%+v: %v, want %v", k, err, why)
 		}
-		req.Header.Set("Etag", etag)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return resp.StatusCode
+		return d
 	}
-	if got := ask(t, http.DefaultTransport, srv.URL+"?"+k.Query(), ""); !strings.HasPrefix(got, "404") {
-		t.Error(got)
-	}
+	want(k, ErrNone)
 	c := &cloud{}
 	body, etag := c.json(t)
-	for _, bad := range []int{put("path=/secrets", "e", "b"), put(k.Query(), "", body), put(k.Query(), etag, ""), put(k.Query(), "e", body), put(k.Query(), etag, "{}")} {
-		if bad != http.StatusBadRequest {
-			t.Error(bad)
+	for _, bad := range []*Document{{"e", "", []byte(body)}, {"", "", []byte(body)}, {etag, "", []byte("{}")}} {
+		s.Put(k, bad)
+		want(k, ErrForged)
+	}
+	if s.Put(k, &Document{etag, "", nil}); s.Get(k) == nil {
+		t.Error("not kept")
+	} else if _, err := Fetch(t.Context(), http.DefaultTransport, at, k); err == nil {
+		t.Error("an empty one is taken")
+	}
+	s.Put(k, &Document{etag, "", []byte(body)})
+	if d := want(k, nil); d != nil && (string(d.Body) != body || d.ETag != etag) {
+		t.Errorf("%+v", d)
+	}
+	for path, code := range map[string]string{"?path=/secrets": "400", "?" + k.Query(): "200"} {
+		if got := ask(t, http.DefaultTransport, srv.URL+path, ""); !strings.HasPrefix(got, code) {
+			t.Errorf("%s: %s", path, got)
 		}
 	}
-	if code := put(k.Query(), etag, body); code != http.StatusNoContent {
-		t.Error(code)
+	resp, err := http.Post(srv.URL+"?"+k.Query(), "", nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := ask(t, http.DefaultTransport, srv.URL+"?"+k.Query(), ""); got != "200 "+strings.TrimSpace(body) {
-		t.Error(got)
+	if resp.Body.Close(); resp.StatusCode != http.StatusMethodNotAllowed {
+		t.Error(resp.Status)
 	}
 	for i := range 100 {
 		s.Put(Key{"/api", fmt.Sprint(i)}, &Document{})

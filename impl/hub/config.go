@@ -71,6 +71,9 @@ type Config struct {
 	CoordinatorClientCertFile string
 	CoordinatorClientKeyFile  string
 	CoordinatorWait           time.Duration
+	PoolBindAddress           string // "": all
+	PoolPort                  int    // 0: any free one
+	PoolAddress               string // "": it is found out
 	DelegateClientCertFile    string // "": a leader does not forward heartbeats
 	DelegateClientKeyFile     string
 
@@ -307,6 +310,9 @@ func (s *settings) checkCoordinator() error {
 				s.FailoverGracePeriod, ", ", s.FailoverSpread),
 			strings.TrimPrefix(err.Error(), "role: "))
 	}
+	if err := s.checkPoolDoor(); err != nil {
+		return err
+	}
 	if s.DelegateClientCertFile != "" || s.DelegateClientKeyFile != "" {
 		if err := needFiles("--delegate-client-cert-file", s.DelegateClientCertFile, "--delegate-client-key-file", s.DelegateClientKeyFile); err != nil {
 			return err
@@ -316,6 +322,21 @@ func (s *settings) checkCoordinator() error {
 		"--coordinator-ca-file", s.CoordinatorCAFile,
 		"--coordinator-client-cert-file", s.CoordinatorClientCertFile,
 		"--coordinator-client-key-file", s.CoordinatorClientKeyFile)
+}
+
+func (s *settings) checkPoolDoor() error {
+	if s.PoolBindAddress = cmp.Or(s.PoolBindAddress, "0.0.0.0"); net.ParseIP(s.PoolBindAddress) == nil {
+		return cli.Usage("--pool-bind-address", s.PoolBindAddress, "an IP address of this machine")
+	}
+	if s.PoolPort < 0 || s.PoolPort > 65535 || s.PoolPort != 0 && slices.Contains([]int{s.SecurePort, s.HealthPort, s.ProxyPort}, s.PoolPort) {
+		return cli.Usage("--pool-port", s.PoolPort, "a TCP port that no other flag names, 0 to 65535")
+	}
+	if s.PoolAddress != "" {
+		if _, err := contract.ParsePoolAddress(s.PoolAddress); err != nil {
+			return cli.Usage("--pool-address", s.PoolAddress, fmt.Sprintf("IP address and port, as in 10.0.0.7:%d", contract.HubPoolPort))
+		}
+	}
+	return nil
 }
 
 func defaultResources() []string {

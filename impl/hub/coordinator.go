@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -28,9 +29,11 @@ type coordinator struct {
 	policy   healthPolicy
 	clock    clock.WithTicker
 	logger   *slog.Logger
-	leads    func() bool // this hub is the leader
-	moved    func()      // called without locks when another replica is used
+	leads    func() bool   // this hub is the leader
+	moved    func()        // called without locks when another replica is used
+	address  func() string // where this hub shows its relays, "": not known
 	meter    meter
+	from     atomic.Pointer[string] // the address that the last connection came from
 
 	// Only healthz touches these.
 	homeSeen time.Time // since when the first one is ready while another is used; zero: it is not
@@ -96,16 +99,28 @@ func (r *replica) doQuery(ctx context.Context, method, path, query string, in, o
 
 // poolStatus is what a hub reads of a coordinator's status.
 type poolStatus struct {
-	Incarnation string `json:"incarnation"`
-	Ready       bool   `json:"ready"`
-	Resources   []struct {
-		Resource string `json:"resource"`
-		Synced   bool   `json:"synced"`
-		Ready    bool   `json:"ready"`
-		Version  uint64 `json:"version"`
-		History  uint64 `json:"history"`
-		Feeder   string `json:"feeder"`
-	} `json:"resources"`
+	Incarnation string         `json:"incarnation"`
+	Ready       bool           `json:"ready"`
+	Resources   []poolResource `json:"resources"`
+}
+
+type poolResource struct {
+	Resource string `json:"resource"`
+	Synced   bool   `json:"synced"`
+	Ready    bool   `json:"ready"`
+	Version  uint64 `json:"version"`
+	History  uint64 `json:"history"`
+	Feeder   string `json:"feeder"`
+}
+
+// of is what the coordinator says of a resource, nil if nothing.
+func (s *poolStatus) of(resource string) *poolResource {
+	for i := range s.Resources {
+		if s.Resources[i].Resource == resource {
+			return &s.Resources[i]
+		}
+	}
+	return nil
 }
 
 func (c *coordinator) status(ctx context.Context) (*poolStatus, error) {
@@ -140,6 +155,9 @@ func (c *coordinator) writeLease(ctx context.Context, name string, r role.Record
 	}
 	r.RenewTime = now.Time
 	l := toLease(name, r)
+	if name == contract.ElectionLease && r.Holder != "" {
+		setAddress(l, c.address())
+	}
 	method, path := http.MethodPut, leasesPath+"/"+name
 	if !r.Exists {
 		method, path = http.MethodPost, leasesPath
@@ -169,6 +187,25 @@ func fromLease(l *coordinationv1.Lease) role.Record {
 		r.Transitions = *s.LeaseTransitions
 	}
 	return r
+}
+
+// local is the address that this hub has towards the coordinator.
+func (c *coordinator) local() string {
+	if from := c.from.Load(); from != nil {
+		return *from
+	}
+	return ""
+}
+
+// setAddress tells in a Lease where this hub shows its relays.
+func setAddress(l *coordinationv1.Lease, address string) {
+	delete(l.Annotations, contract.PoolAddress)
+	if address != "" {
+		if l.Annotations == nil {
+			l.Annotations = map[string]string{}
+		}
+		l.Annotations[contract.PoolAddress] = address
+	}
 }
 
 // toLease sets UID and version as preconditions: after the coordinator lost its disk, versions may come again.

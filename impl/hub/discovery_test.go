@@ -40,7 +40,7 @@ func TestDocumentsShared(t *testing.T) {
 	}
 	uses(leader)
 	for _, k := range []documents.Key{{Path: "/api", Accept: documents.Accept}, {Path: "/apis", Accept: documents.Accept}, {Path: documents.Version, Accept: mediaJSON}, {Path: documents.Keys}} {
-		eventually(t, "the coordinator to have "+k.Path, func() bool { return p.coordinator.documents.Get(k) != nil })
+		eventually(t, "the coordinator to have "+k.Path, func() bool { return p.coordinator.pullDocument(t.Context(), k) != nil })
 	}
 	for _, n := range nodes {
 		uses(n)

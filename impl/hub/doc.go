@@ -11,7 +11,8 @@
 //	                          │   └ recorded ─► store ─► reads while the cloud is away
 //	                reviews, as the caller        ─────────────► cloud                    (class node)
 //	                probes, reviews of this node ──────────────► cloud                    (class control)
-//	pool ─► role.Machine ─► Leases in the coordinator; a leader also pushes its relays there (feed)
+//	pool ─► role.Machine ─► Leases in the coordinator; a leader also looks what arrived there (feed)
+//	pool listener ─► poolDoor ─► the same relays, whole ◄── the coordinator, if this hub leads
 //	     └► forwarding ─► heartbeats of nodes that are cut off ─► cloud                   (class heartbeat, as the forwarder)
 //
 // # Who is calling
@@ -82,7 +83,7 @@
 //
 // A hub that lost its disk while the cloud is away reads what the pool has, at the coordinator, and knows its age. But it does not know
 // whom the cloud has allowed to read that: its callers get 503, with a reason, until the cloud can be asked. This goes for the node itself as
-// well: that its certificate was once good for a read is not known either. A coordinator that lost its disk is given what hubs hold (see refill).
+// well: that its certificate was once good for a read is not known either. A coordinator that lost its disk asks the hubs what they hold: they tell it where they show that (see mirror.announce).
 //
 // # What a component sees
 //

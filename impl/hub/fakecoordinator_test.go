@@ -7,10 +7,12 @@ import (
 	"errors"
 	"io"
 	"log"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,8 +21,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
@@ -28,14 +33,17 @@ import (
 )
 
 // fakeCoordinator is as much of a coordinator as a hub sees, behind real TLS: Leases with optimistic concurrency in
-// memory, feeds fenced by term, relays, health and status.
+// memory, relays that it pulls from the leader, health and status.
 type fakeCoordinator struct {
 	t      testing.TB
 	server *httptest.Server
 	ctx    context.Context
 	stop   context.CancelFunc
+	cert   tls.Certificate
 	relays []*relay.Relay
 	serve  sync.WaitGroup
+	fence  *fence.Fence
+	bars   pull.Bars
 
 	beats     *fakeLeases
 	documents documents.Store
@@ -44,21 +52,17 @@ type fakeCoordinator struct {
 	incarnation int
 	version     uint64
 	leases      map[string]*coordinationv1.Lease
-	feeds       map[string]feeding // by resource
-	terms       []string           // of feeds that were accepted, in order
-	refuse      int                // if set, the code that answers feeds
+	puller      *pull.Puller
+	end         context.CancelFunc // of it
+	terms       []string           // of leaders that were read, in order
+	shuns       string             // the node whose hub cannot be reached
 	down        bool
-}
-
-type feeding struct {
-	term   contract.Term
-	cancel context.CancelFunc
 }
 
 func newFakeCoordinator(t testing.TB, ca *authority, resources ...string) *fakeCoordinator {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &fakeCoordinator{t: t, ctx: ctx, stop: cancel, incarnation: 1, version: 10, leases: map[string]*coordinationv1.Lease{}, feeds: map[string]feeding{}}
+	c := &fakeCoordinator{t: t, ctx: ctx, stop: cancel, incarnation: 1, version: 10, leases: map[string]*coordinationv1.Lease{}, cert: ca.tls("coordinator")}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	mux.HandleFunc("GET "+contract.StatusPath, c.status)
@@ -68,7 +72,7 @@ func newFakeCoordinator(t testing.TB, ca *authority, resources ...string) *fakeC
 	c.beats = newFakeLeases(t, func(req *http.Request) string { return req.TLS.PeerCertificates[0].Subject.CommonName })
 	mux.Handle(nodeLeasesPath+"/", c.beats)
 	mux.Handle(nodeLeasesPath, c.beats)
-	mux.Handle(contract.DocumentsPath, &c.documents)
+	mux.HandleFunc("GET "+contract.DocumentsPath, c.document)
 	if len(resources) == 0 {
 		resources = defaultResources()
 	}
@@ -80,8 +84,8 @@ func newFakeCoordinator(t testing.TB, ca *authority, resources ...string) *fakeC
 		c.relays = append(c.relays, r)
 		c.serve.Go(func() { _ = r.Run(ctx) })
 		mux.HandleFunc("GET "+res.Path()+"/"+res.Resource, func(w http.ResponseWriter, req *http.Request) { (&rest.Handler{Source: c.relay(i)}).ServeHTTP(w, req) })
-		mux.HandleFunc("POST "+contract.FeedPath(res.Group, res.Version, res.Resource), func(w http.ResponseWriter, req *http.Request) { c.feed(w, req, c.relay(i)) })
 	}
+	c.pulls()
 	c.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		c.mu.Lock()
 		down := c.down
@@ -100,12 +104,93 @@ func newFakeCoordinator(t testing.TB, ca *authority, resources ...string) *fakeC
 	c.server.StartTLS()
 	t.Cleanup(func() {
 		cancel()
-		c.wipe()
 		c.server.CloseClientConnections()
 		c.server.Close()
 		c.serve.Wait()
 	})
 	return c
+}
+
+// pulls runs a real puller, of the relays of now; c.mu is held, or nobody knows c yet.
+func (c *fakeCoordinator) pulls() {
+	if c.end != nil {
+		c.end()
+	}
+	c.fence = &fence.Fence{Incarnation: strconv.Itoa(c.incarnation)}
+	var err error
+	c.puller, err = pull.New(pull.Config{
+		Relays: slices.Clone(c.relays), Fence: c.fence, Bars: &c.bars, Line: c.line, Leases: c, Majority: func() error { return nil },
+		Unready: func(r *relay.Relay) error {
+			if s := r.Status(); s.Restored || !s.Fresh(time.Now(), 30*time.Second) {
+				return errors.New("not fresh")
+			}
+			return nil
+		},
+		Freed: func(string) {}, Refilled: func(_, _ string) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
+	})
+	check(c.t, err)
+	c.fence.Moved = c.puller.Moved
+	var ctx context.Context
+	ctx, c.end = context.WithCancel(c.ctx)
+	p := c.puller
+	c.serve.Go(func() { _ = p.Run(ctx) })
+}
+
+// sees shows the election Lease to the fence; c.mu is held.
+func (c *fakeCoordinator) sees(l *coordinationv1.Lease) {
+	s := fence.Sighting{Version: c.version, Holder: *l.Spec.HolderIdentity, Address: l.Annotations[contract.PoolAddress]}
+	if node := contract.NodeOfIdentity(s.Holder); node != "" && c.fence.Leader().Node != node {
+		c.terms = append(c.terms, node)
+	}
+	c.fence.Follow(s, false)
+}
+
+// Free implements pull.Leases.
+func (c *fakeCoordinator) Free(_ context.Context, l fence.Leader) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.fence.Admit(l); err != nil {
+		return err
+	}
+	c.version++
+	free := c.leases[contract.ElectionLease].DeepCopy()
+	free.Spec.HolderIdentity, free.ResourceVersion = new(string), strconv.FormatUint(c.version, 10)
+	c.leases[contract.ElectionLease] = free
+	c.sees(free)
+	return nil
+}
+
+// Hubs implements pull.Leases.
+func (c *fakeCoordinator) Hubs(context.Context) map[string]string {
+	c.beats.mu.Lock()
+	defer c.beats.mu.Unlock()
+	hubs := map[string]string{}
+	for node, l := range c.beats.leases {
+		if address := l.Annotations[contract.PoolAddress]; address != "" {
+			hubs[node] = address
+		}
+	}
+	return hubs
+}
+
+// line leads to a hub.
+func (c *fakeCoordinator) line(node, address string) *source.Line {
+	return source.NewLine(source.LineConfig{
+		Name: node, Clock: clock.RealClock{},
+		Dial: func(ctx context.Context) (net.Conn, error) {
+			shuns := ""
+			if c.set(func() { shuns = c.shuns }); node == shuns {
+				return nil, errors.New("it cannot be reached")
+			}
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		},
+		TLS: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{c.cert}, VerifyConnection: func(s tls.ConnectionState) error {
+			if name := s.PeerCertificates[0].Subject.CommonName; name != contract.NodeUserPrefix+node {
+				return errors.New("it is " + name)
+			}
+			return nil
+		}},
+	})
 }
 
 // wipe is what the loss of its disk does to a coordinator: Leases are gone, versions come again.
@@ -115,10 +200,7 @@ func (c *fakeCoordinator) wipe() {
 	c.incarnation++
 	c.version = 10
 	clear(c.leases)
-	for _, f := range c.feeds {
-		f.cancel()
-	}
-	clear(c.feeds)
+	c.pulls()
 }
 
 func (c *fakeCoordinator) relay(i int) *relay.Relay {
@@ -139,6 +221,7 @@ func (c *fakeCoordinator) empty() {
 		c.relays[i] = fresh
 		c.serve.Go(func() { _ = fresh.Run(c.ctx) })
 	}
+	c.pulls()
 }
 
 func (c *fakeCoordinator) status(w http.ResponseWriter, _ *http.Request) {
@@ -157,11 +240,9 @@ func (c *fakeCoordinator) status(w http.ResponseWriter, _ *http.Request) {
 		Ready       bool       `json:"ready"`
 		Resources   []resource `json:"resources"`
 	}{Incarnation: strconv.Itoa(c.incarnation)}
-	for _, r := range c.relays {
-		s, feeder := r.Status(), ""
-		if _, fed := c.feeds[r.Resource().String()]; fed {
-			feeder = "a node"
-		}
+	for i, r := range c.relays {
+		s := r.Status()
+		feeder, _ := c.puller.Feeder(i)
 		out.Resources = append(out.Resources, resource{r.Resource().String(), s.Synced, s.Fresh(time.Now(), 30*time.Second), s.Version, s.History.Number, feeder})
 	}
 	_ = json.NewEncoder(w).Encode(out)
@@ -192,11 +273,17 @@ func (c *fakeCoordinator) lease(w http.ResponseWriter, req *http.Request) {
 	case req.Method == http.MethodPut && (in.ResourceVersion != stored.ResourceVersion || in.UID != stored.UID):
 		writeStatus(w, apierrors.NewConflict(group, name, errors.New("the object has been modified")))
 		return
+	case req.Method != http.MethodGet && name == contract.ElectionLease && *in.Spec.HolderIdentity != "" && c.bars.Hold(contract.NodeOfIdentity(*in.Spec.HolderIdentity), time.Now()):
+		writeStatus(w, apierrors.NewConflict(group, name, errors.New("it could not be read")))
+		return
 	}
 	if req.Method != http.MethodGet {
 		c.version++
 		in.ResourceVersion = strconv.FormatUint(c.version, 10)
 		c.leases[name], stored = &in, &in
+		if name == contract.ElectionLease {
+			c.sees(&in)
+		}
 	}
 	_ = json.NewEncoder(w).Encode(stored)
 }
@@ -215,60 +302,25 @@ func received(t testing.TB, req *http.Request, into any) bool {
 	return true
 }
 
-// offer takes what a hub holds.
-func (c *fakeCoordinator) offer(w http.ResponseWriter, req *http.Request, r *relay.Relay) {
-	h, _, err := rest.ParseHistory(req.Header)
+// document shows what the leader shows, or showed last.
+func (c *fakeCoordinator) document(w http.ResponseWriter, req *http.Request) {
+	k, err := documents.ParseKey(req.URL.Query())
 	check(c.t, err)
-	version, err := strconv.ParseUint(req.Header.Get(contract.OfferHeader), 10, 64)
-	check(c.t, err)
-	if err := source.TakeOffer(req.Context(), req.Body, r, h, version, req.Context().Err); err != nil {
-		writeStatus(w, apierrors.NewGenericServerResponse(http.StatusConflict, "post", schema.GroupResource{}, "", err.Error(), 0, true))
-	}
+	c.pullDocument(req.Context(), k)
+	c.documents.ServeHTTP(w, req)
 }
 
-func (c *fakeCoordinator) feed(w http.ResponseWriter, req *http.Request, r *relay.Relay) {
-	if req.Header.Get(contract.OfferHeader) != "" {
-		c.offer(w, req, r)
-		return
-	}
-	term, err := contract.ParseTerm(req.Header.Get(contract.TermHeader))
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	node := strings.TrimPrefix(req.TLS.PeerCertificates[0].Subject.CommonName, "system:node:")
-	ctx, cancel := context.WithCancel(req.Context())
+func (c *fakeCoordinator) pullDocument(ctx context.Context, k documents.Key) *documents.Document {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	name := r.Resource().String()
-	c.mu.Lock()
-	lease, old := c.leases[contract.ElectionLease], c.feeds[name]
-	code := c.refuse
-	if lease == nil || contract.NodeOfIdentity(*lease.Spec.HolderIdentity) != node || term.Incarnation != strconv.Itoa(c.incarnation) || term.Version < old.term.Version {
-		code = http.StatusConflict
-	}
-	if code == 0 {
-		if old.cancel != nil {
-			old.cancel()
+	var p *pull.Puller
+	c.set(func() { p = c.puller })
+	if up := p.Upstream(); up != nil {
+		if d, err := documents.Fetch(ctx, up.Client.Transport, up.URL.JoinPath(contract.DocumentsPath), k); err == nil {
+			c.documents.Put(k, d)
 		}
-		c.feeds[name] = feeding{term, cancel}
-		c.terms = append(c.terms, node+" "+term.String())
 	}
-	c.mu.Unlock()
-	if code != 0 {
-		writeStatus(w, apierrors.NewGenericServerResponse(code, "post", schema.GroupResource{}, "", "feed refused", 0, true))
-		return
-	}
-	ctl := http.NewResponseController(w)
-	_ = ctl.EnableFullDuplex()
-	s := r.Status()
-	w.Header().Set(contract.ReachedHeader, strconv.FormatUint(s.Version, 10))
-	w.Header().Set(rest.HistoryHeader, s.History.String())
-	w.WriteHeader(http.StatusOK)
-	_ = ctl.Flush()
-	stop := context.AfterFunc(ctx, func() { _ = req.Body.Close() })
-	defer stop()
-	history, _, _ := rest.ParseHistory(req.Header)
-	_ = source.Receive(ctx, req.Body, r, history, ctx.Err)
+	return c.documents.Get(k)
 }
 
 func (c *fakeCoordinator) set(f func()) {

@@ -2,9 +2,7 @@ package hub
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -14,52 +12,50 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/role"
-	"github.com/weir-edge/weir/impl/source"
 )
 
 const (
-	firstPushRetry = 100 * time.Millisecond
-	maxPushRetry   = 5 * time.Second
-	pushedLook     = 250 * time.Millisecond // how often the coordinator is asked what it has, until it has all
-	pushedAgain    = 2 * time.Second        // and after that
+	arrivedLook  = 250 * time.Millisecond // how often the coordinator is asked what it has, until it has all
+	arrivedAgain = 2 * time.Second        // and after that
 )
 
-// feed is what a leader does: it pushes each relay to the coordinator, and watches whether what the cloud showed arrived.
+// feed is what a leader does beside showing its relays: it watches whether what the cloud showed arrived at the coordinator, and that both agree
+// on the history of the cloud.
 type feed struct {
 	discovery   *discovery
 	lead        func(bool) // told when this hub begins and ends to lead
 	relays      []*relay.Relay
 	feeders     []*feeder // of them
+	read        func() (read bool, since time.Time)
 	shared      *shared
 	ahead       ahead
 	overrule    func(history uint64) // the cloud is in this one
+	overruled   map[string]uint64    // by the coordinator; of the goroutine that watches
 	coordinator *coordinator
 	maxAge      time.Duration // of the last sign of a stream from the cloud
 	patience    time.Duration // with one resource that fails while others are fed
-	refused     chan<- role.Refusal
 	changed     func()
 	clock       clock.WithTicker
 	logger      *slog.Logger
-	metrics     *metrics
 
-	terms chan contract.Term // zero: stop
+	leads chan bool
 
-	mu     sync.Mutex
-	pushes []push // of each relay under this term; nil: there is none
+	mu       sync.Mutex
+	began    time.Time // when this hub began to lead
+	arrivals []arrival // of each relay in this term; nil: there is none
 }
 
-// push is what became of the feed of one relay.
-type push struct {
-	arrived time.Time // when the coordinator was last seen to have what the relay had shortly before; zero: not yet
-	broken  bool      // the feed broke, and it was not seen to have all since
-	stale   time.Time // since when it is not fresh; zero: it is
+// arrival is what became of one relay at the coordinator.
+type arrival struct {
+	at     time.Time // when the coordinator was last seen to have what the relay had shortly before; zero: not yet
+	broken bool      // it was not seen to have all since, and does not read it
+	stale  time.Time // since when it is not fresh; zero: it is
 }
 
-// start pushes under a term from now on; stop ends that. They never block for long: run takes them at once.
-func (f *feed) start(t contract.Term) { f.terms <- t }
+// start says that this hub leads, stop that it does no more. They never block for long: run takes them at once.
+func (f *feed) start() { f.leads <- true }
 
-func (f *feed) stop() { f.terms <- contract.Term{} }
+func (f *feed) stop() { f.leads <- false }
 
 // run does what start and stop say until ctx ends.
 func (f *feed) run(ctx context.Context) error {
@@ -69,21 +65,17 @@ func (f *feed) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case t := <-f.terms:
+		case leads := <-f.leads:
 			end()
 			end = func() {}
-			if t == (contract.Term{}) {
+			if !leads {
 				continue
 			}
-			pushing, cancel := context.WithCancel(ctx)
+			leading, cancel := context.WithCancel(ctx)
 			var g errgroup.Group
 			f.begin(len(f.relays))
-			for i, r := range f.relays {
-				g.Go(func() error { f.push(pushing, i, r, t); return nil })
-			}
-			g.Go(func() error { f.watch(pushing); return nil })
-			g.Go(func() error { f.pulse(pushing, t); return nil })
-			g.Go(func() error { f.discovery.keep(pushing, t); return nil })
+			g.Go(func() error { f.watch(leading); return nil })
+			g.Go(func() error { f.discovery.keep(leading); return nil })
 			f.lead(true)
 			end = func() {
 				f.lead(false)
@@ -95,126 +87,63 @@ func (f *feed) run(ctx context.Context) error {
 	}
 }
 
-// pulse shows the coordinator that the leader lives, until ctx ends.
-func (f *feed) pulse(ctx context.Context, t contract.Term) {
-	for ctx.Err() == nil {
-		if err := f.coordinator.pulse(ctx, t, f.clock); err != nil && ctx.Err() == nil {
-			f.logger.Debug("the pulse broke; trying again", "term", t.String(), "err", err)
-		}
-		sleep(ctx, f.clock, firstPushRetry/2+rand.N(firstPushRetry))
-	}
-}
-
-// push keeps one relay pushed until ctx ends or the coordinator refuses the term.
-func (f *feed) push(ctx context.Context, i int, r *relay.Relay, t contract.Term) {
-	name := r.Resource().String()
-	for wait := firstPushRetry; ctx.Err() == nil; {
-		if err := r.WaitSign(ctx); err != nil { // nothing to push before the first list, or a denial, and what a disk held is not news
-			return
-		}
-		began := f.clock.Now()
-		to, using, cancel := f.coordinator.with(ctx)
-		err := source.Push(using, source.PushConfig{Relay: r, Coordinator: to.upstream, Term: t, Logger: f.logger})
-		left := using.Err() != nil
-		cancel()
-		if ctx.Err() != nil {
-			return
-		}
-		if left { // for another replica
-			wait = firstPushRetry
-			continue
-		}
-		var refusal *source.RefusedError
-		if errors.As(err, &refusal) {
-			f.metrics.feeds.WithLabelValues(name, "refused").Inc()
-			f.logger.Warn("the coordinator refuses this leader", "resource", name, "term", t.String(), "err", err)
-			select {
-			case f.refused <- role.Refusal{Term: t, Lasting: refusal.Code == http.StatusForbidden}:
-			case <-ctx.Done():
-			}
-			return
-		}
-		var later *source.LaterError
-		if errors.As(err, &later) { // this hub was away when the cloud was restored: the cloud itself has the word
-			f.overrule(later.Number)
-		}
-		var far *source.FarError
-		if errors.As(err, &far) { // one of both counts from what a liar said; what this relay holds is the cloud's
-			f.feeders[i].Renumber(relay.History{Number: far.Number}.Next(r.Status().Version))
-		}
-		f.metrics.feeds.WithLabelValues(name, "broken").Inc()
-		f.broke(i)
-		level := slog.LevelInfo
-		if f.shared.missing(name) { // that is told where it is noticed
-			level = slog.LevelDebug
-		}
-		f.logger.Log(ctx, level, "the feed of the coordinator broke; trying again", "resource", name, "err", err)
-		if f.clock.Since(began) > maxPushRetry {
-			wait = firstPushRetry
-		}
-		wait = f.rest(ctx, wait)
-	}
-}
-
-// rest waits before another try and returns how long to wait before the next one. A replica that was not tried yet is tried at once.
-func (f *feed) rest(ctx context.Context, wait time.Duration) time.Duration {
-	_, using, cancel := f.coordinator.with(ctx)
-	defer cancel()
-	sleep(using, f.clock, wait/2+rand.N(wait/2+1))
-	if using.Err() != nil {
-		return firstPushRetry
-	}
-	return min(2*wait, maxPushRetry)
-}
-
 // watch asks the coordinator what it has. Only its own word counts: a stream that takes bytes may be a black hole.
 func (f *feed) watch(ctx context.Context) {
+	f.overruled = map[string]uint64{}
 	for ctx.Err() == nil {
 		asked := f.clock.Now()
 		want := make([]relay.Status, len(f.relays))
 		for i, r := range f.relays {
 			want[i] = r.Status()
 		}
-		sleep(ctx, f.clock, pushedLook)
-		limit, cancel := context.WithTimeout(ctx, pushedAgain)
+		sleep(ctx, f.clock, arrivedLook)
+		limit, cancel := context.WithTimeout(ctx, arrivedAgain)
 		s, err := f.coordinator.status(limit)
 		cancel()
 		if err != nil {
 			continue
 		}
 		f.shared.take(s)
+		f.agree(s)
 		f.doubtAhead(ctx, s)
 		all := f.took(asked, s, want)
 		f.changed()
 		if all {
-			sleep(ctx, f.clock, pushedAgain)
+			sleep(ctx, f.clock, arrivedAgain)
+		}
+	}
+}
+
+// agree looks which history of the cloud the coordinator is in. In a later one: this hub was away when the cloud was restored, and the cloud itself has the
+// word. In one so early that it cannot believe in this hub's: one of both counts from what a liar said, and what this hub holds is the cloud's.
+func (f *feed) agree(s *poolStatus) {
+	for i, r := range f.relays {
+		theirs, mine := s.of(r.Resource().String()), r.Status()
+		if theirs == nil || !theirs.Synced || !mine.Synced {
+			continue
+		}
+		switch h := (relay.History{Number: theirs.History}); {
+		case h.Number > mine.History.Number && h.Number > f.overruled[theirs.Resource]:
+			f.overruled[theirs.Resource] = h.Number
+			f.logger.Warn("the coordinator is in a later history of the cloud than this leader", "resource", theirs.Resource, "history", h.Number, "mine", mine.History.Number)
+			f.overrule(h.Number)
+		case !h.Near(mine.History):
+			f.feeders[i].Renumber(h.Next(mine.Version))
 		}
 	}
 }
 
 // has tells whether a coordinator reached the version of a relay.
 func (s *poolStatus) has(resource string, want relay.Status) bool {
-	for _, r := range s.Resources {
-		if r.Resource == resource {
-			return want.Synced && r.Synced && r.History == want.History.Number && r.Version >= want.Version
-		}
-	}
-	return false
+	r := s.of(resource)
+	return r != nil && want.Synced && r.Synced && r.History == want.History.Number && r.Version >= want.Version
 }
 
-// begin forgets what was pushed before.
+// begin forgets what was before.
 func (f *feed) begin(relays int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.pushes = make([]push, relays)
-}
-
-func (f *feed) broke(i int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if i < len(f.pushes) {
-		f.pushes[i].broken = true
-	}
+	f.began, f.arrivals = f.clock.Now(), make([]arrival, relays)
 }
 
 // took notes what had arrived at a coordinator of what it was wanted to have, and tells whether that is all that it can have.
@@ -222,13 +151,14 @@ func (f *feed) took(asked time.Time, s *poolStatus, want []relay.Status) (all bo
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all = true
-	for i := range f.pushes {
-		name := f.relays[i].Resource().String()
+	for i := range f.arrivals {
+		x, name := &f.arrivals[i], f.relays[i].Resource().String()
 		switch {
 		case s.has(name, want[i]):
-			f.pushes[i].arrived, f.pushes[i].broken = asked, false
+			x.at, x.broken = asked, false
 		case want[i].Denied == "" && !f.shared.missing(name):
 			all = false
+			x.broken = want[i].Synced && s.of(name).Feeder == "" && asked.Sub(f.began) > contract.PulseSilence
 		}
 	}
 	return all
@@ -239,10 +169,13 @@ func (f *feed) took(asked time.Time, s *poolStatus, want []relay.Status) (all bo
 func (f *feed) look(now time.Time) (fresh, unable bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	fresh = len(f.pushes) > 0
+	fresh = len(f.arrivals) > 0
+	read, since := f.read()
+	unread := fresh && !read && now.Sub(since) > contract.PulseSilence && now.Sub(f.began) > contract.PulseSilence
+	unable = unread
 	some, left := false, false
-	for i := range f.pushes {
-		p, r := &f.pushes[i], f.relays[i]
+	for i := range f.arrivals {
+		x, r := &f.arrivals[i], f.relays[i]
 		if f.shared.missing(r.Resource().String()) {
 			continue
 		}
@@ -252,15 +185,15 @@ func (f *feed) look(now time.Time) (fresh, unable bool) {
 		}
 		s := r.Status()
 		switch {
-		case !p.arrived.IsZero() && now.Sub(p.arrived) <= f.maxAge && s.Fresh(now, f.maxAge):
-			p.stale, some = time.Time{}, true
+		case !x.at.IsZero() && now.Sub(x.at) <= f.maxAge && s.Fresh(now, f.maxAge):
+			x.stale, some = time.Time{}, true
 			continue
-		case p.stale.IsZero():
-			p.stale = now
+		case x.stale.IsZero():
+			x.stale = now
 		}
-		if p.broken || f.feeders[i].Status().LastError != "" { // else it takes its time
+		if x.broken || f.feeders[i].Status().LastError != "" { // else it takes its time
 			unable = true
-			if now.Sub(p.stale) > f.patience {
+			if now.Sub(x.stale) > f.patience {
 				left = true
 				continue
 			}

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
@@ -36,14 +37,15 @@ type Hub struct {
 	serving  *pair
 	clientCA *bundle // nil: client certificates are not asked for
 
-	cloud   *cloud
-	relays  []*relay.Relay
-	moved   movement            // used by the pool's loop alone
-	kept    *snapshot.Snapshots // nil: nothing is kept
-	feeders []*feeder
-	sources *sources
-	front   *front
-	pool    *pool // nil: no coordinator
+	cloud    *cloud
+	relays   []*relay.Relay
+	moved    movement            // used by the pool's loop alone
+	kept     *snapshot.Snapshots // nil: nothing is kept
+	feeders  []*feeder
+	sources  *sources
+	front    *front
+	pool     *pool     // nil: no coordinator
+	poolDoor *poolDoor // likewise
 
 	discovery *discovery
 	shelter   *shelter        // nil: nothing is served without the cloud but by relays
@@ -193,7 +195,7 @@ func (h *Hub) door(c class, as credential) http.RoundTripper {
 
 func (h *Hub) buildFront() {
 	door := h.door
-	h.discovery = &discovery{keys: func() []byte { return h.judge.Keys() }, more: make(chan struct{}, 1), copies: map[documents.Key]copied{}, forged: func() { h.metrics.forged.WithLabelValues().Inc() }, clock: h.clock, logger: h.Logger}
+	h.discovery = &discovery{keys: func() []byte { return h.judge.Keys() }, copies: map[documents.Key]copied{}, forged: func() { h.metrics.forged.WithLabelValues().Inc() }, clock: h.clock, logger: h.Logger}
 	h.discovery.asHub = h.discovery.through(door(classPool, asHub))
 	gate := newGate(h.settings, h.clock, func(reason string) { h.metrics.refusals.WithLabelValues(reason).Inc() })
 	gate.prove = newProver(h.cloud.doors[doorKey{classNode, asUnproven, overHTTP1}], gate)
@@ -255,7 +257,7 @@ func (h *Hub) buildPool() error {
 	p := &pool{
 		machine: machine, coordinator: c, cloudOK: h.cloud.healthy, wantCloud: h.cloud.want, use: h.sources.use, clock: h.clock, logger: h.Logger, metrics: h.metrics,
 		timeout: h.HeartbeatTimeout, limit: h.HeartbeatTimeout, began: h.clock.Now(),
-		holds: h.holds, results: make(chan role.Result), watched: make(chan leaseEvent), poke: make(chan struct{}, 1), refused: make(chan role.Refusal),
+		holds: h.holds, results: make(chan role.Result), watched: make(chan leaseEvent), poke: make(chan struct{}, 1),
 	}
 	p.snap.Store(&role.Snapshot{Reason: "starting"})
 	c.leads, c.moved = func() bool { return p.snapshot().Role == role.Leader }, p.changed
@@ -286,10 +288,10 @@ func (h *Hub) buildPool() error {
 	p.leases = &leases{coordinator: c, events: p.watched, broke: p.checker.kick, clock: h.clock, logger: h.Logger}
 	h.sources.coordinator = c
 	h.discovery.coordinator = c
+	h.poolDoor = h.buildPoolDoor(c, roots, cert)
 	p.feed = &feed{
-		discovery: h.discovery, relays: h.relays, feeders: h.feeders, shared: p.shared, overrule: h.overrule, coordinator: c,
-		maxAge: h.maxAge(), patience: h.LeaderElectLeaseDuration / 3,
-		refused: p.refused, changed: p.changed, clock: h.clock, logger: h.Logger, metrics: h.metrics, terms: make(chan contract.Term),
+		discovery: h.discovery, relays: h.relays, feeders: h.feeders, read: h.poolDoor.Read, shared: p.shared, overrule: h.overrule, coordinator: c,
+		maxAge: h.maxAge(), patience: h.LeaderElectLeaseDuration / 3, changed: p.changed, clock: h.clock, logger: h.Logger, leads: make(chan bool),
 	}
 	p.doubt = &doubt{
 		feeders: h.feeders, cloud: h.cloudAsJudge, leader: p.leaderNode, changed: p.changed, clock: h.clock, logger: h.Logger, metrics: h.metrics,
@@ -302,7 +304,6 @@ func (h *Hub) buildPool() error {
 	}
 	p.forwarding = newForwarding(c, forwarder, h.HeartbeatTimeout, h.clock, h.Logger, h.metrics)
 	p.feed.lead = p.forwarding.lead
-	p.refill = &refill{relays: h.relays, coordinator: c, alone: p.alone, clock: h.clock, logger: h.Logger, metrics: h.metrics}
 	h.pool = p
 	return nil
 }
@@ -388,7 +389,12 @@ func (h *Hub) listen() (err error) {
 		return err
 	}
 	if h.ProxyPort != 0 {
-		h.plain, err = listen(h.Net, "--proxy-port", h.BindAddress, h.ProxyPort)
+		if h.plain, err = listen(h.Net, "--proxy-port", h.BindAddress, h.ProxyPort); err != nil {
+			return err
+		}
+	}
+	if h.poolDoor != nil {
+		h.poolDoor.listener, err = listen(h.Net, "--pool-port", h.PoolBindAddress, h.PoolPort)
 	}
 	return err
 }
@@ -405,6 +411,9 @@ func (h *Hub) Close() {
 		if l != nil {
 			_ = l.Close()
 		}
+	}
+	if h.poolDoor != nil && h.poolDoor.listener != nil {
+		_ = h.poolDoor.listener.Close()
 	}
 	if h.kept != nil {
 		h.kept.Close()
@@ -439,6 +448,11 @@ func (h *Hub) Run(ctx context.Context) error {
 	})
 	if h.plain != nil {
 		open(h.plain)
+	}
+	if d := h.poolDoor; d != nil {
+		g.Go(func() error {
+			return serve(serving, tls.NewListener(sealedListener{d.listener}, d.tls()), d, nil, h.Logger)
+		})
 	}
 	if h.kept != nil {
 		g.Go(func() error { return h.kept.Run(serving) })

@@ -118,7 +118,7 @@ func (h *Hub) storeKey() (*seal.Key, error) {
 func (h *Hub) buildJudge(file string) (err error) {
 	c := identity.Config{
 		Node: h.NodeName, Cloud: h.door(classControl, asHub), Callers: h.door(classNode, asCaller), File: file, Audiences: h.APIAudiences, Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
-		Found: h.discovery.found, Clock: h.clock, Logger: h.Logger,
+		Clock: h.clock, Logger: h.Logger,
 	}
 	if h.EnableCoordinator {
 		c.Shared = h.discovery.sharedKeys

@@ -18,8 +18,6 @@ type metrics struct {
 	stalled        prometheus.Counter
 	contradictions *prometheus.CounterVec
 	forged         *prometheus.CounterVec
-	feeds          *prometheus.CounterVec
-	offers         *prometheus.CounterVec
 	bodies         *prometheus.CounterVec
 
 	questions *prometheus.CounterVec
@@ -43,8 +41,6 @@ func newMetrics() *metrics {
 		}),
 		contradictions: counter("pool_contradictions_total", "Times the cloud contradicted, when asked again, what the pool's cache holds of a resource: the leader lies, or has not learned of a restore.", "resource"),
 		forged:         counter("forged_documents_total", "Copies of API discovery that the pool had and that were not used, since they are not what they say."),
-		feeds:          counter("feeds_total", "Feeds of the coordinator that ended, by outcome.", "resource", "outcome"),
-		offers:         counter("offers_total", "Offers of what a relay holds to a coordinator that nobody feeds, by outcome (taken, refused, failed).", "resource", "outcome"),
 		questions: counter("questions_total",
 			"Small reads that asked the cloud what a read with unset resourceVersion has to show, by what they were about (version, object) and outcome (answered, failed).", "about", "outcome"),
 		bodies: counter("relay_source_bytes_total", "Bytes of lists and watches that fed relays, compressed as they came.", "source"),
@@ -55,7 +51,7 @@ func newMetrics() *metrics {
 		forwards: counter("heartbeat_forwards_total",
 			"Steps of forwarding heartbeats of other nodes, by step (read-cloud, read-pool, write) and outcome; write ok is a heartbeat forwarded.", "step", "outcome"),
 	}
-	m.registry.MustRegister(m.contradictions, m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.feeds, m.offers, m.bodies, m.questions, m.heartbeats, m.mirrored, m.forwards,
+	m.registry.MustRegister(m.contradictions, m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.bodies, m.questions, m.heartbeats, m.mirrored, m.forwards,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -87,7 +83,7 @@ func newState(h *Hub) *state {
 		role:        desc("role", "1 for the role that the hub has now.", "role"),
 		term:        desc("term", "Lease version of the hub's leadership, 0 if it does not lead."),
 		ready:       desc("coordinator_ready", "1 while the pool's cache is fresh."),
-		fresh:       desc("leader_fresh", "1 while a leader's streams from the cloud are fresh and pushed."),
+		fresh:       desc("leader_fresh", "1 while a leader's streams from the cloud are fresh, and what they brought arrived at the coordinator."),
 		coordinator: desc("coordinator_healthy", "1 while the coordinator answers."),
 		cloud:       desc("cloud_server_healthy", "1 while a cloud server answers.", "server"),
 		bytes:       desc("cloud_bytes_total", "Bytes to and from the cloud, TLS included, by class of traffic.", "class", "direction"),

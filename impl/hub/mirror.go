@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -15,7 +16,10 @@ import (
 	"github.com/weir-edge/weir/impl/heartbeat"
 )
 
-const mirrorRetry = 500 * time.Millisecond
+const (
+	mirrorRetry  = 500 * time.Millisecond
+	announceLook = 2 * time.Second
+)
 
 // mirror keeps the Lease of this node in the coordinator. One write is under way at a time, on condition of the version: what was
 // overtaken cannot undo what came later.
@@ -158,6 +162,7 @@ func (m *mirror) write(ctx context.Context, change func(*coordinationv1.Lease)) 
 			method, path = http.MethodPut, nodeLeasesPath+"/"+m.node
 		}
 		change(l)
+		setAddress(l, m.coordinator.address())
 		l.TypeMeta = metav1.TypeMeta{APIVersion: leaseKind.APIVersion, Kind: leaseKind.Kind}
 		m.held = nil // not known, unless the answer tells
 		var out coordinationv1.Lease
@@ -172,6 +177,35 @@ func (m *mirror) write(ctx context.Context, change func(*coordinationv1.Lease)) 
 		}
 	}
 	return err
+}
+
+// tell has the address at which this hub shows its relays in the Lease of its node: a coordinator that reads from nobody asks there.
+func (m *mirror) tell(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-m.turn:
+	}
+	defer func() { m.turn <- struct{}{} }()
+	if m.held, err = m.read(ctx); err != nil || m.held != nil && m.held.Annotations[contract.PoolAddress] == m.coordinator.address() {
+		return err
+	}
+	return m.write(ctx, func(*coordinationv1.Lease) {})
+}
+
+// announce tells it again and again, while nobody leads because no hub reaches the cloud.
+func (m *mirror) announce(ctx context.Context, alone func() bool) error {
+	for ctx.Err() == nil {
+		sleep(ctx, m.clock, announceLook+rand.N(announceLook))
+		if alone() {
+			if err := m.tell(ctx); err != nil && ctx.Err() == nil {
+				m.logger.Debug("cannot tell the coordinator where this hub shows its relays; trying again", "err", err)
+			}
+		}
+	}
+	return nil
 }
 
 // read returns nil if there is no Lease.

@@ -33,7 +33,6 @@ type pool struct {
 	holds       func(now time.Time, in *role.Input) // fills in what is of the relays
 	feed        *feed
 	doubt       *doubt
-	refill      *refill
 	mirror      *mirror
 	forwarding  *forwarding
 	shared      *shared
@@ -53,11 +52,15 @@ type pool struct {
 	results chan role.Result
 	watched chan leaseEvent
 	poke    chan struct{} // something may have changed
-	refused chan role.Refusal
 	snap    atomic.Pointer[role.Snapshot]
 	fresh   atomic.Bool
 	tried   atomic.Int64 // elections
 	won     atomic.Int64
+}
+
+// alone tells whether the hub knows nobody who hears from the cloud.
+func (p *pool) alone() bool {
+	return p.checker.ok() && !p.cloudOK() && p.snapshot().Role != role.Leader
 }
 
 func (p *pool) snapshot() role.Snapshot { return *p.snap.Load() }
@@ -83,10 +86,10 @@ func (p *pool) run(ctx context.Context) error {
 	g.Go(func() error { return p.checker.run(probing) })
 	g.Go(func() error { return p.leases.run(probing) })
 	g.Go(func() error { return p.feed.run(asking) })
-	g.Go(func() error { return p.refill.run(probing) })
 	g.Go(func() error { return p.shared.run(probing) })
 	g.Go(func() error { return p.doubt.run(probing) })
 	g.Go(func() error { return p.mirror.run(probing) })
+	g.Go(func() error { return p.mirror.announce(probing, p.alone) })
 	g.Go(func() error { return p.forwarding.run(probing) })
 	p.loop(ctx, asking, g)
 	stopProbing()
@@ -108,14 +111,14 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 		p.holds(p.clock.Now(), &in)
 		p.fresh.Store(in.Fresh)
 		out := p.machine.Step(in)
-		in.Result, in.Refused, in.Election, in.Sync = nil, nil, nil, nil
+		in.Result, in.Election, in.Sync = nil, nil, nil
 		p.publish(out.Snapshot)
 		detoured := p.point(in, out.Snapshot)
 		p.wantCloud(p.hurry(in, out.Snapshot))
 		for _, a := range out.Actions {
 			switch a.Kind {
 			case role.Feed:
-				p.feed.start(a.Term)
+				p.feed.start()
 			case role.StopFeed:
 				p.feed.stop()
 			default:
@@ -144,8 +147,6 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 			} else {
 				in.Sync = &e.record
 			}
-		case r := <-p.refused:
-			in.Refused = &r
 		case <-ended:
 			in.Stop, ended = true, nil
 			deadline = p.clock.After(lastWords)
@@ -262,8 +263,7 @@ func (p *pool) perform(ctx context.Context, a role.Action, r *role.Result) (err 
 		r.Outcome = role.Conflict
 	}
 	if err == nil && (a.Kind == role.Acquire || a.Kind == role.ReadStatus) {
-		// Read after the write: if the coordinator loses its disk in between, the term names a life that never saw the Lease,
-		// and the feed is refused.
+		// Read after the write: if the coordinator loses its disk in between, the term names a life that never saw the Lease.
 		var s *poolStatus
 		if s, err = p.coordinator.status(ctx); err == nil {
 			r.Incarnation, r.Ready = s.Incarnation, s.Ready

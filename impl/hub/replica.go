@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"hash/fnv"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -52,18 +54,18 @@ type coordinatorConfig struct {
 
 // newCoordinator spreads hubs over the replicas by the names of their nodes.
 func newCoordinator(cfg coordinatorConfig) *coordinator {
-	c := &coordinator{policy: cfg.policy, clock: cfg.clock, logger: cfg.logger, leads: func() bool { return false }, moved: func() {}}
+	c := &coordinator{policy: cfg.policy, clock: cfg.clock, logger: cfg.logger, leads: func() bool { return false }, moved: func() {}, address: func() string { return "" }}
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(cfg.node))
 	first := int(sum.Sum32() % uint32(len(cfg.servers)))
 	for i := range cfg.servers {
-		c.replicas = append(c.replicas, newReplica(cfg, cfg.servers[(first+i)%len(cfg.servers)], &c.meter))
+		c.replicas = append(c.replicas, newReplica(cfg, cfg.servers[(first+i)%len(cfg.servers)], c))
 	}
 	c.using = newUse(c.replicas[0])
 	return c
 }
 
-func newReplica(cfg coordinatorConfig, u *url.URL, m *meter) *replica {
+func newReplica(cfg coordinatorConfig, u *url.URL, c *coordinator) *replica {
 	r := &replica{url: u, resume: newSessions()}
 	r.transport = newTransport(func() *http.Transport {
 		config := &tls.Config{
@@ -71,10 +73,26 @@ func newReplica(cfg coordinatorConfig, u *url.URL, m *meter) *replica {
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cfg.cert.get(), nil },
 		}
 		// Inside the pool bytes are cheap, and a dead coordinator should be noticed soon.
-		return transportConfig{dialer: &dialer{net: cfg.net, tls: config, meter: m}, idlePing: 3 * time.Second, pingTimeout: 3 * time.Second}.build()
+		return transportConfig{dialer: &dialer{net: &notingNet{cfg.net, &c.from}, tls: config, meter: &c.meter}, idlePing: 3 * time.Second, pingTimeout: 3 * time.Second}.build()
 	})
 	r.upstream = coordinatorUpstream(r, cfg.onBytes)
 	return r
+}
+
+// notingNet notes where connections come from.
+type notingNet struct {
+	Net
+	from *atomic.Pointer[string]
+}
+
+func (n *notingNet) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := n.Net.DialContext(ctx, network, address)
+	if err == nil {
+		if host, _, err := net.SplitHostPort(c.LocalAddr().String()); err == nil {
+			n.from.Store(&host)
+		}
+	}
+	return c, err
 }
 
 func newUse(r *replica) *use {

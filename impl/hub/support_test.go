@@ -141,7 +141,7 @@ func newBed(t testing.TB, clouds int) *bed {
 		StoreGeneratedKeyFile: path("store.key"),
 		NodeName:              "edge-1", NodePoolName: "pool-a",
 		CloudCAFile: path("cloud-ca.crt"), CloudClientCertFile: path("cloud.crt"), CloudClientKeyFile: path("cloud.key"), CloudPostQuantum: true,
-		BindAddress: "127.0.0.1", HealthBindAddress: "127.0.0.1",
+		BindAddress: "127.0.0.1", HealthBindAddress: "127.0.0.1", PoolBindAddress: "127.0.0.1",
 		TLSCertFile: path("serving.crt"), TLSPrivateKeyFile: path("serving.key"), ClientCAFile: path("cloud-ca.crt"),
 		CallerRate: 10_000, CallerBurst: 10_000, // tests have little time
 		UpstreamWatchTimeout: 3 * time.Second,

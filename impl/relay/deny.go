@@ -1,8 +1,6 @@
 package relay
 
 import (
-	"context"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -29,9 +27,4 @@ func (r *Relay) Denied() *apierrors.StatusError {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.denied
-}
-
-// WaitGiven waits while the relay is denied.
-func (r *Relay) WaitGiven(ctx context.Context) error {
-	return r.until(ctx, func() bool { return r.denied == nil })
 }

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -13,11 +12,6 @@ import (
 
 // ErrSynced refuses a restoration that comes when the relay has been fed: what a source says is newer than any disk.
 var ErrSynced = errors.New("the relay has been fed already")
-
-// WaitSign waits until the relay has been fed, by a list, or after a restoration any sign of its source, or has been denied.
-func (r *Relay) WaitSign(ctx context.Context) error {
-	return r.until(ctx, func() bool { return r.synced && !r.restored || r.denied != nil })
-}
 
 // Restoration rebuilds the content of an Export: Add each object, Apply each change, then Finish. Until then the relay knows
 // nothing of it, and a restoration that is given up leaves no trace. It is not safe for concurrent use.

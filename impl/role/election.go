@@ -25,7 +25,6 @@ type election struct {
 	ended   time.Duration // when held ended
 	term    contract.Term
 	renewed time.Duration // when the last successful write was sent
-	refused time.Duration // when the feed was last refused, 0: never
 	barred  time.Duration // does not stand before this
 	unable  time.Duration // since when Input.Unable holds for a leader, 0: it does not
 	vain    int           // how often in a row this hub made way for that
@@ -92,18 +91,10 @@ func (e *election) observe(now time.Duration, r Record) {
 
 // judge ends a leadership that may not go on and returns why.
 func (e *election) judge(m *self, in Input) (reason string) {
-	if r := in.Refused; r != nil && e.held && r.Term == e.term {
-		reason = "the coordinator refused the feed"
-		if r.Lasting || e.refused != 0 && in.Now < e.refused+m.cfg.SyncDuration {
-			e.barred = in.Now + m.cfg.SyncDuration // let another hub lead
-		}
-		e.refused = max(in.Now, 1)
-	}
 	e.able(in)
 	switch {
 	case !e.held:
 		return ""
-	case reason != "":
 	case e.record.Holder != m.cfg.Identity:
 		reason = "the election lease is another hub's, or gone"
 	case in.Now >= e.renewed+m.cfg.RenewDeadline:

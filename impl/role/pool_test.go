@@ -43,10 +43,10 @@ type hub struct {
 	silent             bool // its streams from the cloud
 	out                Output
 	term               contract.Term // being fed
-	refused            *Refusal
-	held               []Result // arrived while frozen
+	held               []Result      // arrived while frozen
 	wakeSeq            int
 	skew               time.Duration // of its wall clock
+	barred             time.Duration // until when the coordinator lets it not hold the Lease
 }
 
 func newPool(t *testing.T, c Config, names ...string) *pool {
@@ -79,10 +79,9 @@ func (p *pool) stepWith(h *hub, in Input) {
 	h.have = h.have || was.Source != Nowhere
 	in.Now, in.Coordinator, in.Cloud, in.Fresh = p.Now(), h.coordinator, h.cloud, h.fresh && h.term != contract.Term{}
 	in.Aged = h.aged && was.Source == Nowhere
-	in.Stop, in.Refused, in.Have, in.Silent = h.stop, h.refused, h.have, h.silent && was.Source == Cloud
+	in.Stop, in.Have, in.Silent = h.stop, h.have, h.silent && was.Source == Cloud
 	in.Unproven, in.Unable = h.silent, !h.fresh && h.term != contract.Term{}
 	h.out = h.m.Step(in)
-	h.refused = nil
 	s := h.out.Snapshot
 	if s.Role != was.Role {
 		p.trace(h, "%v: %s", s.Role, s.Reason)
@@ -162,6 +161,10 @@ func (p *pool) serve(h *hub, a Action) Result {
 	stored := p.leases[key]
 	if a.Kind == ReadElection || a.Kind == ReadSync {
 		r.Lease = stored
+		return r
+	}
+	if a.Lease.Holder != "" && p.Now() < h.barred {
+		r.Outcome = Conflict
 		return r
 	}
 	if stored.Exists != a.Lease.Exists || stored.UID != a.Lease.UID || stored.Version != a.Lease.Version {
@@ -292,6 +295,12 @@ func (p *pool) do(command string) {
 		case "aged":
 			h.have, h.aged = true, true
 			continue
+		case "bar": // the coordinator cannot read it
+			h.barred = p.Now() + 15*time.Second
+			if p.leases[ReadElection].Holder == h.name+"_1" {
+				p.free()
+			}
+			continue
 		case "kill":
 			h.running = false
 		case "stop":
@@ -304,8 +313,6 @@ func (p *pool) do(command string) {
 				p.step(h, &r)
 			}
 			h.held = nil
-		case "refuse", "refuse-lasting":
-			h.refused = &Refusal{Term: h.term, Lasting: words[0] == "refuse-lasting"}
 		default:
 			p.t.Fatalf("unknown command %q", command)
 		}
@@ -335,7 +342,7 @@ func fault(rng *rand.Rand, names []string) string {
 	case 9:
 		return fmt.Sprintf("fresh %s %s", name, one("up", "down"))
 	case 10:
-		return fmt.Sprintf("%s %s", one("refuse", "refuse", "refuse-lasting"), name)
+		return "bar " + name
 	default:
 		if rng.IntN(4) == 0 {
 			return "wipe"

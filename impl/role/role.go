@@ -88,7 +88,7 @@ const (
 	ReadSync
 	ReadStatus // ask the coordinator whether it is ready
 	RenewSync  // write Action.Lease
-	Feed       // start to feed the coordinator under Action.Term
+	Feed       // begin to lead, under Action.Term
 	StopFeed
 )
 
@@ -130,19 +130,12 @@ type Result struct {
 	Ready       bool          // ReadStatus
 }
 
-// Refusal tells that the coordinator refused the feed of a term.
-type Refusal struct {
-	Term contract.Term
-	// Lasting refusals will not go away by leading anew: the certificate is not one of a hub of this pool.
-	Lasting bool
-}
-
 // Input is what a hub observed since the last step.
 type Input struct {
 	Now         time.Duration // never goes back
 	Coordinator bool          // healthy
 	Cloud       bool          // healthy
-	Fresh       bool          // this hub's own streams from the cloud are fresh, and what they brought was pushed
+	Fresh       bool          // this hub's own streams from the cloud are fresh, and what they brought arrived at the coordinator
 	Silent      bool          // there are own streams from the cloud, and nothing at all comes over them, not even answers to pings
 	Unable      bool          // this hub leads, and fails to feed something that another hub may be able to feed; not: it takes its time
 	Unproven    bool          // nothing came from the cloud since the election Lease was seen to be free: it may be away, too
@@ -155,7 +148,6 @@ type Input struct {
 	Election    *Record       // the election Lease as a watch showed it, nil: nothing new
 	Sync        *Record       // leader-informer-sync, likewise
 	Result      *Result
-	Refused     *Refusal
 }
 
 // Output is what follows from a step.

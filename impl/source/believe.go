@@ -42,6 +42,9 @@ func (f *Feeder) believe(ctx context.Context, up *Upstream, in relay.History, ve
 // intake begins to take a watch of an upstream.
 func (f *Feeder) intake(up *Upstream) *relay.Intake {
 	i := relay.NewIntake(f.cfg.Relay)
+	if up.Hearsay {
+		i = relay.NewRefill(f.cfg.Relay)
+	}
 	if up.Progress {
 		i.Bound()
 	}

@@ -28,7 +28,7 @@ func (f *Feeder) denied(up *Upstream, err error) {
 		f.barred = now
 	}
 	switch {
-	case s == nil:
+	case s == nil, up.Hearsay, up.admits() != nil:
 	case s.Code == http.StatusNotFound, s.Code == http.StatusMethodNotAllowed,
 		s.Code == http.StatusForbidden && (now.Sub(f.barred) >= barredPatience || !f.cfg.Relay.Status().Synced):
 		f.cfg.Denied(up, s)

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -10,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -73,48 +71,18 @@ func TestFeederForbidden(t *testing.T) {
 	eventually(t, "lasting refusals to be believed", func() bool { return mine.Denied() != nil })
 }
 
-// TestPushDenied: the coordinator is told what the cloud told the leader, for as long as that is so.
-func TestPushDenied(t *testing.T) {
+// TestServedDenial: a coordinator is told what the cloud told the leader, for as long as that is so.
+func TestServedDenial(t *testing.T) {
 	leader, pool := newRelay(t), newRelay(t)
-	c := &coordinator{relay: pool, modes: make(chan byte, 10)}
-	up := serve(t, "coordinator", c)
-	done := make(chan error, 1)
-	push := func() {
-		done <- Push(t.Context(), PushConfig{Relay: leader, Coordinator: up, Term: contract.Term{Incarnation: "i", Version: 3}})
-	}
+	f := feed(t, pool)
+	f.Use(shows(t, leader))
 	leader.Deny(apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "x"))
-	go push()
 	eventually(t, "the coordinator to know", func() bool { return strings.HasPrefix(pool.Status().Denied, "404 ") })
 	list(t, leader, 10, "x")
-	if err := comes(t, "the end of the feed", done); err == nil || !strings.Contains(err.Error(), errFeedEnded.Error()) {
-		t.Errorf("the feed ended with %v", err)
-	}
-	go push()
+	f.Kick()
 	eventually(t, "the state", func() bool { return pool.Status().Denied == "" && pool.Status().Version == 10 })
 	leader.Deny(apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "x"))
-	if err := comes(t, "the end of the feed", done); err == nil {
-		t.Error("a feed of what is denied goes on")
-	}
-}
-
-func TestReceiveDenial(t *testing.T) {
-	for body, want := range map[string]string{
-		`D`:                           "read why",
-		`D{"code":200}`:               "want 400 to 499",
-		`D{"code":404,"message":"a"}`: "",
-		`D{"code":404}{"code":404}`:   "behind",
-	} {
-		r := newRelay(t)
-		err := Receive(t.Context(), strings.NewReader(body), r, relay.History{}, func() error { return nil })
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", body, err, want)
-		}
-	}
-	r := newRelay(t)
-	err := Receive(t.Context(), strings.NewReader(`D{"code":404}`), r, relay.History{}, func() error { return context.Canceled })
-	if err == nil || r.Denied() != nil {
-		t.Errorf("a feed that is fenced off denies: %v", err)
-	}
+	eventually(t, "the coordinator to know once more", func() bool { return strings.HasPrefix(pool.Status().Denied, "404 ") })
 }
 
 func list(t *testing.T, r *relay.Relay, version uint64, name string) {

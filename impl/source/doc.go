@@ -1,4 +1,5 @@
-// Package source feeds relays: from the cloud, from the coordinator, and from a leader's hub into the coordinator.
+// Package source feeds relays, by pulling: from the cloud, and from relays of others, wherever they are. From the cloud to a follower all hops are
+// the same: a Feeder at the near end, an Upstream, which is an address and a credential, and a kube-apiserver or a Server at the far one.
 //
 // A Feeder keeps one relay fed from the Upstream that its owner chose last. It lists once, then watches, and resumes at
 // the version that the relay has reached, after any break and at any other upstream: versions are the cloud's everywhere.
@@ -19,13 +20,15 @@
 // versions, and so whether a list is the cheaper way. Nothing is taken for dead while bytes arrive (Upstream.Arrived), unless more
 // arrived than can have been in front of it. An error that lasts is told each minute, with its age.
 //
-// Push and Receive are the two ends of a feed: the leader's hub pushes what its relay shows to the coordinator, as one
-// streamed POST per resource. A coordinator, or a hub, that holds nothing begins with the past of who feeds it (rest.PastHeader), so that
-// its own readers resume as before. A push suits hubs that listen on loopback only, and the coordinator decides whom it lets in.
-// The body is one byte that tells the mode, then a watch stream: either the events behind the version that the coordinator said it
-// has reached (modeResume), or all objects, a bookmark that ends them, and then events (modeList).
+// # Relays of others
 //
-// Offer and TakeOffer do the same once, with what is no news: what a hub holds, for a coordinator that nobody feeds.
+// A Server shows relays to those who pull from them: to the coordinator those of the leader's hub, whole and as they come. A relay that holds nothing
+// begins with the past of who feeds it (rest.PastHeader), so that its own readers resume as before. A Line is the way to a Server: one
+// connection for all that is read there, by which both ends know whether the other one lives. Whose relays count may change while something is
+// under way: Upstream.Admit is asked before each change of a relay.
+//
+// While nobody hears from the cloud, somebody may hold more than others. That is hearsay (Upstream.Hearsay): it moves a relay forward, in its own
+// history, and makes nothing fresh.
 //
 // # The cloud's history
 //
@@ -55,10 +58,10 @@
 //
 // Within the pool nobody asks the cloud: a relay says which history it is in (rest.HistoryHeader). An upstream that is in a later one is
 // listed once. One that is in an earlier one is waited for; if it shows signs of the cloud all the same for behindPatience, it is the
-// one that is right, and its number, though lower, is taken up: the pool began anew without a disk. A leader whom the
-// coordinator answers with a later history than its own (LaterError) was away meanwhile: it lists from the cloud what it could
-// not prove to be wrong. Histories are counted, so two of them that were found while a part was away are one for that part: a hub that
+// one that is right, and its number, though lower, is taken up: the pool began anew without a disk. A leader who
+// finds the coordinator in a later history than its own was away meanwhile: it lists from the cloud what it could
+// not prove to be wrong (Overrule). Histories are counted, so two of them that were found while a part was away are one for that part: a hub that
 // comes back from a time before two restores, to parts that saw only the second, takes its objects for theirs until they contradict.
 //
-// Each function runs in its caller's goroutine until its context ends. Push starts two helpers and waits for both.
+// Each function runs in its caller's goroutine until its context ends.
 package source

@@ -91,6 +91,8 @@ func (f *Feeder) learned(up *Upstream, err error) {
 	var other *historyError
 	var behind *behindError
 	switch {
+	case up.Hearsay: // only who hears from the cloud may bring another
+		return
 	case errors.As(err, &other):
 	case !errors.As(err, &behind):
 		return

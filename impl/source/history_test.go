@@ -1,8 +1,6 @@
 package source
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,7 +13,6 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -195,51 +192,29 @@ func TestHistoryOfThePool(t *testing.T) {
 	}
 }
 
-func TestPushOfAnotherHistory(t *testing.T) {
+// TestServerOfAnotherHistory: the coordinator follows a leader into another history of the cloud, and no leader back.
+func TestServerOfAnotherHistory(t *testing.T) {
 	leader, pool := newRelay(t), newRelay(t)
 	for _, r := range []*relay.Relay{leader, pool} {
 		if err := r.Replace(1000, []*wire.Object{slice(t, "a", 5), slice(t, "ghost", 950)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c := &coordinator{relay: pool, modes: make(chan byte, 10)}
-	up := serve(t, "coordinator", c)
-	push := func() chan error {
-		done := make(chan error, 1)
-		go func() {
-			done <- Push(t.Context(), PushConfig{Relay: leader, Coordinator: up, Term: contract.Term{Incarnation: "i", Version: 3}})
-		}()
-		return done
-	}
-	done := push()
-	if m := <-c.modes; m != modeResume {
-		t.Fatalf("mode %c", m)
-	}
+	f := feed(t, pool)
+	f.Use(shows(t, leader))
+	eventually(t, "a watch", func() bool { return f.Status().Watches > 0 })
 	if err := leader.ReplaceIn(relay.History{Number: 1, Lost: 1000}, 900, []*wire.Object{slice(t, "a", 5)}); err != nil {
 		t.Fatal(err)
-	}
-	if err := comes(t, "the end of the feed", done); err == nil {
-		t.Fatal("the feed of the lost history goes on")
-	}
-	done = push()
-	if m := <-c.modes; m != modeList {
-		t.Fatalf("mode %c", m)
 	}
 	put(t, leader, "b", 901)
 	eventually(t, "the other history", func() bool {
 		s := pool.Status()
 		return s.History == relay.History{Number: 1, Lost: 1000} && s.Version == 901 && s.Objects == 2
 	})
-	fenced := errors.New("enough")
-	c.admit.Store(&fenced)
-	put(t, leader, "c", 902)
-	_ = comes(t, "the end of the feed", done)
-
-	stale := stateOf(t, 3000) // of a hub that was away
-	err := Push(t.Context(), PushConfig{Relay: stale, Coordinator: up, Term: contract.Term{Incarnation: "i", Version: 4}})
-	var later *LaterError
-	if !errors.As(err, &later) || later.Number != 1 || pool.Status().Version != 901 {
-		t.Errorf("%v; %+v", err, pool.Status())
+	f.Use(shows(t, stateOf(t, 3000))) // of a hub that was away
+	eventually(t, "it to be refused", func() bool { return strings.Contains(f.Status().LastError, "still in history 0") })
+	if s := pool.Status(); s.Version != 901 || s.History.Number != 1 {
+		t.Errorf("%+v", s)
 	}
 }
 
@@ -286,30 +261,5 @@ func TestPatienceWithThePool(t *testing.T) {
 				t.Errorf("yields: %v, want %v; %+v", yields, c.yields, other)
 			}
 		})
-	}
-}
-
-// A feed that goes on where the coordinator stands is refused if it is of another history than the coordinator's relay: the version that it
-// goes on from is not the same state.
-func TestFeedResumesInItsHistoryOnly(t *testing.T) {
-	pool := newRelay(t)
-	mine := relay.History{Number: 1, Lost: 900}
-	if err := pool.ReplaceIn(mine, 1000, []*wire.Object{slice(t, "a", 5)}); err != nil {
-		t.Fatal(err)
-	}
-	resume := func(h relay.History) error {
-		body := append([]byte{modeResume}, frame(t, wire.Added, "b", 1001)...)
-		return Receive(t.Context(), bytes.NewReader(body), pool, h, func() error { return nil })
-	}
-	for _, h := range []relay.History{{}, {Number: 2, Lost: 1000}} {
-		if err := resume(h); err == nil || !strings.Contains(err.Error(), "history") {
-			t.Errorf("a feed that resumes in history %d: %v", h.Number, err)
-		}
-		if s := pool.Status(); s.Version != 1000 || s.Objects != 1 || s.History != mine {
-			t.Errorf("it was taken: %+v", s)
-		}
-	}
-	if err := resume(mine); err != nil || pool.Status().Version != 1001 {
-		t.Errorf("in the same history: %v, %+v", err, pool.Status())
 	}
 }

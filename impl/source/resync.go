@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -66,8 +65,11 @@ func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
 			}
 			items = append(items, o)
 		}
+		if err := up.admits(); err != nil {
+			return err
+		}
 		if same {
-			intake := relay.NewIntake(f.cfg.Relay)
+			intake := f.intake(up)
 			intake.Along(settle(end.Version, items))
 			return intake.End(f.cfg.Relay.Status().History, end, items)
 		}

@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,13 +18,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/weir-edge/weir/impl/await"
-	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -244,116 +243,178 @@ func TestBadUpstreamIsSurvived(t *testing.T) {
 	}
 }
 
-// coordinator is the receiving end of a feed.
-type coordinator struct {
-	relay *relay.Relay
-	admit atomic.Pointer[error]
-	modes chan byte
-	feeds atomic.Int32
+// shows is a Server of a relay, as an upstream.
+func shows(t *testing.T, r *relay.Relay) *Upstream {
+	t.Helper()
+	up := serve(t, "hub", NewServer("edge-1", []*relay.Relay{r}, clock.RealClock{}))
+	up.Progress = true
+	return up
 }
 
-func (c *coordinator) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if _, err := contract.ParseTerm(req.Header.Get(contract.TermHeader)); err != nil {
-		http.Error(w, err.Error(), http.StatusConflict)
-		return
-	}
-	c.feeds.Add(1)
-	history, given, err := rest.ParseHistory(req.Header)
-	if err != nil || !given {
-		http.Error(w, "which history?", http.StatusBadRequest)
-		return
-	}
-	s := c.relay.Status()
-	w.Header().Set(contract.ReachedHeader, fmt.Sprint(s.Version))
-	w.Header().Set(rest.HistoryHeader, s.History.String())
-	w.WriteHeader(http.StatusOK)
-	w.(http.Flusher).Flush()
-	var mode [1]byte
-	_, _ = io.ReadFull(req.Body, mode[:])
-	c.modes <- mode[0]
-	body := io.MultiReader(strings.NewReader(string(mode[:])), req.Body)
-	err = Receive(req.Context(), body, c.relay, history, func() error {
-		if e := c.admit.Load(); e != nil {
+// TestServer: what a relay shows is taken, from where the one that takes it stands; and nothing from the moment that it is not admitted any more, whatever
+// is on its way.
+func TestServer(t *testing.T) {
+	leader, pool := newRelay(t), newRelay(t)
+	up := shows(t, leader)
+	var fenced atomic.Pointer[error]
+	up.Admit = func() error {
+		if e := fenced.Load(); e != nil {
 			return *e
 		}
 		return nil
-	})
-	if err != nil {
-		fmt.Fprintln(w, err)
 	}
-}
-
-func TestPush(t *testing.T) {
-	leader, pool := newRelay(t), newRelay(t)
+	f := feed(t, pool)
+	f.Use(up) // before there is anything to show
 	if err := leader.Replace(10, []*wire.Object{slice(t, "x", 5), slice(t, "y", 6)}); err != nil {
 		t.Fatal(err)
 	}
-	c := &coordinator{relay: pool, modes: make(chan byte, 10)}
-	up := serve(t, "coordinator", c)
-	term := contract.Term{Incarnation: "i", Version: 3}
-	push := func(ctx context.Context) chan error {
-		done := make(chan error, 1)
-		go func() { done <- Push(ctx, PushConfig{Relay: leader, Coordinator: up, Term: term}) }()
-		return done
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := push(ctx)
 	eventually(t, "the first fill", func() bool { return pool.Status().Version == 10 && pool.Status().Objects == 2 })
 	put(t, leader, "z", 11)
 	eventually(t, "an event", func() bool { return pool.Status().Version == 11 })
-	cancel()
-	_ = comes(t, "the end of the first feed", done)
+	f.Use(nil)
 	put(t, leader, "z2", 12)
-	ctx, cancel = context.WithCancel(t.Context())
-	defer cancel()
-	done = push(ctx) // goes on where the coordinator stands
+	f.Use(up) // goes on where the relay stands
 	eventually(t, "the rest", func() bool { return pool.Status().Version == 12 })
-	if a, b := <-c.modes, <-c.modes; a != modeList || b != modeResume {
-		t.Errorf("modes %c, %c", a, b)
-	}
-	if pool.Status().RingEvents != 2 {
-		t.Errorf("%+v", pool.Status())
+	if s := f.Status(); s.Lists.Total() != 1 || pool.Status().RingEvents != 2 {
+		t.Errorf("%+v, %+v", s, pool.Status())
 	}
 	before := pool.Status().ProgressAt
 	if err := leader.Apply(&wire.Event{Type: wire.Bookmark, Version: 13}); err != nil { // progress passes along at once
 		t.Fatal(err)
 	}
 	eventually(t, "progress", func() bool { return pool.Status().ProgressAt.After(before) && pool.Status().Version == 13 })
-	fenced := errors.New("another leads now")
-	c.admit.Store(&fenced)
+	why := errors.New("another leads now")
+	fenced.Store(&why)
 	put(t, leader, "late", 14)
-	if err := comes(t, "the end of a fenced feed", done); err == nil || !strings.Contains(err.Error(), fenced.Error()) {
-		t.Errorf("a fenced feed ended with %v", err)
-	}
+	eventually(t, "the fence to be felt", func() bool { return strings.Contains(f.Status().LastError, why.Error()) })
 	if pool.Status().Version != 13 {
-		t.Error("a fenced feed wrote")
+		t.Error("a fenced upstream wrote")
+	}
+	leader.Deny(apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "x"))
+	f.Kick()
+	eventually(t, "a denial to come", func() bool { return strings.Contains(f.Status().LastError, "404") })
+	if pool.Denied() != nil {
+		t.Error("a fenced upstream denied")
 	}
 }
 
-func TestPushRefused(t *testing.T) {
+// TestNotAdmitted: nor is a list, or a list of metadata and what it lacks.
+func TestNotAdmitted(t *testing.T) {
+	for name, mine := range map[string]func(*relay.Relay) error{
+		"list":   func(*relay.Relay) error { return nil },
+		"resync": func(r *relay.Relay) error { return r.Replace(5, []*wire.Object{slice(t, "old", 5)}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			leader, pool := newRelay(t), newRelay(t)
+			if err := errors.Join(leader.Replace(10, []*wire.Object{slice(t, "x", 10)}), mine(pool)); err != nil {
+				t.Fatal(err)
+			}
+			was := pool.Status()
+			up := shows(t, leader)
+			asked := make(chan struct{}, 1000)
+			up.Admit = func() error {
+				asked <- struct{}{}
+				return errors.New("another leads now")
+			}
+			f := feed(t, pool)
+			f.Use(up)
+			<-asked
+			<-asked
+			if s := pool.Status(); s.Version != was.Version || s.Objects != was.Objects {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// TestNoSource: what somebody holds who is no source moves a relay forward, in its own history, and makes nothing fresh.
+func TestNoSource(t *testing.T) {
+	from, mine := newRelay(t), newRelay(t)
+	if err := from.Replace(10, []*wire.Object{slice(t, "x", 5)}); err != nil {
+		t.Fatal(err)
+	}
+	up := shows(t, from)
+	up.Hearsay = true
+	f := feed(t, mine)
+	f.Use(up)
+	aged := func(version uint64) {
+		t.Helper()
+		eventually(t, fmt.Sprint("version ", version), func() bool { return mine.Status().Version == version })
+		if s := mine.Status(); !s.Restored {
+			t.Errorf("it is believed: %+v", s)
+		}
+	}
+	aged(10)
+	put(t, from, "y", 11)
+	aged(11)
+	if err := from.ReplaceIn(relay.History{Number: 1, Lost: 11}, 8, []*wire.Object{slice(t, "z", 8)}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "another history to be refused", func() bool { return f.Status().LastError != "" })
+	aged(11)
+	denied := newRelay(t)
+	denied.Deny(apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "x"))
+	up = shows(t, denied)
+	up.Hearsay = true
+	f.Use(up)
+	eventually(t, "a denial to come", func() bool { return strings.Contains(f.Status().LastError, "404") })
+	if mine.Denied() != nil {
+		t.Error("a denial is believed")
+	}
+}
+
+// TestShown: a Server says what it has.
+func TestShown(t *testing.T) {
 	r := newRelay(t)
-	up := serve(t, "coordinator", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusConflict)
-		_ = json.NewEncoder(w).Encode(metav1.Status{Message: "term 3 is older than 7"})
-	}))
-	err := Push(t.Context(), PushConfig{Relay: r, Coordinator: up, Term: contract.Term{Incarnation: "i", Version: 3}})
-	var refused *RefusedError
-	if !errors.As(err, &refused) || refused.Code != http.StatusConflict || !strings.Contains(err.Error(), "older than 7") {
-		t.Errorf("%v", err)
+	up := shows(t, r)
+	want := func(want Shown) {
+		t.Helper()
+		got, err := up.Shown(t.Context())
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		if want.Resource = r.Resource().String(); got[0].AgeSeconds >= 0 && want.AgeSeconds == 0 {
+			got[0].AgeSeconds = 0
+		}
+		if got[0] != want {
+			t.Errorf("%+v, want %+v", got[0], want)
+		}
+	}
+	want(Shown{AgeSeconds: -1})
+	if err := r.ReplaceIn(relay.History{Number: 3}, 10, nil); err != nil {
+		t.Fatal(err)
+	}
+	want(Shown{Synced: true, Version: 10, History: 3})
+}
+
+// TestServerWithoutAResource: a hub that was not told of a resource does not say that the cloud has none.
+func TestServerWithoutAResource(t *testing.T) {
+	up := serve(t, "hub", NewServer("edge-1", nil, clock.RealClock{}))
+	up.Progress = true
+	mine := newRelay(t)
+	f := feed(t, mine)
+	f.Use(up)
+	eventually(t, "an answer", func() bool { return f.Status().Answer != 0 })
+	if s := f.Status(); s.Answer != http.StatusServiceUnavailable || mine.Denied() != nil {
+		t.Errorf("%+v, %v", s, mine.Denied())
 	}
 }
 
-func FuzzReceive(f *testing.F) {
+// pipe answers every watch with the same bytes.
+type pipe string
+
+func (p pipe) RoundTrip(req *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(p))), Request: req}, nil
+}
+
+func FuzzWatchOfARelay(f *testing.F) {
 	k := wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}
 	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "x", ResourceVersion: "5"}}
 	raw, err := s.Marshal()
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(append([]byte{modeList}, wire.AppendProtobufFrame(nil, wire.Added, k, raw)...))
-	f.Add([]byte(`D{"code":404}`))
-	f.Add(append([]byte{modeResume}, wire.AppendProtobufFrame(nil, wire.Added, k, raw)...))
+	f.Add(wire.AppendProtobufFrame(nil, wire.Added, k, raw))
 	res, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
 	if err != nil {
 		f.Fatal(err)
@@ -363,7 +424,11 @@ func FuzzReceive(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = Receive(t.Context(), strings.NewReader(string(b)), r, relay.History{}, func() error { return nil })
+		x, err := NewFeeder(Config{Relay: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = x.feed(t.Context(), &Upstream{Name: "hub", URL: &url.URL{Scheme: "https", Host: "hub"}, Progress: true, Client: &http.Client{Transport: pipe(b)}})
 		if s := r.Status(); !s.Synced && s.Objects > 0 {
 			t.Fatal("objects without a list")
 		}
@@ -381,13 +446,7 @@ func TestThePastPassesAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, leader, "z", 13)
-	c := &coordinator{relay: pool, modes: make(chan byte, 10)}
-	up := serve(t, "coordinator", c)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		done <- Push(ctx, PushConfig{Relay: leader, Coordinator: up, Term: contract.Term{Incarnation: "i", Version: 3}})
-	}()
+	feed(t, pool).Use(shows(t, leader))
 	eventually(t, "the leader's state", func() bool { return maps.Equal(versions(pool), versions(leader)) && pool.Status().Version == 13 })
 	f := feed(t, hub)
 	from := serve(t, "coordinator", &rest.Handler{Source: pool})
@@ -399,8 +458,6 @@ func TestThePastPassesAlong(t *testing.T) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
-	cancel()
-	<-done
 }
 
 // A feeder that has failed for long does not wait for the end of its pause once its upstream is known to answer.

@@ -52,6 +52,12 @@ type Upstream struct {
 	// Silent, if set, tells that the connection does not even answer pings. What is asked then waits in it, and its answer comes when
 	// the link is back, too late to be of use: what is not needed is not asked.
 	Silent func() bool
+	// Admit, if set, is asked before each change of the relay, and ends it by its error: this upstream may have ceased to be the one that counts,
+	// and what it brings is on its way.
+	Admit func() error
+	// Hearsay says that the upstream is no source: nobody hears from the cloud, and it holds more than others. What it brings moves the relay
+	// forward only, in its own history, and makes nothing fresh.
+	Hearsay bool
 
 	bodies atomic.Int64 // bytes of bodies that were read
 }
@@ -61,6 +67,13 @@ func (u *Upstream) arrived() int64 {
 		return u.Arrived()
 	}
 	return u.bodies.Load()
+}
+
+func (u *Upstream) admits() error {
+	if u.Admit == nil {
+		return nil
+	}
+	return u.Admit()
 }
 
 func (u *Upstream) silent() bool { return u.Silent != nil && u.Silent() }

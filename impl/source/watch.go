@@ -164,6 +164,9 @@ func (f *Feeder) read(ctx context.Context, up *Upstream, w *openWatch, take func
 		if ev.Type == wire.Error {
 			return fromStatus(ev.Status)
 		}
+		if err := up.admits(); err != nil {
+			return err
+		}
 		if err := take(ev); err != nil {
 			return err
 		}

@@ -23,7 +23,6 @@ var (
 		http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed,
 		http.StatusConflict, http.StatusUnprocessableEntity,
 	}
-	slicesFeed = contract.FeedPath("discovery.k8s.io", "v1", "endpointslices")
 )
 
 // led is a pool with one hub, which leads, and a second node, whose key the attacker has.
@@ -45,7 +44,7 @@ func coordinatorPaths() []ask {
 		{path: "/debug/pprof/"}, {path: "/healthz/etcd"}, {path: "/readyz/x"}, {path: "/logs"}, {path: "/"}, {path: "/%68ealthz/../metrics"}, {path: "/version/"}, {
 			path: "/livez?verbose&x=/metrics", method: http.MethodPost,
 		},
-		{path: slicesFeed, method: http.MethodPost, body: "L"}, {path: contract.PulsePath, method: http.MethodPost, body: "x"}, {
+		{path: contract.PulsePath, method: http.MethodPost, body: "x"}, {
 			path: contract.RejoinPath, method: http.MethodPost, body: "{}",
 		},
 		{path: contract.DocumentsPath + "?path=/apis", method: http.MethodPut, body: "{}"}, {
@@ -116,10 +115,9 @@ func coordinatorAttacks() []Attack {
 		},
 		{
 			Number: "54", Position: Member, Goal: "feed the pool without being its leader",
-			Sent: "feeds, pulses and documents with the present term, an earlier one, a future version, another " +
-				"incarnation, none",
-			Expected: "400, 403 or 409",
-			Control:  "the leader still feeds, under the same term", play: falseTerms,
+			Sent:     "an address where it shows forged slices, in its node's Lease, and in the election Lease in all names",
+			Expected: "400, 403 or 409, and nobody reads there",
+			Control:  "the leader is still read, under the same term", play: falseTerms,
 		},
 		{
 			Number: "61", Position: Member, Goal: "use a path that is for others",

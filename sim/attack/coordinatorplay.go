@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/runtime"
 )
@@ -86,40 +88,29 @@ func falseTerms(ctx context.Context, x *scene) error {
 		return err
 	}
 	s := x.poolStatus(ctx)
-	term, err := contract.ParseTerm(s.Term)
+	r, err := forgedRelay(relay.History{}, 9e18)
 	if err != nil {
 		return err
 	}
-	attacker, leader := "member", "member 2"
-	if s.Leader == x.node(1) {
-		attacker, leader = leader, attacker
+	l, err := x.lair(ctx, nil, r)
+	if err != nil {
+		return err
 	}
-	later, earlier, other := term, term, term
-	later.Version += 1 << 40
-	earlier.Version--
-	other.Incarnation = "another"
-	for _, c := range []struct{ as, name, term string }{
-		{attacker, "the present term", term.String()}, {attacker, "a later term", later.String()}, {attacker, "an earlier term", earlier.String()}, {
-			attacker, "another incarnation", other.String(),
-		},
-		{attacker, "no term", ""}, {attacker, "a crooked term", "x/-1"}, {
-			attacker, "2^64", term.Incarnation + "/18446744073709551616",
-		},
-		{leader, "the leader, a later term", later.String()}, {leader, "the leader, an earlier term", earlier.String()}, {
-			leader, "the leader, another incarnation", other.String(),
-		},
+	defer l.stop()
+	holder := x.lease(ctx, contract.ElectionLease).Spec.HolderIdentity
+	if s.Leader != x.node(1) || holder == nil {
+		return fmt.Errorf("node 1 does not lead, but %q", s.Leader)
+	}
+	x.tellPool(ctx, l.address)
+	now := x.lease(ctx, contract.ElectionLease)
+	for what, body := range map[string]string{
+		"in the leader's name": telling(electionLease(*holder), l.address), "in its own": telling(electionLease(x.node(2)+"_liar"), l.address), "in nobody's": telling(electionLease(""), l.address),
 	} {
-		for _, path := range []string{slicesFeed, contract.PulsePath, contract.FeedPath("", "v1", "endpoints")} {
-			a := x.send(
-				ctx,
-				ask{
-					as: c.as, at: coordinatorDoor, method: http.MethodPost, path: path,
-					header: []string{contract.TermHeader + ": " + c.term}, body: "R",
-				},
-			)
-			x.judge(a.code >= 400 && a.code < 500, "%s at %s: %s", c.name, path, a)
-		}
+		body = strings.Replace(body, `"metadata":{`, fmt.Sprintf(`"metadata":{"resourceVersion":%q,"uid":%q,`, now.ResourceVersion, now.UID), 1)
+		a := x.send(ctx, ask{as: "member 2", at: coordinatorDoor, method: http.MethodPut, path: poolLeases + "/" + contract.ElectionLease, body: body})
+		x.judge(a.code >= 400 && a.code < 500, "an address in the election Lease, %s: %s", what, a)
 	}
+	x.judge(!within(ctx, 5*time.Second, l.read), "who does not lead is not read")
 	for range 3 {
 		now := x.poolStatus(ctx)
 		x.control(
@@ -144,22 +135,15 @@ func othersPaths(ctx context.Context, x *scene) error {
 	for _, q := range []ask{
 		{
 			as: attacker, method: http.MethodPut, path: keys,
-			header: []string{"Etag: \"x\"", contract.TermHeader + ": " + s.Term}, body: `{"keys":[]}`,
+			header: []string{"Etag: \"x\""}, body: `{"keys":[]}`,
 		},
 		{as: attacker, method: http.MethodPut, path: keys, header: []string{"Etag: \"x\""}, body: `{"keys":[]}`},
 		{as: attacker, method: http.MethodPost, path: contract.RejoinPath, body: "{}"},
 		{
-			as: "viewer", method: http.MethodPut, path: keys, header: []string{contract.TermHeader + ": " + s.Term},
+			as: "viewer", method: http.MethodPut, path: keys,
 			body: `{"keys":[]}`,
 		},
-		{
-			as: "viewer", method: http.MethodPost, path: slicesFeed,
-			header: []string{contract.TermHeader + ": " + s.Term}, body: "L",
-		},
-		{
-			as: "viewer", method: http.MethodPost, path: contract.PulsePath,
-			header: []string{contract.TermHeader + ": " + s.Term},
-		},
+		{as: "viewer", method: http.MethodPost, path: contract.PulsePath},
 		{as: "viewer", method: http.MethodPost, path: poolLeases, body: electionLease("viewer_1")},
 		{as: "viewer", method: http.MethodDelete, path: poolLeases + "/" + contract.ElectionLease},
 		{as: attacker, path: slices1, header: impersonate}, {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -40,11 +38,9 @@ func liarAttacks() []Attack {
 			Number: number, Position: Leader, Goal: goal, Sent: sent, Expected: recovers,
 			Control: "the pool has an honest leader then, which feeds it", place: lied(number),
 			play: func(ctx context.Context, x *scene) error {
-				l, err := x.usurper(ctx)
-				if err != nil {
+				if err := x.lie(ctx, h, version); err != nil {
 					return err
 				}
-				x.feed(ctx, l, h, version)
 				return errors.Join(x.honest(ctx), truth(ctx, x))
 			},
 		}
@@ -54,17 +50,17 @@ func liarAttacks() []Attack {
 	}
 	return []Attack{
 		asLeader(
-			"55", "what a pool holds can never be put right again", "a feed in history 2^64-1, then an honest leader",
+			"55", "what a pool holds can never be put right again", "it leads, and shows history 2^64-1; then an honest leader",
 			relay.History{Number: math.MaxUint64}, 9e18,
 		),
 		asLeader(
 			"55b", "what a pool holds can never be put right again",
-			"a feed in history 2^63 that has lost version 2^64-1", relay.History{Number: 1 << 63, Lost: math.MaxUint64},
+			"it leads, and shows history 2^63 that has lost version 2^64-1", relay.History{Number: 1 << 63, Lost: math.MaxUint64},
 			1,
 		),
 		asLeader(
 			"56", "what a pool holds is ahead of all that the cloud will ever say",
-			"a feed at version 9e18 in the same history, then an honest leader", relay.History{}, 9e18,
+			"it leads, and shows version 9e18 in the same history; then an honest leader", relay.History{}, 9e18,
 		),
 		{
 			Number: "57", Position: Leader, Goal: "fill the memory of the pool",
@@ -85,7 +81,7 @@ func liarAttacks() []Attack {
 		},
 		{
 			Number: "60", Position: Member, Goal: "send the traffic of the pool elsewhere while it is cut off",
-			Sent:     "offers: the version after the present one, and a later history, with a forged slice",
+			Sent:     "where it shows the version after the present one, and a later history, with a forged slice",
 			Expected: "refused, or told in log or metrics",
 			Control:  "the hub serves what it had", place: led("60"), away: true,
 			prepare: func(ctx context.Context, x *scene) error { return x.untilLed(ctx) }, play: forgedOffer,
@@ -111,8 +107,8 @@ func liarAttacks() []Attack {
 	}
 }
 
-// usurper takes the election for node 2, whose key the attacker has, while nobody leads.
-func (x *scene) usurper(ctx context.Context) (contract.Term, error) {
+// usurper takes the election for node 2, whose key the attacker has, while nobody leads, and tells where it shows what it forged.
+func (x *scene) usurper(ctx context.Context, address string) error {
 	holder := x.node(2) + "_liar"
 	var a answer
 	err := until(ctx, "the liar to be elected", func() bool {
@@ -120,31 +116,15 @@ func (x *scene) usurper(ctx context.Context) (contract.Term, error) {
 			ctx,
 			ask{
 				as: "member 2", at: coordinatorDoor, method: http.MethodPost, path: poolLeases,
-				body: electionLease(holder),
+				body: telling(electionLease(holder), address),
 			},
 		)
 		return a.code == http.StatusCreated
 	})
 	if err != nil {
-		return contract.Term{}, fmt.Errorf("%w: %s %.200s", err, a, a.body)
+		return fmt.Errorf("%w: %s %.200s", err, a, a.body)
 	}
-	version, err := wire.ParseVersion(x.lease(ctx, contract.ElectionLease).ResourceVersion)
-	return contract.Term{Incarnation: x.poolStatus(ctx).Incarnation, Version: version}, err
-}
-
-// upstream is the coordinator, as the liar reaches it.
-func (x *scene) upstream() (*source.Upstream, func(), error) {
-	who, err := x.who("member 2")
-	if err != nil {
-		return nil, nil, err
-	}
-	client, base, err := x.client(coordinatorDoor, who, false)
-	if err != nil {
-		return nil, nil, err
-	}
-	client.Timeout = 0
-	u, err := url.Parse(base)
-	return &source.Upstream{Name: "coordinator", URL: u, Client: client}, client.CloseIdleConnections, err
+	return nil
 }
 
 // forgedRelay holds one slice, of the Service of the stage with another address.
@@ -194,30 +174,23 @@ func forgedSlice(version uint64, ballast int) (*wire.Object, error) {
 	return wire.ParseObject(wire.Protobuf, raw)
 }
 
-// feed pushes a forged state for a while, as a leader does.
-func (x *scene) feed(ctx context.Context, term contract.Term, h relay.History, version uint64) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
+// lie shows a forged state for a while, as a leader does, and is gone.
+func (x *scene) lie(ctx context.Context, h relay.History, version uint64) error {
 	r, err := forgedRelay(h, version)
 	if err != nil {
-		x.note("the forged relay: %v", err)
-		return
+		return err
 	}
-	defer keepRelay(ctx, r)()
-	u, closeIdle, err := x.upstream()
+	l, err := x.lair(ctx, nil, r)
 	if err != nil {
-		x.note("%v", err)
-		return
+		return err
 	}
-	defer closeIdle()
-	err = source.Push(
-		ctx, source.PushConfig{Relay: r, Coordinator: u, Term: term, Logger: slog.New(slog.DiscardHandler)},
-	)
-	if errors.Is(err, context.DeadlineExceeded) {
-		x.note("the feed is taken")
-	} else {
-		x.note("the feed: %.160v", err)
+	defer l.stop()
+	if err := x.usurper(ctx, l.address); err != nil {
+		return err
 	}
+	x.note("the liar is read: %t", within(ctx, 5*time.Second, l.read))
+	within(ctx, 3*time.Second, func() bool { return false })
+	return nil
 }
 
 // honest starts the hub of node 1, and waits until it leads.
@@ -260,80 +233,53 @@ func (x *scene) truth(ctx context.Context) error {
 	return nil
 }
 
-// endlessList feeds large objects without an end.
+// endlessList shows large objects without an end.
 func endlessList(ctx context.Context, x *scene) error {
-	term, err := x.usurper(ctx)
-	if err != nil {
-		return err
-	}
-	u, closeIdle, err := x.upstream()
-	if err != nil {
-		return err
-	}
-	defer closeIdle()
-	before, err := x.coordinator().Usage()
-	if err != nil {
-		return err
-	}
 	const objects, size = 512, 1 << 20
-	pipe, body := io.Pipe()
-	sent := make(chan int, 1)
-	go func() {
+	sent := make(chan int, 100)
+	l, err := x.lair(ctx, func(w http.ResponseWriter, req *http.Request) bool {
+		if req.URL.Path != slices1 {
+			return false
+		}
 		n := 0
 		defer func() { sent <- n }()
-		if _, err := body.Write([]byte("L")); err != nil {
-			return
-		}
 		for i := range objects {
 			o, err := forgedSlice(uint64(i+1), size)
 			if err != nil {
-				return
+				return true
 			}
 			kind := wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}
-			if _, err := body.Write(wire.AppendProtobufFrame(nil, "ADDED", kind, o.Raw)); err != nil {
-				return
+			if _, err := w.Write(wire.AppendProtobufFrame(nil, "ADDED", kind, o.Raw)); err != nil {
+				return true
 			}
 			n++
 		}
-	}()
-	feeding, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	req, err := http.NewRequestWithContext(feeding, http.MethodPost, u.URL.JoinPath(slicesFeed).String(), pipe)
+		return true
+	})
 	if err != nil {
 		return err
 	}
-	req.Header.Set(contract.TermHeader, term.String())
-	ended := make(chan string, 1)
-	go func() {
-		resp, err := u.Client.Do(req)
-		if err != nil {
-			ended <- err.Error()
-			pipe.CloseWithError(err)
-			return
-		}
-		defer resp.Body.Close()
-		why, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
-		ended <- resp.Status + " " + string(why)
-		pipe.CloseWithError(errors.New("ended"))
-	}()
-	var n int
-	var why string
+	before, err := x.coordinator().Usage()
+	if err == nil {
+		err = x.usurper(ctx, l.address)
+	}
+	if err != nil {
+		l.stop()
+		return err
+	}
+	n := 0
 	select {
 	case n = <-sent:
-	case why = <-ended:
-		n = <-sent
-	case <-feeding.Done():
-		pipe.CloseWithError(feeding.Err())
-		n = <-sent
+	case <-time.After(time.Minute):
 	}
 	after, err := x.coordinator().Usage()
-	cancel()
+	l.stop()
 	if err != nil {
 		x.judge(false, "the coordinator: %v", err)
 		return nil
 	}
 	grown := (after.RSSAnon - before.RSSAnon) >> 20
-	x.judge(grown < 256, "%d objects sent, RssAnon +%d MB; %.120s", n, grown, why)
+	x.judge(n > 0 && grown < 256, "%d objects sent, RssAnon +%d MB", n, grown)
 	if err := x.honest(ctx); err != nil {
 		return err
 	}
@@ -343,8 +289,16 @@ func endlessList(ctx context.Context, x *scene) error {
 
 // lyingLeader goes on leading and feeding while the hub of node 1, a follower, reaches the cloud.
 func lyingLeader(ctx context.Context, x *scene) error {
-	term, err := x.usurper(ctx)
+	r, err := forgedRelay(relay.History{}, 9e18)
 	if err != nil {
+		return err
+	}
+	l, err := x.lair(ctx, nil, r)
+	if err != nil {
+		return err
+	}
+	defer l.stop()
+	if err := x.usurper(ctx, l.address); err != nil {
 		return err
 	}
 	reign, abdicate := context.WithCancel(ctx)
@@ -352,7 +306,7 @@ func lyingLeader(ctx context.Context, x *scene) error {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		x.reign(reign, term)
+		x.reign(reign, l.address)
 	}()
 	defer func() { abdicate(); <-stopped }()
 	if err := runtime.Start(ctx, x.site, runtime.HubOf(x.node(1))); err != nil {
@@ -376,13 +330,8 @@ func lyingLeader(ctx context.Context, x *scene) error {
 	return nil
 }
 
-// reign renews the election, says that the pool is fresh, and feeds, until ctx ends.
-func (x *scene) reign(ctx context.Context, term contract.Term) {
-	go func() {
-		for ctx.Err() == nil {
-			x.feed(ctx, term, relay.History{}, 9e18)
-		}
-	}()
+// reign renews the election, and says that the pool is fresh, until ctx ends.
+func (x *scene) reign(ctx context.Context, address string) {
 	holder := x.node(2) + "_liar"
 	for i := 0; ctx.Err() == nil; i++ {
 		for _, name := range []string{contract.ElectionLease, contract.InformerSync} {
@@ -396,6 +345,9 @@ func (x *scene) reign(ctx context.Context, term contract.Term) {
 				)
 			}
 			seconds, now := int32(15), metav1.NowMicro()
+			if name == contract.ElectionLease {
+				l.Annotations = map[string]string{contract.PoolAddress: address}
+			}
 			l.APIVersion, l.Kind, l.ManagedFields = "coordination.k8s.io/v1", "Lease", nil
 			l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.RenewTime = &holder, &seconds, &now
 			data, _ := json.Marshal(l)
@@ -405,28 +357,31 @@ func (x *scene) reign(ctx context.Context, term contract.Term) {
 	}
 }
 
-// forgedDocument puts a document with the cloud's own ETag and another body into the pool.
+// forgedDocument shows a document with the cloud's own ETag and another body.
 func forgedDocument(ctx context.Context, x *scene) error {
-	term, err := x.usurper(ctx)
-	if err != nil {
-		return err
-	}
 	accept := "Accept: " + documents.Accept
 	real := x.send(ctx, ask{as: "reader", at: cloudDoor, path: "/apis", header: []string{accept}})
 	forged := strings.Replace(real.body, "discovery.k8s.io", "forged.example.com", 1)
-	k := documents.Key{Path: "/apis", Accept: documents.Accept}
-	put := ask{
-		as: "member 2", at: coordinatorDoor, method: http.MethodPut, path: contract.DocumentsPath + "?" + k.Query(),
-		header: []string{
-			"Etag: " + real.header.Get("Etag"), "Content-Type: " + real.header.Get("Content-Type"),
-			contract.TermHeader + ": " + term.String(),
-		},
-		body: forged,
+	l, err := x.lair(ctx, func(w http.ResponseWriter, req *http.Request) bool {
+		if req.URL.Path != contract.DocumentsPath || req.URL.Query().Get("path") != "/apis" {
+			return false
+		}
+		w.Header().Set("Etag", real.header.Get("Etag"))
+		w.Header().Set("Content-Type", real.header.Get("Content-Type"))
+		_, _ = io.WriteString(w, forged)
+		return true
+	})
+	if err != nil {
+		return err
 	}
-	x.note("the document: %s", x.send(ctx, put))
+	defer l.stop()
+	if err := x.usurper(ctx, l.address); err != nil {
+		return err
+	}
+	x.note("the document is asked for: %t", within(ctx, patience, func() bool { return <-l.asked == contract.DocumentsPath }))
 	reign, abdicate := context.WithCancel(ctx)
 	stopped := make(chan struct{})
-	go func() { defer close(stopped); x.reign(reign, term) }()
+	go func() { defer close(stopped); x.reign(reign, l.address) }()
 	defer func() { abdicate(); <-stopped }()
 	if err := runtime.Start(ctx, x.site, runtime.HubOf(x.node(1))); err != nil {
 		return err
@@ -444,13 +399,8 @@ func forgedDocument(ctx context.Context, x *scene) error {
 	return nil
 }
 
-// forgedOffer offers a forged state to the coordinator of a pool that is cut off.
+// forgedOffer shows a forged state to the coordinator of a pool that is cut off, and tells where in the Lease of its node.
 func forgedOffer(ctx context.Context, x *scene) error {
-	u, closeIdle, err := x.upstream()
-	if err != nil {
-		return err
-	}
-	defer closeIdle()
 	known := x.send(ctx, ask{as: "viewer", at: coordinatorDoor, path: slices1 + "?limit=1"})
 	var list metav1.PartialObjectMetadataList
 	if err := json.Unmarshal([]byte(known.body), &list); err != nil {
@@ -473,15 +423,39 @@ func forgedOffer(ctx context.Context, x *scene) error {
 		if err != nil {
 			return err
 		}
-		var offered error
-		stop := keepRelay(ctx, r)
-		taken := within(ctx, 5*time.Second, func() bool { offered = source.Offer(ctx, r, 0, u); return offered == nil })
-		stop()
+		l, err := x.lair(ctx, nil, r)
+		if err != nil {
+			return err
+		}
+		x.tellPool(ctx, l.address)
+		asked := within(ctx, time.Minute, func() bool {
+			select {
+			case path := <-l.asked:
+				return path == contract.StatusPath
+			default:
+				return false
+			}
+		})
+		within(ctx, 3*time.Second, func() bool { return false })
+		l.stop()
 		shown := x.send(ctx, ask{as: "reader", path: slicesOfA})
 		lies := strings.Contains(shown.body, forgedAddress)
-		x.judge(!lies, "%s: taken %t (%.80v), clients see it: %t", c.what, taken, offered, lies)
+		x.judge(!lies, "%s: asked %t, clients see it: %t", c.what, asked, lies)
 	}
 	a := x.send(ctx, ask{as: "reader", path: slicesOfA})
 	x.control(a.code == http.StatusOK, "the hub serves slices: %s", a)
 	return nil
+}
+
+// tellPool writes an address into the Lease of node 2, with its key.
+func (x *scene) tellPool(ctx context.Context, address string) {
+	lease := telling(fmt.Sprintf(`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":%q,"namespace":%q},"spec":{"holderIdentity":%q,"leaseDurationSeconds":40}}`,
+		x.node(2), contract.NodeLeaseNamespace, x.node(2)), address)
+	q := ask{as: "member 2", at: coordinatorDoor, method: http.MethodPost, path: nodeLeases, body: lease}
+	a := x.send(ctx, q)
+	if a.code == http.StatusConflict {
+		q.method, q.path, q.header = http.MethodPatch, nodeLeases+"/"+x.node(2), []string{"Content-Type: application/merge-patch+json"}
+		a = x.send(ctx, q)
+	}
+	x.note("the address is told: %s", a)
 }

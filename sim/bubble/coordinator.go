@@ -2,10 +2,12 @@ package bubble
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -15,9 +17,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/source"
@@ -25,7 +29,7 @@ import (
 )
 
 // Coordinator is as much of weir-coordinator as a hub sees, in memory: Leases with optimistic concurrency and a watch, the real
-// fence, a real relay that is fed by the real source.Receive, and the pulse. What it lacks is etcd, which needs a disk and sockets.
+// fence, and a real relay that is fed by the real puller. What it lacks is etcd, which needs a disk and sockets.
 type Coordinator struct {
 	relay *relay.Relay
 	fence *fence.Fence
@@ -37,8 +41,7 @@ type Coordinator struct {
 	version uint64
 	leases  map[string]*coordinationv1.Lease
 	changed chan struct{} // closed and replaced at each write of a Lease
-	feed    context.CancelFunc
-	beats   int // of the pulse; grows with each
+	bars    pull.Bars
 }
 
 // NewCoordinator serves at "coordinator:10270" until stop is called. Each one has lost its disk.
@@ -47,10 +50,29 @@ func NewCoordinator(n *Network, ca *pki.Authority, life int) (c *Coordinator, st
 	if c.relay, err = newRelay(); err != nil {
 		return nil, nil, err
 	}
-	c.fence = &fence.Fence{Incarnation: c.life, Moved: c.enforce}
+	c.fence = &fence.Fence{Incarnation: c.life}
+	line, err := liner(n.Host("coordinator"), ca)
+	if err != nil {
+		return nil, nil, err
+	}
+	puller, err := pull.New(pull.Config{
+		Relays: []*relay.Relay{c.relay}, Fence: c.fence, Bars: &c.bars, Line: line, Leases: c, Majority: func() error { return nil },
+		Unready: func(r *relay.Relay) error {
+			if s := r.Status(); s.Restored || !s.Fresh(time.Now(), fresh) {
+				return errors.New("not fresh")
+			}
+			return nil
+		},
+		Freed: func(string) {}, Refilled: func(_, _ string) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	c.fence.Moved = puller.Moved
 	c.fence.Follow(fence.Sighting{Version: c.version}, true)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
+	running.Go(func() { _ = puller.Run(ctx) })
 	running.Go(func() { _ = c.relay.Run(ctx) })
 	res := c.relay.Resource()
 	mux := http.NewServeMux()
@@ -62,8 +84,6 @@ func NewCoordinator(n *Network, ca *pki.Authority, life int) (c *Coordinator, st
 	mux.HandleFunc("POST "+leasesPath, c.lease)
 	mux.HandleFunc("GET "+nodeLeasesPath, noNodes)
 	mux.Handle("GET "+res.Path()+"/"+res.Resource, &rest.Handler{Source: c.relay})
-	mux.HandleFunc("POST "+contract.FeedPath(res.Group, res.Version, res.Resource), c.take)
-	mux.HandleFunc("POST "+contract.PulsePath, c.hear)
 	end, err := serve(n.Host("coordinator"), "10270", ca, mux)
 	return c, func() {
 		cancel()
@@ -71,6 +91,9 @@ func NewCoordinator(n *Network, ca *pki.Authority, life int) (c *Coordinator, st
 		end()
 	}, err
 }
+
+// fresh is for how long a relay is ready after the last sign of its source.
+const fresh = 30 * time.Second
 
 const (
 	leasesPath     = "/apis/coordination.k8s.io/v1/namespaces/" + contract.LeaseNamespace + "/leases"
@@ -93,10 +116,11 @@ func (c *Coordinator) status(w http.ResponseWriter, _ *http.Request) {
 		Resource string `json:"resource"`
 		Synced   bool   `json:"synced"`
 		Version  uint64 `json:"version"`
+		Feeder   string `json:"feeder"`
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"incarnation": c.life, "ready": s.Fresh(time.Now(), 30*time.Second),
-		"resources": []one{{c.relay.Resource().String(), s.Synced, s.Version}},
+		"incarnation": c.life, "ready": s.Fresh(time.Now(), fresh),
+		"resources": []one{{c.relay.Resource().String(), s.Synced, s.Version, c.fence.Leader().Node}},
 	})
 }
 
@@ -133,7 +157,7 @@ func (c *Coordinator) lease(w http.ResponseWriter, req *http.Request) {
 	case req.Method == http.MethodPut && (in.ResourceVersion != stored.ResourceVersion || in.UID != stored.UID):
 		refuse(w, http.StatusConflict, "it was changed")
 		return
-	case req.Method != http.MethodGet && !c.admits(name, nodeOf(req)):
+	case req.Method != http.MethodGet && (!c.admits(name, nodeOf(req)) || name == contract.ElectionLease && c.bars.Hold(nodeOf(req), time.Now())):
 		refuse(w, http.StatusConflict, "another holds it")
 		return
 	}
@@ -168,11 +192,11 @@ func (c *Coordinator) store(name string, l *coordinationv1.Lease) {
 	c.leases[name] = l
 	if name == contract.ElectionLease {
 		c.tenure.Saw(c.version, time.Now())
-		s := fence.Sighting{Version: c.version}
+		s := fence.Sighting{Version: c.version, Address: l.Annotations[contract.PoolAddress]}
 		if h := l.Spec.HolderIdentity; h != nil {
 			s.Holder = *h
 		}
-		go c.fence.Follow(s, false) // it may call back
+		c.fence.Follow(s, false)
 	}
 	close(c.changed)
 	c.changed = make(chan struct{})
@@ -207,85 +231,47 @@ func (c *Coordinator) watch(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-func (c *Coordinator) knock(w http.ResponseWriter, req *http.Request) (contract.Term, string, bool) {
-	term, err := contract.ParseTerm(req.Header.Get(contract.TermHeader))
-	if err != nil || len(req.TLS.PeerCertificates) == 0 {
-		refuse(w, http.StatusBadRequest, fmt.Sprint("who, and under which term? ", err))
-		return term, "", false
+// Hubs implements pull.Leases: there are no kubelets, so no Leases of nodes.
+func (c *Coordinator) Hubs(context.Context) map[string]string { return nil }
+
+// Free implements pull.Leases.
+func (c *Coordinator) Free(_ context.Context, who fence.Leader) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.fence.Admit(who); err != nil {
+		return err
 	}
-	node := nodeOf(req)
-	if err := c.fence.Open(term, node); err != nil {
-		refuse(w, http.StatusConflict, err.Error())
-		return term, "", false
-	}
-	return term, node, true
+	free := c.leases[contract.ElectionLease].DeepCopy()
+	free.Spec.HolderIdentity = new(string)
+	c.store(contract.ElectionLease, free)
+	return nil
 }
 
-// take takes a feed.
-func (c *Coordinator) take(w http.ResponseWriter, req *http.Request) {
-	term, node, ok := c.knock(w, req)
-	if !ok {
-		return
-	}
-	ctx, cancel := context.WithCancel(req.Context())
-	defer cancel()
-	c.mu.Lock()
-	if c.feed != nil {
-		c.feed()
-	}
-	c.feed = cancel
-	c.mu.Unlock()
-	history, _, err := rest.ParseHistory(req.Header)
+// liner makes lines from the coordinator to hubs.
+func liner(from Host, ca *pki.Authority) (func(node, address string) *source.Line, error) {
+	pair, err := ca.Issue(pki.Request{CommonName: from.name, Hosts: []string{from.name}})
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
-		return
+		return nil, err
 	}
-	s := c.relay.Status()
-	w.Header().Set(contract.ReachedHeader, strconv.FormatUint(s.Version, 10))
-	w.Header().Set(rest.HistoryHeader, s.History.String())
-	w.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(w).Flush()
-	defer context.AfterFunc(ctx, func() { _ = req.Body.Close() })()
-	_ = source.Receive(ctx, req.Body, c.relay, history, func() error { return errors.Join(ctx.Err(), c.fence.Admit(term, node)) })
-}
-
-// enforce ends the feed of a leader that was: the fence would refuse what it brings, but one that is idle would not ask.
-func (c *Coordinator) enforce() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.feed != nil {
-		c.feed()
+	cert, err := pair.TLS()
+	if err != nil {
+		return nil, err
 	}
-}
-
-// hear frees the election Lease when the leader's pulse breaks or falls silent.
-func (c *Coordinator) hear(w http.ResponseWriter, req *http.Request) {
-	term, node, ok := c.knock(w, req)
-	if !ok {
-		return
-	}
-	_ = http.NewResponseController(w).Flush()
-	c.mu.Lock()
-	c.beats++
-	mine := c.beats
-	c.mu.Unlock()
-	buf := make([]byte, 64)
-	for {
-		silent := time.AfterFunc(contract.PulseSilence, func() { _ = req.Body.Close() })
-		_, err := req.Body.Read(buf)
-		silent.Stop()
-		if err != nil {
-			break
-		}
-	}
-	time.Sleep(250 * time.Millisecond)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if l := c.leases[contract.ElectionLease]; c.beats == mine && l != nil && c.fence.Admit(term, node) == nil {
-		free := l.DeepCopy()
-		free.Spec.HolderIdentity = new(string)
-		c.store(contract.ElectionLease, free)
-	}
+	return func(node, address string) *source.Line {
+		return source.NewLine(source.LineConfig{
+			Name: node, Clock: clock.RealClock{},
+			Dial: func(ctx context.Context) (net.Conn, error) { return from.DialContext(ctx, "tcp", address) },
+			TLS: &tls.Config{
+				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, //nolint:gosec // hubs are known by their nodes
+				VerifyConnection: func(s tls.ConnectionState) error {
+					if name := s.PeerCertificates[0].Subject.CommonName; name != contract.NodeUserPrefix+node {
+						return errors.New("it is " + name)
+					}
+					return nil
+				},
+			},
+		})
+	}, nil
 }
 
 // Leader is the node that holds the election Lease, "" if none does.

@@ -40,6 +40,8 @@ type HubConfig struct {
 	PoolScopeResources []string `json:"pool-scope-resources,omitempty"`
 
 	EnableCoordinator     bool     `json:"enable-coordinator"`
+	PoolBindAddress       string   `json:"pool-bind-address,omitempty"`
+	PoolAddress           string   `json:"pool-address,omitempty"` // where the coordinator reaches it, if there is a link in between
 	CoordinatorServers    []string `json:"coordinator-server,omitempty"`
 	CoordinatorCAFile     string   `json:"coordinator-ca-file,omitempty"`
 	CoordinatorClientCert string   `json:"coordinator-client-cert-file,omitempty"`

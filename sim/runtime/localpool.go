@@ -318,7 +318,14 @@ func (x *localPool) connectToCloud(c *node.HubConfig, dir, name, address string)
 
 // connectToCoordinator gives a hub its way to the coordinator and its credential there.
 func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address string) error {
-	c.EnableCoordinator = true
+	c.EnableCoordinator, c.PoolBindAddress = true, address
+	if x.lan != nil {
+		p, err := x.lan.Proxy(name, classLAN, x.site.ground.near(address), net.JoinHostPort(address, strconv.Itoa(contract.HubPoolPort)))
+		if err != nil {
+			return err
+		}
+		c.PoolAddress = p.Addr()
+	}
 	for i := range x.CoordinatorIDs() {
 		host, err := x.coordinatorHost(i)
 		if err != nil {

@@ -8,7 +8,7 @@
 // Each hub is a role.Machine and a relay.Relay, the coordinator a fence.Fence and a relay.Relay; what a stream brings goes through a
 // relay.Intake, and what they show is what the relay's own HTTP handler writes. A handler that serves a watch runs as a
 // coroutine (tap): it waits in its timer, and the clock is the simulator's. Between these parts stand small models of the steps that
-// package source and package hub take with goroutines and sockets: feeder, push and health. The cloud, the Leases, the links and
+// package source and package hub take with goroutines and sockets: feeder, lead and health, and of package pull. The cloud, the Leases, the links and
 // the clients are models, too.
 //
 // # What happens
@@ -30,7 +30,7 @@
 //
 // # What must hold
 //
-// After each step: one effective feed (who feeds holds the Lease, terms never go back); no relay goes back; no hub leaves the pool's
+// After each step: one effective feed (who is read holds the Lease, terms never go back); no relay goes back; no hub leaves the pool's
 // cache for the cloud before its grace period is over, unless it leads; a client sees no event twice, out of order or with a
 // wrong type, no content that never was, no empty list after a full one, and no older list from the same process; at each list and
 // bookmark its state is the cloud's at that version: no ghost, nothing missing. Once all is healed, within heals (schedule_test.go):
@@ -45,6 +45,6 @@
 //
 // testdata holds schedules written by hand, with their traces; -update rewrites these.
 //
-// What guards the same thing twice is not told apart: a random schedule does not fail if the fence alone is broken, because a role
-// machine that lost its Lease stops its feed as well. The tests of each part are for that.
+// What guards the same thing twice is not told apart: a random schedule does not fail if the fence alone is broken, because a
+// coordinator whose leader changes leaves its connection as well. The tests of each part are for that.
 package virtual

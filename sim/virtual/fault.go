@@ -187,27 +187,33 @@ func (p *Pool) doLink(w []string) error {
 	if err != nil {
 		return err
 	}
-	l := h.toCloud
-	if w[2] == "coordinator" {
-		l = h.toCoordinator
-	}
 	s, known := map[string]state{"open": open, "stall": stalled, "lose": lossy}[w[3]]
-	switch {
-	case w[3] == "slow" || w[3] == "fast":
-		l.slow = w[3] == "slow"
-	case w[3] == "reset":
-		l.reset(true)
-	case w[3] == "drop":
-		l.reset(false)
-	case !known:
-		return fmt.Errorf("what of the link?")
-	case w[4] == "up":
-		l.set(up, s)
-	case w[4] == "down":
-		l.set(down, s)
-	default:
-		l.set(up, s)
-		l.set(down, s)
+	links := []*link{h.toCloud}
+	if w[2] == "coordinator" {
+		links = []*link{h.toCoordinator, h.fromCoordinator}
+	}
+	for i, l := range links {
+		there, back := up, down // as the hub sees it
+		if i == 1 {
+			there, back = down, up
+		}
+		switch {
+		case w[3] == "slow" || w[3] == "fast":
+			l.slow = w[3] == "slow"
+		case w[3] == "reset":
+			l.reset(true)
+		case w[3] == "drop":
+			l.reset(false)
+		case !known:
+			return fmt.Errorf("what of the link?")
+		case w[4] == "up":
+			l.set(there, s)
+		case w[4] == "down":
+			l.set(back, s)
+		default:
+			l.set(up, s)
+			l.set(down, s)
+		}
 	}
 	return nil
 }

@@ -2,11 +2,11 @@ package virtual
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/role"
 )
 
 // What package source waits.
@@ -18,11 +18,26 @@ const (
 	behindPatience = 20 * time.Second
 )
 
-// feeder keeps a hub's relay fed, by the steps of source.Feeder: a streaming list into an empty relay, then short watches from
+// origin is where a feeder may be fed from: the cloud, or a relay.
+type origin struct {
+	name    string
+	l       *link
+	relay   func() *server // nil: the cloud
+	p       *process       // that serves the relay
+	admit   func() error   // nil: always
+	changes func()         // told before each change of the relay that is fed; nil: nobody
+}
+
+// feeder keeps a relay fed, by the steps of source.Feeder: a streaming list into an empty relay, then short watches from
 // the version reached, and a list after 410.
 type feeder struct {
-	h       *Hub
-	up      role.Source
+	*process // that it runs in
+	pool     *Pool
+	server   *server // is fed
+	trace    func(format string, args ...any)
+	took     func() // told that the relay took something
+
+	up      *origin
 	stream  *stream
 	run     int // grows with each step; what belongs to an earlier one is late
 	backoff time.Duration
@@ -50,7 +65,7 @@ func (f *feeder) overrule(h relay.History) {
 }
 
 // use feeds from another source from now on.
-func (f *feeder) use(up role.Source) {
+func (f *feeder) use(up *origin) {
 	if up == f.up {
 		return
 	}
@@ -75,21 +90,21 @@ func (f *feeder) next() {
 		f.stream.close(up)
 		f.stream = nil
 	}
-	if f.up == role.Nowhere {
+	if f.up == nil {
 		return
 	}
-	s := f.h.server.Status()
+	s := f.server.Status()
 	if f.over != nil && f.over.Number <= s.History.Number {
 		f.over = nil
 	}
-	if f.over != nil && f.up == role.Cloud && s.Synced {
+	if f.over != nil && f.up.relay == nil && s.Synced {
 		f.list()
 		return
 	}
-	f.items, f.listing, f.intake = nil, !s.Synced, relay.NewIntake(f.h.server.Relay)
+	f.items, f.listing, f.intake = nil, !s.Synced, relay.NewIntake(f.server.Relay)
 	f.open(s.Version)
 	// A watch that its server does not end is dead; a list may take long, but not to begin.
-	f.h.after(watchTimeout+slack, f.step(func() { f.failed(errQuiet) }))
+	f.after(watchTimeout+slack, f.step(func() { f.failed(errQuiet) }))
 }
 
 // failed waits and tries again.
@@ -107,8 +122,8 @@ func (f *feeder) failed(err error) {
 		f.list()
 		return
 	}
-	f.h.trace("feed from %v: %v", f.up, err)
-	f.h.after(f.h.loop.jitter(f.backoff), f.step(f.next))
+	f.trace("feed from %v: %v", f.up.name, err)
+	f.after(f.loop.jitter(f.backoff), f.step(f.next))
 	f.backoff = min(2*f.backoff, maxBackoff)
 }
 
@@ -118,8 +133,9 @@ func (f *feeder) fails() bool { return f.backoff > firstBackoff }
 // open opens a watch from a version, or a streaming list.
 func (f *feeder) open(from uint64) {
 	broken := func(err error) { f.step(func() { f.failed(err) })() }
-	run, source, listing := f.run, f.up, f.listing
-	serve := func(s *stream) {
+	run, at, listing := f.run, f.up, f.listing
+	var serve func(s *stream)
+	serve = func(s *stream) {
 		take := func(ev *wire.Event) {
 			s.send(down, func() {
 				if f.run == run {
@@ -138,40 +154,44 @@ func (f *feeder) open(from uint64) {
 				}
 			})
 		}
-		var stop func()
-		mine, theirs := f.h.server.Status(), f.h.pool.coord.server.Status()
-		f.in, f.era = theirs.History, f.h.pool.coord.server.era
-		if source == role.Cloud {
-			f.in, f.era = f.cloudHistory(), f.h.pool.cloud.era
+		if at.relay != nil && !at.relay().Status().Synced && at.p != &f.pool.coord.process { // a hub lets wait
+			at.p.after(arrivedLook, func() {
+				if !s.ended[up] {
+					serve(s)
+				}
+			})
+			return
 		}
-		switch {
-		case source == role.Coordinator && !listing && theirs.Synced && theirs.History.Number > mine.History.Number:
+		var stop func()
+		mine := f.server.Status()
+		f.in, f.era = f.cloudHistory(), f.pool.cloud.era
+		if at.relay != nil {
+			f.in, f.era = at.relay().Status().History, at.relay().era
+		}
+		switch theirs := f.in; {
+		case at.relay != nil && !listing && at.relay().Status().Synced && theirs.Number > mine.History.Number:
 			end(errHistory)
 			return
-		case source == role.Coordinator && !listing && theirs.History.Number < mine.History.Number:
+		case at.relay != nil && !listing && theirs.Number < mine.History.Number:
 			end(errBehind)
 			return
-		case source == role.Coordinator:
+		case at.relay != nil:
 			o := relay.WatchOptions{Initial: listing, Progress: true, Timeout: watchTimeout}
 			if !listing {
 				o.At = relay.At{Version: from, History: &mine.History}
 			}
-			stop = f.h.pool.coord.server.watch(&f.h.pool.coord.process, o, take, end).close
+			stop = at.relay().watch(at.p, o, take, end).close
 		case listing:
-			stop = f.h.pool.cloud.stream(watchTimeout, take, end).close
-		case f.h.server.era != f.h.pool.cloud.era: // source.Feeder asks when it has a new connection, or something broke
+			stop = f.pool.cloud.stream(watchTimeout, take, end).close
+		case f.server.era != f.pool.cloud.era: // source.Feeder asks when it has a new connection, or something broke
 			end(errHistory)
 			return
 		default:
-			stop = f.h.pool.cloud.watch(from, watchTimeout, take, end).close
+			stop = f.pool.cloud.watch(from, watchTimeout, take, end).close
 		}
 		s.broken[up] = s.l.server.in(stop)
 	}
-	l := f.h.toCloud
-	if f.up == role.Coordinator {
-		l = f.h.toCoordinator
-	}
-	f.stream = l.openStream(serve, func(err error) {
+	f.stream = at.l.openStream(serve, func(err error) {
 		if f.run == run {
 			broken(err)
 		}
@@ -180,6 +200,10 @@ func (f *feeder) open(from uint64) {
 
 // take takes what a watch shows.
 func (f *feeder) take(ev *wire.Event) {
+	if err := f.admitted(); err != nil {
+		f.failed(err)
+		return
+	}
 	f.backoff = firstBackoff
 	switch {
 	case f.listing && ev.InitialEnd:
@@ -192,7 +216,7 @@ func (f *feeder) take(ev *wire.Event) {
 	case f.listing:
 		f.items = append(f.items, ev.Object)
 	default:
-		if !f.h.fed(f.intake.Apply(ev), "%s %d", ev.Type, ev.Version) {
+		if !f.fed(f.intake.Apply(ev), "%s %d", ev.Type, ev.Version) {
 			f.failed(errors.New("the event is refused"))
 		}
 	}
@@ -200,25 +224,27 @@ func (f *feeder) take(ev *wire.Event) {
 
 // list is what follows a 410.
 func (f *feeder) list() {
-	f.h.pool.lists[f.up]++
-	f.h.trace("410 from %v: list", f.up)
-	l, run := f.h.toCloud, f.run
+	at, run := f.up, f.run
+	f.pool.lists[at.name]++
+	f.trace("410 from %v: list", at.name)
 	var version uint64
 	var items []*wire.Object
 	var in relay.History
 	var era int
 	serve := func() {
-		version, items = f.h.pool.cloud.version, f.h.pool.cloud.list(f.h.pool.cloud.version)
-		in, era = f.cloudHistory(), f.h.pool.cloud.era
+		version, items = f.pool.cloud.version, f.pool.cloud.list(f.pool.cloud.version)
+		in, era = f.cloudHistory(), f.pool.cloud.era
 	}
-	if f.up == role.Coordinator {
-		l = f.h.toCoordinator
+	if at.relay != nil {
 		serve = func() {
-			version, items = f.h.pool.coord.server.list()
-			in, era = f.h.pool.coord.server.Status().History, f.h.pool.coord.server.era
+			version, items = at.relay().list()
+			in, era = at.relay().Status().History, at.relay().era
 		}
 	}
-	l.ask(watchTimeout, serve, func(err error) {
+	at.l.ask(watchTimeout, serve, func(err error) {
+		if err == nil && f.run == run {
+			err = f.admitted()
+		}
 		switch {
 		case f.run != run:
 		case err != nil:
@@ -233,37 +259,60 @@ func (f *feeder) list() {
 	})
 }
 
+// admitted tells by an error that what comes counts no more, and that something is about to change if it does.
+func (f *feeder) admitted() error {
+	if f.up.admit != nil {
+		if err := f.up.admit(); err != nil {
+			return err
+		}
+	}
+	if f.up.changes != nil {
+		f.up.changes()
+	}
+	return nil
+}
+
+// fed notes that the relay took something, or refused it.
+func (f *feeder) fed(err error, format string, args ...any) bool {
+	if err != nil {
+		f.trace("%s: %v", fmt.Sprintf(format, args...), err)
+		return false
+	}
+	f.took()
+	return true
+}
+
 // replace takes a list of a history.
 func (f *feeder) replace(in relay.History, era int, end *wire.Event, items []*wire.Object) bool {
 	take := f.intake.End
-	if in.Number < f.h.server.Status().History.Number && f.patient() {
+	if f.up.relay != nil && in.Number < f.server.Status().History.Number && f.patient() {
 		take, f.behind = f.intake.Yield, 0
 	}
 	err := take(in, end, items)
 	if err == nil {
-		f.h.server.era = era
+		f.server.era = era
 	}
-	return f.h.fed(err, "list at %d of history %d", end.Version, in.Number)
+	return f.fed(err, "list at %d of history %d", end.Version, in.Number)
 }
 
-// patient notes that the coordinator is behind, and tells whether it has been for so long, and fresh, that it has to be right.
+// patient notes that the upstream is behind, and tells whether it has been for so long, and fresh, that it has to be right.
 func (f *feeder) patient() bool {
 	if f.behind == 0 {
-		f.behind = f.h.loop.Now()
+		f.behind = f.loop.Now()
 	}
-	s, waited := f.h.pool.coord.server.Status(), f.h.loop.Now()-f.behind
-	age, ok := s.Age(f.h.pool.coord.server.clock.Now())
+	s, waited := f.up.relay().Status(), f.loop.Now()-f.behind
+	age, ok := s.Age(f.up.relay().clock.Now())
 	return waited > behindPatience && ok && age < waited && !s.Restored
 }
 
 // cloudHistory is what a list from the cloud is of, as source.Feeder finds it out: the relay's own history, or the next one, or
 // the one that others are in. That it is found out is taken for granted here; how is tested there.
 func (f *feeder) cloudHistory() relay.History {
-	s := f.h.server.Status()
+	s := f.server.Status()
 	switch {
 	case f.over != nil && f.over.Number > s.History.Number:
 		return *f.over
-	case s.Synced && f.h.server.era != f.h.pool.cloud.era:
+	case s.Synced && f.server.era != f.pool.cloud.era:
 		return s.History.Next(s.Version)
 	}
 	return s.History

@@ -22,6 +22,7 @@ type Hub struct {
 	process
 	pool                   *Pool
 	toCloud, toCoordinator *link
+	fromCoordinator        *link         // the same wire, over which the coordinator asks
 	skew                   time.Duration // of its wall clock
 	saved                  saved
 	clients                []*Client
@@ -29,7 +30,7 @@ type Hub struct {
 	machine            *role.Machine
 	server             *server
 	feeder             *feeder
-	push               *push
+	lead               *lead
 	cloud, coordinator *health
 	out                role.Output
 	stop               bool
@@ -57,8 +58,8 @@ func (h *Hub) boot(state bool) {
 	h.saved.restore(h.server)
 	h.have = h.server.Status().Synced
 	h.pool.judge.fresh(h.name)
-	h.feeder = &feeder{h: h, backoff: firstBackoff}
-	h.push = &push{h: h}
+	h.feeder = &feeder{process: &h.process, pool: h.pool, server: h.server, backoff: firstBackoff, trace: h.trace, took: h.took}
+	h.lead = &lead{h: h, since: h.loop.Now()}
 	h.cloud = &health{h: h, l: h.toCloud, changed: func() { h.step(role.Input{}) }}
 	h.coordinator = &health{h: h, l: h.toCoordinator, changed: func() { h.step(role.Input{}) }}
 	h.cloud.probe()
@@ -66,7 +67,6 @@ func (h *Hub) boot(state bool) {
 	h.watchLeases(leasesRetry)
 	h.keep()
 	h.look()
-	h.refill()
 	h.step(role.Input{})
 	for _, c := range h.clients {
 		c.server(h)
@@ -106,7 +106,7 @@ func (h *Hub) step(in role.Input) {
 	h.have = h.have || h.server.Status().Synced
 	in.Now, in.Coordinator, in.Cloud = h.now(), h.coordinator.ok, h.cloud.ok
 	in.Have, in.Stop = h.have, h.stop
-	in.Fresh, in.Unable = h.push.look()
+	in.Fresh, in.Unable = h.lead.look()
 	h.out = h.machine.Step(in)
 	s := h.out.Snapshot
 	if s.Role != was.Role {
@@ -117,14 +117,14 @@ func (h *Hub) step(in role.Input) {
 	}
 	if s.Source != was.Source {
 		h.trace("fed from %v", s.Source)
-		h.feeder.use(s.Source)
+		h.feeder.use(h.at(s.Source))
 	}
 	for _, a := range h.out.Actions {
 		switch a.Kind {
 		case role.Feed:
-			h.push.begin(a.Term)
+			h.lead.begin(a.Term)
 		case role.StopFeed:
-			h.push.end()
+			h.lead.end()
 		default:
 			h.request(a)
 		}
@@ -205,17 +205,23 @@ func (h *Hub) watchLeases(retry time.Duration) {
 	})
 }
 
-// fed notes that the relay took something, or refused it.
-func (h *Hub) fed(err error, format string, args ...any) bool {
-	if err != nil {
-		h.trace("%s: %v", fmt.Sprintf(format, args...), err)
-		return false
+// at is the place of a source.
+func (h *Hub) at(s role.Source) *origin {
+	switch s {
+	case role.Cloud:
+		return &origin{name: s.String(), l: h.toCloud}
+	case role.Coordinator:
+		c := h.pool.coord
+		return &origin{name: s.String(), l: h.toCoordinator, relay: func() *server { return c.server }, p: &c.process}
 	}
+	return nil
+}
+
+// took notes that the relay took something.
+func (h *Hub) took() {
 	h.pool.judge.reached(h.name, h.server)
 	h.server.changed()
-	h.push.poke()
 	if !h.have {
 		h.step(role.Input{})
 	}
-	return true
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -60,19 +61,19 @@ func (j *judge) reached(name string, s *server) {
 	j.versions[name] = reached{s.era, st.History.Number, st.Version}
 }
 
-// effective checks that there is one effective feed: the holder's, of a term that is not older than any that fed before.
-func (j *judge) effective(x *feeding) {
+// effective checks that there is one effective feed: the holder's, of a term that is not older than any that was read before.
+func (j *judge) effective(x fence.Leader) {
 	l := &j.pool.coord.leases
-	if holder := contract.NodeOfIdentity(l.records[contract.ElectionLease].Holder); holder != x.node {
-		j.fail("coordinator", "takes a change from %s under %v, but %q holds the lease", x.node, x.term, holder)
+	if holder := contract.NodeOfIdentity(l.records[contract.ElectionLease].Holder); holder != x.Node {
+		j.fail("coordinator", "takes a change from %s under %v, but %q holds the lease", x.Node, x.Term, holder)
 	}
-	if x.term.Incarnation == j.applied.Incarnation && x.term.Version < j.applied.Version {
-		j.fail("coordinator", "takes a change of %s under %v after one under %v", x.node, x.term, j.applied)
+	if x.Term.Incarnation == j.applied.Incarnation && x.Term.Version < j.applied.Version {
+		j.fail("coordinator", "takes a change of %s under %v after one under %v", x.Node, x.Term, j.applied)
 	}
-	if x.term.Incarnation != l.fence.Incarnation {
-		j.fail("coordinator", "takes a change under %v in its life %s", x.term, l.fence.Incarnation)
+	if x.Term.Incarnation != l.fence.Incarnation {
+		j.fail("coordinator", "takes a change under %v in its life %s", x.Term, l.fence.Incarnation)
 	}
-	j.applied = x.term
+	j.applied = x.Term
 }
 
 // stepped checks what a hub has decided.
@@ -91,8 +92,8 @@ func (j *judge) stepped(h *Hub) {
 	before.source = s.Source
 	j.sources[h] = before
 	leads := s.Role == role.Leader
-	if leads != (h.push.term != contract.Term{}) || leads && h.push.term != s.Term {
-		j.fail(h.name, "role %v, term %v, feeds under %v", s.Role, s.Term, h.push.term)
+	if leads != (h.lead.term != contract.Term{}) || leads && h.lead.term != s.Term {
+		j.fail(h.name, "role %v, term %v, feeds under %v", s.Role, s.Term, h.lead.term)
 	}
 	if !leads {
 		return

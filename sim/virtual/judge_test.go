@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -73,17 +74,17 @@ func TestEveryLieIsObjectedTo(t *testing.T) {
 		"a client that has a ghost":   {"healed, at", healed(func(p *Pool, _, _ *Hub) { p.clients[0].state["ns/ghost"] = identity{} })},
 		"a client that never had all": {"healed, at", healed(func(p *Pool, _, _ *Hub) { p.clients[0].synced = false })},
 		"a feed of who does not lead": {"holds the lease", func(p *Pool, leader, other *Hub) {
-			p.judge.effective(&feeding{node: other.name, term: leader.push.term})
+			p.judge.effective(fence.Leader{Node: other.name, Term: leader.lead.term})
 		}},
 		"a feed of a term that is over": {"after one under", func(p *Pool, leader, _ *Hub) {
-			p.judge.applied = leader.push.term
+			p.judge.applied = leader.lead.term
 			p.judge.applied.Version++
-			p.judge.effective(&feeding{node: leader.name, term: leader.push.term})
+			p.judge.effective(fence.Leader{Node: leader.name, Term: leader.lead.term})
 		}},
 		"a feed of a term of another life": {"in its life", func(p *Pool, leader, _ *Hub) {
-			term := leader.push.term
+			term := leader.lead.term
 			term.Incarnation = "then"
-			p.judge.effective(&feeding{node: leader.name, term: term})
+			p.judge.effective(fence.Leader{Node: leader.name, Term: term})
 		}},
 		"a leader without a cloud": {"leads with cloud=false", func(p *Pool, leader, _ *Hub) {
 			leader.cloud.ok = false
@@ -94,11 +95,11 @@ func TestEveryLieIsObjectedTo(t *testing.T) {
 			p.judge.stepped(leader)
 		}},
 		"a follower that feeds": {"feeds under", func(p *Pool, leader, other *Hub) {
-			other.push.term = leader.push.term
+			other.lead.term = leader.lead.term
 			p.judge.stepped(other)
 		}},
 		"a leader that feeds under another term": {"feeds under", func(p *Pool, leader, _ *Hub) {
-			leader.push.term.Version++
+			leader.lead.term.Version++
 			p.judge.stepped(leader)
 		}},
 		"a term that goes back": {"its term goes back", func(p *Pool, leader, _ *Hub) {

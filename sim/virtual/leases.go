@@ -19,6 +19,7 @@ type leases struct {
 	fence       *fence.Fence
 	tenure      *fence.Tenure
 	watches     []*leaseWatch
+	barred      func(node string) bool
 }
 
 // leaseWatch is one watch of both Leases.
@@ -32,8 +33,8 @@ func (l *leases) wipe() {
 }
 
 // boot is a start of the coordinator: the fence follows the Lease from what is stored.
-func (l *leases) boot(moved func()) {
-	l.watches = nil
+func (l *leases) boot(moved func(), barred func(node string) bool) {
+	l.watches, l.barred = nil, barred
 	l.fence = &fence.Fence{Incarnation: strconv.Itoa(l.incarnation), Moved: moved}
 	s := fence.Sighting{Version: l.version}
 	if r := l.records[contract.ElectionLease]; r.Exists {
@@ -70,6 +71,9 @@ func sighting(r role.Record) fence.Sighting {
 func (l *leases) write(name, node string, r role.Record, acquire bool, wall time.Time) (role.Record, role.Outcome) {
 	stored := l.records[name]
 	if stored.Exists != r.Exists || r.Exists && (stored.UID != r.UID || stored.Version != r.Version) {
+		return role.Record{}, role.Conflict
+	}
+	if name == contract.ElectionLease && r.Holder != "" && l.barred(node) {
 		return role.Record{}, role.Conflict
 	}
 	if why, refused := l.refuses(name, node); refused {

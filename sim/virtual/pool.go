@@ -12,6 +12,7 @@ import (
 const (
 	cloudPing = 15 * time.Second
 	poolPing  = 3 * time.Second
+	pulsePing = time.Second // of the coordinator's
 )
 
 // Config is what a pool is made of.
@@ -38,13 +39,13 @@ type Pool struct {
 	hubs    []*Hub
 	clients []*Client
 	judge   *judge
-	lists   map[role.Source]int // after 410, by source
+	lists   map[string]int // after 410, by the name of the place
 }
 
 // New returns a pool of which all parts run, at time 0.
 func New(c Config) *Pool {
 	p := &Pool{
-		Loop: newLoop(c.Seed), cfg: c, lists: map[role.Source]int{},
+		Loop: newLoop(c.Seed), cfg: c, lists: map[string]int{},
 		role: role.Config{Grace: c.Grace, Spread: c.Spread, Wait: 9 * time.Second},
 	}
 	p.judge = newJudge(p)
@@ -61,6 +62,7 @@ func New(c Config) *Pool {
 		h := &Hub{process: process{loop: p.Loop, name: string(rune('a' + i))}, pool: p}
 		h.toCloud = &link{loop: p.Loop, client: &h.process, server: &p.cloud.process, pings: cloudPing}
 		h.toCoordinator = &link{loop: p.Loop, client: &h.process, server: &p.coord.process, pings: poolPing}
+		h.fromCoordinator = &link{loop: p.Loop, client: &p.coord.process, server: &h.process, pings: pulsePing}
 		for j := range c.Clients {
 			cl := &Client{loop: p.Loop, pool: p, name: fmt.Sprintf("%s%d", h.name, j+1), hub: h, state: map[string]identity{}, gone: map[string]string{}}
 			h.clients, p.clients = append(h.clients, cl), append(p.clients, cl)
@@ -127,6 +129,7 @@ func (p *Pool) kill(h *Hub) {
 	}
 	h.toCloud.reset(true)
 	h.toCoordinator.reset(true)
+	h.fromCoordinator.reset(true)
 	for _, c := range p.clients {
 		if c.hub == h {
 			c.cut()
@@ -143,6 +146,7 @@ func (p *Pool) killCoordinator() {
 	}
 	for _, h := range p.hubs {
 		h.toCoordinator.reset(true)
+		h.fromCoordinator.reset(true)
 	}
 }
 

@@ -83,6 +83,17 @@ func (r *Rules) who(u user.Info) (role, string) {
 		contract.HubGroup, contract.OperatorGroup, contract.ViewerGroup)
 }
 
+// HubOf is the node whose hub of this pool a user is, or why it is none.
+func (r *Rules) HubOf(u user.Info) (node, why string) {
+	switch role, why := r.who(u); {
+	case why != "":
+		return "", why
+	case role != hub:
+		return "", fmt.Sprintf("%s is no hub of pool %q: it lacks the organization %s", u.GetName(), r.pool, contract.HubGroup)
+	}
+	return NodeOf(u), ""
+}
+
 // ReplicaOf is the name of the replica of a pool's coordinator that a user is, "" if the user is none.
 func ReplicaOf(pool string, u user.Info) string {
 	if name, ok := strings.CutPrefix(u.GetName(), contract.ReplicaUser(pool, "")); ok {
@@ -131,15 +142,8 @@ func (r *Rules) refuse(a authorizer.Attributes) string {
 
 func refusePath(r role, a authorizer.Attributes) string {
 	switch {
-	case strings.HasPrefix(a.GetPath(), contract.FeedPrefix):
-		if r != hub {
-			return "only a hub feeds a coordinator"
-		}
-		return "" // other methods than POST get 405
 	case a.GetVerb() == "get":
 		return ""
-	case a.GetVerb() == "put" && a.GetPath() == contract.DocumentsPath && r == hub:
-		return "" // the handler lets the leader alone
 	case a.GetVerb() == "post" && a.GetPath() == contract.RejoinPath && r == replica:
 		return "" // the handler goes by the name in its certificate
 	}

@@ -82,9 +82,8 @@ func TestRules(t *testing.T) {
 		{"hub reads relays", resource(hubA, "watch", discovery, slices, ""), ""},
 		{"a write to a relay is for the relay to refuse", resource(hubA, "create", discovery, slices, ""), ""},
 		{"only of that group", resource(hubA, "create", "example.com", slices, ""), "a hub writes Leases only"},
-		{"hub feeds", path(hubA, "post", "/weir/v1/feed/core/v1/endpoints"), ""},
-		{"hub of another pool does not feed", path(hubOther, "post", "/weir/v1/feed/core/v1/endpoints"), `of pool "q"`},
-		{"hub puts documents", path(hubA, "put", "/weir/v1/documents"), ""},
+		{"hub reads documents", path(hubA, "get", "/weir/v1/documents"), ""},
+		{"hub puts no documents", path(hubA, "put", "/weir/v1/documents"), "only read"},
 		{"hub deletes no documents", path(hubA, "delete", "/weir/v1/documents"), "only read"},
 		{"hub of another pool puts no documents", path(hubOther, "put", "/weir/v1/documents"), `of pool "q"`},
 		{"viewer puts no documents", path(reader, "put", "/weir/v1/documents"), "only read"},
@@ -94,7 +93,6 @@ func TestRules(t *testing.T) {
 		{"replica reads relays", resource(second, "watch", discovery, slices, ""), ""},
 		{"replica reads status", path(second, "get", "/weir/v1/status"), ""},
 		{"replica comes again", path(second, "post", "/weir/v1/rejoin"), ""},
-		{"replica feeds nothing", path(second, "post", "/weir/v1/feed/core/v1/endpoints"), "only a hub feeds"},
 		{"replica writes no Lease", lease(second, "update", "kube-system", "yurthub"), "it only reads"},
 		{"replica of another pool", path(secondOf, "post", "/weir/v1/rejoin"), `of pool "q"`},
 		{"replica without a name", path(nameless, "post", "/weir/v1/rejoin"), "must be of a user weir:coordinator:p:<name>"},
@@ -109,13 +107,11 @@ func TestRules(t *testing.T) {
 		{"operator creates nothing", lease(steward, "create", "kube-system", "yurthub"), "an operator reads, and clears or deletes"},
 		{"operator lets nodes alone", lease(steward, "delete", "kube-node-lease", "a"), "an operator reads"},
 		{"operator deletes no collection", lease(steward, "deletecollection", "kube-system", ""), "an operator reads"},
-		{"operator feeds nothing", path(steward, "post", "/weir/v1/feed/core/v1/endpoints"), "only a hub feeds"},
 
 		{"viewer reads relays", resource(reader, "list", "", "endpoints", ""), ""},
 		{"viewer reads metrics", path(reader, "get", "/metrics"), ""},
 		{"viewer reads OpenAPI", path(reader, "get", "/openapi/v3"), ""},
 		{"viewer writes no Lease", lease(reader, "update", "kube-system", "yurthub"), "weir:viewers only read"},
-		{"viewer feeds nothing", path(reader, "post", "/weir/v1/feed/core/v1/endpoints"), "only a hub feeds"},
 		{"viewer posts nothing", path(reader, "post", "/weir/v1/status"), "only read"},
 		{"viewer impersonates nobody", resource(reader, "impersonate", "", "users", ""), "only read"},
 	} {
@@ -128,5 +124,17 @@ func TestRules(t *testing.T) {
 				t.Errorf("got %v %q, want denied with %q", got, reason, c.deny)
 			}
 		})
+	}
+}
+
+func TestHubOf(t *testing.T) {
+	r := New("p")
+	if node, why := r.HubOf(hubA); node != "a" || why != "" {
+		t.Errorf("%q, %s", node, why)
+	}
+	for _, u := range []user.Info{hubOther, reader, steward, masters, poolless, roleless, hubNoNode, emptyNode, second, anonymous, nil} {
+		if node, why := r.HubOf(u); why == "" {
+			t.Errorf("%v is the hub of %q", u, node)
+		}
 	}
 }

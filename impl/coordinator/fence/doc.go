@@ -1,7 +1,7 @@
-// Package fence decides who may feed the relays of a coordinator. It is pure: no I/O, no goroutine, no clock.
+// Package fence decides whose relays a coordinator reads. It is pure: no I/O, no goroutine, no clock.
 //
-// A feed is fenced by its term, (incarnation of the coordinator's etcd, resourceVersion of the election Lease at the acquisition), and
-// by its node, which its certificate proves. A Fence is shown the election Lease, by reads, by writes and by a watch. It lets a
-// feed begin if its node holds the Lease and its term is of this life of the etcd, not over, and not ahead of the Lease; it lets one
-// go on for as long as its node holds the Lease and no later term has begun.
+// That is the hub of the node that holds the election Lease, and nobody else's. A Fence is shown the Lease, by reads, by writes and by a watch, and
+// knows the present Leader: the node, the address of its hub, and its term, (incarnation of the coordinator's etcd, resourceVersion of the
+// election Lease at the acquisition). What was read from a leader counts as long as that node holds the Lease and no later term has begun: who loses
+// the Lease and wins it back is read anew, and so is another process of the same node. Nothing that a hub says counts.
 package fence

@@ -7,34 +7,32 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// RefusedError says why a feed is refused. Its reason is a label of a metric.
-type RefusedError struct {
-	Reason  string // "incarnation", "holder", "term", "history", "offer"
-	Message string
-}
-
-func (r *RefusedError) Error() string { return r.Message }
-
 // Sighting is the election Lease as it was seen.
 type Sighting struct {
 	Version uint64 // resourceVersion; of a Lease that does not exist, a version at which it did not
 	Holder  string // identity; "" if nobody holds it
+	Address string // where the holder shows its relays
 }
 
-// Fence decides who may feed. See the package comment for its rules. It does no I/O.
+// Leader is who holds the election Lease.
+type Leader struct {
+	Node    string // "": nobody does
+	Address string // of its hub, for its pool; "": it has not told
+	Term    contract.Term
+}
+
+// Fence decides who is read. See the package comment for its rules. It does no I/O.
 type Fence struct {
 	Incarnation string
-	Moved       func() // called after a change that may end a feed; nil: nobody asks
+	Moved       func() // called after a change of the Leader; nil: nobody asks
 
 	mu    sync.Mutex
 	seen  Sighting // the newest
 	known bool     // seen is set
-	floor uint64   // terms below are over
+	term  uint64   // version at which the present holder's term began, as far as is known
 
 	followed Sighting // the last of the watch, which leaves no write out
 	follows  bool     // followed is set
-	began    uint64   // version of the first of these
-	written  bool     // here, since the start
 }
 
 // Observe takes a sighting. Older ones than the newest are passed over: they come late, from the watch, when the write itself
@@ -46,24 +44,13 @@ func (f *Fence) Observe(s Sighting) {
 	f.tell(moved)
 }
 
-// Written takes the sighting of a write that was done here.
-func (f *Fence) Written(s Sighting) {
-	f.mu.Lock()
-	f.written = true
-	f.mu.Unlock()
-	f.Observe(s)
-}
-
 // Follow takes a sighting of the watch. first tells that writes may lie between it and the one before. If none does, a new
-// holder's term is known to begin here, even before it feeds.
+// holder's term is known to begin here: also that of one who held the Lease at every other sighting.
 func (f *Fence) Follow(s Sighting, first bool) {
 	f.mu.Lock()
 	moved := f.see(s)
-	if !first && f.follows && s.Version > f.followed.Version && s.Holder != "" && s.Holder != f.followed.Holder && s.Version > f.floor {
-		f.floor, moved = s.Version, true
-	}
-	if !f.follows {
-		f.began = s.Version
+	if !first && f.follows && s.Version > f.followed.Version && s.Holder != f.followed.Holder && s.Version > f.term {
+		f.term, moved = s.Version, true
 	}
 	f.followed, f.follows = s, true
 	f.mu.Unlock()
@@ -74,7 +61,10 @@ func (f *Fence) see(s Sighting) (moved bool) {
 	if f.known && s.Version <= f.seen.Version {
 		return false
 	}
-	moved = s.Holder != f.seen.Holder
+	if s.Holder != f.seen.Holder {
+		f.term = s.Version
+	}
+	moved = s.Holder != f.seen.Holder || s.Address != f.seen.Address
 	f.seen, f.known = s, true
 	return moved
 }
@@ -85,72 +75,27 @@ func (f *Fence) tell(moved bool) {
 	}
 }
 
-// Open admits a new feed, and ends those of earlier terms.
-func (f *Fence) Open(t contract.Term, node string) error {
-	moved, err := f.begin(t, node)
-	f.tell(moved)
-	return err
-}
-
-func (f *Fence) begin(t contract.Term, node string) (moved bool, err error) {
+// Leader is the present one.
+func (f *Fence) Leader() Leader {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if t.Incarnation != f.Incarnation {
-		return false, &RefusedError{"incarnation", fmt.Sprintf("term %s is of another life of this coordinator, now %s: read the election Lease again", t, f.Incarnation)}
+	node := contract.NodeOfIdentity(f.seen.Holder)
+	if node == "" {
+		return Leader{}
 	}
-	if err := f.check(t, node); err != nil {
-		return false, err
-	}
-	if t.Version > f.seen.Version {
-		return false, &RefusedError{"term", fmt.Sprintf("term %s is ahead of the election Lease, at %d", t, f.seen.Version)}
-	}
-	moved = t.Version > f.floor
-	f.floor = max(f.floor, t.Version)
-	return moved, nil
+	return Leader{node, f.seen.Address, contract.Term{Incarnation: f.Incarnation, Version: f.term}}
 }
 
-// Admit tells whether a feed that was opened may go on.
-func (f *Fence) Admit(t contract.Term, node string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.check(t, node)
-}
-
-func (f *Fence) check(t contract.Term, node string) error {
-	switch holder := contract.NodeOfIdentity(f.seen.Holder); {
-	case holder == "":
-		return &RefusedError{"holder", fmt.Sprintf("nobody holds the election Lease %s/%s", contract.LeaseNamespace, contract.ElectionLease)}
-	case holder != node:
-		return &RefusedError{"holder", fmt.Sprintf("node %s holds the election Lease, not %s", holder, node)}
-	case t.Version < f.floor:
-		return &RefusedError{"term", fmt.Sprintf("term %s is over, a later one began at %d", t, f.floor)}
+// Admit tells by an error that a leader is no longer the present one, in the same term. It is asked before each change that what comes from a
+// leader makes.
+func (f *Fence) Admit(l Leader) error {
+	switch now := f.Leader(); {
+	case now.Node == "":
+		return fmt.Errorf("nobody holds the election Lease %s/%s", contract.LeaseNamespace, contract.ElectionLease)
+	case l.Node == "" || now.Node != l.Node:
+		return fmt.Errorf("node %s holds the election Lease, not %q", now.Node, l.Node)
+	case now.Term != l.Term:
+		return fmt.Errorf("term %s is over, a later one began at %d", l.Term, now.Term.Version)
 	}
 	return nil
-}
-
-// Held is the holder's node, and a term that is its present one or later; held is false if nobody leads. After a start the holder's own term is
-// not known before it feeds.
-func (f *Fence) Held() (leader string, term contract.Term, held bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	leader = contract.NodeOfIdentity(f.seen.Holder)
-	return leader, contract.Term{Incarnation: f.Incarnation, Version: max(f.floor, f.seen.Version)}, leader != ""
-}
-
-// Kept is Held of a Lease that nobody has written since the start.
-func (f *Fence) Kept() (leader string, term contract.Term, kept bool) {
-	leader, term, held := f.Held()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return leader, term, held && !f.written && f.follows && f.seen.Version == f.began
-}
-
-// State is the present leader and term, for people.
-func (f *Fence) State() (leader string, term string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.floor > 0 {
-		term = contract.Term{Incarnation: f.Incarnation, Version: f.floor}.String()
-	}
-	return contract.NodeOfIdentity(f.seen.Holder), term
 }

@@ -1,0 +1,72 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/source"
+)
+
+// lines lead to hubs of the pool.
+type lines struct {
+	// dial opens a connection to the hub of a node that shows its relays at an address.
+	dial  func(ctx context.Context, node, address string) (net.Conn, error)
+	cert  func() (*tls.Certificate, error)          // by which hubs know this coordinator
+	known func() (opts x509.VerifyOptions, ok bool) // how the certificates of hubs are verified
+	rules *authz.Rules
+	clock clock.WithDelayedExecution
+}
+
+// dialTCP is the dial of a pool in which nodes accept connections from each other.
+func dialTCP(ctx context.Context, _, address string) (net.Conn, error) {
+	if _, err := contract.ParsePoolAddress(address); err != nil { // who holds the Lease may not have told one
+		return nil, err
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+}
+
+// to is the line to the hub of a node.
+func (x *lines) to(node, address string) *source.Line {
+	return source.NewLine(source.LineConfig{
+		Name: node, Clock: x.clock,
+		Dial: func(ctx context.Context) (net.Conn, error) { return x.dial(ctx, node, address) },
+		TLS: &tls.Config{
+			MinVersion:           tls.VersionTLS13,
+			InsecureSkipVerify:   true, //nolint:gosec // a hub is known by its node, not by an address: see demand
+			VerifyConnection:     func(s tls.ConnectionState) error { return x.demand(node, s.PeerCertificates) },
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return x.cert() },
+		},
+	})
+}
+
+// demand tells why who answers is not the hub of a node of this pool.
+func (x *lines) demand(node string, chain []*x509.Certificate) error {
+	opts, ok := x.known()
+	if !ok || len(chain) == 0 {
+		return errors.New("no certificate, or no authority of the pool")
+	}
+	opts.Intermediates, opts.CurrentTime = x509.NewCertPool(), x.clock.Now()
+	for _, c := range chain[1:] {
+		opts.Intermediates.AddCert(c)
+	}
+	if _, err := chain[0].Verify(opts); err != nil {
+		return err
+	}
+	name := chain[0].Subject
+	switch who, why := x.rules.HubOf(&user.DefaultInfo{Name: name.CommonName, Groups: name.Organization}); {
+	case why != "":
+		return errors.New(why)
+	case who != node:
+		return fmt.Errorf("it is the hub of node %s, not of %s", who, node)
+	}
+	return nil
+}

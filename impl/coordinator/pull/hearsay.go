@@ -1,0 +1,130 @@
+package pull
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/source"
+)
+
+const (
+	hearFirst    = 2 * time.Second  // after which nobody leading is taken for a lack of leaders
+	hearMost     = 30 * time.Second // between two rounds of questions that brought nothing
+	hearAnswer   = 2 * time.Second  // for an answer
+	hearParallel = 8                // hubs that are asked at once
+	hearLasts    = time.Minute      // for what one of them holds
+)
+
+// rumour is what a hub says that it holds.
+type rumour struct {
+	node string
+	line *source.Line
+	source.Shown
+}
+
+// hear asks, while nobody leads because no hub reaches the cloud, what the hubs hold, until ctx ends. The relays that are not ready are moved forward
+// to the latest that any of them has. It is served with its age and makes nothing ready: that is the word of one hub.
+func (p *Puller) hear(ctx context.Context) {
+	for wait := hearFirst; ctx.Err() == nil; wait = min(2*wait, hearMost) {
+		pause(ctx, p.Clock, wait/2+rand.N(wait/2))
+		if ctx.Err() != nil || p.Fence.Leader().Node != "" || p.Majority() != nil || !slices.ContainsFunc(p.Relays, func(r *relay.Relay) bool { return p.Unready(r) != nil }) {
+			continue
+		}
+		if p.hearAll(ctx) {
+			wait = hearFirst / 2
+		}
+	}
+}
+
+// hearAll asks once, and tells whether anything came of it.
+func (p *Puller) hearAll(ctx context.Context) (any bool) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	said, slots := map[string][]rumour{}, make(chan struct{}, hearParallel)
+	var asked []*source.Line
+	defer func() {
+		for _, l := range asked {
+			l.Close()
+		}
+	}()
+	for node, address := range p.Leases.Hubs(ctx) {
+		l := p.Line(node, address)
+		asked = append(asked, l)
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			asking, cancel := context.WithTimeout(ctx, hearAnswer)
+			defer cancel()
+			shown, err := ask(asking, l)
+			if err != nil {
+				p.Logger.Debug("a hub does not tell what it holds", "node", node, "err", err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, s := range shown {
+				said[s.Resource] = append(said[s.Resource], rumour{node, l, s})
+			}
+		})
+	}
+	all.Wait()
+	for i, r := range p.Relays {
+		if best := latest(r, said[r.Resource().String()]); best != nil && p.Unready(r) != nil && p.take(ctx, i, best) {
+			any = true
+		}
+	}
+	return any
+}
+
+func ask(ctx context.Context, l *source.Line) ([]source.Shown, error) {
+	if err := l.Connect(ctx); err != nil {
+		return nil, err
+	}
+	return l.Upstream().Shown(ctx)
+}
+
+// latest is what moves a relay forward most: in its own history, or if it holds nothing, in the latest that can have been counted.
+func latest(r *relay.Relay, said []rumour) (best *rumour) {
+	st := r.Status()
+	for i := range said {
+		switch s := &said[i]; {
+		case !s.Synced || s.Denied != "":
+		case st.Synced && (s.History != st.History.Number || s.Version <= st.Version):
+		case !st.Synced && !(relay.History{Number: s.History}).First():
+		case best == nil || s.History > best.History || s.History == best.History && s.Version > best.Version:
+			best = s
+		}
+	}
+	return best
+}
+
+// take moves a relay forward to what a hub holds, and tells whether that came.
+func (p *Puller) take(ctx context.Context, i int, from *rumour) bool {
+	ctx, cancel := context.WithTimeout(ctx, hearLasts)
+	defer cancel()
+	r, before := p.Relays[i], p.Relays[i].Status()
+	up := from.line.Upstream()
+	up.Hearsay, up.Admit = true, ctx.Err
+	p.feeders[i].Use(up)
+	err := r.WaitUntil(ctx, func() bool {
+		s := r.Status()
+		return s.Synced && s.History.Number == from.History && s.Version >= from.Version
+	})
+	cancel() // what comes later counts no more
+	if now := p.now(); now.up == nil {
+		p.feeders[i].Use(nil)
+	}
+	if err != nil {
+		return false
+	}
+	name, now := r.Resource().String(), r.Status()
+	age, _ := now.Age(p.Clock.Now())
+	p.Refilled(name, from.node)
+	p.Logger.Warn("refilled at the word of one hub, with what it holds: served with its age, and not ready until the cloud is heard", "resource", name,
+		"node", from.node, "version", now.Version, "history", now.History.Number, "was", before.Version, "age", age.Round(time.Second).String())
+	return true
+}

@@ -1,0 +1,287 @@
+package pull
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/source"
+)
+
+const (
+	// pulseReturn is how long a hub whose connection broke has to accept another one.
+	pulseReturn = 250 * time.Millisecond
+	// pulseRetry is between two tries.
+	pulseRetry = 50 * time.Millisecond
+	// pulseAwaited is how long the leader of before a start has: a machine that starts has much to do.
+	pulseAwaited = 2 * contract.PulseSilence
+	// freeTimeout is for the Leases to answer.
+	freeTimeout = 5 * time.Second
+)
+
+// Leases are those that the coordinator keeps.
+type Leases interface {
+	// Free takes the election Lease from a leader, unless it has changed hands.
+	Free(context.Context, fence.Leader) error
+	// Hubs are the addresses that hubs told, by node.
+	Hubs(context.Context) map[string]string
+}
+
+// Replicas are several of which one reads the leader.
+type Replicas interface {
+	// Reads is the replica that does, as far as is known here. It has no upstream if it is this one, and no name if there is none yet.
+	Reads() (name string, up *source.Upstream)
+	// Mine tells by the word of a majority whether it is this one.
+	Mine(context.Context) (bool, error)
+	// Claim says that it is this one from now on.
+	Claim(context.Context, contract.Term) error
+}
+
+// Config is what a Puller is made of.
+type Config struct {
+	Relays   []*relay.Relay
+	Fence    *fence.Fence // its Moved is to call Puller.Moved
+	Bars     *Bars
+	Line     func(node, address string) *source.Line
+	Leases   Leases
+	Replicas Replicas                                // nil: there is one
+	Unready  func(*relay.Relay) error                // why a relay is not ready; nil: it is
+	Majority func() error                            // why nothing can be decided; nil: it can
+	Beside   func(context.Context, *source.Upstream) // what else is read from who is, until the context ends; may be nil
+	Freed    func(reason string)                     // counts: the Lease was taken from a leader
+	Refilled func(resource, node string)             // counts: a relay was moved forward to what the hub of a node holds
+	Clock    clock.WithTicker
+	Logger   *slog.Logger
+}
+
+// Puller keeps the relays of a coordinator fed. See the package comment.
+type Puller struct {
+	Config
+	feeders []*source.Feeder // of the relays
+	poke    chan struct{}    // something changed
+	held    chan struct{}    // a holder has written its Lease here
+
+	mu   sync.Mutex
+	from origin
+}
+
+// origin is where the relays are fed from; the zero value is from nowhere.
+type origin struct {
+	replica string
+	leader  fence.Leader
+	up      *source.Upstream
+}
+
+// New checks nothing: all of a Config is given by who makes a coordinator.
+func New(c Config) (*Puller, error) {
+	p := &Puller{Config: c, poke: make(chan struct{}, 1), held: make(chan struct{}, 1)}
+	for _, r := range c.Relays {
+		f, err := source.NewFeeder(source.Config{Relay: r, Clock: c.Clock, Logger: c.Logger})
+		if err != nil {
+			return nil, err
+		}
+		p.feeders = append(p.feeders, f)
+	}
+	return p, nil
+}
+
+// Moved tells that somebody else may have to be read. It never blocks.
+func (p *Puller) Moved() { signal(p.poke) }
+
+// Held tells that a holder has written its Lease here. It never blocks.
+func (p *Puller) Held() { signal(p.held) }
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Run pulls until ctx ends.
+func (p *Puller) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, f := range p.feeders {
+		g.Go(func() error { return f.Run(ctx) })
+	}
+	if p.Replicas != nil {
+		g.Go(func() error { return p.claim(ctx) })
+	}
+	g.Go(func() error {
+		patience, end := pulseAwaited, p.read(ctx, origin{}, 0)
+		for ctx.Err() == nil {
+			if next := p.choose(); next.whence() != p.now().whence() {
+				end()
+				end = p.read(ctx, next, patience)
+				if next.leader.Node != "" {
+					patience = contract.PulseSilence
+				}
+			}
+			select {
+			case <-p.poke:
+			case <-ctx.Done():
+			}
+		}
+		end()
+		return nil
+	})
+	return g.Wait()
+}
+
+// whence is an origin without the way there.
+func (o origin) whence() origin {
+	o.up = nil
+	return o
+}
+
+func (p *Puller) now() origin {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.from
+}
+
+// choose tells who is to be read.
+func (p *Puller) choose() origin {
+	if p.Replicas == nil {
+		return origin{leader: p.Fence.Leader()}
+	}
+	switch name, up := p.Replicas.Reads(); {
+	case up != nil:
+		return origin{replica: name, up: up}
+	case name != "":
+		return origin{leader: p.Fence.Leader()}
+	}
+	return origin{} // nobody has claimed yet
+}
+
+// read feeds all relays from an origin until end is called.
+func (p *Puller) read(ctx context.Context, o origin, patience time.Duration) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var reading sync.WaitGroup
+	var l *source.Line
+	if o.leader.Node != "" {
+		l = p.Line(o.leader.Node, o.leader.Address)
+		o.up = l.Upstream()
+		o.up.Admit = func() error { return p.Fence.Admit(o.leader) }
+	}
+	p.mu.Lock()
+	p.from = o
+	p.mu.Unlock()
+	for _, f := range p.feeders {
+		f.Use(o.up)
+	}
+	if o.up != nil && p.Beside != nil {
+		reading.Go(func() { p.Beside(ctx, o.up) })
+	}
+	switch {
+	case l != nil:
+		p.Logger.Info("the leader is read", "node", o.leader.Node, "address", o.leader.Address, "term", o.leader.Term.String())
+		reading.Go(func() { p.follow(ctx, l, o.leader, patience) })
+	case o.up == nil:
+		reading.Go(func() { p.hear(ctx) })
+	}
+	return func() {
+		cancel()
+		reading.Wait()
+	}
+}
+
+// follow keeps the connection to the leader's hub. If it cannot, the leader loses its Lease.
+func (p *Puller) follow(ctx context.Context, l *source.Line, who fence.Leader, patience time.Duration) {
+	reason, due := "unreachable", p.Clock.Now().Add(patience)
+	for ctx.Err() == nil {
+		beat, err := l.Pulse(ctx, max(due.Sub(p.Clock.Now()), pulseRetry))
+		if ctx.Err() != nil {
+			return
+		}
+		p.Logger.Debug("the leader's hub is not heard", "node", who.Node, "beat", beat, "err", err)
+		now := p.Clock.Now()
+		switch {
+		case beat:
+			reason, due = "broken", now.Add(pulseReturn)
+		case reason == "broken" && errors.Is(err, syscall.ECONNREFUSED): // nobody listens any more: its process is gone
+			due = now
+		}
+		if now.Before(due) {
+			pause(ctx, p.Clock, pulseRetry)
+			continue
+		}
+		p.release(ctx, who, reason, err)
+		due = now.Add(contract.PulseSilence) // should that have failed
+	}
+}
+
+// release takes the Lease from a leader.
+func (p *Puller) release(ctx context.Context, who fence.Leader, reason string, why error) {
+	ctx, cancel := context.WithTimeout(ctx, freeTimeout)
+	defer cancel()
+	mine, err := true, error(nil)
+	if p.Replicas != nil {
+		mine, err = p.Replicas.Mine(ctx)
+	}
+	if err == nil && !mine {
+		p.Logger.Info("the leader went to another replica", "node", who.Node, "term", who.Term.String(), "pulse", reason)
+		return
+	}
+	if err == nil {
+		if reason != "broken" {
+			p.Bars.add(who.Node, p.Clock.Now())
+		}
+		err = p.Leases.Free(ctx, who)
+	}
+	if err != nil {
+		p.Logger.Warn("the election lease of a leader that cannot be read cannot be freed: others wait until it expires", "node", who.Node, "why", why, "err", err)
+		return
+	}
+	p.Logger.Info("the leader is dead or cut off: its Lease is free", "node", who.Node, "term", who.Term.String(), "pulse", reason, "err", why)
+	p.Freed(reason)
+}
+
+// claim lets the other replicas know that the leader uses this one.
+func (p *Puller) claim(ctx context.Context) error {
+	for {
+		select {
+		case <-p.held:
+		case <-ctx.Done():
+			return nil
+		}
+		if l := p.Fence.Leader(); l.Node != "" {
+			if err := p.Replicas.Claim(ctx, l.Term); err != nil && ctx.Err() == nil {
+				p.Logger.Warn("the leader uses this replica, and the others cannot be told", "err", err)
+			}
+		}
+	}
+}
+
+// Feeder tells who feeds a relay, by its number: a node, or another replica; "" if nobody does.
+func (p *Puller) Feeder(i int) (node, replica string) {
+	s, o := p.feeders[i].Status(), p.now()
+	switch {
+	case s.Upstream == "" || s.LastError != "" || s.Since.IsZero():
+		return "", ""
+	case o.replica != "":
+		return "", o.replica
+	}
+	return s.Upstream, ""
+}
+
+// Upstream is who is read, nil if nobody is.
+func (p *Puller) Upstream() *source.Upstream { return p.now().up }
+
+func pause(ctx context.Context, c clock.Clock, d time.Duration) {
+	t := c.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+	case <-ctx.Done():
+	}
+}

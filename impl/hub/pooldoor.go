@@ -1,0 +1,108 @@
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/source"
+)
+
+// poolDoor is where a hub shows to its pool what it holds, at --pool-port: its relays, how they are, and documents. It shows all of a relay to whoever comes in,
+// so it lets in nobody but hubs of the pool, which may read the same at the coordinator, and the coordinator: that is who could be met
+// at --coordinator-server. Both are known by the pool's authority.
+type poolDoor struct {
+	*source.Server
+	node, pool   string
+	coordinators []*url.URL
+	roots        *bundle
+	cert         *pair
+	listener     net.Listener
+	address      string // that was given; "": it is found out
+	local        func() string
+}
+
+func (h *Hub) buildPoolDoor(c *coordinator, roots *bundle, cert *pair) *poolDoor {
+	d := &poolDoor{
+		Server: source.NewServer(h.NodeName, h.relays, h.clock), node: h.NodeName, pool: h.NodePoolName, coordinators: h.coordinators,
+		roots: roots, cert: cert, address: h.PoolAddress, local: c.local,
+	}
+	d.Handle(contract.DocumentsPath, h.discovery)
+	c.address = d.told
+	return d
+}
+
+// told is the address at which the pool reaches this hub, "" if that is not known yet: if none was given, it is the one that is listened on, or else
+// where this hub is when it asks the coordinator.
+func (d *poolDoor) told() string {
+	at, err := netip.ParseAddrPort(d.listener.Addr().String())
+	switch {
+	case d.address != "":
+		return d.address
+	case err != nil:
+		return ""
+	case !at.Addr().IsUnspecified():
+		return at.String()
+	}
+	host, err := netip.ParseAddr(d.local())
+	if err != nil {
+		return ""
+	}
+	return net.JoinHostPort(host.Unmap().WithZone("").String(), strconv.Itoa(int(at.Port())))
+}
+
+func (d *poolDoor) tls() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ClientAuth: tls.RequireAnyClientCert, DynamicRecordSizingDisabled: true,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return d.cert.get(), nil },
+		VerifyConnection: func(s tls.ConnectionState) error {
+			_, err := d.who(s.PeerCertificates)
+			return err
+		},
+	}
+}
+
+// who tells why somebody is neither the coordinator of this pool nor one of its hubs, and which of them it is.
+func (d *poolDoor) who(chain []*x509.Certificate) (coordinator bool, err error) {
+	if len(chain) == 0 {
+		return false, errors.New("a certificate of the pool is needed")
+	}
+	cert, issuers := chain[0], x509.NewCertPool()
+	for _, c := range chain[1:] {
+		issuers.AddCert(c)
+	}
+	vouched := func(usage x509.ExtKeyUsage) error {
+		_, err := cert.Verify(x509.VerifyOptions{Roots: d.roots.get(), Intermediates: issuers, KeyUsages: []x509.ExtKeyUsage{usage}})
+		return err
+	}
+	if slices.ContainsFunc(d.coordinators, func(u *url.URL) bool { return cert.VerifyHostname(u.Hostname()) == nil }) && vouched(x509.ExtKeyUsageServerAuth) == nil {
+		return true, nil
+	}
+	groups := cert.Subject.Organization
+	if !slices.Contains(groups, contract.PoolGroupPrefix+d.pool) || !slices.Contains(groups, contract.HubGroup) || !strings.HasPrefix(cert.Subject.CommonName, contract.NodeUserPrefix) {
+		return false, fmt.Errorf("%q is neither the coordinator of pool %s nor one of its hubs", cert.Subject.CommonName, d.pool)
+	}
+	return false, vouched(x509.ExtKeyUsageClientAuth)
+}
+
+// ServeHTTP implements http.Handler. No answer outlives the certificate of who asked.
+func (d *poolDoor) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	coordinator, err := d.who(req.TLS.PeerCertificates)
+	if err != nil || req.URL.Path == contract.PulsePath && !coordinator {
+		http.Error(w, fmt.Sprint("not for you: ", err), http.StatusForbidden)
+		return
+	}
+	ctx, cancel := context.WithDeadline(req.Context(), req.TLS.PeerCertificates[0].NotAfter)
+	defer cancel()
+	d.Server.ServeHTTP(w, req.WithContext(ctx))
+}

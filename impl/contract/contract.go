@@ -125,16 +125,6 @@ type Term struct {
 // String is "<incarnation>/<version>".
 func (t Term) String() string { return t.Incarnation + "/" + strconv.FormatUint(t.Version, 10) }
 
-// ParseTerm reads the form written by Term.String.
-func ParseTerm(s string) (Term, error) {
-	inc, v, ok := strings.Cut(s, "/")
-	n, err := strconv.ParseUint(v, 10, 64)
-	if !ok || inc == "" || err != nil || n == 0 {
-		return Term{}, fmt.Errorf("term %q: want <incarnation>/<lease resourceVersion>", s)
-	}
-	return Term{Incarnation: inc, Version: n}, nil
-}
-
 // NodeOfIdentity returns the node name of a leader identity "<node>_<random>". Identities carry a random
 // part so that two hubs started under one name never both believe they lead.
 func NodeOfIdentity(id string) string {

@@ -16,10 +16,10 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// pingAfter and pingAnswer find out within contract.PulseSilence that nobody is there any more.
+// pingAfter and pingAnswer find out within contract.PulseSilence that nobody is there any more. A process that gets no processor for a second is.
 const (
 	pingAfter  = 500 * time.Millisecond
-	pingAnswer = 1500 * time.Millisecond
+	pingAnswer = 2 * time.Second
 )
 
 // LineConfig says where a Line leads. All is required.

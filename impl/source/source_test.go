@@ -298,7 +298,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestNotAdmitted: nor is a list, or a list of metadata and what it lacks.
+// TestNotAdmitted: nothing counts of what comes from who does not: no list, no list of metadata with what it lacks, no denial.
 func TestNotAdmitted(t *testing.T) {
 	for name, mine := range map[string]func(*relay.Relay) error{
 		"list":   func(*relay.Relay) error { return nil },
@@ -322,6 +322,14 @@ func TestNotAdmitted(t *testing.T) {
 			<-asked
 			if s := pool.Status(); s.Version != was.Version || s.Objects != was.Objects {
 				t.Errorf("%+v", s)
+			}
+			leader.Deny(apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "x"))
+			eventually(t, "a denial to come", func() bool {
+				f.Kick()
+				return strings.Contains(f.Status().LastError, "404")
+			})
+			if pool.Denied() != nil {
+				t.Error("a denial counts")
 			}
 		})
 	}

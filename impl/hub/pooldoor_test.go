@@ -1,0 +1,95 @@
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/source"
+)
+
+// TestPoolDoor: the coordinator and the hubs of the pool come in, and nobody else. Only the coordinator may lean on the leader: else any hub
+// of the pool could make one that nobody reads believe that it is read.
+func TestPoolDoor(t *testing.T) {
+	pool, stranger := newAuthority(t, "harbour"), newAuthority(t, "stranger")
+	here := &url.URL{Scheme: "https", Host: "coordinator.example:10270"}
+	d := &poolDoor{
+		Server: source.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", coordinators: []*url.URL{here}, roots: &bundle{},
+	}
+	d.roots.current.Store(pool.pool())
+	hub := func() *x509.Certificate {
+		return &x509.Certificate{
+			Subject: pkix.Name{
+				CommonName: contract.NodeUserPrefix + "edge-2", Organization: []string{contract.HubGroup, contract.PoolGroupPrefix + "harbour"},
+			},
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		}
+	}
+	coordinator := func() *x509.Certificate {
+		return &x509.Certificate{
+			Subject: pkix.Name{CommonName: "any"}, DNSNames: []string{"coordinator.example"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		}
+	}
+	with := func(c *x509.Certificate, change func(*x509.Certificate)) *x509.Certificate {
+		change(c)
+		return c
+	}
+	gone, leave := context.WithCancel(t.Context()) // a pulse lasts as long as who asks for it is there
+	leave()
+	const in, status, out = http.StatusServiceUnavailable, http.StatusOK, http.StatusForbidden
+	for name, c := range map[string]struct {
+		by                   *authority
+		cert                 *x509.Certificate
+		status, pulse, relay int
+	}{
+		"coordinator":                {pool, coordinator(), status, http.StatusOK, in},
+		"hub of the pool":            {pool, hub(), status, out, in},
+		"coordinator's name, stolen": {stranger, coordinator(), out, out, out},
+		"coordinator's name, as a client only": {pool, with(coordinator(), func(c *x509.Certificate) {
+			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		}), out, out, out},
+		"another host":          {pool, with(coordinator(), func(c *x509.Certificate) { c.DNSNames = []string{"example"} }), out, out, out},
+		"hub by another's hand": {stranger, hub(), out, out, out},
+		"hub of another pool": {pool, with(hub(), func(c *x509.Certificate) {
+			c.Subject.Organization[1] = contract.PoolGroupPrefix + "quay"
+		}), out, out, out},
+		"hub of no pool": {pool, with(hub(), func(c *x509.Certificate) { c.Subject.Organization = c.Subject.Organization[:1] }), out, out, out},
+		"no hub":         {pool, with(hub(), func(c *x509.Certificate) { c.Subject.Organization = c.Subject.Organization[1:] }), out, out, out},
+		"no node":        {pool, with(hub(), func(c *x509.Certificate) { c.Subject.CommonName = "edge-2" }), out, out, out},
+		"hub's certificate of a server": {pool, with(hub(), func(c *x509.Certificate) {
+			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+		}), out, out, out},
+		"expired": {pool, with(hub(), func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), out, out, out},
+		"nobody":  {nil, nil, out, out, out},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var chain []*x509.Certificate
+			if c.by != nil {
+				cert, _, _ := c.by.sign(c.cert)
+				chain = append(chain, cert)
+			}
+			err := d.tls().VerifyConnection(tls.ConnectionState{PeerCertificates: chain})
+			if (err != nil) != (c.status == out) {
+				t.Errorf("the handshake: %v", err)
+			}
+			for path, want := range map[string]int{contract.StatusPath: c.status, contract.PulsePath: c.pulse, "/api/v1/secrets": c.relay} {
+				req := httptest.NewRequestWithContext(gone, http.MethodGet, path, nil)
+				req.TLS = &tls.ConnectionState{PeerCertificates: chain}
+				w := httptest.NewRecorder()
+				d.ServeHTTP(w, req)
+				if w.Code != want {
+					t.Errorf("%s: %d, want %d: %s", path, w.Code, want, w.Body)
+				}
+			}
+		})
+	}
+}

@@ -88,22 +88,29 @@ const (
 const MaxLeaseDuration = time.Minute
 
 // PoolAddress is an annotation of the election Lease and of a node's Lease in a coordinator: the IP address and port at which the hub that wrote it shows
-// its relays to its pool.
+// its relays to its pool, or PoolAddressReverse.
 const PoolAddress = "weir/pool-address"
 
+// PoolAddressReverse says that a node accepts no connection from its pool: its hub connects to the coordinator, and shows its relays over that connection.
+const PoolAddressReverse = "reverse"
+
 // ParsePoolAddress reads a value of PoolAddress.
-func ParsePoolAddress(s string) (netip.AddrPort, error) {
-	a, err := netip.ParseAddrPort(s)
-	if err != nil || a.Port() == 0 || a.Addr().IsUnspecified() || a.Addr().IsMulticast() || a.Addr().Zone() != "" {
-		return netip.AddrPort{}, fmt.Errorf("%q: want the IP address of a node and a port, as in 10.0.0.7:%d", s, HubPoolPort)
+func ParsePoolAddress(s string) (a netip.AddrPort, reverse bool, err error) {
+	if s == PoolAddressReverse {
+		return a, true, nil
 	}
-	return a, nil
+	a, err = netip.ParseAddrPort(s)
+	if err != nil || a.Port() == 0 || a.Addr().IsUnspecified() || a.Addr().IsMulticast() || a.Addr().Zone() != "" {
+		return netip.AddrPort{}, false, fmt.Errorf("%q: want the IP address of a node and a port, as in 10.0.0.7:%d, or %s", s, HubPoolPort, PoolAddressReverse)
+	}
+	return a, false, nil
 }
 
 // Paths and headers inside a pool. All are read; who shows relays shows them at the paths of the Kubernetes API.
 const (
 	PulsePath     = "/weir/v1/pulse"     // of a hub: an answer that lasts as long as the hub lives, for the coordinator that reads it
 	DocumentsPath = "/weir/v1/documents" // of a hub and of a coordinator: copies of API discovery, see impl/documents
+	LinePath      = "/weir/v1/line"      // of a coordinator: POST by a hub that the coordinator cannot connect to, see impl/reverse
 	RejoinPath    = "/weir/v1/rejoin"    // POST by a replica that has no data: take it in again
 	StatusPath    = "/weir/v1/status"    // JSON status of a hub (health port; less of it at the port for its pool) or coordinator
 	// AgeHeader of an answer: seconds since the relay was last known to be fresh, also when that was before a restart.

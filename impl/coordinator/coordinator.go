@@ -23,6 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/memory"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/source"
 )
@@ -38,6 +39,7 @@ type Coordinator struct {
 	kept   *snapshot.Snapshots
 	peers  *peers // nil: this is the only replica
 	front  *relays
+	lot    reverse.Lot // hubs that cannot be connected to
 
 	// Set by Run.
 	store     *store.Store
@@ -178,6 +180,7 @@ func (c *Coordinator) Run(ctx context.Context) (err error) {
 
 // serve runs everything but etcd.
 func (c *Coordinator) serve(ctx context.Context) error {
+	defer c.lot.Close()
 	t, err := newTypes()
 	if err != nil {
 		return err

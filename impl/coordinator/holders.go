@@ -108,7 +108,7 @@ func foreign(l *coordinationv1.Lease, node string) string {
 		}
 	}
 	if address, told := l.Annotations[contract.PoolAddress]; told {
-		if _, err := contract.ParsePoolAddress(address); err != nil {
+		if _, _, err := contract.ParsePoolAddress(address); err != nil {
 			return "annotation " + contract.PoolAddress + ": " + err.Error()
 		}
 	}

@@ -13,23 +13,26 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/source"
 )
 
 // lines lead to hubs of the pool.
 type lines struct {
-	// dial opens a connection to the hub of a node that shows its relays at an address.
-	dial  func(ctx context.Context, node, address string) (net.Conn, error)
+	lot   *reverse.Lot
 	cert  func() (*tls.Certificate, error)          // by which hubs know this coordinator
 	known func() (opts x509.VerifyOptions, ok bool) // how the certificates of hubs are verified
 	rules *authz.Rules
 	clock clock.WithDelayedExecution
 }
 
-// dialTCP is the dial of a pool in which nodes accept connections from each other.
-func dialTCP(ctx context.Context, _, address string) (net.Conn, error) {
-	if _, err := contract.ParsePoolAddress(address); err != nil { // who holds the Lease may not have told one
+// dial opens a connection to the hub of a node that shows its relays at an address, or takes one that the hub has opened.
+func (x *lines) dial(ctx context.Context, node, address string) (net.Conn, error) {
+	switch _, reversed, err := contract.ParsePoolAddress(address); {
+	case err != nil: // who holds the Lease may not have told one
 		return nil, err
+	case reversed:
+		return x.lot.Take(ctx, node)
 	}
 	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 }

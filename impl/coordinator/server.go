@@ -79,7 +79,7 @@ func (c *Coordinator) newServer(t *types) (*genericapiserver.GenericAPIServer, e
 	longRunning := filters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString())
 	cfg.LongRunningFunc = func(req *http.Request, info *genericrequest.RequestInfo) bool {
 		// Lists of relays too: they are streamed, and the relay itself closes those whose client takes nothing.
-		return longRunning(req, info) || c.front.of(info) != nil
+		return longRunning(req, info) || c.front.of(info) != nil || req.URL.Path == contract.LinePath
 	}
 	cfg.BuildHandlerChainFunc = func(h http.Handler, cfg *genericapiserver.Config) http.Handler {
 		c.front.next = h
@@ -117,6 +117,10 @@ func (c *Coordinator) install(s *genericapiserver.GenericAPIServer, t *types, cf
 	mux.Handle("/metrics", c.metrics.handler())
 	mux.Handle(contract.StatusPath, http.HandlerFunc(c.serveStatus))
 	mux.Handle(contract.DocumentsPath, http.HandlerFunc(c.serveDocuments))
+	mux.Handle(contract.LinePath, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		u, _ := genericrequest.UserFrom(req.Context())
+		c.lot.Admit(w, req, authz.NodeOf(u))
+	}))
 	if c.peers != nil {
 		mux.Handle(contract.RejoinPath, http.HandlerFunc(c.serveRejoin))
 	}
@@ -138,7 +142,7 @@ func (c *Coordinator) addHealth(cfg *genericapiserver.Config) {
 // they know it by.
 func (c *Coordinator) lines() *lines {
 	return &lines{
-		dial: dialTCP, known: c.serving.ca.VerifyOptions, rules: c.rules, clock: c.set.Clock,
+		lot: &c.lot, known: c.serving.ca.VerifyOptions, rules: c.rules, clock: c.set.Clock,
 		cert: func() (*tls.Certificate, error) {
 			pair, err := tls.X509KeyPair(c.serving.cert.CurrentCertKeyContent())
 			return &pair, err

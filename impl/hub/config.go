@@ -332,8 +332,8 @@ func (s *settings) checkPoolDoor() error {
 		return cli.Usage("--pool-port", s.PoolPort, "a TCP port that no other flag names, 0 to 65535")
 	}
 	if s.PoolAddress != "" {
-		if _, err := contract.ParsePoolAddress(s.PoolAddress); err != nil {
-			return cli.Usage("--pool-address", s.PoolAddress, fmt.Sprintf("IP address and port, as in 10.0.0.7:%d", contract.HubPoolPort))
+		if _, _, err := contract.ParsePoolAddress(s.PoolAddress); err != nil {
+			return cli.Usage("--pool-address", s.PoolAddress, fmt.Sprintf("IP address and port, as in 10.0.0.7:%d, or %s", contract.HubPoolPort, contract.PoolAddressReverse))
 		}
 	}
 	return nil

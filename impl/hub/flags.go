@@ -97,7 +97,8 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.PoolBindAddress, "pool-bind-address", "0.0.0.0", "IP address on which this hub shows its relays to the coordinator and the hubs of its pool")
 	f.IntVar(&c.PoolPort, "pool-port", contract.HubPoolPort, "TLS port for that; 0 takes any free one")
 	f.StringVar(&c.PoolAddress, "pool-address", "",
-		"IP address and port at which the pool reaches it, if that is another one: behind a translation of addresses; without it, the one from which this hub reaches the coordinator")
+		"IP address and port at which the pool reaches it, if that is another one: behind a translation of addresses; "+contract.PoolAddressReverse+
+			": nobody can connect to this node, so its hub connects to the coordinator; default: the address from which this hub reaches the coordinator")
 
 	f.DurationVar(&c.FailoverGracePeriod, "failover-grace-period", 30*time.Second,
 		"how long a hub that lost the pool's cache serves on from its own and opens nothing to the cloud")

@@ -393,7 +393,7 @@ func (h *Hub) listen() (err error) {
 			return err
 		}
 	}
-	if h.poolDoor != nil {
+	if h.poolDoor != nil && h.poolDoor.listener == nil {
 		h.poolDoor.listener, err = listen(h.Net, "--pool-port", h.PoolBindAddress, h.PoolPort)
 	}
 	return err

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/source"
 )
 
@@ -38,6 +39,9 @@ func (h *Hub) buildPoolDoor(c *coordinator, roots *bundle, cert *pair) *poolDoor
 		roots: roots, cert: cert, address: h.PoolAddress, local: c.local,
 	}
 	d.Handle(contract.DocumentsPath, h.discovery)
+	if d.address == contract.PoolAddressReverse {
+		d.listener = reverse.NewListener(c.waits, h.clock, h.Logger)
+	}
 	c.address = d.told
 	return d
 }

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"hash/fnv"
@@ -28,6 +29,7 @@ const staleLooks = 2
 type replica struct {
 	url       *url.URL
 	transport *transport
+	connect   func(context.Context) (net.Conn, error) // one of its own, over which HTTP/1.1 is spoken
 	upstream  *source.Upstream
 	resume    *sessions
 }
@@ -67,17 +69,32 @@ func newCoordinator(cfg coordinatorConfig) *coordinator {
 
 func newReplica(cfg coordinatorConfig, u *url.URL, c *coordinator) *replica {
 	r := &replica{url: u, resume: newSessions()}
-	r.transport = newTransport(func() *http.Transport {
-		config := &tls.Config{
-			RootCAs: cfg.roots.get(), MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ClientSessionCache: r.resume,
+	by := func(protocol string) *dialer {
+		return &dialer{net: &notingNet{cfg.net, &c.from}, meter: &c.meter, tls: &tls.Config{
+			RootCAs: cfg.roots.get(), MinVersion: tls.VersionTLS13, NextProtos: []string{protocol}, ClientSessionCache: r.resume,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cfg.cert.get(), nil },
-		}
+		}}
+	}
+	r.transport = newTransport(func() *http.Transport {
 		// Inside the pool bytes are cheap, and a dead coordinator should be noticed soon.
-		return transportConfig{dialer: &dialer{net: &notingNet{cfg.net, &c.from}, tls: config, meter: &c.meter}, idlePing: 3 * time.Second, pingTimeout: 3 * time.Second}.build()
+		return transportConfig{dialer: by("h2"), idlePing: 3 * time.Second, pingTimeout: 3 * time.Second}.build()
 	})
+	r.connect = func(ctx context.Context) (net.Conn, error) {
+		return by("http/1.1").connect(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
+	}
 	r.upstream = coordinatorUpstream(r, cfg.onBytes)
 	return r
 }
+
+// waits opens a connection to the replica that is used now, for as long as it is. See impl/reverse.
+func (c *coordinator) waits(ctx context.Context) (net.Conn, context.Context, error) {
+	u := c.inUse()
+	conn, err := u.connect(ctx)
+	return conn, u.left, err
+}
+
+// soon finds out that the machine at the other end of a silent connection is gone.
+func soon() net.KeepAliveConfig { return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3} }
 
 // notingNet notes where connections come from.
 type notingNet struct {
@@ -88,6 +105,9 @@ type notingNet struct {
 func (n *notingNet) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := n.Net.DialContext(ctx, network, address)
 	if err == nil {
+		if t, ok := c.(interface{ SetKeepAliveConfig(net.KeepAliveConfig) error }); ok {
+			_ = t.SetKeepAliveConfig(soon())
+		}
 		if host, _, err := net.SplitHostPort(c.LocalAddr().String()); err == nil {
 			n.from.Store(&host)
 		}

@@ -107,7 +107,7 @@ func cloudUpstream(k *cloud, m *metrics) *source.Upstream {
 	}
 }
 
-// coordinatorUpstream feeds relays from a replica of the pool's coordinator, and is where a leader pushes to.
+// coordinatorUpstream feeds relays from a replica of the pool's coordinator.
 func coordinatorUpstream(r *replica, onBytes func(int)) *source.Upstream {
 	return &source.Upstream{
 		Name: role.Coordinator.String(), URL: r.url, Client: client(r.transport), Progress: true, OnBytes: onBytes,

@@ -274,7 +274,7 @@ func (h *Hub) buildPool() error {
 	h.cloud.changed = p.changed
 	p.silence = &silenceOf{read: &h.cloud.meters[classPool].read}
 	h.sources.cloud.Silent = p.silence.doubt.Load
-	p.proof = &proof{heard: h.cloud.lastHeard, ask: h.cloud.ask, renewal: h.LeaderElectRetryPeriod * 5 / 4, logger: h.Logger}
+	p.proof = &proof{heard: h.cloud.lastHeard, ask: h.cloud.ask, logger: h.Logger}
 	p.shared = newShared(h.resources, c, h.Logger)
 	p.shared.reachable, p.shared.changed = p.checker.ok, p.changed
 	p.detours, p.feeders = role.NewDetours(rc, len(h.feeders)), h.feeders

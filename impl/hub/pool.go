@@ -104,7 +104,7 @@ func (p *pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 	for {
 		in.Now, in.Coordinator, in.Cloud = p.now(), p.checker.ok(), p.cloudOK()
 		in.Silent = p.silence.lasts(p.clock.Now(), p.snapshot().Source == role.Cloud)
-		p.proof.noticed(p.clock.Now(), p.snapshot().Leader == "" || showsFree(in), in.Election != nil && in.Election.Holder != "")
+		p.proof.noticed(p.clock.Now(), p.snapshot().Leader == "" || showsFree(in))
 		in.Unproven = !p.proof.holds(p.clock.Now(), p.snapshot().Source == role.Cloud)
 		in.Fresh, in.Unable = p.feed.look(p.clock.Now())
 		in.Doubted = p.doubt.holds()

@@ -10,7 +10,6 @@ const (
 	proofLook   = 50 * time.Millisecond  // how often a hub looks whether the cloud has answered
 	proofAge    = time.Second            // how old a sign of life may be when the Lease becomes free
 	proofPause  = 150 * time.Millisecond // left to the hub that led: often it is back at once, with its streams open
-	proofFaint  = time.Second            // the same after a Lease that was not renewed: the coordinator or the pool's network may have stood still
 	proofSpread = 250 * time.Millisecond // over which the hubs of a pool ask: the first that knows leads, and spares the others
 	proofYield  = 300 * time.Millisecond // left to the hub that led, when the cloud was away for all
 )
@@ -18,32 +17,22 @@ const (
 // proof is that the cloud can be reached now: what was known before the election Lease became free may have changed with it. In
 // a pool that is cut off as a whole, the Lease would go round. It is for one goroutine.
 type proof struct {
-	heard   func() time.Time // the last sign of life of the cloud
-	ask     func()           // makes it give one
-	renewal time.Duration    // a Lease that is renewed changes within this
-	logger  *slog.Logger
+	heard  func() time.Time // the last sign of life of the cloud
+	ask    func()           // makes it give one
+	logger *slog.Logger
 
-	beat   time.Time     // when the Lease was last seen to be renewed
-	free   time.Time     // since when the Lease is seen to be free; zero: it is not
-	pause  time.Duration // left to the hub that led
-	due    time.Time     // when the cloud is to be asked; zero: it was
-	proven time.Time     // when the proof was seen
+	free   time.Time // since when the Lease is seen to be free; zero: it is not
+	due    time.Time // when the cloud is to be asked; zero: it was
+	proven time.Time // when the proof was seen
 }
 
-// noticed takes what was seen of the Lease; renewed tells that a change of it was, by whoever holds it.
-func (p *proof) noticed(now time.Time, free, renewed bool) {
-	if renewed {
-		p.beat = now
-	}
+// noticed takes what was seen of the Lease.
+func (p *proof) noticed(now time.Time, free bool) {
 	switch {
 	case !free:
 		p.free, p.due, p.proven = time.Time{}, time.Time{}, time.Time{}
 	case p.free.IsZero():
-		p.pause = proofPause
-		if !p.beat.IsZero() && now.Sub(p.beat) > p.renewal {
-			p.pause = proofFaint
-		}
-		p.free, p.due = now, now.Add(p.pause+rand.N(proofSpread))
+		p.free, p.due = now, now.Add(proofPause+rand.N(proofSpread))
 	}
 }
 
@@ -52,7 +41,7 @@ func (p *proof) holds(now time.Time, atCloud bool) bool {
 	if p.free.IsZero() {
 		return true
 	}
-	if !atCloud && now.Sub(p.free) < p.pause {
+	if !atCloud && now.Sub(p.free) < proofPause {
 		return false
 	}
 	if p.proven.IsZero() {

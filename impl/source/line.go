@@ -18,8 +18,8 @@ import (
 
 // pingAfter and pingAnswer find out within contract.PulseSilence that nobody is there any more. A process that gets no processor for a second is.
 const (
-	pingAfter  = 500 * time.Millisecond
-	pingAnswer = 2 * time.Second
+	pingAfter  = 250 * time.Millisecond
+	pingAnswer = 1500 * time.Millisecond
 )
 
 // LineConfig says where a Line leads. All is required.

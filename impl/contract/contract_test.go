@@ -12,7 +12,7 @@ func TestPoolAddress(t *testing.T) {
 	for s, good := range map[string]bool{
 		"10.0.0.7:10269": true, "[fd00::1]:10269": true, "127.0.0.1:1": true, "reverse": true,
 		"": false, "10.0.0.7": false, "10.0.0.7:0": false, "10.0.0.7:70000": false, "0.0.0.0:10269": false, "[::]:10269": false, "node-1:10269": false,
-		"224.0.0.1:10269": false, "[fe80::1%eth0]:10269": false, "10.0.0.7:10269/x": false, " 10.0.0.7:10269": false,
+		"224.0.0.1:10269": false, "[fe80::1%eth0]:10269": false, "10.0.0.7:10269/x": false, "x 10.0.0.7:10269": false,
 	} {
 		if _, _, err := ParsePoolAddress(s); (err == nil) != good {
 			t.Errorf("%q: %v", s, err)

@@ -43,6 +43,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/source"
 )
 
@@ -216,10 +217,37 @@ type edge struct {
 // show shows relays as the hub of a node does.
 func (p *pool) show(node string, relays ...*relay.Relay) *edge {
 	p.t.Helper()
+	return p.showAt(nil, node, relays...)
+}
+
+// showBack shows relays as the hub of a node does to which nobody can connect.
+func (s *server) showBack(node string, relays ...*relay.Relay) *edge {
+	s.t.Helper()
+	pair, roots := s.pool.hubPair(node), x509.NewCertPool()
+	roots.AddCert(s.ca.cert)
+	to := tls.Dialer{Config: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}}
+	return s.pool.showAt(reverse.NewListener(func(ctx context.Context) (net.Conn, context.Context, error) {
+		conn, err := to.DialContext(ctx, "tcp", s.url.Host)
+		return conn, context.Background(), err
+	}, clock.RealClock{}, slog.New(slog.DiscardHandler)), node, relays...)
+}
+
+func (p *pool) hubPair(node string) tls.Certificate {
+	p.t.Helper()
 	pair, err := tls.X509KeyPair(p.ca.client(contract.NodeUserPrefix+node, contract.HubGroup, contract.PoolGroupPrefix+"p"))
 	check(p.t, err)
+	return pair
+}
+
+func (p *pool) showAt(l net.Listener, node string, relays ...*relay.Relay) *edge {
+	p.t.Helper()
+	pair := p.hubPair(node)
 	e := &edge{Server: source.NewServer(node, relays, clock.RealClock{})}
 	e.http = httptest.NewUnstartedServer(e.Server)
+	if l != nil {
+		_ = e.http.Listener.Close()
+		e.http.Listener = l
+	}
 	e.freezer = &freezer{Listener: e.http.Listener, frozen: make(chan struct{})}
 	e.http.Listener = e.freezer
 	e.http.EnableHTTP2 = true

@@ -19,7 +19,7 @@ func TestProof(t *testing.T) {
 	holds(time.Hour, false, true) // somebody holds the Lease
 
 	p.noticed(began.Add(proofAge), true) // the cloud was heard just before
-	holds(proofAge, true, true)                 // the hub that led is first
+	holds(proofAge, true, true)          // the hub that led is first
 	holds(proofAge, false, false)
 	holds(proofAge+proofPause, false, true)
 	p.noticed(began, false)

@@ -94,7 +94,9 @@ func (c *coordinator) waits(ctx context.Context) (net.Conn, context.Context, err
 }
 
 // soon finds out that the machine at the other end of a silent connection is gone.
-func soon() net.KeepAliveConfig { return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3} }
+func soon() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}
+}
 
 // notingNet notes where connections come from.
 type notingNet struct {
@@ -105,7 +107,9 @@ type notingNet struct {
 func (n *notingNet) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := n.Net.DialContext(ctx, network, address)
 	if err == nil {
-		if t, ok := c.(interface{ SetKeepAliveConfig(net.KeepAliveConfig) error }); ok {
+		if t, ok := c.(interface {
+			SetKeepAliveConfig(net.KeepAliveConfig) error
+		}); ok {
 			_ = t.SetKeepAliveConfig(soon())
 		}
 		if host, _, err := net.SplitHostPort(c.LocalAddr().String()); err == nil {

@@ -3,6 +3,7 @@ package reverse
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -69,13 +70,14 @@ func (l *Listener) wait() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(counts, func() { _ = conn.Close() })
+	useless := func() { _ = conn.Close() }
+	left, closed := context.AfterFunc(counts, useless), context.AfterFunc(l.ctx, useless)
 	in, err := l.upgrade(conn)
 	if err == nil {
 		_, err = in.Peek(1)
 	}
-	if !stop() && err == nil {
-		err = context.Cause(counts)
+	if wanted := left(); !closed() || !wanted {
+		err = errors.Join(err, counts.Err(), l.ctx.Err())
 	}
 	if err != nil {
 		_ = conn.Close()

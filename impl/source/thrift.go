@@ -70,9 +70,18 @@ func (t *thrift) missed(d time.Duration) int64 {
 }
 
 // lists tells whether a list is the cheaper way from here. gap: the time of which the relay knows nothing. cloud: the version that the
-// upstream is known to have reached, 0: none is.
+// upstream is known to have reached, 0: none is. That much came uncompressed is no reason while a watch brings the little that is missing: a list
+// instead would leave out versions that others have replaced, and clients of this relay would not see them.
 func (t *thrift) lists(s relay.Status, gap time.Duration, cloud uint64) bool {
-	return s.Synced && (t.plain+t.missed(gap) > max(s.Bytes, worthAList) || between(s, cloud) > max(s.Bytes/listShare, worthAList))
+	switch missing := between(s, cloud) > max(s.Bytes/listShare, worthAList); {
+	case !s.Synced:
+		return false
+	case missing:
+		return true
+	case gap == 0 && cloud > s.Version:
+		return false
+	}
+	return t.plain+t.missed(gap) > max(s.Bytes, worthAList)
 }
 
 // cheaper tells whether a list of an upstream is. What is not compressed behind it only saves what was missed.

@@ -44,6 +44,8 @@ func TestThrift(t *testing.T) {
 		{"few versions were missed after a restart", 0, 0, 0, 113, ring, false},
 		{"many were", 0, 0, 0, 114, ring, true},
 		{"the cloud has nothing new", 0, 0, time.Second, 100, ring, false},
+		{"as many as fill the relay, which misses a few", 11, 0, 0, 101, ring, false},
+		{"as many as fill the relay, which misses none", 11, 0, 0, 100, ring, true},
 		{"an empty relay is listed anyway", 100, 100, time.Hour, 0, relay.Status{}, false},
 	} {
 		var x thrift

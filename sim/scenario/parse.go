@@ -178,7 +178,7 @@ func (o object) name(field string, limit int) string {
 
 func (v value) pool() Pool {
 	p := Pool{Coordinators: 1}
-	o, ok := v.object("name", "nodes", "uplink", "coordinators")
+	o, ok := v.object("name", "nodes", "uplink", "coordinators", "reverse")
 	if !ok {
 		return p
 	}
@@ -193,6 +193,9 @@ func (v value) pool() Pool {
 		case ok:
 			p.Coordinators = int(n)
 		}
+	}
+	if o.has("reverse") {
+		p.Reverse = o.fields["reverse"].boolean()
 	}
 	return p
 }

@@ -7,6 +7,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/sim/node"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -47,6 +49,7 @@ type Pool struct {
 	Nodes        int    `yaml:"nodes"`
 	Uplink       Uplink `yaml:"uplink"`
 	Coordinators int    `yaml:"coordinators"`
+	Reverse      bool   `yaml:"reverse,omitempty"` // nodes accept no connection from their pool
 }
 
 // Uplink is the link between a pool and the cloud.
@@ -105,6 +108,9 @@ func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
 	r := runtime.Pool{Name: p.Name, Nodes: p.Nodes, Mode: mode, Uplink: p.Uplink.Link()}
 	if mode == runtime.Weir {
 		r.Coordinators = p.Coordinators
+		if p.Reverse {
+			r.HubFlags = node.Flags{"pool-address": contract.PoolAddressReverse}
+		}
 	}
 	return r
 }

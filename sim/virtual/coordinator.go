@@ -79,7 +79,7 @@ func (c *Coordinator) moved() {
 	c.run++
 	c.leader = now
 	if c.pulse != nil {
-		c.pulse.close(up)
+		c.pulse.close()
 		c.pulse = nil
 	}
 	if now == (fence.Leader{}) {
@@ -129,15 +129,14 @@ func (c *Coordinator) follow(h *Hub, reason string, due time.Duration) {
 		}
 		c.leases.free()
 	}
-	var s *stream
-	s = h.fromCoordinator.openStream(func(s *stream) {
+	s := h.fromCoordinator.openStream(func(s *stream) {
 		h.lead.pulse(s)
 		s.send(down, func() { beat = true })
 	}, again)
 	c.pulse = s
 	c.after(max(due-c.loop.Now(), pulseRetry), func() {
 		if c.run == run && c.pulse == s && !beat {
-			s.close(up)
+			s.close()
 			again(errQuiet)
 		}
 	})

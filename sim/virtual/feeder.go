@@ -87,7 +87,7 @@ func (f *feeder) step(do func()) func() {
 func (f *feeder) next() {
 	f.run++
 	if f.stream != nil {
-		f.stream.close(up)
+		f.stream.close()
 		f.stream = nil
 	}
 	if f.up == nil {
@@ -111,7 +111,7 @@ func (f *feeder) next() {
 func (f *feeder) failed(err error) {
 	f.run++
 	if f.stream != nil {
-		f.stream.close(up)
+		f.stream.close()
 		f.stream = nil
 	}
 	if isGone(err) || errors.Is(err, errHistory) {

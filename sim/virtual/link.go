@@ -185,14 +185,13 @@ func (s *stream) hear(w way, arrive func()) {
 	}
 }
 
-// close ends the stream from one end: nothing is heard there from now on, and the other end is told.
-func (s *stream) close(from way) {
-	other := 1 - from // what comes this way is heard by the end that closes
-	if s.ended[other] {
+// close ends the stream from the end that opened it: nothing is heard there from now on, and the other end is told.
+func (s *stream) close() {
+	if s.ended[down] {
 		return
 	}
-	s.ended[other] = true
-	s.send(from, func() { s.broke(from) })
+	s.ended[down] = true
+	s.send(up, func() { s.broke(up) })
 	s.forget()
 }
 

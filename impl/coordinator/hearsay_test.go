@@ -95,9 +95,9 @@ func TestHearsayGoesOn(t *testing.T) {
 	x := newer.Restoration(100)
 	check(t, x.Add(slice(t, "one", 100)))
 	for version := uint64(101); version <= 104; version++ {
-		check(t, x.Apply(mvcc.Change{Kind: mvcc.Put, Version: version, Object: slice(t, fmt.Sprint("o", version), version)}))
+		check(t, x.Apply(&mvcc.Event{Version: version, Cur: slice(t, fmt.Sprint("o", version), version)}))
 	}
-	check(t, x.Apply(mvcc.Change{Kind: mvcc.Reached, Version: 105}))
+	check(t, x.Apply(&mvcc.Event{Version: 105}))
 	check(t, x.Finish(time.Now().Add(-time.Minute)))
 	s.hub("b").tells(newer)
 	eventually(t, "the rest", func() bool { return viewer.reached() == 105 })

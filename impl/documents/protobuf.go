@@ -112,15 +112,3 @@ func expand(resp *http.Response) (d *Document, lost bool, err error) {
 	}
 	return &Document{ETag: etag, ContentType: jsonType, Body: full}, false, nil
 }
-
-// answerWith makes an answer of the cloud one with a document.
-func answerWith(resp *http.Response, d *Document) *http.Response {
-	resp.Body.Close()
-	resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
-	resp.Header.Set("Content-Type", d.ContentType)
-	resp.Header.Set("Etag", d.ETag)
-	resp.Header.Del("Content-Length")
-	resp.Header.Del("Content-Encoding")
-	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(d.Body)), int64(len(d.Body))
-	return resp
-}

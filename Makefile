@@ -93,7 +93,7 @@ structure: build ## figures of the code: arrows that run back inside packages, t
 .PHONY: lint
 lint: bin/golangci-lint ## gofmt, go vet and golangci-lint
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'not gofmt-ed: run gofmt -w'; exit 1; }
-	bin/golangci-lint run ./...
+	bin/golangci-lint run --allow-parallel-runners ./...
 
 bin/golangci-lint: .ci/lint/go.mod
 	@echo "building golangci-lint (once, some minutes)"

@@ -376,7 +376,7 @@ func (c *fakeCloud) restore(version uint64) {
 				items = append(items, o)
 			}
 		}
-		check(c.t, r.Yield(relay.History{}, version, items))
+		check(c.t, relay.NewIntake(r).Yield(relay.History{}, &wire.Event{Version: version}, items))
 	}
 }
 

@@ -85,7 +85,7 @@ func TestCloudRestored(t *testing.T) {
 	p.coordinator.set(func() { p.coordinator.down = true })
 	p.coordinator.wipe()
 	for r, items := range old {
-		check(t, r.Yield(relay.History{}, versions[r], items))
+		check(t, relay.NewIntake(r).Yield(relay.History{}, &wire.Event{Version: versions[r]}, items))
 	}
 	p.coordinator.set(func() { p.coordinator.down = false })
 	eventually(t, "the coordinator to come along", func() bool {

@@ -51,13 +51,6 @@ func (r *Relay) replaceIn(h History, version uint64, items []*wire.Object, w wor
 	return r.begin(h, version, items, w)
 }
 
-// Yield takes a complete list of whatever history, also of an earlier one than that of the relay.
-func (r *Relay) Yield(h History, version uint64, items []*wire.Object) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.begin(h, version, items, word{asOf: r.cfg.Clock.Now()})
-}
-
 // Renumber goes on in another history with all that the relay holds. It is for who hears from the cloud itself and cannot agree with the
 // others of a pool on a number, because theirs was not counted but made up: what clients of this relay know stays true, so that they need
 // not list. Relays that read this one begin anew.

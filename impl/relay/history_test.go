@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
 func TestHistoriesOnlyGrow(t *testing.T) {
@@ -20,7 +22,7 @@ func TestHistoriesOnlyGrow(t *testing.T) {
 	if err := r.ReplaceIn(History{2, 1500}, 950, nil); err != nil || r.Status().History.Lost != 1500 {
 		t.Errorf("a list of the same: %v, %+v", err, r.Status())
 	}
-	if err := r.Yield(History{1, 0}, 700, nil); err != nil || r.Status().History != (History{1, 1500}) || r.Status().Version != 700 {
+	if err := NewIntake(r).Yield(History{1, 0}, &wire.Event{Version: 700}, nil); err != nil || r.Status().History != (History{1, 1500}) || r.Status().Version != 700 {
 		t.Errorf("yielding: %v, %+v", err, r.Status())
 	}
 }

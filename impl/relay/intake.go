@@ -55,7 +55,7 @@ func (i *Intake) End(h History, ev *wire.Event, items []*wire.Object) error {
 	return i.end(h, ev, items, i.r.replaceIn)
 }
 
-// Yield takes it as Relay.Yield does.
+// Yield takes it of whatever history, also of an earlier one than that of the relay.
 func (i *Intake) Yield(h History, ev *wire.Event, items []*wire.Object) error {
 	return i.end(h, ev, items, i.r.begin)
 }

@@ -8,15 +8,10 @@ import (
 
 // WaitVersion waits until the relay has reached a version, or returns ctx's error.
 func (r *Relay) WaitVersion(ctx context.Context, version uint64) error {
-	return r.until(ctx, func() bool { return r.synced && r.state.Version() >= version })
-}
-
-// until waits until something holds of what r.mu guards, or returns ctx's error.
-func (r *Relay) until(ctx context.Context, holds func() bool) error {
 	return r.WaitUntil(ctx, func() bool {
 		r.mu.RLock()
 		defer r.mu.RUnlock()
-		return holds()
+		return r.synced && r.state.Version() >= version
 	})
 }
 

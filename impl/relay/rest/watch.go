@@ -65,22 +65,6 @@ func (h *Handler) watch(w http.ResponseWriter, req *http.Request, q *query) erro
 	return nil
 }
 
-// Copy writes a watch of a source, in the source's own encoding, until the watch or ctx ends. abort makes a write fail.
-func Copy(ctx context.Context, from Source, client string, o relay.WatchOptions, w io.Writer, abort func()) error {
-	cur, err := from.Watch(ctx, o)
-	if err != nil {
-		return err
-	}
-	s := from.Stream(client, abort)
-	defer s.Close()
-	out := output{media: mediaProtobuf}
-	if from.Resource().Encoding() == wire.JSON {
-		out.media = mediaJSON
-	}
-	x := sender{cur: cur, e: newEncoder(from.Resource(), from.Clock(), out), stream: s, w: w, flush: func() {}}
-	return x.run(ctx, from.Clock())
-}
-
 // sender writes what a cursor gives to a client.
 type sender struct {
 	cur    *relay.Cursor

@@ -23,6 +23,12 @@ type cluster struct {
 
 	failing error  // what reads of Nodes answer instead
 	before  func() // called once before the next update
+	listed  func() error
+}
+
+// List implements client.Reader. It finds nothing.
+func (c *cluster) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return c.listed()
 }
 
 func newCluster(objects ...client.Object) *cluster {

@@ -9,9 +9,9 @@ const (
 )
 
 var (
-	coordinatorIdle   = AtMost(32, edgeMachine)
+	coordinatorIdle   = AtMost(14, edgeMachine)
 	coordinatorFilled = AtMost(110, edgeMachine)
-	hubIdle           = AtMost(16, edgeMachine)
+	hubIdle           = AtMost(14, edgeMachine)
 	hubFilled         = AtMost(40, edgeMachine)
 	simultaneousLists = AtMost(32, edgeMachine)
 

@@ -26,7 +26,7 @@ func agree(mine History, at At) error {
 	case at.History.Number < mine.Number:
 		return apierrors.NewResourceExpired(fmt.Sprintf("the history of the cloud is another one: %d, asked was for %d", mine.Number, at.History.Number))
 	}
-	return retryAfter(apierrors.NewServiceUnavailable(fmt.Sprintf("this relay is still in history %d of the cloud, asked was for %d", mine.Number, at.History.Number)), 1)
+	return unavailable("this relay is still in history %d of the cloud, asked was for %d", mine.Number, at.History.Number)
 }
 
 // keyOf is wire.Object.Key of an object.

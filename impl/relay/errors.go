@@ -10,7 +10,7 @@ import (
 
 // errNotReady is the answer before the first list: never an empty list.
 func errNotReady(res Resource) error {
-	return retryAfter(apierrors.NewServiceUnavailable(fmt.Sprintf("the cache of %s is not synced yet", res.GroupResource())), 1)
+	return unavailable("the cache of %s is not synced yet", res.GroupResource())
 }
 
 // errAhead is the answer to a read that is ahead of the cache after waiting for it (storage.NewTooLargeResourceVersionError).
@@ -24,11 +24,10 @@ func errTooOld(version, oldest uint64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version, oldest))
 }
 
-func retryAfter(err *apierrors.StatusError, seconds int32) error {
-	if err.ErrStatus.Details == nil {
-		err.ErrStatus.Details = &metav1.StatusDetails{}
-	}
-	err.ErrStatus.Details.RetryAfterSeconds = seconds
+// unavailable asks the client to come back in a second.
+func unavailable(why string, args ...any) error {
+	err := apierrors.NewServiceUnavailable(fmt.Sprintf(why, args...))
+	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
 	return err
 }
 

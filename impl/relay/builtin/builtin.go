@@ -23,9 +23,7 @@ var resources = []*Resource{
 		Version: "v1", Resource: "endpoints", Kind: "Endpoints", Singular: "endpoints", Short: []string{"ep"},
 		Warning: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 	},
-	{
-		Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices", Kind: "EndpointSlice",
-	},
+	{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices", Kind: "EndpointSlice"},
 	{
 		Version: "v1", Resource: "services", Kind: "Service", Short: []string{"svc"},
 		Fields: map[string][]int{"spec.clusterIP": {2, 3}, "spec.type": {2, 4}},
@@ -47,9 +45,7 @@ var resources = []*Resource{
 		Version: "v1", Resource: "namespaces", Kind: "Namespace", Short: []string{"ns"}, ClusterScoped: true,
 		Fields: map[string][]int{"status.phase": {3, 1}, "name": {1, 1}},
 	},
-	{
-		Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Short: []string{"cm"},
-	},
+	{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Short: []string{"cm"}},
 }
 
 // Find gives a built-in resource, nil if there is none of that name.

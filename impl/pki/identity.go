@@ -80,11 +80,11 @@ func Identities() []Identity {
 	pool := contract.PoolGroupPrefix + "<pool>"
 	all := []Identity{
 		{
-			Kind: Hub, About: "a hub, at the coordinator and at other hubs of its pool", Issuer: PoolIssuer, Life: nodesLife, Signer: own(Hub), Joins: true,
+			Kind: Hub, About: "a hub, to the coordinator and to other hubs of its pool, who asks or who answers", Issuer: PoolIssuer, Life: nodesLife, Signer: own(Hub), Joins: true,
 			CommonName: contract.NodeUserPrefix + "<node>", Organizations: []string{contract.HubGroup, pool}, Client: true,
 		},
 		{
-			Kind: Coordinator, About: "a coordinator, to hubs", Issuer: PoolIssuer, Life: nodesLife, Signer: own(Coordinator),
+			Kind: Coordinator, About: "a coordinator, to hubs, who asks or who answers", Issuer: PoolIssuer, Life: nodesLife, Signer: own(Coordinator),
 			CommonName: contract.CoordinatorName, Organizations: []string{pool}, Server: true,
 		},
 		{

@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// UserAgent is how a hub names itself in requests of its own.
+const UserAgent = "weir-hub"
+
 // Ports, as in OpenYurt.
 const (
 	HubProxyPort       = 10261 // plain HTTP, off by default and without identity

@@ -13,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
 // TestAttemptsWithoutCloud: what others have read, and what a token may do elsewhere, is nobody's without the cloud; and nobody but the node writes. Beside each refusal
@@ -70,13 +72,13 @@ func TestAttemptsWithoutCloud(t *testing.T) {
 		if w.method == http.MethodPatch {
 			media = merge
 		}
-		before := b.hub.shelter.store.Queue().Len()
+		before := b.hub.store.Queue().Len()
 		for name, as := range map[string][]string{"a token": alice, "a token in the node's name": append(slices.Clone(alice), "Impersonate-User", "system:node:edge-1")} {
 			if resp, _ := do(t, client, w.method, b.url()+w.path, []byte(w.body), append(as, "Content-Type", media)...); resp.StatusCode != http.StatusServiceUnavailable {
 				t.Errorf("%s: %s %s: %s", name, w.method, w.path, resp.Status)
 			}
 		}
-		if n := b.hub.shelter.store.Queue().Len(); n != before {
+		if n := b.hub.store.Queue().Len(); n != before {
 			t.Errorf("%s %s by a token waits for the cloud", w.method, w.path)
 		}
 		if resp, body := do(t, node, w.method, b.url()+w.path, []byte(w.body), "Content-Type", media); resp.StatusCode != w.node && (w.node != 503 || resp.StatusCode != http.StatusForbidden) {
@@ -93,14 +95,14 @@ func TestAttemptsOnTheWire(t *testing.T) {
 	b.here()
 	b.fed()
 	cert := b.ca.tls("system:node:edge-1", "system:nodes")
-	protocol := webSocketToken + base64.RawURLEncoding.EncodeToString([]byte("alice"))
+	protocol := uplink.WebSocketToken + base64.RawURLEncoding.EncodeToString([]byte("alice"))
 	if resp, body := get(t, b.client(&cert), b.url()+slicesPath+"?watch=1&timeoutSeconds=1", "Sec-Websocket-Protocol", protocol); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a token of a WebSocket that is none, beside the node's certificate: %s %s", resp.Status, body)
 	}
 	if resp, _ := get(t, b.client(&cert), b.url()+slicesPath); resp.StatusCode != http.StatusOK {
 		t.Errorf("the node itself: %s", resp.Status)
 	}
-	if n := b.hub.front.authorizer.size(); n != 1 {
+	if n := b.hub.door.Authorizer.Size(); n != 1 {
 		t.Errorf("%d verdicts are remembered", n)
 	}
 	smuggled := "GET /echo/smuggled HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer alice\r\n\r\n"

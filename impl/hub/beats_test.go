@@ -9,10 +9,12 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/hub/nodelease"
+	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
 // testKubelet renews the Lease of a node through its hub, as a kubelet does, when a test says so.
@@ -34,21 +36,21 @@ func (b *bed) kubelet() *testKubelet {
 func (k *testKubelet) send(method string, l *coordinationv1.Lease) (int, *coordinationv1.Lease) {
 	k.b.t.Helper()
 	var body []byte
-	path := nodeLeasesPath
+	path := nodelease.Path
 	if method != http.MethodPost {
 		path += "/" + k.node
 	}
 	if l != nil {
 		var err error
-		_, body, err = encodeLease(l, mediaProtobuf)
+		_, body, err = nodelease.Encode(l, runtime.ContentTypeProtobuf)
 		check(k.b.t, err)
 	}
 	resp, answer := do(k.b.t, k.client, method, k.b.url()+path+"?timeout=10s", body,
-		"Content-Type", mediaProtobuf, "Accept", "application/vnd.kubernetes.protobuf,application/json", "User-Agent", "kubelet/v1")
+		"Content-Type", runtime.ContentTypeProtobuf, "Accept", "application/vnd.kubernetes.protobuf,application/json", "User-Agent", "kubelet/v1")
 	if resp.StatusCode > 299 {
 		return resp.StatusCode, nil
 	}
-	out, err := decodeLease(resp.Header.Get("Content-Type"), []byte(answer))
+	out, err := nodelease.Decode(resp.Header.Get("Content-Type"), []byte(answer))
 	check(k.b.t, err)
 	return resp.StatusCode, out
 }
@@ -64,7 +66,7 @@ func (k *testKubelet) beat() (codes []int) {
 			if code == http.StatusNotFound {
 				l = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: k.node}}
 				l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = &k.node, ptr.To[int32](40)
-				setRenewTime(l, k.now)
+				nodelease.SetRenewTime(l, k.now)
 				code, k.lease = k.send(http.MethodPost, l)
 				return append(codes, code)
 			}
@@ -72,7 +74,7 @@ func (k *testKubelet) beat() (codes []int) {
 			continue
 		}
 		l := k.lease.DeepCopy()
-		setRenewTime(l, k.now)
+		nodelease.SetRenewTime(l, k.now)
 		var code int
 		code, k.lease = k.send(http.MethodPut, l)
 		if codes = append(codes, code); code == http.StatusOK {
@@ -94,7 +96,7 @@ func (p *poolBed) mirrored(k *testKubelet, delegated bool) {
 	p.t.Helper()
 	eventually(p.t, "the heartbeat of "+k.node+" in the coordinator, delegated "+strconv.FormatBool(delegated), func() bool {
 		l := p.coordinator.beats.get(k.node)
-		return l != nil && renewTime(l).Sub(k.now).Abs() < time.Millisecond && isDelegated(l) == delegated
+		return l != nil && nodelease.RenewTime(l).Sub(k.now).Abs() < time.Millisecond && nodelease.IsDelegated(l) == delegated
 	})
 }
 
@@ -117,34 +119,34 @@ func TestHeartbeat(t *testing.T) {
 	k.beats(http.StatusOK)
 	p.mirrored(k, false)
 	l := cloud.get("edge-1")
-	if !renewTime(l).Equal(k.now) || *l.Spec.HolderIdentity != "edge-1" || isDelegated(l) {
+	if !nodelease.RenewTime(l).Equal(k.now) || *l.Spec.HolderIdentity != "edge-1" || nodelease.IsDelegated(l) {
 		t.Errorf("in the cloud: %+v", l)
 	}
 	if w := cloud.written(); w[len(w)-1].user != "system:node:edge-1" {
 		t.Errorf("renewed by %s", w[len(w)-1].user)
 	}
-	if s := b.hub.Status(); s.Bytes[classHeartbeat].Connections != 1 || s.Heartbeat.Count != 2 || s.Heartbeat.CutOff {
-		t.Errorf("status: %+v, bytes %+v", s.Heartbeat, s.Bytes[classHeartbeat])
+	if s := b.hub.Status(); s.Bytes[uplink.ClassHeartbeat].Connections != 1 || s.Heartbeat.Count != 2 || s.Heartbeat.CutOff {
+		t.Errorf("status: %+v, bytes %+v", s.Heartbeat, s.Bytes[uplink.ClassHeartbeat])
 	}
 
 	cloud.mu.Lock() // a leader forwarded it, a minute ahead
 	forwarded := l.DeepCopy()
-	setDelegated(forwarded, true)
-	setRenewTime(forwarded, k.now.Add(time.Minute))
+	nodelease.SetDelegated(forwarded, true)
+	nodelease.SetRenewTime(forwarded, k.now.Add(time.Minute))
 	cloud.put(forwarded, "weir:forwarder:pool-a")
 	cloud.mu.Unlock()
 	k.beats(http.StatusConflict, http.StatusOK, http.StatusOK)
 	l = cloud.get("edge-1")
-	if isDelegated(l) || !renewTime(l).Equal(k.now.Add(50*time.Second+time.Microsecond)) {
-		t.Errorf("returned: annotations %v, renewed %v at %v", l.Annotations, renewTime(l), k.now)
+	if nodelease.IsDelegated(l) || !nodelease.RenewTime(l).Equal(k.now.Add(50*time.Second+time.Microsecond)) {
+		t.Errorf("returned: annotations %v, renewed %v at %v", l.Annotations, nodelease.RenewTime(l), k.now)
 	}
 	p.mirrored(k, false)
 
 	// Any client may patch, or use JSON.
-	code, _ := do(t, k.client, http.MethodPatch, b.url()+nodeLeasesPath+"/edge-1", []byte(`{"spec":{"renewTime":"2027-01-01T00:00:00.000000Z"}}`),
+	code, _ := do(t, k.client, http.MethodPatch, b.url()+nodelease.Path+"/edge-1", []byte(`{"spec":{"renewTime":"2027-01-01T00:00:00.000000Z"}}`),
 		"Content-Type", "application/merge-patch+json", "Accept", "application/json")
-	if l := cloud.get("edge-1"); code.StatusCode != http.StatusOK || renewTime(l).Year() != 2027 {
-		t.Errorf("patched: %d, %v", code.StatusCode, renewTime(l))
+	if l := cloud.get("edge-1"); code.StatusCode != http.StatusOK || nodelease.RenewTime(l).Year() != 2027 {
+		t.Errorf("patched: %d, %v", code.StatusCode, nodelease.RenewTime(l))
 	}
 }
 
@@ -169,17 +171,17 @@ func TestHeartbeatCutOff(t *testing.T) {
 		t.Errorf("status: %+v", s)
 	}
 	code, l := k.send(http.MethodGet, nil)
-	if code != http.StatusOK || isDelegated(l) || !renewTime(l).Equal(k.now) {
+	if code != http.StatusOK || nodelease.IsDelegated(l) || !nodelease.RenewTime(l).Equal(k.now) {
 		t.Errorf("read without the cloud: %d %+v", code, l)
 	}
 	patch := []byte(`{"spec":{"renewTime":"2027-01-01T00:00:00.000000Z"}}`)
-	resp, _ := do(t, k.client, http.MethodPatch, b.url()+nodeLeasesPath+"/edge-1", patch, "Content-Type", "application/merge-patch+json", "Accept", "application/json")
+	resp, _ := do(t, k.client, http.MethodPatch, b.url()+nodelease.Path+"/edge-1", patch, "Content-Type", "application/merge-patch+json", "Accept", "application/json")
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("patched without the cloud: %s", resp.Status)
 	}
 
 	link.set(false)
-	eventually(t, "the cloud to be healthy", b.hub.cloud.healthy)
+	eventually(t, "the cloud to be healthy", b.hub.cloud.Healthy)
 	before := len(p.clouds[0].leases.written())
 	k.beats(http.StatusOK)
 	p.mirrored(k, false)
@@ -220,7 +222,7 @@ func TestHeartbeatStartsCutOff(t *testing.T) {
 	p.clouds[0].leases.put(k.lease, "somebody")
 	p.clouds[0].leases.mu.Unlock()
 	link.set(false)
-	eventually(t, "the cloud to be healthy", p.hubs["edge-1"].hub.cloud.healthy)
+	eventually(t, "the cloud to be healthy", p.hubs["edge-1"].hub.cloud.Healthy)
 	k.beats(http.StatusConflict, http.StatusOK, http.StatusOK)
 	p.mirrored(k, false)
 }
@@ -238,49 +240,4 @@ func TestHeartbeatAlone(t *testing.T) {
 	if s := b.hub.Status().Heartbeat; !s.CutOff {
 		t.Errorf("status: %+v", s)
 	}
-}
-
-// TestOwnLease: what is taken for a heartbeat.
-func TestOwnLease(t *testing.T) {
-	const own = nodeLeasesPath + "/edge-1"
-	for _, c := range []struct {
-		method, uri, header string
-		want                bool
-	}{
-		{http.MethodPut, own, "", true},
-		{http.MethodPatch, own + "?fieldManager=x", "", true},
-		{http.MethodGet, own + "?timeout=10s", "", true},
-		{http.MethodPost, nodeLeasesPath, "", true},
-		{http.MethodDelete, own, "", false},
-		{http.MethodGet, own + "?watch=1", "", false},
-		{http.MethodPut, nodeLeasesPath + "/edge-2", "", false},
-		{http.MethodPut, leasesPath + "/edge-1", "", false},
-		{http.MethodGet, nodeLeasesPath, "", false},
-		{http.MethodPut, own, "Impersonate-User", false},
-		{http.MethodPut, own, "Content-Encoding", false},
-	} {
-		req, err := http.NewRequestWithContext(t.Context(), c.method, "https://hub"+c.uri, nil)
-		check(t, err)
-		if c.header != "" {
-			req.Header.Set(c.header, "x")
-		}
-		if got := ownLease(req.Header, request.Parse(req), "edge-1"); got != c.want {
-			t.Errorf("%s %s %s: got %t", c.method, c.uri, c.header, got)
-		}
-	}
-}
-
-// FuzzDecodeLease: whatever comes is a Lease with a name, or an error.
-func FuzzDecodeLease(f *testing.F) {
-	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", ResourceVersion: "1"}}
-	for _, accept := range []string{mediaProtobuf, mediaJSON} {
-		contentType, body, err := encodeLease(l, accept)
-		check(f, err)
-		f.Add(contentType, body)
-	}
-	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
-		if l, err := decodeLease(contentType, body); err == nil && l.Name == "" {
-			t.Error("a Lease without a name")
-		}
-	})
 }

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/request"
 )
@@ -39,17 +42,17 @@ func TestDocumentsShared(t *testing.T) {
 		})
 	}
 	uses(leader)
-	for _, k := range []documents.Key{{Path: "/api", Accept: documents.Accept}, {Path: "/apis", Accept: documents.Accept}, {Path: documents.Version, Accept: mediaJSON}, {Path: documents.Keys}} {
+	for _, k := range []documents.Key{{Path: "/api", Accept: documents.Accept}, {Path: "/apis", Accept: documents.Accept}, {Path: documents.Version, Accept: runtime.ContentTypeJSON}, {Path: documents.Keys}} {
 		eventually(t, "the coordinator to have "+k.Path, func() bool { return p.coordinator.pullDocument(t.Context(), k) != nil })
 	}
 	for _, n := range nodes {
 		uses(n)
-		check(t, p.hubs[n].hub.shelter.prefetch(t.Context()))
-		for path, accept := range map[string]string{"/api": documents.Accept, "/apis": documents.Accept, documents.Version: mediaJSON} {
+		check(t, p.hubs[n].shelter().Prefetch(t.Context()))
+		for path, accept := range map[string]string{"/api": documents.Accept, "/apis": documents.Accept, documents.Version: runtime.ContentTypeJSON} {
 			req, err := http.NewRequest(http.MethodGet, "https://cloud"+path, nil)
 			check(t, err)
 			req.Header.Set("Accept", accept)
-			if !p.hubs[n].hub.shelter.Knows(userAgent, req, request.Parse(req)) {
+			if !p.hubs[n].shelter().Offline.Knows(contract.UserAgent, req, request.Parse(req)) {
 				t.Errorf("%s does not keep %s", n, path)
 			}
 		}

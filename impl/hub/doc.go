@@ -31,7 +31,7 @@
 // resources; whoever holds the node's certificate has them through the hub.
 //
 // A certificate of this node that has expired counts on for --offline-token-allowance (24 h) while the cloud is away, since nobody can renew it then; it is
-// refused as soon as the cloud is back, and nothing of such a request is ever sent there (see shelter.admit). So it reads, registers, gets tokens that were
+// refused as soon as the cloud is back, and nothing of such a request is ever sent there (package shelter). So it reads, registers, gets tokens that were
 // issued before, and sends heartbeats, which a leader forwards as its own; statuses and Events are refused with 503. A kubelet with rotateCertificates does not show its certificate any
 // more when that has expired, except on connections that it has: so a hub or a kubelet that restarts then finds no credentials. Only a longer life helps. The certificate
 // for the hub may be by an authority of the node's own (--client-ca-file), as the cloud never sees it.
@@ -75,7 +75,7 @@
 // Who may read is told by package identity; who may read a collection may also get what is in it.
 //
 // What the node's own certificate reads of its own Node and its own pods is node-scope in this, also if pods and nodes are in pool scope: it is passed and kept
-// (target.ofNode). Others read relays, which show what the cloud has, without what waits here.
+// (relayed.Target.OfNode). Others read relays, which show what the cloud has, without what waits here.
 //
 // Statuses and Events that this node writes meanwhile, with a certificate that is valid, are kept for the cloud, on disk; any other write is refused (package writes). When the
 // cloud is back, heartbeats pass at once, the rest over --return-spread: first what waits of statuses; then clients, who are served as
@@ -132,7 +132,7 @@
 // Reads with unset resourceVersion are not linearizable: they are answered at the version reached. But three things hold for them.
 //
 // A hub's clients read their own writes. After a write of a relayed resource through this hub, a read there shows it, whatever the write's answer told:
-// the object, a deletion, a conflict, a subresource, or nothing, because the answer was lost (see consistency.observe). Where only the cloud knows what came
+// the object, a deletion, a conflict, a subresource, or nothing, because the answer was lost (see Consistency.Observe). Where only the cloud knows what came
 // of a write, it is asked for the metadata of that object, once. Side effects of a write on other resources are not waited for.
 //
 // While the cloud is there, nothing is shown that is older than --max-stale-read (30 s). What is older, or comes from a disk, is compared with the version that

@@ -22,9 +22,14 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-edge/weir/impl/documents"
+	"github.com/weir-edge/weir/impl/hub/access"
+	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/nodelease"
+	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
@@ -92,10 +97,10 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 		defer c.mu.Unlock()
 		w.WriteHeader(c.ready)
 	})
-	mux.HandleFunc("POST "+reviewPath, c.review)
+	mux.HandleFunc("POST "+access.ReviewPath, c.review)
 	c.leases = newFakeLeases(t, c.user)
-	mux.Handle(nodeLeasesPath+"/", c.leases)
-	mux.Handle(nodeLeasesPath, c.leases)
+	mux.Handle(nodelease.Path+"/", c.leases)
+	mux.Handle(nodelease.Path, c.leases)
 	mux.HandleFunc("/echo/", c.echo)
 	mux.HandleFunc("GET /slow/", c.slow)
 	mux.HandleFunc("GET /pour", func(w http.ResponseWriter, _ *http.Request) { pour(w, new(atomic.Int64)) })
@@ -120,7 +125,7 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 		switch refused {
 		case 0:
 		case http.StatusUnauthorized:
-			writeStatus(w, unauthorized("Unauthorized"))
+			answer.Write(w, apierrors.NewUnauthorized("Unauthorized"))
 			return
 		default:
 			w.WriteHeader(refused)
@@ -172,7 +177,7 @@ func (c *fakeCloud) document(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	w.Header().Set("Content-Type", mediaJSON)
+	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 	if slices.Contains(documents.Paths, req.URL.Path) {
 		etag := documents.ETagOf([]byte(body))
 		w.Header().Set("Etag", etag)
@@ -216,17 +221,17 @@ func (c *fakeCloud) review(w http.ResponseWriter, req *http.Request) {
 	user := c.user(req)
 	if u := req.Header.Get("Impersonate-User"); u != "" {
 		if user != "admin" {
-			writeStatus(w, forbidden(user, identity.Attributes{Verb: "impersonate", Resource: "users", Name: u}, ""))
+			answer.Write(w, answer.Forbidden(user, identity.Attributes{Verb: "impersonate", Resource: "users", Name: u}, ""))
 			return
 		}
 		user = u
 	}
 	switch user {
 	case "expired":
-		writeStatus(w, unauthorized("Unauthorized"))
+		answer.Write(w, apierrors.NewUnauthorized("Unauthorized"))
 		return
 	case "system:anonymous":
-		writeStatus(w, forbidden(user, identity.Attributes{Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}, ""))
+		answer.Write(w, answer.Forbidden(user, identity.Attributes{Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}, ""))
 		return
 	}
 	body, err := io.ReadAll(req.Body)
@@ -247,9 +252,9 @@ func (c *fakeCloud) review(w http.ResponseWriter, req *http.Request) {
 	r.Status.Allowed = c.allow(user, a)
 	c.mu.Unlock()
 	raw, _ = r.Marshal()
-	w.Header().Set("Content-Type", mediaProtobuf)
+	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
 	w.WriteHeader(http.StatusCreated)
-	_, _ = w.Write(append(append(wire.AppendEnvelope(nil, reviewKind, len(raw)), raw...), wire.EnvelopeTail()...))
+	_, _ = w.Write(append(append(wire.AppendEnvelope(nil, access.ReviewKind, len(raw)), raw...), wire.EnvelopeTail()...))
 }
 
 func (c *fakeCloud) pool(resource string) http.HandlerFunc {
@@ -258,7 +263,7 @@ func (c *fakeCloud) pool(resource string) http.HandlerFunc {
 		code, r := c.denies(c.user(req), resource), c.relays[resource]
 		c.mu.Unlock()
 		if code != 0 {
-			writeStatus(w, apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{Resource: resource}, "", "denied by the test", 0, true))
+			answer.Write(w, apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{Resource: resource}, "", "denied by the test", 0, true))
 			return
 		}
 		if user, q := c.user(req), req.URL.Query(); q.Get("watch") != "" && !strings.HasPrefix(user, "system:node:") && !c.mayWatch(w, req, user) {
@@ -279,7 +284,7 @@ func (c *fakeCloud) mayWatch(w http.ResponseWriter, req *http.Request, user stri
 	check(c.t, err)
 	slices, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
 	check(c.t, err)
-	a := (router{[]relay.Resource{r, slices}}).route(request.Parse(req)).rights
+	a := relayed.Router{r, slices}.Route(request.Parse(req)).Rights
 	c.mu.Lock()
 	c.reviews = append(c.reviews, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", user, a.Verb, a.Resource, a.Namespace, a.Name)))
 	allowed := c.allow(user, &authorizationv1.ResourceAttributes{
@@ -288,9 +293,9 @@ func (c *fakeCloud) mayWatch(w http.ResponseWriter, req *http.Request, user stri
 	c.mu.Unlock()
 	switch {
 	case user == "expired":
-		writeStatus(w, unauthorized("Unauthorized"))
+		answer.Write(w, apierrors.NewUnauthorized("Unauthorized"))
 	case !allowed:
-		writeStatus(w, forbidden(user, a, ""))
+		answer.Write(w, answer.Forbidden(user, a, ""))
 	default:
 		return true
 	}
@@ -309,7 +314,7 @@ func (c *fakeCloud) core(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if parts[2] == "namespaces" && len(parts) == 3 {
-		w.Header().Set("Content-Type", mediaJSON)
+		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 		_, _ = io.WriteString(w, `{"kind":"NamespaceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a","uid":"u","resourceVersion":"5"}}]}`)
 		return
 	}
@@ -330,7 +335,7 @@ func (c *fakeCloud) nodes(w http.ResponseWriter, req *http.Request) {
 	defer c.mu.Unlock()
 	if req.Method == http.MethodPut {
 		if n.ResourceVersion != c.node.ResourceVersion {
-			writeStatus(w, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, n.Name, errors.New("another version")))
+			answer.Write(w, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, n.Name, errors.New("another version")))
 			return
 		}
 		c.version++
@@ -339,13 +344,13 @@ func (c *fakeCloud) nodes(w http.ResponseWriter, req *http.Request) {
 	}
 	raw, err := c.node.Marshal()
 	check(c.t, err)
-	if strings.HasPrefix(req.Header.Get("Accept"), mediaProtobuf) {
-		w.Header().Set("Content-Type", mediaProtobuf)
+	if strings.HasPrefix(req.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
+		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
 		_, _ = w.Write(append(append(wire.AppendEnvelope(nil, wire.Kind{APIVersion: "v1", Kind: "Node"}, len(raw)), raw...), wire.EnvelopeTail()...))
 		return
 	}
 	c.node.APIVersion, c.node.Kind = "v1", "Node"
-	w.Header().Set("Content-Type", mediaJSON)
+	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 	_ = json.NewEncoder(w).Encode(&c.node)
 }
 

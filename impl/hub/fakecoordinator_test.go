@@ -27,6 +27,9 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/documents"
+	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/hub/nodelease"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/source"
@@ -66,12 +69,12 @@ func newFakeCoordinator(t testing.TB, ca *authority, resources ...string) *fakeC
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	mux.HandleFunc("GET "+contract.StatusPath, c.status)
-	mux.HandleFunc("GET "+leasesPath+"/{name}", c.lease)
-	mux.HandleFunc("PUT "+leasesPath+"/{name}", c.lease)
-	mux.HandleFunc("POST "+leasesPath, c.lease)
+	mux.HandleFunc("GET "+coordinator.LeasesPath+"/{name}", c.lease)
+	mux.HandleFunc("PUT "+coordinator.LeasesPath+"/{name}", c.lease)
+	mux.HandleFunc("POST "+coordinator.LeasesPath, c.lease)
 	c.beats = newFakeLeases(t, func(req *http.Request) string { return req.TLS.PeerCertificates[0].Subject.CommonName })
-	mux.Handle(nodeLeasesPath+"/", c.beats)
-	mux.Handle(nodeLeasesPath, c.beats)
+	mux.Handle(nodelease.Path+"/", c.beats)
+	mux.Handle(nodelease.Path, c.beats)
 	mux.HandleFunc("GET "+contract.DocumentsPath, c.document)
 	if len(resources) == 0 {
 		resources = defaultResources()
@@ -263,18 +266,18 @@ func (c *fakeCoordinator) lease(w http.ResponseWriter, req *http.Request) {
 	stored := c.leases[name]
 	switch {
 	case req.Method == http.MethodPost && stored != nil:
-		writeStatus(w, apierrors.NewAlreadyExists(group, name))
+		answer.Write(w, apierrors.NewAlreadyExists(group, name))
 		return
 	case req.Method == http.MethodPost:
 		in.UID = types.UID(strconv.Itoa(c.incarnation) + name)
 	case stored == nil:
-		writeStatus(w, apierrors.NewNotFound(group, name))
+		answer.Write(w, apierrors.NewNotFound(group, name))
 		return
 	case req.Method == http.MethodPut && (in.ResourceVersion != stored.ResourceVersion || in.UID != stored.UID):
-		writeStatus(w, apierrors.NewConflict(group, name, errors.New("the object has been modified")))
+		answer.Write(w, apierrors.NewConflict(group, name, errors.New("the object has been modified")))
 		return
 	case req.Method != http.MethodGet && name == contract.ElectionLease && *in.Spec.HolderIdentity != "" && c.bars.Hold(contract.NodeOfIdentity(*in.Spec.HolderIdentity), time.Now()):
-		writeStatus(w, apierrors.NewConflict(group, name, errors.New("it could not be read")))
+		answer.Write(w, apierrors.NewConflict(group, name, errors.New("it could not be read")))
 		return
 	}
 	if req.Method != http.MethodGet {

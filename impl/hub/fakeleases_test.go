@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/nodelease"
 )
 
 // fakeLeases are Leases of nodes as kube-apiserver keeps them: with versions, preconditions, merge patches, both encodings, and watches of those that are delegated.
@@ -52,7 +54,7 @@ func newFakeLeases(t testing.TB, user func(*http.Request) string) *fakeLeases {
 }
 
 func (f *fakeLeases) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	name := strings.TrimPrefix(strings.TrimPrefix(req.URL.Path, nodeLeasesPath), "/")
+	name := strings.TrimPrefix(strings.TrimPrefix(req.URL.Path, nodelease.Path), "/")
 	if name == "" && req.Method == http.MethodGet {
 		f.collection(w, req)
 		return
@@ -68,20 +70,20 @@ func (f *fakeLeases) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var in *coordinationv1.Lease
 	switch {
 	case req.Method == http.MethodPost:
-		if in, err = decodeLease(req.Header.Get("Content-Type"), body); err == nil && f.leases[in.Name] != nil {
-			writeStatus(w, apierrors.NewAlreadyExists(group, in.Name))
+		if in, err = nodelease.Decode(req.Header.Get("Content-Type"), body); err == nil && f.leases[in.Name] != nil {
+			answer.Write(w, apierrors.NewAlreadyExists(group, in.Name))
 			return
 		}
 	case stored == nil:
-		writeStatus(w, apierrors.NewNotFound(group, name))
+		answer.Write(w, apierrors.NewNotFound(group, name))
 		return
 	case req.Method == http.MethodPut:
-		in, err = decodeLease(req.Header.Get("Content-Type"), body)
+		in, err = nodelease.Decode(req.Header.Get("Content-Type"), body)
 	case req.Method == http.MethodPatch:
 		in = stored.DeepCopy()
 		err = json.Unmarshal(body, in) // good enough for what is sent: maps are merged
 		if strings.Contains(string(body), `"`+contract.DelegateHeartbeat+`":null`) {
-			setDelegated(in, false)
+			nodelease.SetDelegated(in, false)
 		}
 	}
 	if err != nil {
@@ -91,12 +93,12 @@ func (f *fakeLeases) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	if in != nil {
 		if stored != nil && in.ResourceVersion != stored.ResourceVersion {
-			writeStatus(w, apierrors.NewConflict(group, name, errors.New("the object has been modified")))
+			answer.Write(w, apierrors.NewConflict(group, name, errors.New("the object has been modified")))
 			return
 		}
 		stored = f.put(in, f.user(req))
 	}
-	contentType, out, err := encodeLease(stored, req.Header.Get("Accept"))
+	contentType, out, err := nodelease.Encode(stored, req.Header.Get("Accept"))
 	check(f.t, err)
 	w.Header().Set("Content-Type", contentType)
 	_, _ = w.Write(out)
@@ -106,11 +108,11 @@ func (f *fakeLeases) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (f *fakeLeases) put(l *coordinationv1.Lease, user string) *coordinationv1.Lease {
 	f.version++
 	l = l.DeepCopy()
-	l.TypeMeta = metav1.TypeMeta{Kind: leaseKind.Kind, APIVersion: leaseKind.APIVersion}
+	l.TypeMeta = metav1.TypeMeta{Kind: nodelease.Kind.Kind, APIVersion: nodelease.Kind.APIVersion}
 	l.Namespace, l.ResourceVersion, l.UID = contract.NodeLeaseNamespace, strconv.Itoa(f.version), types.UID("uid-"+l.Name)
 	was := f.leases[l.Name] != nil && f.leases[l.Name].Labels[contract.DelegateHeartbeat] != ""
 	f.leases[l.Name] = l
-	f.writes = append(f.writes, leaseWrite{leaseWrites.Add(1), user, l, isDelegated(l)})
+	f.writes = append(f.writes, leaseWrite{leaseWrites.Add(1), user, l, nodelease.IsDelegated(l)})
 	kind := "MODIFIED"
 	switch is := l.Labels[contract.DelegateHeartbeat] != ""; {
 	case !is && !was:

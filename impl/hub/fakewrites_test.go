@@ -11,9 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -30,23 +32,23 @@ func (c *fakeCloud) write(w http.ResponseWriter, req *http.Request, namespace st
 	if len(path) > 1 {
 		sub = path[1]
 	}
-	answer := func(o any) {
-		w.Header().Set("Content-Type", mediaJSON)
+	reply := func(o any) {
+		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 		_ = json.NewEncoder(w).Encode(o)
 	}
 	resource, there := schema.GroupResource{Resource: "endpoints"}, c.relays["endpoints"].Object(namespace+"/"+name)
 	status := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess, Code: http.StatusOK}
 	switch {
 	case req.URL.Query().Has("dryRun"):
-		answer(c.object(namespace, name, c.version+1000))
+		reply(c.object(namespace, name, c.version+1000))
 	case req.Method == http.MethodPost && name == "":
 		var in corev1.Endpoints
 		check(c.t, json.Unmarshal(body, &in))
 		if c.relays["endpoints"].Object(namespace+"/"+in.Name) != nil {
-			writeStatus(w, apierrors.NewAlreadyExists(resource, in.Name))
+			answer.Write(w, apierrors.NewAlreadyExists(resource, in.Name))
 			return
 		}
-		answer(c.put(namespace, in.Name))
+		reply(c.put(namespace, in.Name))
 	case req.Method == http.MethodDelete && name == "":
 		list := corev1.EndpointsList{TypeMeta: metav1.TypeMeta{Kind: "EndpointsList", APIVersion: "v1"}}
 		list.ResourceVersion = strconv.FormatUint(c.relays["endpoints"].Status().Version, 10) // of before
@@ -56,33 +58,33 @@ func (c *fakeCloud) write(w http.ResponseWriter, req *http.Request, namespace st
 		for _, e := range list.Items {
 			c.remove(e.Namespace, e.Name)
 		}
-		answer(list)
+		reply(list)
 	case there == nil && req.Method != http.MethodPut:
-		writeStatus(w, apierrors.NewNotFound(resource, name))
+		answer.Write(w, apierrors.NewNotFound(resource, name))
 	case req.Method == http.MethodDelete, sub == "eviction":
 		if status.Details = (&metav1.StatusDetails{Name: name, Kind: "endpoints"}); sub == "" {
 			status.Details.UID = c.uid(name)
 		}
 		c.remove(namespace, name)
-		answer(status)
+		reply(status)
 	case req.Header.Get("Fail") != "":
 		c.put(namespace, name)
 		if req.Header.Get("Fail") == "break" {
 			panic(http.ErrAbortHandler)
 		}
-		writeStatus(w, apierrors.NewInternalError(errors.New("the server died after the write")))
+		answer.Write(w, apierrors.NewInternalError(errors.New("the server died after the write")))
 	default:
 		var in corev1.Endpoints
 		_ = json.Unmarshal(body, &in)
 		if in.ResourceVersion != "" && (there == nil || in.ResourceVersion != strconv.FormatUint(there.Version, 10)) {
-			writeStatus(w, apierrors.NewConflict(resource, name, errors.New("another version")))
+			answer.Write(w, apierrors.NewConflict(resource, name, errors.New("another version")))
 			return
 		}
 		e := c.put(namespace, name)
 		if e.APIVersion, e.Kind = "v1", "Endpoints"; sub == "scale" {
 			e.Kind, e.Subsets, e.ResourceVersion = "Scale", nil, "1"
 		}
-		answer(e)
+		reply(e)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/bounds"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/seal"
 )
@@ -35,9 +36,9 @@ func (c *Config) bind(f *cli.Flags) {
 	f.BoolVar(&c.Anonymous, "anonymous", false,
 		"send requests without a token or certificate to the cloud, which decides about them as system:anonymous; "+
 			"without it they are answered here with 401, but for /healthz, /livez, /readyz and /version")
-	f.IntVar(&c.CallerRate, "caller-rate", defaultCallerRate,
+	f.IntVar(&c.CallerRate, "caller-rate", bounds.DefaultCallerRate,
 		"new requests a second to the cloud of one service account, or of one token of another user; beyond that they are answered with 429; this node is not limited")
-	f.IntVar(&c.CallerBurst, "caller-burst", defaultCallerBurst, "how many of them may come at once, by one that rested")
+	f.IntVar(&c.CallerBurst, "caller-burst", bounds.DefaultCallerBurst, "how many of them may come at once, by one that rested")
 
 	f.StringVar(&c.DataDir, "data-dir", "/var/lib/weir-hub",
 		"directory, on a disk that survives restarts, of what the hub serves on with after a restart without the cloud; one process at a time; empty keeps nothing")

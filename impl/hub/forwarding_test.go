@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/heartbeat"
+	"github.com/weir-edge/weir/impl/hub/nodelease"
+	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
 // TestForward: the leader forwards heartbeats of a node that is cut off, as the forwarder of its pool, and nothing else; when the kubelet ends, so does that; and
@@ -31,7 +32,7 @@ func TestForward(t *testing.T) {
 		t.Helper()
 		eventually(t, "the heartbeat of edge-2 in the cloud", func() bool {
 			l := cloud.get("edge-2")
-			return isDelegated(l) && renewTime(l).Equal(far.now)
+			return nodelease.IsDelegated(l) && nodelease.RenewTime(l).Equal(far.now)
 		})
 	}
 	for range 5 {
@@ -39,16 +40,16 @@ func TestForward(t *testing.T) {
 		forwarded()
 	}
 	far.now = far.now.Add(-time.Minute) // its clock is set back
-	before := renewTime(cloud.get("edge-2"))
+	before := nodelease.RenewTime(cloud.get("edge-2"))
 	far.beats(http.StatusOK)
-	eventually(t, "a heartbeat of a clock that was set back", func() bool { return renewTime(cloud.get("edge-2")).After(before) })
+	eventually(t, "a heartbeat of a clock that was set back", func() bool { return nodelease.RenewTime(cloud.get("edge-2")).After(before) })
 	far.now = before
 
 	eventually(t, "six heartbeats in the status", func() bool {
 		s := leader.Status().Delegation
 		return s.Nodes == 1 && s.Forwarded == 6 && s.Expired == 0 && !s.Last.IsZero()
 	})
-	if s := leader.Status().Bytes[classHeartbeat]; s.Connections != 2 {
+	if s := leader.Status().Bytes[uplink.ClassHeartbeat]; s.Connections != 2 {
 		t.Errorf("connections of class heartbeat: %+v; want one of the node and one of the forwarder", s)
 	}
 	var users []string
@@ -65,11 +66,11 @@ func TestForward(t *testing.T) {
 	}
 
 	link.set(false)
-	eventually(t, "the cloud to be healthy at edge-2", p.hubs["edge-2"].hub.cloud.healthy)
+	eventually(t, "the cloud to be healthy at edge-2", p.hubs["edge-2"].hub.cloud.Healthy)
 	far.beats(http.StatusConflict, http.StatusOK, http.StatusOK)
 	p.mirrored(far, false)
 	near.beats(http.StatusOK)
-	if l := cloud.get("edge-2"); isDelegated(l) {
+	if l := cloud.get("edge-2"); nodelease.IsDelegated(l) {
 		t.Error("returned and still delegated")
 	}
 	eventually(t, "nobody to be delegated", func() bool { return leader.Status().Delegation.Nodes == 0 })
@@ -90,7 +91,7 @@ func TestForwardAfterChange(t *testing.T) {
 	far.beats(http.StatusOK)
 	eventually(t, "edge-2 to forward the only heartbeat", func() bool {
 		l := p.clouds[0].leases.get("edge-3")
-		return isDelegated(l) && renewTime(l).Equal(far.now)
+		return nodelease.IsDelegated(l) && nodelease.RenewTime(l).Equal(far.now)
 	})
 	if s := p.hubs["edge-2"].hub.Status(); s.Role != "Leader" {
 		t.Errorf("edge-2 is %s", s.Role)
@@ -127,20 +128,5 @@ func TestDeadServer(t *testing.T) {
 	k.beats(http.StatusNotFound, http.StatusOK)
 	if s := b.hub.Status().Heartbeat; s.CutOff || b.clouds[0].leases.get("edge-1") == nil {
 		t.Errorf("status: %+v", s)
-	}
-}
-
-// TestForwardPatch: a forward is no more than what it has to be.
-func TestForwardPatch(t *testing.T) {
-	a := heartbeat.Action{Lease: heartbeat.Lease{Version: "123456789", Renew: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), Delegated: true}}
-	for annotate, want := range map[bool]string{
-		false: `{"metadata":{"resourceVersion":"123456789"},"spec":{"renewTime":"2026-01-02T03:04:05.000006Z"}}`,
-		true: `{"metadata":{"resourceVersion":"123456789","annotations":{"openyurt.io/delegate-heartbeat":"true"}},` +
-			`"spec":{"renewTime":"2026-01-02T03:04:05.000006Z"}}`,
-	} {
-		a.Annotate = annotate
-		if got, err := forwardPatch(a); err != nil || string(got) != want {
-			t.Errorf("got %s, %v", got, err)
-		}
 	}
 }

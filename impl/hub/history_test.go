@@ -108,7 +108,7 @@ func TestCloudRestored(t *testing.T) {
 	}
 	for n, h := range p.hubs {
 		eventually(t, n+" to keep what is of this history", func() bool {
-			d, _ := h.hub.shelter.store.Document(historyDocument)
+			d, _ := h.hub.store.Document("weir/history")
 			return string(d.Body) == "1"
 		})
 	}

@@ -21,6 +21,10 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/documents"
+	"github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/hub/discovery"
+	"github.com/weir-edge/weir/impl/hub/nodelease"
+	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
 // poured is how much a hostile server sends if nobody stops it; taken is how much of it a hub may take, with what is under way.
@@ -30,15 +34,15 @@ const (
 )
 
 // hostile is a client of a coordinator that is somebody else's.
-func hostile(t *testing.T, handler http.Handler) *coordinator {
+func hostile(t *testing.T, handler http.Handler) *coordinator.Client {
 	t.Helper()
 	ca, dir := newAuthority(t, "pool"), t.TempDir()
 	files := map[string][]byte{"ca.crt": ca.pem}
 	files["pool.crt"], files["pool.key"] = ca.issue("system:node:edge-1", "weir:pool:pool-a")
 	write(t, dir, files)
-	roots, err := loadBundle("", filepath.Join(dir, "ca.crt"))
+	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
 	check(t, err)
-	cert, err := loadPair("", filepath.Join(dir, "pool.crt"), "", filepath.Join(dir, "pool.key"))
+	cert, err := new(uplink.Reloader).Pair("", filepath.Join(dir, "pool.crt"), "", filepath.Join(dir, "pool.key"))
 	check(t, err)
 	server := httptest.NewUnstartedServer(handler)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{ca.tls("coordinator")}, MinVersion: tls.VersionTLS13}
@@ -46,12 +50,13 @@ func hostile(t *testing.T, handler http.Handler) *coordinator {
 	server.StartTLS()
 	u, err := url.Parse(server.URL)
 	check(t, err)
-	c := newCoordinator(coordinatorConfig{
-		net: systemNet{}, servers: []*url.URL{u}, node: "edge-1", roots: roots, cert: cert,
-		policy: healthPolicy{interval: time.Second, timeout: time.Second, failures: 1, healthy: 1}, onBytes: func(int) {}, clock: clock.RealClock{}, logger: slog.New(slog.DiscardHandler),
+	c := coordinator.New(coordinator.Config{
+		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
+		Net: systemNet{}, Servers: []*url.URL{u}, Node: "edge-1", Roots: roots, Cert: cert,
+		Policy: uplink.HealthPolicy{Interval: time.Second, Timeout: time.Second, Failures: 1, Healthy: 1}, OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() {
-		c.close()
+		c.Close()
 		server.CloseClientConnections()
 		server.Close()
 	})
@@ -82,11 +87,11 @@ func TestHostileCoordinator(t *testing.T) {
 		w.Header().Set("Etag", `"1"`)
 		pour(w, &document)
 	})
-	mux.HandleFunc(leasesPath, func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc(coordinator.LeasesPath, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"type":"ADDED","object":{"metadata":{"name":"`)
 		pour(w, &frame)
 	})
-	mux.HandleFunc(nodeLeasesPath, func(w http.ResponseWriter, req *http.Request) {
+	mux.HandleFunc(nodelease.Path, func(w http.ResponseWriter, req *http.Request) {
 		var list coordinationv1.LeaseList
 		for _, name := range names {
 			l := lease(name)
@@ -100,17 +105,17 @@ func TestHostileCoordinator(t *testing.T) {
 		}
 	})
 	c := hostile(t, mux)
-	d := &discovery{coordinator: c, forged: func() {}, clock: clock.RealClock{}, logger: slog.New(slog.DiscardHandler)}
+	d := discovery.New(discovery.Config{Coordinator: c, Forged: func() {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler)})
 	for _, k := range []documents.Key{{Path: documents.Keys}, {Path: "/apis", Accept: documents.Accept}} {
 		document.Store(0)
-		if doc, err := d.fetch(t.Context(), k); err == nil {
+		if doc, err := d.Fetch(t.Context(), k); err == nil {
 			t.Errorf("a document of %d bytes is taken", len(doc.Body))
 		}
 		if n := document.Load(); n > taken {
 			t.Errorf("%d bytes of a document that does not end were taken", n)
 		}
 	}
-	if err := c.watchLeases(t.Context(), func(leaseEvent) {}); err == nil {
+	if err := c.WatchLeases(t.Context(), func(coordinator.LeaseEvent) {}); err == nil {
 		t.Error("a watch that is one endless event ends well")
 	}
 	if n := frame.Load(); n > taken {
@@ -119,12 +124,12 @@ func TestHostileCoordinator(t *testing.T) {
 
 	want := []string{"edge-2", "edge-3"}
 	var seen []string
-	r := c.inUse()
-	_ = r.watchLeases(t.Context(), nodeLeasesPath, delegatedOnly, func(_ string, l *coordinationv1.Lease) { seen = append(seen, l.Name) })
+	r := c.InUse()
+	_ = r.WatchLeases(t.Context(), nodelease.Path, "", func(_ string, l *coordinationv1.Lease) { seen = append(seen, l.Name) })
 	if !slices.Equal(seen, want) {
 		t.Errorf("a watch tells of %q", seen)
 	}
-	list, err := r.leases(t.Context(), time.Minute)
+	list, err := r.ListLeases(t.Context(), nodelease.Path, "")
 	check(t, err)
 	seen = nil
 	for i := range list.Items {

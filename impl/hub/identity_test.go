@@ -9,6 +9,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/hub/access"
+	"github.com/weir-edge/weir/impl/hub/listen"
+	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
 // TestIdentity is the table of who arrives at the cloud as whom, over the proxy and over relayed reads.
@@ -34,7 +38,7 @@ func TestIdentity(t *testing.T) {
 		{"no credentials", nil, nil, "system:anonymous", false, ""},
 		{"this node", node, nil, "system:node:edge-1", true, ""},
 		{"this node and a token: the token, alone", node, []string{"Authorization", "Bearer alice"}, "alice", false, ""},
-		{"this node and a WebSocket token", node, []string{"Sec-Websocket-Protocol", "v5.channel.k8s.io, " + webSocketToken + "YWxpY2U"}, "system:anonymous", false, ""},
+		{"this node and a WebSocket token", node, []string{"Sec-Websocket-Protocol", "v5.channel.k8s.io, " + uplink.WebSocketToken + "YWxpY2U"}, "system:anonymous", false, ""},
 		{"another node", cert(b.ca, "system:node:edge-2", "system:nodes"), nil, "", false, "system:node:edge-2"},
 		{"this node's name without its group", cert(b.ca, "system:node:edge-1"), nil, "", false, "use a token"},
 		{"an administrator", cert(b.ca, "admin", "system:masters"), nil, "", false, "admin"},
@@ -47,7 +51,7 @@ func TestIdentity(t *testing.T) {
 	b.fed()
 	for round := range 2 {
 		if round == 1 {
-			b.hub.cloud.close()
+			b.hub.cloud.Close()
 		}
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
@@ -100,7 +104,7 @@ func TestIdentity(t *testing.T) {
 func TestIdentityPlain(t *testing.T) {
 	b := newBed(t, 1)
 	b.config.Anonymous = true
-	l, err := listen(systemNet{}, "--proxy-port", "127.0.0.1", 0)
+	l, err := listen.Listen(systemNet{}, "--proxy-port", "127.0.0.1", 0)
 	check(t, err)
 	h, err := New(b.config)
 	check(t, err)
@@ -126,34 +130,34 @@ func TestIdentityIsVerifiedAgain(t *testing.T) {
 	old, other := newAuthority(t, "old"), newAuthority(t, "new")
 	dir := t.TempDir()
 	write(t, dir, map[string][]byte{"ca.crt": old.pem})
-	roots, err := loadBundle("--client-ca-file", dir+"/ca.crt")
+	roots, err := new(uplink.Reloader).Bundle("--client-ca-file", dir+"/ca.crt")
 	check(t, err)
 	now := time.Now()
-	id := &identifier{user: "system:node:edge-1", roots: roots, now: func() time.Time { return now }}
+	id := &access.Identifier{User: "system:node:edge-1", Roots: roots, Now: func() time.Time { return now }}
 	leaf := old.tls("system:node:edge-1", "system:nodes")
-	req, err := http.NewRequestWithContext(withConn(t.Context(), nil), http.MethodGet, "/", nil)
+	req, err := http.NewRequestWithContext(access.WithConn(t.Context(), nil), http.MethodGet, "/", nil)
 	check(t, err)
 	req.TLS = &tls.ConnectionState{}
 	req.TLS.PeerCertificates = append(req.TLS.PeerCertificates, leaf.Leaf)
-	if who := id.identify(req); who.kind != thisNode {
+	if who := id.Identify(req); who.Kind != access.ThisNode {
 		t.Fatalf("got %+v", who)
 	}
 	write(t, dir, map[string][]byte{"ca.crt": other.pem})
-	if _, err := roots.reload(); err != nil {
+	if _, err := roots.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if who := id.identify(req); who.kind != stranger {
+	if who := id.Identify(req); who.Kind != access.Stranger {
 		t.Errorf("with another authority: got %+v", who)
 	}
 	write(t, dir, map[string][]byte{"ca.crt": old.pem})
-	if _, err := roots.reload(); err != nil {
+	if _, err := roots.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if who := id.identify(req); who.kind != thisNode {
+	if who := id.Identify(req); who.Kind != access.ThisNode {
 		t.Errorf("with the first authority again: got %+v", who)
 	}
 	now = now.Add(2 * time.Hour)
-	if who := id.identify(req); who.kind != stranger {
+	if who := id.Identify(req); who.Kind != access.Stranger {
 		t.Errorf("expired: got %+v", who)
 	}
 }

@@ -2,13 +2,19 @@ package hub
 
 import (
 	"errors"
+	"iter"
 	"path/filepath"
+	"slices"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/filter"
+	"github.com/weir-edge/weir/impl/hub/shelter"
+	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
-	"github.com/weir-edge/weir/impl/offline"
-	"github.com/weir-edge/weir/impl/offline/writes"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/store"
@@ -29,15 +35,12 @@ func (h *Hub) keep() (err error) {
 	}
 	h.metrics.registry.MustRegister(h.kept)
 	if h.Offline {
-		err = h.buildShelter()
-	}
-	if err == nil {
-		err = h.buildJudge(filepath.Join(h.DataDir, "verdicts"))
+		err = h.openStore()
 	}
 	if err != nil {
-		h.kept.Close()
+		return err
 	}
-	return err
+	return h.buildJudge(filepath.Join(h.DataDir, "verdicts"))
 }
 
 // tellOpenKeys warns of keys of certificates that others than their owner can read. It is no error: in a container's
@@ -59,37 +62,35 @@ func (h *Hub) cannotKeep(err error) error {
 	return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write, or nothing: "+err.Error())
 }
 
-// buildShelter opens the store, and puts it beside the way to the cloud.
-func (h *Hub) buildShelter() error {
+// openStore opens what is kept for the time without the cloud.
+func (h *Hub) openStore() error {
 	c := h.storeConfig()
 	c.Clock = h.clock
 	var err error
 	if c.Key, err = h.storeKey(); err != nil {
 		return err
 	}
-	s, err := store.Open(c)
-	if err != nil {
+	if h.store, err = store.Open(c); err != nil {
 		return h.cannotKeep(err)
 	}
-	held, err := h.buildWrites(s)
+	return nil
+}
+
+// buildShelter puts the store beside the way to the cloud.
+func (h *Hub) buildShelter() error {
+	if h.store == nil {
+		h.shelter = shelter.None{}
+		return nil
+	}
+	_, seed, err := newIdentity(h.NodeName)
 	if err != nil {
-		s.Close()
 		return err
 	}
-	h.shelter = &shelter{
-		Offline: offline.New(offline.Config{Store: s, Overlay: held, Clock: h.clock, Logger: h.Logger}),
-		store:   s, writes: held, link: newLink(func() bool { return h.cloud.reach() != writes.Away && !held.Holding() }), cloud: h.cloud,
-		shared: h.discovery.fetch, asHub: h.discovery.through(h.door(classControl, asHub)),
-		gone: h.cloud.gone, clock: h.clock, logger: h.Logger,
-	}
-	h.cloud.follow(func() {
-		held.Changed()
-		h.shelter.link.look()
+	h.shelter, err = shelter.New(shelter.Config{
+		Node: h.NodeName, Store: h.store, Judge: h.judge, Cloud: h.cloud, AsHub: h.asHub, Control: h.discovery.Through(h.cloud.Way(uplink.ClassControl, uplink.AsHub)),
+		Shared: h.discovery.Fetch, Spread: h.ReturnSpread, Seed: seed, Clock: h.clock, Logger: h.Logger,
 	})
-	h.shelter.link.look() // something may wait from before
-	h.front.shelter, h.front.proxy.shelter = h.shelter, h.shelter
-	h.metrics.registry.MustRegister(s, h.shelter, held)
-	return nil
+	return err
 }
 
 // storeKey finds the key of the store.
@@ -117,33 +118,36 @@ func (h *Hub) storeKey() (*seal.Key, error) {
 // buildJudge makes who tells callers apart while the cloud is away.
 func (h *Hub) buildJudge(file string) (err error) {
 	c := identity.Config{
-		Node: h.NodeName, Cloud: h.door(classControl, asHub), Callers: h.door(classNode, asCaller), File: file, Audiences: h.APIAudiences, Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
+		Node: h.NodeName, Cloud: h.cloud.Way(uplink.ClassControl, uplink.AsHub), Callers: h.cloud.Way(uplink.ClassNode, uplink.AsCaller), File: file, Audiences: h.APIAudiences, Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
 		Clock: h.clock, Logger: h.Logger,
 	}
 	if h.EnableCoordinator {
-		c.Shared = h.discovery.sharedKeys
+		c.Shared = h.discovery.SharedKeys
 	}
-	if h.shelter != nil {
-		c.Documents, c.Pods = h.shelter.store, identity.PodsOf(h.shelter.store)
+	if h.store != nil {
+		c.Documents, c.Pods = h.store, identity.PodsOf(h.store)
 	}
-	if h.judge, err = identity.New(c); err != nil {
-		return err
-	}
-	h.front.authorizer.judge, h.front.proxy.judge, h.front.gate.prove.judge = h.judge, h.judge, h.judge
-	if h.shelter != nil {
-		h.shelter.judge = h.judge
-	}
-	return nil
+	h.judge, err = identity.New(c)
+	return err
 }
 
-// buildWrites makes what keeps the writes of this node for the cloud.
-func (h *Hub) buildWrites(s *store.Store) (*writes.Writes, error) {
-	_, seed, err := newIdentity(h.NodeName)
-	if err != nil {
-		return nil, err
+// buildFilters makes what stands between answers and those clients that see something else.
+func (h *Hub) buildFilters() error {
+	if len(h.Filters) == 0 {
+		return nil
 	}
-	return writes.New(writes.Config{
-		Node: h.NodeName, Store: s, Cloud: h.front.proxy.viaHub, Reach: h.cloud.reach, Moved: func() { h.shelter.link.look() },
-		Spread: h.ReturnSpread, Seed: seed, Clock: h.clock, Logger: h.Logger,
-	})
+	c := h.filterConfig()
+	c.Cloud, c.Clock = h.cloud.Way(uplink.ClassNode, uplink.AsHub), h.clock
+	if i := slices.IndexFunc(h.resources, func(r relay.Resource) bool {
+		return r.Resource == contract.EndpointSlices && r.Group == contract.DiscoveryGroup
+	}); i >= 0 {
+		r := h.relays[i]
+		c.Slices = func() (uint64, iter.Seq[*wire.Object]) { return r.Status().Version, r.Objects() }
+	}
+	if h.DataDir != "" {
+		c.File = filepath.Join(h.DataDir, "topology")
+	}
+	var err error
+	h.filters, err = filter.New(c)
+	return err
 }

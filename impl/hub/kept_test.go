@@ -13,11 +13,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/role"
 )
 
 // process is weir-hub as a child of the test.
@@ -200,7 +198,6 @@ func TestStoppedHubKeepsAll(t *testing.T) {
 	eventually(t, "the relays", func() bool {
 		return !slices.ContainsFunc(b.hub.relays, func(r *relay.Relay) bool { return !r.Status().Synced })
 	})
-	eventually(t, "the relays", func() bool { var in role.Input; b.hub.holds(time.Now(), &in); return in.Have })
 	stop()
 	b.config.CloudServers = []string{"https://127.0.0.1:1"}
 	stop = b.start()

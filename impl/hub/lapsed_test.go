@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -17,6 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-edge/weir/impl/hub/access"
+	"github.com/weir-edge/weir/impl/hub/nodelease"
+	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
 )
 
@@ -145,7 +147,7 @@ func TestLapsedNodeLives(t *testing.T) {
 			t.Errorf("POST %s: %s, want %d: %s", path, resp.Status, want, answer)
 		}
 	}
-	if n := b.hub.shelter.store.Queue().Len(); n != 0 {
+	if n := b.hub.store.Queue().Len(); n != 0 {
 		t.Errorf("%d writes wait for the cloud", n)
 	}
 	var watches sync.WaitGroup
@@ -172,7 +174,7 @@ func TestLapsedNodeLives(t *testing.T) {
 		codes[resp.StatusCode]++
 		codes[patch()]++
 		_, _ = k.send(http.MethodGet, nil)
-		return resp.StatusCode == http.StatusUnauthorized && !b.hub.shelter.writes.Holding()
+		return resp.StatusCode == http.StatusUnauthorized && !b.shelter().Writes.Holding()
 	})
 	watches.Wait()
 	if code, _ := k.send(http.MethodGet, nil); code != http.StatusUnauthorized {
@@ -185,7 +187,7 @@ func TestLapsedNodeLives(t *testing.T) {
 	})
 	cloud.set(func() {
 		for _, s := range cloud.seen {
-			if strings.HasPrefix(s.path, "/echo/") || strings.HasPrefix(s.path, nodeLeasesPath) {
+			if strings.HasPrefix(s.path, "/echo/") || strings.HasPrefix(s.path, nodelease.Path) {
 				t.Errorf("%s arrived at the cloud, by %s", s.path, s.user)
 			}
 		}
@@ -198,21 +200,27 @@ func TestLapsedGoesNowhere(t *testing.T) {
 	b := newBed(t, 1)
 	b.start()
 	b.fed()
-	late, isLate := context.WithValue(t.Context(), lapsedKey{}, true), true
+	late, isLate := uplink.Lapse(t.Context()), true
 	for range 2 {
-		for key, d := range b.hub.cloud.doors {
+		k := b.hub.cloud
+		up := k.Upstream(func(int) {})
+		ways := []http.RoundTripper{k.Prove(), up.Client.Transport, up.Aside.Transport, up.Ask.Transport}
+		for _, c := range uplink.Classes {
+			ways = append(ways, k.Way(c, uplink.AsCaller), k.Way(c, uplink.AsHub))
+		}
+		for key, d := range ways {
 			req, err := http.NewRequestWithContext(late, http.MethodGet, "https://cloud/echo/x", http.NoBody)
 			check(t, err)
 			resp, err := d.RoundTrip(req)
 			if err == nil {
 				_ = resp.Body.Close()
 			}
-			if errors.Is(err, errLapsed) != isLate {
-				t.Errorf("door %v, expired %v: %v", key, isLate, err)
+			if errors.Is(err, uplink.ErrLapsed) != isLate {
+				t.Errorf("way %v, expired %v: %v", key, isLate, err)
 			}
 		}
 		a := identity.Attributes{Verb: "list", Version: "v1", Resource: "endpoints"}
-		if err := b.hub.front.authorizer.authorize(late, caller{kind: thisNode}, nil, a); (err != nil) != isLate {
+		if err := b.hub.door.Authorizer.Authorize(late, access.Caller{Kind: access.ThisNode}, nil, a); (err != nil) != isLate {
 			t.Errorf("a review, expired %v: %v", isLate, err)
 		}
 		late, isLate = t.Context(), false

@@ -74,7 +74,7 @@ func (b *bed) passCanaries(cert *tls.Certificate) {
 	b.t.Helper()
 	node, pod := b.client(cert), b.client(nil)
 	for range 5 {
-		flushes := b.hub.shelter.store.Stats().Flushes
+		flushes := b.hub.store.Stats().Flushes
 		if resp, body := get(b.t, node, b.url()+"/api/v1/namespaces/default/secrets/canary", "Accept", "application/json"); resp.StatusCode != http.StatusOK {
 			b.t.Fatalf("a Secret: %s %s", resp.Status, body)
 		}
@@ -88,11 +88,11 @@ func (b *bed) passCanaries(cert *tls.Certificate) {
 		}
 		get(b.t, pod, b.url()+"/api/v1/endpoints", "Authorization", "Bearer "+canaryShown)
 		eventually(b.t, "the store to be written", func() bool {
-			b.hub.shelter.store.Flush()
-			return b.hub.shelter.store.Stats().Flushes > flushes
+			b.hub.store.Flush()
+			return b.hub.store.Stats().Flushes > flushes
 		})
 	}
-	check(b.t, b.hub.shelter.store.Queue().Put(queue.Write{
+	check(b.t, b.hub.store.Queue().Put(queue.Write{
 		Target: queue.Target{Kind: queue.NodeMetadata, Name: "other"}, Ours: []byte(`{"annotations":{"a":"` + canaryWrite + `"}}`),
 	}))
 }

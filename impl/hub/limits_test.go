@@ -18,13 +18,16 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
 // anonymousBody is kube-apiserver's answer to whom it does not know.
 const anonymousBody = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}` + "\n"
 
 // connections is how many connections the hub has opened for the node's clients.
-func (b *bed) connections() int64 { return b.hub.cloud.meters[classNode].connections.Load() }
+func (b *bed) connections() int64 { return b.hub.cloud.Bytes(uplink.ClassNode).Connections }
 
 // arrived counts the requests of a user at the cloud.
 func (c *fakeCloud) arrived(user string) (n int) {
@@ -45,7 +48,7 @@ func TestAnonymous(t *testing.T) {
 	b.start()
 	client := b.client(nil)
 	for _, header := range [][]string{
-		nil, {"Authorization", "Basic YTpi"}, {"Authorization", "Bearer "}, {"Sec-WebSocket-Protocol", webSocketToken + "YWxpY2U"},
+		nil, {"Authorization", "Basic YTpi"}, {"Authorization", "Bearer "}, {"Sec-WebSocket-Protocol", uplink.WebSocketToken + "YWxpY2U"},
 	} {
 		for _, path := range []string{"/echo/x", "/api/v1/endpoints", "/api/v1/endpoints?watch=1", "/apis", "/versions", "/healthz/../api"} {
 			resp, body := get(t, client, b.url()+path, header...)
@@ -200,7 +203,7 @@ func TestOneForgedToken(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				eventually(t, "requests to end", func() bool { return b.hub.front.gate.strangers.Held() == 0 && b.hub.front.gate.reviews.Held() == 0 })
+				eventually(t, "requests to end", func() bool { return b.hub.door.Gate.Strangers.Held() == 0 && b.hub.door.Gate.Reviews.Held() == 0 })
 				if resp, body := get(t, client, b.url()+"/echo/x", alice...); resp.StatusCode != http.StatusOK {
 					t.Fatalf("a good token after it: got %d %s", resp.StatusCode, body)
 				}
@@ -222,7 +225,7 @@ func TestCallerRate(t *testing.T) {
 	get(t, client, b.url()+"/echo/x", alice...)
 	get(t, node, b.url()+"/echo/x")
 	codes := flood(t, client, 600, func(int) (string, []string) { return b.url() + "/echo/x", alice })
-	if codes[http.StatusTooManyRequests] == 0 || codes[http.StatusOK] < defaultCallerBurst {
+	if codes[http.StatusTooManyRequests] == 0 || codes[http.StatusOK] < bounds.DefaultCallerBurst {
 		t.Errorf("600 requests of one caller: %v", codes)
 	}
 	var resp *http.Response

@@ -28,10 +28,10 @@ func TestLongNames(t *testing.T) {
 	b.clouds[0].put("default", "later")
 	b.list(node, "")
 	eventually(t, "the store to be written", func() bool {
-		st := b.hub.shelter.store.Stats()
+		st := b.hub.store.Stats()
 		return st.Flushes > 0 && st.PendingBytes == 0 || st.LastError != ""
 	})
-	if st := b.hub.shelter.store.Stats(); st.LastError != "" {
+	if st := b.hub.store.Stats(); st.LastError != "" {
 		t.Errorf("the store is not written: %s", st.LastError)
 	}
 	stop()

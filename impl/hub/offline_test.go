@@ -60,18 +60,18 @@ func (b *bed) list(c *http.Client, query string, header ...string) (names, versi
 // away waits until the hub knows that the cloud is away, here until it knows that it is back.
 func (b *bed) away() {
 	b.t.Helper()
-	eventually(b.t, "the hub to see that the cloud is away", func() bool { away, _ := b.hub.shelter.link.state(); return away })
+	eventually(b.t, "the hub to see that the cloud is away", func() bool { return b.hub.shelter.Status().Away })
 }
 
 func (b *bed) here() {
 	b.t.Helper()
-	eventually(b.t, "the hub to see that the cloud is there", func() bool { away, _ := b.hub.shelter.link.state(); return !away && b.hub.cloud.healthy() })
+	eventually(b.t, "the hub to see that the cloud is there", func() bool { return !b.hub.shelter.Status().Away && b.hub.cloud.Healthy() })
 }
 
 // kept waits until the store has as many complete collections.
 func (b *bed) kept(n int) {
 	b.t.Helper()
-	eventually(b.t, "the store to keep it", func() bool { return b.hub.shelter.store.Stats().Complete >= n })
+	eventually(b.t, "the store to keep it", func() bool { return b.hub.store.Stats().Complete >= n })
 }
 
 // TestReadsWithoutCloud: what passed is answered while the cloud is away, to this node alone; all else says honestly why not.
@@ -200,7 +200,7 @@ func TestWatchesWithoutCloud(t *testing.T) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url()+"/api/v1/namespaces/default/endpoints/late", nil)
 		check(t, err)
 		req.Header.Set("User-Agent", "Go-http-client/2.0")
-		return b.hub.shelter.Knows("Go-http-client", req, request.Parse(req))
+		return b.shelter().Offline.Knows("Go-http-client", req, request.Parse(req))
 	})
 	if n := b.clouds[0].listed(); n != lists {
 		t.Errorf("%d lists from the cloud since the cut", n-lists)

@@ -166,7 +166,7 @@ func TestPoolLeaderLosesCloud(t *testing.T) {
 		return p.hubs["edge-1"].hub.relays[0].Status().Version == p.hubs["edge-2"].hub.relays[0].Status().Version && p.hubs["edge-1"].hub.relays[0].Status().Objects == 1
 	})
 	link.set(false)
-	eventually(t, "edge-1 to reach the cloud", func() bool { return p.hubs["edge-1"].hub.cloud.healthy() })
+	eventually(t, "edge-1 to reach the cloud", func() bool { return p.hubs["edge-1"].hub.cloud.Healthy() })
 	if leader := p.settled("edge-1", "edge-2"); leader != "edge-2" {
 		t.Errorf("%q leads after the link healed", leader)
 	}

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/reverse"
+	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/source"
 )
 
@@ -26,24 +26,11 @@ type poolDoor struct {
 	*source.Server
 	node, pool   string
 	coordinators []*url.URL
-	roots        *bundle
-	cert         *pair
+	roots        *uplink.Bundle
+	cert         *uplink.Pair
 	listener     net.Listener
 	address      string // that was given; "": it is found out
 	local        func() string
-}
-
-func (h *Hub) buildPoolDoor(c *coordinator, roots *bundle, cert *pair) *poolDoor {
-	d := &poolDoor{
-		Server: source.NewServer(h.NodeName, h.relays, h.clock), node: h.NodeName, pool: h.NodePoolName, coordinators: h.coordinators,
-		roots: roots, cert: cert, address: h.PoolAddress, local: c.local,
-	}
-	d.Handle(contract.DocumentsPath, h.discovery)
-	if d.address == contract.PoolAddressReverse {
-		d.listener = reverse.NewListener(c.waits, h.clock, h.Logger)
-	}
-	c.address = d.told
-	return d
 }
 
 // told is the address at which the pool reaches this hub, "" if that is not known yet: if none was given, it is the one that is listened on, or else
@@ -68,7 +55,7 @@ func (d *poolDoor) told() string {
 func (d *poolDoor) tls() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ClientAuth: tls.RequireAnyClientCert, DynamicRecordSizingDisabled: true,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return d.cert.get(), nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return d.cert.Get(), nil },
 		VerifyConnection: func(s tls.ConnectionState) error {
 			_, err := d.who(s.PeerCertificates)
 			return err
@@ -86,7 +73,7 @@ func (d *poolDoor) who(chain []*x509.Certificate) (coordinator bool, err error) 
 		issuers.AddCert(c)
 	}
 	vouched := func(usage x509.ExtKeyUsage) error {
-		_, err := cert.Verify(x509.VerifyOptions{Roots: d.roots.get(), Intermediates: issuers, KeyUsages: []x509.ExtKeyUsage{usage}})
+		_, err := cert.Verify(x509.VerifyOptions{Roots: d.roots.Get(), Intermediates: issuers, KeyUsages: []x509.ExtKeyUsage{usage}})
 		return err
 	}
 	if slices.ContainsFunc(d.coordinators, func(u *url.URL) bool { return cert.VerifyHostname(u.Hostname()) == nil }) && vouched(x509.ExtKeyUsageServerAuth) == nil {

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/source"
 )
 
@@ -22,10 +24,13 @@ import (
 func TestPoolDoor(t *testing.T) {
 	pool, stranger := newAuthority(t, "harbour"), newAuthority(t, "stranger")
 	here := &url.URL{Scheme: "https", Host: "coordinator.example:10270"}
+	dir := t.TempDir()
+	write(t, dir, map[string][]byte{"ca.crt": pool.pem})
+	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
+	check(t, err)
 	d := &poolDoor{
-		Server: source.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", coordinators: []*url.URL{here}, roots: &bundle{},
+		Server: source.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", coordinators: []*url.URL{here}, roots: roots,
 	}
-	d.roots.current.Store(pool.pool())
 	hub := func() *x509.Certificate {
 		return &x509.Certificate{
 			Subject: pkix.Name{

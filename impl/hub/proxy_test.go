@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
 var alice = []string{"Authorization", "Bearer alice"}
@@ -176,7 +178,7 @@ func TestProxySeveralServers(t *testing.T) {
 	for range 10 {
 		post()
 	}
-	eventually(t, "the other server to be used", func() bool { return b.hub.cloud.current.Load() == 1 })
+	eventually(t, "the other server to be used", func() bool { return b.hub.cloud.Status()[1].InUse })
 	link.set(false)
 	before := count(1)
 	post()
@@ -184,7 +186,7 @@ func TestProxySeveralServers(t *testing.T) {
 		t.Error("went back to the first server for no reason")
 	}
 	b.clouds[1].set(func() { b.clouds[1].ready = http.StatusInternalServerError })
-	eventually(t, "the first server to be used again", func() bool { return b.hub.cloud.current.Load() == 0 })
+	eventually(t, "the first server to be used again", func() bool { return b.hub.cloud.Status()[0].InUse })
 	post()
 }
 
@@ -215,8 +217,8 @@ func TestOneHandshake(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, c := range classes {
-		if n := b.hub.cloud.meters[c].connections.Load(); n > 1 {
+	for _, c := range uplink.Classes {
+		if n := b.hub.cloud.Bytes(c).Connections; n > 1 {
 			t.Errorf("%d connections of class %s", n, c)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/weir-edge/weir/impl/hub/access"
 )
 
 // TestRefusalsNobodyTakes: clients whose flow control lets nothing through do not make the hub hold what they sent.
@@ -62,7 +64,7 @@ func TestRefusalsNobodyTakes(t *testing.T) {
 	}
 	eventually(t, "all to be refused", func() bool {
 		_, body := get(t, b.client(nil), "http://"+b.hub.HealthAddr().String()+"/metrics")
-		return strings.Contains(body, fmt.Sprintf("weir_hub_refused_requests_total{reason=%q} %d\n", refusedAnonymous, connections*streams))
+		return strings.Contains(body, fmt.Sprintf("weir_hub_refused_requests_total{reason=%q} %d\n", access.RefusedAnonymous, connections*streams))
 	})
 	if grown := heap() - before; grown > 48<<20 {
 		t.Errorf("%d refused requests with %d bytes of headers hold %d bytes", connections*streams, header, grown)

@@ -42,7 +42,7 @@ func TestStaleAfterRestart(t *testing.T) {
 	from := 0
 	cloud.set(func() { from = len(cloud.seen) })
 	b.start()
-	eventually(t, "the cloud to be judged", b.hub.cloud.healthy)
+	eventually(t, "the cloud to be judged", b.hub.cloud.Healthy)
 	for range 5 {
 		resp, body := get(t, client, b.url()+newPath, alice...)
 		if resp.StatusCode != http.StatusOK {
@@ -71,7 +71,7 @@ func TestStaleAfterRestart(t *testing.T) {
 			t.Errorf("%d questions at the cloud", questions)
 		}
 	})
-	b.hub.sources.alone()
+	b.hub.sources.Alone()
 	b.fed() // ready again
 	if resp, _ := get(t, client, b.url()+newPath, alice...); resp.Header.Get(contract.AgeHeader) == "" {
 		t.Errorf("the relay does not answer, though it has caught up")
@@ -83,9 +83,9 @@ func TestStaleWithoutCloud(t *testing.T) {
 	b, link, _ := staleBed(t)
 	link.set(true)
 	b.start()
-	b.hub.front.authorizer.remember(newKey(caller{kind: bearer}, http.Header{"Authorization": {alice[1]}}, identity.Attributes{
+	b.hub.judge.Learn(http.Header{"Authorization": {alice[1]}}, false, identity.Attributes{
 		Verb: "get", Version: "v1", Resource: "endpoints", Namespace: "default", Name: "new",
-	}), verdict{expires: time.Now().Add(time.Minute)})
+	}, http.StatusOK)
 	resp, body := get(t, b.client(nil), b.url()+newPath, alice...)
 	if age, err := strconv.Atoi(resp.Header.Get(contract.AgeHeader)); resp.StatusCode != http.StatusNotFound || err != nil || age < 0 {
 		t.Errorf("%s, age %q: %s", resp.Status, resp.Header.Get(contract.AgeHeader), body)
@@ -103,7 +103,7 @@ func TestNotBack(t *testing.T) {
 	b.start()
 	b.fed()
 	client := b.client(nil)
-	for _, f := range b.hub.feeders {
+	for _, f := range b.hub.sources.Feeders {
 		f.Use(nil)
 	}
 	seen := b.clouds[0].put("default", "new").ResourceVersion
@@ -113,7 +113,7 @@ func TestNotBack(t *testing.T) {
 	if names, version, resp := b.list(client, "", alice...); names != "new" || version < seen {
 		t.Errorf("%s: %q at %s, seen was %s", resp.Status, names, version, seen)
 	}
-	go b.hub.sources.use([]role.Source{role.Cloud, role.Cloud})
+	go b.hub.sources.Use([]role.Source{role.Cloud, role.Cloud})
 	b.clouds[0].put("default", "later")
 	eventually(t, "the relay", func() bool { return b.hub.relays[0].Object("default/later") != nil })
 	if _, _, resp := b.list(client, "", alice...); resp.Header.Get(contract.AgeHeader) == "" {
@@ -128,7 +128,7 @@ func TestConsistentHeader(t *testing.T) {
 	b.fed()
 	client := b.client(nil)
 	for value, want := range map[string]int{"true": http.StatusOK, "false": http.StatusNotFound, "": http.StatusNotFound, "yes": http.StatusBadRequest} {
-		for _, f := range b.hub.feeders {
+		for _, f := range b.hub.sources.Feeders {
 			f.Use(nil)
 		}
 		b.clouds[0].put("default", "new")

@@ -10,6 +10,10 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
 // TestStalls: who takes nothing of an answer loses it after a minute, who takes some does not; and what waits at the hub meanwhile is bounded.
@@ -19,7 +23,7 @@ func TestStalls(t *testing.T) {
 	check(t, err)
 	clk := clocktesting.NewFakeClock(time.Now())
 	var ended atomic.Int64
-	h.front.stalls = &stalls{clock: clk, count: func() { ended.Add(1) }, logger: slog.New(slog.DiscardHandler)}
+	h.door.Stalls = answer.NewStalls(clk, func() { ended.Add(1) }, slog.New(slog.DiscardHandler))
 	b.run(h)
 	eventually(t, "the janitor", clk.HasWaiters)
 
@@ -42,25 +46,16 @@ func TestStalls(t *testing.T) {
 	resp, err := quick.Do(req)
 	check(t, err)
 	defer resp.Body.Close()
-	stuck := func() (n int) {
-		h.front.stalls.mu.Lock()
-		defer h.front.stalls.mu.Unlock()
-		for r := range h.front.stalls.open {
-			if r.writing.Load() != 0 {
-				n++
-			}
-		}
-		return n
-	}
+	stuck := h.door.Stalls.Standing
 	eventually(t, "all to stand still", func() bool { return stuck() == streams+1 })
-	before := b.hub.cloud.meters[classNode].read.Load()
+	before := b.hub.cloud.Bytes(uplink.ClassNode).Down
 	// Go's client takes 4 MiB of each stream before it lets the hub wait.
-	if most := int64(streams+1) * (5<<20 + 2*receiveBuffer); before > most {
+	if most := int64(streams+1) * (5<<20 + 2*bounds.ReceiveBuffer); before > most {
 		t.Errorf("%d bytes came from the cloud for answers that nobody takes, want at most %d", before, most)
 	}
 	// One that seemed to stand still may only have been slow: it is looked at again each time.
 	for range 8 {
-		clk.Step(stallTimeout / 2)
+		clk.Step(bounds.StallTimeout / 2)
 		_, err = io.CopyN(io.Discard, resp.Body, 8<<20)
 		check(t, err)
 		eventually(t, "the rest to stand still", func() bool { return stuck()+int(ended.Load()) == streams+1 })

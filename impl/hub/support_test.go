@@ -26,6 +26,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/hub/shelter"
 )
 
 // asCommand makes the test binary be weir-hub, for tests that need a process to kill.
@@ -150,7 +151,8 @@ func newBed(t testing.TB, clouds int) *bed {
 		CoordinatorWait:          5 * time.Second,
 		LeaderElectLeaseDuration: 3 * time.Second, LeaderElectRenewDeadline: 2 * time.Second, LeaderElectRetryPeriod: 200 * time.Millisecond,
 		HeartbeatInterval: 200 * time.Millisecond, HeartbeatTimeout: 200 * time.Millisecond, HeartbeatFailedRetry: 2, HeartbeatHealthyThreshold: 1,
-		Logger: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		patience: 10 * time.Second, // a server that is gone refuses, or ends connections
+		Logger:   slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, c := range b.clouds {
 		b.config.CloudServers = append(b.config.CloudServers, c.url())
@@ -178,7 +180,6 @@ func (b *bed) start() (stop func()) {
 
 func (b *bed) run(h *Hub) (stop func()) {
 	b.hub = h
-	patient(h)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
@@ -198,18 +199,6 @@ func (b *bed) run(h *Hub) (stop func()) {
 	return stop
 }
 
-// patient lets a hub wait longer for an answer than its pace: a machine that is busy is not a cloud that is away. One that is gone refuses,
-// or ends connections.
-func patient(h *Hub) {
-	const limit = 10 * time.Second
-	for _, s := range h.cloud.servers {
-		s.limit = limit
-	}
-	if p := h.pool; p != nil {
-		p.checker.limit, p.limit, p.mirror.timeout, p.forwarding.timeout = limit, limit, limit, limit
-	}
-}
-
 // fed waits until the relays can answer.
 func (b *bed) fed() {
 	b.t.Helper()
@@ -219,6 +208,9 @@ func (b *bed) fed() {
 		return resp.StatusCode == http.StatusOK
 	})
 }
+
+// shelter is that of a hub that keeps what passes.
+func (b *bed) shelter() *shelter.Shelter { return b.hub.shelter.(*shelter.Shelter) }
 
 func (b *bed) url() string { return "https://" + b.hub.Addr().String() }
 

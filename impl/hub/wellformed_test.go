@@ -20,6 +20,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/weir-edge/weir/impl/documents"
 )
@@ -125,7 +126,7 @@ func (i *issuer) token(name, node string) string {
 func TestHiddenTokenProvesNoKey(t *testing.T) {
 	p := newPoolBed(t, "edge-1")
 	forger := newIssuer(t)
-	p.coordinator.documents.Put(documents.Key{Path: documents.Keys}, &documents.Document{ETag: `"1"`, ContentType: mediaJSON, Body: forger.keys})
+	p.coordinator.documents.Put(documents.Key{Path: documents.Keys}, &documents.Document{ETag: `"1"`, ContentType: runtime.ContentTypeJSON, Body: forger.keys})
 	h := p.hubs["edge-1"]
 	h.config.DataDir, h.config.Offline = filepath.Join(h.dir, "data"), true
 	h.config.StoreGeneratedKeyFile = filepath.Join(h.dir, "store.key")

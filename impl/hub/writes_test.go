@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -65,7 +66,7 @@ func testWritesWithoutCloud(t *testing.T, more []string) {
 			t.Errorf("%s: %s", what, resp.Status)
 		}
 	}
-	if resp, body := do(t, node, http.MethodPost, b.url()+"/api/v1/nodes", []byte(`{"metadata":{"name":"edge-1"}}`), "Content-Type", mediaJSON); resp.StatusCode != http.StatusConflict {
+	if resp, body := do(t, node, http.MethodPost, b.url()+"/api/v1/nodes", []byte(`{"metadata":{"name":"edge-1"}}`), "Content-Type", runtime.ContentTypeJSON); resp.StatusCode != http.StatusConflict {
 		t.Errorf("the node registers: %s %s", resp.Status, body)
 	}
 	if got := kernel(node); got != "6.1" {
@@ -100,7 +101,7 @@ func TestWritesBeforeReads(t *testing.T) {
 	stop := b.start()
 	b.here()
 	const path = "/api/v1/nodes/edge-1"
-	get(t, node, b.url()+path, "Accept", mediaProtobuf)
+	get(t, node, b.url()+path, "Accept", runtime.ContentTypeProtobuf)
 	b.kept(1)
 	for round := range 5 {
 		link.set(true)
@@ -114,7 +115,7 @@ func TestWritesBeforeReads(t *testing.T) {
 		link.set(false)
 		stop = b.start()
 		eventually(t, "the cloud to have it", func() (there bool) {
-			resp, body := get(t, node, b.url()+path, "Accept", mediaProtobuf)
+			resp, body := get(t, node, b.url()+path, "Accept", runtime.ContentTypeProtobuf)
 			var n corev1.Node
 			_, raw, err := wire.SplitEnvelope([]byte(body))
 			if err != nil || n.Unmarshal(raw) != nil || n.Status.NodeInfo.KernelVersion != version {

@@ -3,6 +3,7 @@ package hub
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/relayed"
 )
 
 // TestReadYourWrites: what was written through a hub is read there at once, each time.
@@ -42,7 +44,7 @@ func TestReadYourWritesWithoutFeed(t *testing.T) {
 	b.start()
 	client := b.client(nil)
 	eventually(t, "the relay to be fed", func() bool { return b.hub.relays[0].Status().Synced })
-	for _, f := range b.hub.feeders {
+	for _, f := range b.hub.sources.Feeders {
 		f.Use(nil)
 	}
 	_, _ = do(t, client, http.MethodPut, b.url()+"/api/v1/namespaces/default/endpoints/web", []byte("{}"), alice...)
@@ -92,7 +94,7 @@ func TestReadWhatWasWritten(t *testing.T) {
 				cloud.put("default", "gone")
 				last := cloud.put("default", "web").ResourceVersion
 				eventually(t, "the relay to be as before", func() bool { return strconv.FormatUint(b.hub.relays[0].Status().Version, 10) == last })
-				for _, f := range b.hub.feeders {
+				for _, f := range b.hub.sources.Feeders {
 					f.Use(nil)
 				}
 				cloud.remove("default", "gone")
@@ -102,7 +104,7 @@ func TestReadWhatWasWritten(t *testing.T) {
 					t.Fatalf("the write: %s %s", resp.Status, body)
 				}
 				cloud.pass()
-				go b.hub.sources.alone()
+				go b.hub.sources.Alone()
 				_, got := get(t, client, b.url()+read, alice...)
 				_, want := get(t, client, b.url()+read, append(alice[:2:2], contract.ConsistentHeader, "true")...)
 				if got, want := show(got, c.key), show(want, c.key); got != want {
@@ -124,10 +126,10 @@ func TestReadWhatNobodyKnows(t *testing.T) {
 		for _, read := range []string{all, all + "/web"} {
 			t.Run(name+", then "+read, func(t *testing.T) {
 				cloud.set(func() { cloud.denies = func(string, string) int { return 0 } })
-				go b.hub.sources.alone()
+				go b.hub.sources.Alone()
 				last := cloud.put("default", "web").ResourceVersion
 				eventually(t, "the relay to be as before", func() bool { return strconv.FormatUint(b.hub.relays[0].Status().Version, 10) == last })
-				for _, f := range b.hub.feeders {
+				for _, f := range b.hub.sources.Feeders {
 					f.Use(nil)
 				}
 				cloud.set(func() {
@@ -140,7 +142,7 @@ func TestReadWhatNobodyKnows(t *testing.T) {
 				})
 				if path == "" {
 					cloud.put("default", "web")
-					b.hub.front.consistency.owed[0].doubt("")
+					b.hub.door.Consistency.Ahead(&relayed.Target{}, math.MaxUint64)
 				} else if resp, body := do(t, client, http.MethodPut, b.url()+path, []byte("{}"), alice...); resp.StatusCode != http.StatusOK {
 					t.Fatalf("the write: %s %s", resp.Status, body)
 				}

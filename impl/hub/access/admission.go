@@ -1,0 +1,209 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/limit"
+)
+
+// Admission is a request that has passed the gate.
+type Admission struct {
+	g     *Gate
+	conn  *limit.Conn // nil: it is not counted
+	rc    *http.ResponseController
+	req   *http.Request
+	mu    sync.Mutex
+	slots *limit.Slots // nil: it holds none
+	key   string
+	// over is called once, when nobody has to be asked about its token any more, or nobody will answer; may be nil.
+	over func(answered bool)
+}
+
+type admissionKey struct{}
+
+// AdmissionOf is that of a request; of one that passed no gate it is nil, which Proven and Unproven take.
+func AdmissionOf(ctx context.Context) *Admission {
+	a, _ := ctx.Value(admissionKey{}).(*Admission)
+	return a
+}
+
+// Admit lets a request pass, or says why not; refused tells that the cloud has refused its credentials just now. The request that is returned is to be used, and leave to be called when it is over.
+func (g *Gate) Admit(w http.ResponseWriter, req *http.Request, who Caller, refused bool) (_ *http.Request, a *Admission, refusal *apierrors.StatusError) {
+	a = &Admission{g: g, rc: http.NewResponseController(w), req: req}
+	if c, _ := req.Context().Value(connKey{}).(*conn); c != nil {
+		a.conn = c.below
+	}
+	defer func() {
+		if refusal != nil {
+			a.Slow()
+		}
+	}()
+	switch {
+	case refused:
+		return req, a, apierrors.NewUnauthorized("Unauthorized")
+	case who.Kind == ThisNode:
+		a.rank(limit.Kept)
+		return req, a, nil
+	case who.Kind == Stranger:
+		return req, a, who.Refusal
+	case who.Kind == Anonymous && !g.Anonymous && !isPublic(req):
+		g.refuse(RefusedAnonymous)
+		return req, a, apierrors.NewUnauthorized("Unauthorized")
+	}
+	if who.Kind == Bearer && g.knows(digestOf(req.Header)) {
+		if refusal = a.enter(&g.underway, g.keyOf(req.Header)); refusal == nil {
+			a.rank(limit.Proven)
+		}
+	} else if refusal = a.enter(&g.Strangers, AddressOf(req)); refusal == nil && who.Kind == Bearer {
+		refusal = a.ask()
+	}
+	if refusal != nil {
+		a.Leave()
+		return req, a, refusal
+	}
+	return req.WithContext(context.WithValue(req.Context(), admissionKey{}, a)), a, nil
+}
+
+// AddressOf is where a request comes from.
+func AddressOf(req *http.Request) string {
+	host, _, err := net.SplitHostPort(req.RemoteAddr)
+	if err != nil {
+		return req.RemoteAddr
+	}
+	return host
+}
+
+// isPublic tells whether a request is for what kube-apiserver shows to everybody (system:public-info-viewer).
+func isPublic(req *http.Request) bool {
+	p := req.URL.Path
+	if req.Method != http.MethodGet || path.Clean(p) != strings.TrimSuffix(p, "/") || len(req.Header["Upgrade"]) > 0 {
+		return false
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
+	switch first {
+	case "healthz", "livez", "readyz", "version":
+		return true
+	}
+	return false
+}
+
+func (a *Admission) enter(s *limit.Slots, key string) *apierrors.StatusError {
+	switch full := s.Enter(key); {
+	case full == "":
+		a.slots, a.key = s, key
+		if s == &a.g.Strangers && a.req.Body != nil && a.req.ContentLength != 0 {
+			_ = a.rc.SetReadDeadline(time.Now().Add(bounds.UnprovenBody))
+		}
+		return nil
+	case s == &a.g.Strangers:
+		return a.g.busy(refusedUnproven, "too many requests of callers that have not shown a good credential yet are under way", time.Second)
+	case full == "each":
+		return a.g.busy(refusedCaller, fmt.Sprintf("%d requests of this caller are under way", s.Each), time.Second)
+	}
+	return a.g.busy(refusedSum, fmt.Sprintf("%d requests are under way", s.Sum), time.Second)
+}
+
+// ask finds out what an unknown token is worth, if somebody has sent a bad one lately, or many come at once.
+func (a *Admission) ask() *apierrors.StatusError {
+	if a.g.Away() {
+		return nil
+	}
+	d := digestOf(a.req.Header)
+	for !a.g.prove.suspicious() {
+		ok, wait := a.g.trusted.begin(d)
+		if ok {
+			a.over = func(answered bool) { a.g.trusted.end(d, answered) }
+			return nil
+		}
+		if wait == nil {
+			break
+		}
+		select {
+		case <-wait:
+		case <-a.req.Context().Done():
+			return answer.Unavailable("the request was cancelled")
+		}
+		if a.g.knows(d) {
+			a.Proven()
+			return nil
+		}
+	}
+	good, refusal := a.g.prove.prove(a.req.Context(), a.req.Header, a.key)
+	if good {
+		a.Proven()
+	}
+	return refusal
+}
+
+// Proven says that the caller has shown a credential that counts. It holds a slot of its own from now on.
+func (a *Admission) Proven() {
+	if a == nil {
+		return
+	}
+	a.rank(limit.Proven)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.slots != &a.g.Strangers || !uplink.HasToken(a.req.Header) {
+		return
+	}
+	if key := a.g.keyOf(a.req.Header); a.g.underway.Enter(key) == "" { // else it stays where it is
+		a.slots.Leave(a.key)
+		a.slots, a.key = &a.g.underway, key
+	}
+	a.settle(true)
+	_ = a.rc.SetReadDeadline(time.Time{})
+}
+
+// settle ends the trust in an unknown token; a.mu is held.
+func (a *Admission) settle(answered bool) {
+	if a.over != nil {
+		a.over(answered)
+		a.over = nil
+	}
+}
+
+// Unproven tells whether the caller has shown nothing that counts.
+func (a *Admission) Unproven() bool {
+	if a == nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.slots == &a.g.Strangers
+}
+
+// Slow makes who was refused ask more slowly: else a flood of refusals would take the processor.
+func (a *Admission) Slow() {
+	if a.conn != nil {
+		a.conn.Slow(bounds.RefusalPause)
+	}
+}
+
+func (a *Admission) rank(r limit.Rank) {
+	if a.conn != nil {
+		a.conn.Prove(r)
+	}
+}
+
+// Leave gives back what the request holds.
+func (a *Admission) Leave() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.settle(false)
+	if a.slots != nil {
+		a.slots.Leave(a.key)
+		a.slots = nil
+	}
+}

@@ -1,0 +1,243 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/lru"
+
+	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/identity"
+)
+
+const (
+	allowTTL      = 5 * time.Minute  // how long an allowance is remembered
+	denyTTL       = 30 * time.Second // how long a denial is
+	doubtTTL      = time.Second      // how long what was remembered counts while nothing is known of the cloud
+	maxRefusals   = 1024             // they come from who may do nothing, and must not cost others their allowances
+	reviewTimeout = 10 * time.Second
+)
+
+// verdict is what the cloud said; the error, if any, is the answer to the caller.
+type verdict struct {
+	refusal *apierrors.StatusError
+	expires time.Time
+}
+
+// verdictKey is a hash of the caller's credentials and of what it asks for. Tokens are not kept.
+type verdictKey [sha256.Size]byte
+
+// Authorizer decides who may read from relays: as the cloud says, remembered for a while. It never fails open.
+type Authorizer struct {
+	AuthorizerConfig
+	ctx context.Context // bounds reviews, which outlive the request that began them
+
+	flights           singleflight.Group
+	allowed, refusals *lru.Cache // of verdict by verdictKey
+}
+
+// NewAuthorizer makes one that remembers nothing yet.
+func NewAuthorizer(c AuthorizerConfig) *Authorizer {
+	return &Authorizer{AuthorizerConfig: c, ctx: context.Background(), allowed: lru.New(bounds.MaxVerdicts), refusals: lru.New(maxRefusals)}
+}
+
+// Start binds reviews to the life of the hub.
+func (z *Authorizer) Start(ctx context.Context) { z.ctx = ctx }
+
+// Authorize returns nil if the caller may do it, else the answer to give.
+func (z *Authorizer) Authorize(ctx context.Context, who Caller, header http.Header, a identity.Attributes) *apierrors.StatusError {
+	key := newKey(who, header, a)
+	if v, ok := z.lookup(key, header); ok {
+		z.Count("cached")
+		return v.refusal
+	}
+	credentials := http.Header{}
+	for name, values := range header {
+		if isCredential(name) {
+			credentials[name] = slices.Clone(values)
+		}
+	}
+	flight := z.flights.DoChan(string(key[:]), func() (any, error) {
+		if v, ok := z.lookup(key, credentials); ok { // decided between the look above and now
+			return v, nil
+		}
+		ctx, cancel := context.WithTimeout(uplink.LapsedAs(z.ctx, ctx), reviewTimeout)
+		defer cancel()
+		if away, until := z.Cloud.IsAway(); !away { // who waits for an answer when the cloud is found to be away gets none
+			defer context.AfterFunc(until, cancel)()
+		}
+		return z.ask(ctx, key, who, credentials, a)
+	})
+	select {
+	case <-ctx.Done():
+		return answer.Unavailable(ErrUnavailable.Error())
+	case r := <-flight:
+		if busy := BusyStatus(r.Err); busy != nil {
+			return busy
+		}
+		if r.Err != nil {
+			return answer.Unavailable(ErrUnavailable.Error() + ": " + r.Err.Error())
+		}
+		return r.Val.(verdict).refusal
+	}
+}
+
+func (z *Authorizer) ask(ctx context.Context, key verdictKey, who Caller, credentials http.Header, a identity.Attributes) (verdict, error) {
+	asking, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	if z.Cloud.Unknown() {
+		other := func() bool {
+			_, ok := z.remembered(who, credentials, a)
+			return ok
+		}
+		asking = uplink.Impatient(asking, z.Clock, other, func() { leave(uplink.ErrGivenUp) })
+	}
+	allowed, reason, refused, err := z.Review(asking, who, credentials, a)
+	switch {
+	case err == nil:
+	case BusyStatus(err) != nil: // nobody was asked, so nothing that is remembered counts
+		return verdict{}, err
+	case errors.Is(context.Cause(asking), uplink.ErrGivenUp):
+		return z.recall(key, who, credentials, a, err, doubtTTL)
+	case z.Cloud.AwayBy(err):
+		return z.recall(key, who, credentials, a, err, denyTTL)
+	default: // what a caller can bring about must not make an old decision count
+		z.Count("unavailable")
+		return verdict{}, err
+	}
+	v := verdict{expires: z.Clock.Now().Add(denyTTL)}
+	code := http.StatusForbidden
+	switch {
+	case allowed:
+		z.Count("allowed")
+		code = http.StatusOK
+		v.expires = z.Clock.Now().Add(allowTTL)
+	case refused != nil && (refused.ErrStatus.Code != http.StatusForbidden || who.Kind != Anonymous):
+		outcome := "refused"
+		if refused.ErrStatus.Code == http.StatusForbidden {
+			outcome = "denied"
+		}
+		z.Count(outcome)
+		v.refusal = refused
+		code = int(refused.ErrStatus.Code)
+	default:
+		z.Count("denied")
+		v.refusal = answer.Forbidden(userOf(who, credentials), a, reason)
+	}
+	z.Judge.Learn(credentials, who.Kind == ThisNode, a, code)
+	z.remember(key, v)
+	return v, nil
+}
+
+// remembered is what the cloud would say, nil if it would allow it; ok is false if that is not known.
+func (z *Authorizer) remembered(who Caller, credentials http.Header, a identity.Attributes) (refusal *apierrors.StatusError, ok bool) {
+	_, refusal = z.Judge.Authorize(credentials, who.Kind == ThisNode, a)
+	return refusal, refusal == nil || refusal.ErrStatus.Code != http.StatusServiceUnavailable
+}
+
+// recall says what the cloud would, if that is known. It is asked again after ttl.
+func (z *Authorizer) recall(key verdictKey, who Caller, credentials http.Header, a identity.Attributes, why error, ttl time.Duration) (verdict, error) {
+	refusal, ok := z.remembered(who, credentials, a)
+	if !ok {
+		z.Count("unavailable")
+		return verdict{}, fmt.Errorf("nothing is remembered of it: %w", why)
+	}
+	z.Count("remembered")
+	v := verdict{refusal: refusal, expires: z.Clock.Now().Add(ttl)}
+	z.remember(key, v)
+	return v, nil
+}
+
+// lookup finds a verdict that still counts. An allowance does not if the cloud has refused the token since, wherever that was.
+func (z *Authorizer) lookup(key verdictKey, header http.Header) (v verdict, ok bool) {
+	if v, ok = found(z.refusals, key); !ok || !z.Clock.Now().Before(v.expires) {
+		v, ok = found(z.allowed, key)
+		ok = ok && z.Clock.Now().Before(v.expires) && !z.Judge.Revoked(header)
+	}
+	return v, ok
+}
+
+func found(c *lru.Cache, key verdictKey) (verdict, bool) {
+	v, ok := c.Get(key)
+	if !ok {
+		return verdict{}, false
+	}
+	return v.(verdict), true
+}
+
+func (z *Authorizer) remember(key verdictKey, v verdict) {
+	if v.refusal != nil {
+		z.refusals.Add(key, v)
+		return
+	}
+	z.refusals.Remove(key)
+	z.allowed.Add(key, v)
+}
+
+// Size is how many verdicts are remembered.
+func (z *Authorizer) Size() int { return z.allowed.Len() + z.refusals.Len() }
+
+func newKey(who Caller, header http.Header, a identity.Attributes) (key verdictKey) {
+	h := sha256.New()
+	put(h, who.Kind.String())
+	var names []string
+	for name := range header {
+		if isCredential(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		put(h, name)
+		for _, v := range header[name] {
+			put(h, v)
+		}
+		put(h, "")
+	}
+	for _, s := range []string{"", a.Verb, a.Group, a.Version, a.Resource, a.Namespace, a.Name, a.FieldSelector, a.LabelSelector} {
+		put(h, s)
+	}
+	h.Sum(key[:0])
+	return key
+}
+
+// userOf is the name of a caller whom the cloud has authenticated, for messages: "" if it is not known here.
+func userOf(who Caller, credentials http.Header) string {
+	if u := credentials.Get("Impersonate-User"); u != "" {
+		return u
+	}
+	if who.User != "" {
+		return who.User
+	}
+	return ServiceAccountOf(credentials)
+}
+
+// ServiceAccountOf is the account that a token says it is of, "" for other tokens. Only the cloud, or a proof, can say that it is.
+func ServiceAccountOf(credentials http.Header) string {
+	const serviceAccount = "system:serviceaccount:"
+	_, token, _ := strings.Cut(credentials.Get("Authorization"), " ")
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		Subject string `json:"sub"`
+	}
+	if err != nil || json.Unmarshal(payload, &claims) != nil || !strings.HasPrefix(claims.Subject, serviceAccount) {
+		return ""
+	}
+	return claims.Subject
+}

@@ -1,0 +1,39 @@
+package access
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/identity"
+)
+
+// GateConfig is what a gate is made of.
+type GateConfig struct {
+	Anonymous   bool // all paths are for those without a credential
+	Rate, Burst int  // of new requests to the cloud, by caller
+	Cloud       reachability
+	Unproven    http.RoundTripper // for questions about tokens of which nothing is known
+	Judge       *identity.Judge   // is told of tokens that the cloud refuses
+	Clock       clock.PassiveClock
+	Count       func(reason string)
+	Logger      *slog.Logger
+}
+
+// AuthorizerConfig is what an authorizer is made of.
+type AuthorizerConfig struct {
+	Review ReviewFunc
+	Cloud  reachability
+	Judge  *identity.Judge // knows what counts while the cloud is away
+	Clock  clock.WithTicker
+	Count  func(outcome string) // cached, allowed, denied, refused, remembered, unavailable
+}
+
+// reachability is what is known of the way to the cloud.
+type reachability interface {
+	IsAway() (yes bool, until context.Context) // until ends when that changes
+	AwayBy(err error) bool                     // a request failed so because the cloud is away
+	Unknown() bool                             // nothing is known of it yet; then it is asked
+}

@@ -1,0 +1,148 @@
+package access
+
+import (
+	"encoding/hex"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/lru"
+
+	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/limit"
+)
+
+// Gate bounds what callers may take of the uplink, the memory and the connections that all of them share. This node, its heartbeats and
+// the hub's own probes pass no gate: they never wait behind others. docs/limits.md lists the bounds.
+//
+// A caller is a service account, or a token if it belongs to none. But that counts only of a token that the cloud has taken; until
+// then its sender is one of those at an address that have shown nothing.
+type Gate struct {
+	GateConfig
+	prove     *prover       // asks the cloud
+	known     *lru.Cache    // digests of tokens that the cloud took
+	calls     limit.Rate    // new requests to the cloud, by caller
+	public    limit.Rate    // the same of all who have no credential
+	underway  limit.Slots   // requests of known callers
+	Strangers limit.Slots   // requests of all others, by address
+	Refusals  limit.Slots   // being answered, by address
+	Reviews   limit.Slots   // that wait or are under way, by caller
+	reviewing chan struct{} // holds one for each that is under way
+
+	trusted trusting
+
+	mu   sync.Mutex
+	told map[string]tally // by reason
+}
+
+// tally is what the log has not said yet.
+type tally struct {
+	since time.Time
+	n     int
+}
+
+// NewGate makes a gate that nobody has passed yet.
+func NewGate(c GateConfig) *Gate {
+	every := time.Second / time.Duration(c.Rate)
+	g := &Gate{
+		GateConfig: c, known: lru.New(bounds.MaxKnownTokens), told: map[string]tally{}, trusted: trusting{clock: c.Clock, tokens: map[digest]trust{}},
+		calls:     limit.Rate{Every: every, Burst: c.Burst, Keys: bounds.MaxCallers},
+		public:    limit.Rate{Every: time.Second / bounds.PublicRate, Burst: bounds.PublicBurst},
+		underway:  limit.Slots{Sum: bounds.MaxRequests, Each: bounds.MaxCallerRequests},
+		Strangers: limit.Slots{Sum: bounds.MaxUnproven, Each: bounds.MaxUnprovenAddress},
+		Refusals:  limit.Slots{Sum: bounds.MaxUntaken, Each: bounds.MaxUntakenAddress},
+		Reviews:   limit.Slots{Sum: bounds.MaxReviews, Each: bounds.MaxCallerReviews},
+		reviewing: make(chan struct{}, bounds.ParallelReviews),
+	}
+	if c.Anonymous {
+		g.public = limit.Rate{Every: every, Burst: c.Burst}
+	}
+	g.prove = newProver(c, g.learn, g.busy)
+	return g
+}
+
+// busy counts a refusal, and words it.
+func (g *Gate) busy(reason, message string, wait time.Duration) *apierrors.StatusError {
+	g.refuse(reason)
+	return apierrors.NewTooManyRequests(message, max(1, int(math.Ceil(wait.Seconds()))))
+}
+
+// refuse counts a refusal. The log says it once a minute.
+func (g *Gate) refuse(reason string) {
+	g.Count(reason)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now, t := g.Clock.Now(), g.told[reason]
+	t.n++
+	if t.since.IsZero() || now.Sub(t.since) >= bounds.TellRefused {
+		g.Logger.Warn("requests are refused by a limit, see docs/limits.md", "limit", reason, "requests", t.n)
+		t = tally{since: now}
+	}
+	g.told[reason] = t
+}
+
+// Away tells whether nobody can be asked what a token is worth.
+func (g *Gate) Away() bool {
+	away, _ := g.Cloud.IsAway()
+	return away
+}
+
+func (g *Gate) knows(d digest) bool {
+	_, ok := g.known.Get(d)
+	return ok
+}
+
+// keyOf names the caller of a request.
+func (g *Gate) keyOf(h http.Header) string {
+	d := digestOf(h)
+	switch {
+	case !uplink.HasToken(h):
+		return "anonymous"
+	case !g.knows(d):
+		return "unproven"
+	}
+	if account := ServiceAccountOf(h); account != "" {
+		return account
+	}
+	return hex.EncodeToString(d[:])
+}
+
+// learn takes what the cloud said to a request.
+func (g *Gate) learn(h http.Header, code int) {
+	switch {
+	case !uplink.HasToken(h):
+	case code == http.StatusUnauthorized:
+		g.known.Remove(digestOf(h))
+		g.prove.suspect()
+	default:
+		g.known.Add(digestOf(h), struct{}{})
+	}
+}
+
+// share is what a caller may send to the cloud.
+func (g *Gate) share(h http.Header) (*limit.Rate, string) {
+	key := g.keyOf(h)
+	if key == "anonymous" {
+		return &g.public, key
+	}
+	return &g.calls, key
+}
+
+func (g *Gate) spent(wait time.Duration) *apierrors.StatusError {
+	return g.busy(refusedRate, "this caller has used up its share of requests to the cloud", wait)
+}
+
+// Passes says why a request should not begin its way to the cloud: its caller's share is used up. That is found out again on the way, but costs more there.
+func (g *Gate) Passes(req *http.Request, who Caller) *apierrors.StatusError {
+	if who.Kind == ThisNode || g.Away() {
+		return nil
+	}
+	rate, key := g.share(req.Header)
+	if wait := rate.Wait(key, g.Clock.Now()); wait > 0 {
+		return g.spent(wait)
+	}
+	return nil
+}

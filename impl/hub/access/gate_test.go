@@ -1,0 +1,149 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/identity"
+)
+
+func newTestGate() (*Gate, *clocktesting.FakeClock) {
+	clk := clocktesting.NewFakeClock(time.Now())
+	return NewGate(GateConfig{Rate: 10, Burst: 10, Cloud: &asked{}, Clock: clk, Count: func(string) {}, Logger: slog.New(slog.DiscardHandler)}), clk
+}
+
+// TestReviewsBounded: whoever begins reviews and leaves has no more than a bound of them under way or waiting, and the node waits for none.
+func TestReviewsBounded(t *testing.T) {
+	g, _ := newTestGate()
+	var underWay, most atomic.Int64
+	leave := make(chan struct{})
+	review := g.Limited(func(_ context.Context, who Caller, _ http.Header, _ identity.Attributes) (bool, string, *apierrors.StatusError, error) {
+		if who.Kind == ThisNode {
+			return true, "", nil, nil
+		}
+		n := underWay.Add(1)
+		defer underWay.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		<-leave
+		return true, "", nil, nil
+	})
+	var busy, good atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 1000 {
+		wg.Go(func() {
+			_, _, _, err := review(t.Context(), Caller{Kind: Bearer}, http.Header{"Authorization": {fmt.Sprint("Bearer t", i)}}, identity.Attributes{})
+			switch {
+			case err == nil:
+				good.Add(1)
+			case BusyStatus(err) != nil:
+				busy.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	await.Until(t, time.Minute, "all that may to be under way", func() bool {
+		return underWay.Load() == bounds.ParallelReviews && busy.Load() == 1000-bounds.MaxCallerReviews
+	})
+	if ok, _, _, err := review(t.Context(), Caller{Kind: ThisNode}, http.Header{}, identity.Attributes{}); !ok || err != nil {
+		t.Errorf("the node: %t, %v", ok, err)
+	}
+	close(leave)
+	wg.Wait()
+	if most.Load() != bounds.ParallelReviews || good.Load() != bounds.MaxCallerReviews || g.Reviews.Held() != 0 {
+		t.Errorf("%d at once, %d good, %d left", most.Load(), good.Load(), g.Reviews.Held())
+	}
+}
+
+// TestTrust: few unknown tokens go unasked at once, and few requests with each.
+func TestTrust(t *testing.T) {
+	g, clk := newTestGate()
+	token := func(i int) digest { return digestOf(http.Header{"Authorization": {fmt.Sprint("Bearer t", i)}}) }
+	passes := func(i int) bool { ok, _ := g.trusted.begin(token(i)); return ok }
+	for i := range 2 * bounds.MaxTrusting {
+		for n := range bounds.MaxTrusted {
+			if got, want := passes(i), i < bounds.MaxTrusting; got != want {
+				t.Errorf("token %d, request %d: %t", i, n, got)
+			}
+		}
+	}
+	ok, wait := g.trusted.begin(token(0))
+	if ok || wait == nil {
+		t.Fatalf("one request more with a token: %t, it waits: %t", ok, wait != nil)
+	}
+	g.trusted.end(token(0), true)
+	<-wait
+	if !passes(0) || passes(0) {
+		t.Error("an answer makes room for one")
+	}
+	for range bounds.MaxTrusted {
+		g.trusted.end(token(0), true)
+	}
+	if !passes(100) || passes(0) || len(g.trusted.tokens) != bounds.MaxTrusting {
+		t.Errorf("%d tokens after one was answered", len(g.trusted.tokens))
+	}
+	g.trusted.end(token(100), false)
+	if passes(0) {
+		t.Error("a token that was left before its answer makes room at once")
+	}
+	if !passes(100) || passes(100) {
+		t.Error("a request that was left counts with its token")
+	}
+	g.trusted.end(token(100), true)
+	clk.Step(bounds.TrustTime)
+	if !passes(0) || passes(101) || len(g.trusted.tokens) != bounds.MaxTrusting {
+		t.Errorf("%d tokens a while after one was left", len(g.trusted.tokens))
+	}
+}
+
+// TestRefusalsAreTold: the log says a reason once a minute, whatever is refused.
+func TestRefusalsAreTold(t *testing.T) {
+	g, clk := newTestGate()
+	var log strings.Builder
+	g.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	lines := func() int { return strings.Count(log.String(), "\n") }
+	for range 10_000 {
+		g.refuse(refusedRate)
+	}
+	g.refuse(RefusedAnonymous)
+	if n := lines(); n != 2 {
+		t.Errorf("%d lines for two reasons", n)
+	}
+	clk.Step(bounds.TellRefused)
+	g.refuse(refusedRate)
+	g.refuse(refusedRate)
+	if n := lines(); n != 3 {
+		t.Errorf("%d lines a minute later", n)
+	}
+}
+
+// TestPublicPaths: they are what everybody may see, however they are written.
+func TestPublicPaths(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/version": true, "/version/": true, "/healthz": true, "/readyz/ping": true, "/livez/": true,
+		"/": false, "/versions": false, "/healthz/../api": false, "//version": false, "/version//x": false, "/api/version": false, "/metrics": false,
+	} {
+		req, err := http.NewRequest(http.MethodGet, "https://hub"+path, nil)
+		check(t, err)
+		if got := isPublic(req); got != want {
+			t.Errorf("%s: %t", path, got)
+		}
+		req.Method = http.MethodPost
+		if isPublic(req) {
+			t.Errorf("POST %s", path)
+		}
+	}
+}

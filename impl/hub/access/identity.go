@@ -1,0 +1,155 @@
+package access
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/limit"
+)
+
+// Kind is how a request goes on to the cloud.
+type Kind uint8
+
+// The kinds.
+const (
+	Anonymous Kind = iota // as it came, without credentials
+	Bearer                // with the token it came with
+	ThisNode              // proved by certificate to be this node: with the hub's certificate for the same user
+	Stranger              // showed a certificate that does not count: refused
+)
+
+func (k Kind) String() string {
+	return [...]string{"anonymous", "token", "node", "refused"}[k]
+}
+
+// Caller is who sends a request.
+type Caller struct {
+	Kind    Kind
+	User    string // if it is known here
+	Refusal *apierrors.StatusError
+	Lapsed  time.Time // a stranger who has shown this node's own certificate, in which nothing is wrong but its end: until when package shelter may take it
+}
+
+func strange(why string) Caller {
+	return Caller{Kind: Stranger, Refusal: apierrors.NewUnauthorized(why)}
+}
+
+// Identifier tells who calls. Rules, in this order:
+//
+//  1. A request that carries a token (Authorization, or a WebSocket token protocol) is its token's; if kube-apiserver does not take that for
+//     a token, it is nobody's. A certificate beside it is not looked at: kube-apiserver would let the certificate win, but then whoever forwards tokens of others over a
+//     connection that has the node's certificate would lend them the node's identity.
+//  2. A certificate of this node's user, signed by --client-ca-file, is sent on with the hub's certificate for that user.
+//  3. Any other certificate is refused: its key is not here, so it cannot be passed on. One of this node that has expired may
+//     still count, while the cloud is away (package shelter).
+//  4. A request without credentials goes on without any.
+type Identifier struct {
+	User      string // system:node:<this node>
+	Roots     *uplink.Bundle
+	Allowance time.Duration // for which a certificate may still count when it has expired
+	Now       func() time.Time
+}
+
+// conn remembers the verification of a connection's certificate, which costs more than all else a request costs.
+type conn struct {
+	below *limit.Conn // nil: it is not counted
+
+	mu    sync.Mutex
+	roots *x509.CertPool
+	until time.Time
+	who   Caller
+}
+
+type connKey struct{}
+
+// verifyAgain bounds how long a verification is remembered.
+const verifyAgain = time.Minute
+
+// WithConn is http.Server.ConnContext.
+func WithConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, &conn{below: limit.ConnOf(c)})
+}
+
+// Identify tells whose a request is.
+func (i *Identifier) Identify(req *http.Request) Caller {
+	if uplink.HasToken(req.Header) {
+		return Caller{Kind: Bearer}
+	}
+	if uplink.MeansToken(req.Header) || req.TLS == nil || len(req.TLS.PeerCertificates) == 0 || i.Roots == nil {
+		return Caller{Kind: Anonymous, User: "system:anonymous"}
+	}
+	c, _ := req.Context().Value(connKey{}).(*conn)
+	if c == nil {
+		who, _ := i.verify(req.TLS)
+		return who
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if roots := i.Roots.Get(); c.roots != roots || !i.Now().Before(c.until) {
+		c.who, c.until = i.verify(req.TLS)
+		c.roots = roots
+	}
+	return c.who
+}
+
+func (i *Identifier) verify(state *tls.ConnectionState) (who Caller, until time.Time) {
+	now, end := i.Now(), state.PeerCertificates[0].NotAfter
+	until = now.Add(verifyAgain)
+	switch who = i.judge(state, now); {
+	case who.Kind == ThisNode && end.Before(until):
+		until = end
+	case who.Kind == Stranger && now.After(end) && i.judge(state, end).Kind == ThisNode:
+		who.User, who.Lapsed = i.User, end.Add(i.Allowance)
+	}
+	return who, until
+}
+
+// IsNode tells whether a connection is this node's.
+func (i *Identifier) IsNode(state *tls.ConnectionState) bool {
+	if len(state.PeerCertificates) == 0 || i.Roots == nil {
+		return false
+	}
+	who, _ := i.verify(state)
+	return who.Kind == ThisNode
+}
+
+// judge tells whose certificate it was at a time.
+func (i *Identifier) judge(state *tls.ConnectionState, at time.Time) Caller {
+	leaf := state.PeerCertificates[0]
+	opts := x509.VerifyOptions{
+		Roots: i.Roots.Get(), Intermediates: x509.NewCertPool(), CurrentTime: at,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	for _, c := range state.PeerCertificates[1:] {
+		opts.Intermediates.AddCert(c)
+	}
+	switch _, err := leaf.Verify(opts); {
+	case err != nil:
+		return strange("the client certificate cannot be verified: " + err.Error())
+	case leaf.Subject.CommonName != i.User || !slices.Contains(leaf.Subject.Organization, contract.NodesGroup):
+		return strange("a client certificate of " + leaf.Subject.CommonName +
+			" cannot be passed on by the hub of " + strings.TrimPrefix(i.User, contract.NodeUserPrefix) + ": use a token")
+	}
+	return Caller{Kind: ThisNode, User: i.User}
+}
+
+// Impersonates tells whether a caller takes another name.
+func Impersonates(h http.Header) bool {
+	for name := range h {
+		if strings.HasPrefix(name, "Impersonate-") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,370 @@
+package beat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/heartbeat"
+	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/nodelease"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/request"
+)
+
+// madeUp is the version of a Lease that was created while the cloud is away. No Lease is at it, so the kubelet will read the true one.
+const madeUp = "1"
+
+// Beats takes the heartbeats of this node's kubelet. It passes them to the cloud, or answers them itself, and has each mirrored in the coordinator.
+type Beats struct {
+	BeatsConfig
+
+	began time.Time
+	turn  chan struct{} // holds a token while no heartbeat is dealt with
+
+	mu     sync.Mutex
+	state  heartbeat.Node
+	held   *coordinationv1.Lease // as the kubelet has it
+	passed time.Duration         // when the cloud last took one; zero: never
+}
+
+// BeatsConfig is what beats are made of.
+type BeatsConfig struct {
+	Node   string
+	Cloud  *uplink.Urgent
+	Pool   InPool
+	Pass   func(w *answer.Recorder, req *http.Request, asked *request.Request) // sends on what is no heartbeat
+	Clock  clock.WithTicker
+	Logger *slog.Logger
+	Count  func(outcome string) // passed, refused, kept
+}
+
+// InPool is where the pool sees how this node is: a Mirror, or Alone. It never blocks for long.
+type InPool interface {
+	state(s heartbeat.Statement, lease *coordinationv1.Lease, until time.Time) // soon, instead of one before; not after until
+	withdraw(ctx context.Context) error                                        // that the node is cut off
+	read(ctx context.Context) (*coordinationv1.Lease, error)                   // nil: there is no Lease
+}
+
+// Alone is for a hub without a pool.
+type Alone struct{}
+
+func (Alone) state(heartbeat.Statement, *coordinationv1.Lease, time.Time) {}
+
+func (Alone) withdraw(context.Context) error { return nil }
+
+func (Alone) read(context.Context) (*coordinationv1.Lease, error) { return nil, nil }
+
+// NewBeats makes what no heartbeat has come to yet.
+func NewBeats(c BeatsConfig) *Beats {
+	b := &Beats{BeatsConfig: c, began: c.Clock.Now(), turn: make(chan struct{}, 1)}
+	b.turn <- struct{}{}
+	return b
+}
+
+// Own tells whether a request is a heartbeat, or reads what heartbeats are based on.
+func (b *Beats) Own(header http.Header, asked *request.Request) bool {
+	return nodelease.IsOwn(header, asked, b.Node)
+}
+
+func (b *Beats) now() time.Duration { return b.Clock.Since(b.began) }
+
+// Serve answers a request about the Lease of this node, by its kubelet.
+func (b *Beats) Serve(w *answer.Recorder, req *http.Request, asked *request.Request) {
+	body, err := io.ReadAll(io.LimitReader(req.Body, uplink.MaxAnswer))
+	req.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), req.Body), req.Body}
+	if err != nil || len(body) == uplink.MaxAnswer {
+		b.Pass(w, req, asked)
+		return
+	}
+	select {
+	case <-b.turn:
+		defer func() { b.turn <- struct{}{} }()
+	case <-req.Context().Done():
+		answer.Write(w, answer.Unavailable("the request was cancelled"))
+		return
+	}
+	if req.Method == http.MethodGet {
+		b.read(w, req)
+		return
+	}
+	lease, ok := b.written(req, body)
+	if !ok { // no heartbeat
+		b.Pass(w, req, asked)
+		return
+	}
+	w.Route = "heartbeat"
+	b.renew(w, req, body, lease)
+}
+
+// written is the Lease as a request would have it; false if that is not the Lease of this node, or no heartbeat.
+func (b *Beats) written(req *http.Request, body []byte) (*coordinationv1.Lease, bool) {
+	contentType := req.Header.Get("Content-Type")
+	if req.Method == http.MethodPatch {
+		return b.patched(contentType, body)
+	}
+	l, err := nodelease.Decode(contentType, body)
+	return l, err == nil && l.Name == b.Node && l.Spec.RenewTime != nil
+}
+
+// patched applies a merge patch to what is held. That a strategic one merges lists in another way does not matter here.
+func (b *Beats) patched(contentType string, body []byte) (*coordinationv1.Lease, bool) {
+	media, _, _ := mime.ParseMediaType(contentType)
+	if media != string(types.MergePatchType) && media != string(types.StrategicMergePatchType) {
+		return nil, false
+	}
+	var patch struct {
+		Spec struct{ RenewTime *metav1.MicroTime }
+	}
+	if json.Unmarshal(body, &patch) != nil || patch.Spec.RenewTime == nil {
+		return nil, false
+	}
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: b.Node}}
+	b.mu.Lock()
+	if b.held != nil {
+		l = b.held.DeepCopy()
+	}
+	b.mu.Unlock()
+	l.Spec.RenewTime = patch.Spec.RenewTime
+	return l, true
+}
+
+func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, lease *coordinationv1.Lease) {
+	b.mu.Lock()
+	plan := b.state.Beat(b.now(), b.Cloud.Reachable())
+	held := b.held
+	b.mu.Unlock()
+	if plan == heartbeat.Return {
+		if err := b.Pool.withdraw(req.Context()); err != nil {
+			b.Logger.Warn("this node cannot take back in the coordinator that it is cut off; its heartbeat passes all the same", "err", err)
+		}
+	}
+	var a *uplink.Answer
+	if plan != heartbeat.Keep {
+		var err error
+		if a, err = b.Cloud.Send(req.Context(), b.message(req, body, lease, held)); err != nil {
+			if req.Context().Err() != nil { // the kubelet is gone, or the hub ends
+				answer.Write(w, answer.Unavailable("the request was cancelled"))
+				return
+			}
+			b.Logger.Info("a heartbeat did not reach the cloud", "err", err)
+		}
+	}
+	if a != nil {
+		b.took(lease, a)
+		b.answer(w, a)
+		return
+	}
+	b.keep(w, req, lease)
+}
+
+// message is a heartbeat as it goes to the cloud: without the annotation, which the kubelet has read there, and growing. Most go as they came.
+func (b *Beats) message(req *http.Request, body []byte, lease, held *coordinationv1.Lease) uplink.Message {
+	m := uplink.Message{Method: req.Method, URI: req.URL.RequestURI(), Header: endToEnd(req.Header), Body: body}
+	renew := nodelease.RenewTime(lease)
+	if held != nil {
+		renew = heartbeat.Later(renew, nodelease.RenewTime(held))
+	}
+	if req.Method == http.MethodPatch {
+		if stripped, err := stripPatch(body, renew); err == nil {
+			m.Body = stripped
+		}
+		return m
+	}
+	if !nodelease.IsDelegated(lease) && renew.Equal(nodelease.RenewTime(lease)) {
+		return m
+	}
+	l := lease.DeepCopy()
+	nodelease.SetDelegated(l, false)
+	nodelease.SetRenewTime(l, renew)
+	if _, encoded, err := nodelease.Encode(l, req.Header.Get("Content-Type")); err == nil {
+		m.Body = encoded
+	}
+	return m
+}
+
+// stripPatch removes the annotation and sets the renewTime.
+func stripPatch(body []byte, renew time.Time) ([]byte, error) {
+	var patch map[string]any
+	if err := json.Unmarshal(body, &patch); err != nil {
+		return nil, err
+	}
+	in := func(m map[string]any, key string) map[string]any {
+		inner, ok := m[key].(map[string]any)
+		if !ok {
+			inner = map[string]any{}
+			m[key] = inner
+		}
+		return inner
+	}
+	in(in(patch, "metadata"), "annotations")[contract.DelegateHeartbeat] = nil
+	in(patch, "spec")["renewTime"] = metav1.NewMicroTime(renew)
+	return json.Marshal(patch)
+}
+
+// took notes that the cloud answered.
+func (b *Beats) took(lease *coordinationv1.Lease, a *uplink.Answer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turned(true)
+	outcome := "refused"
+	if a.Code < 300 {
+		outcome = "passed"
+		b.passed = b.now()
+		if l, err := nodelease.Decode(a.Header.Get("Content-Type"), a.Body); err == nil {
+			b.held = l
+		}
+	}
+	b.Count(outcome)
+	b.tell(lease)
+}
+
+// keep answers a heartbeat as the cloud would.
+func (b *Beats) keep(w *answer.Recorder, req *http.Request, lease *coordinationv1.Lease) {
+	l := lease.DeepCopy()
+	nodelease.SetDelegated(l, false)
+	if l.ResourceVersion == "" {
+		l.ResourceVersion = madeUp
+	}
+	b.mu.Lock()
+	b.turned(false)
+	b.held = l
+	b.Count("kept")
+	b.tell(lease)
+	b.mu.Unlock()
+	code := http.StatusOK
+	if req.Method == http.MethodPost {
+		code = http.StatusCreated
+	}
+	writeLease(w, req, code, l)
+}
+
+// turned tells whether the cloud answered the last heartbeat.
+func (b *Beats) turned(taken bool) {
+	was, _ := b.state.CutOff()
+	b.state.Passed(b.now(), taken)
+	switch now, _ := b.state.CutOff(); {
+	case now && !was:
+		b.Logger.Warn("this node is cut off from the cloud: its hub answers heartbeats, and the leader of its pool forwards them", "node", b.Node)
+	case was && !now:
+		b.Logger.Info("heartbeats of this node reach the cloud again", "node", b.Node)
+	}
+}
+
+// tell has the heartbeat that came last mirrored.
+func (b *Beats) tell(lease *coordinationv1.Lease) {
+	s := b.state.Statement(nodelease.RenewTime(lease))
+	b.Pool.state(s, lease, b.began.Add(s.Until))
+}
+
+// read answers what the kubelet bases its next heartbeat on.
+func (b *Beats) read(w *answer.Recorder, req *http.Request) {
+	w.Route = "heartbeat"
+	if b.Cloud.Reachable() {
+		a, err := b.Cloud.Send(req.Context(), uplink.Message{Method: req.Method, URI: req.URL.RequestURI(), Header: endToEnd(req.Header)})
+		if err == nil {
+			if l, err := nodelease.Decode(a.Header.Get("Content-Type"), a.Body); err == nil && a.Code < 300 {
+				b.mu.Lock()
+				b.held = l
+				b.mu.Unlock()
+			}
+			b.answer(w, a)
+			return
+		}
+	}
+	b.mu.Lock()
+	l := b.held
+	b.mu.Unlock()
+	if l == nil { // hub and kubelet were both started without the cloud
+		ctx, cancel := context.WithTimeout(req.Context(), heartbeat.Withdraw)
+		defer cancel()
+		if m, err := b.Pool.read(ctx); err == nil && m != nil {
+			l = m
+			l.ResourceVersion, l.UID, l.ManagedFields = madeUp, "", nil
+			nodelease.SetDelegated(l, false)
+		}
+	}
+	if l == nil { // so that the kubelet creates one
+		answer.Write(w, apierrors.NewNotFound(schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}, b.Node))
+		return
+	}
+	writeLease(w, req, http.StatusOK, l)
+}
+
+func (b *Beats) answer(w *answer.Recorder, a *uplink.Answer) {
+	for name, values := range endToEnd(a.Header) {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(a.Code)
+	_, _ = w.Write(a.Body)
+}
+
+func writeLease(w *answer.Recorder, req *http.Request, code int, l *coordinationv1.Lease) {
+	contentType, body, err := nodelease.Encode(l, req.Header.Get("Accept"))
+	if err != nil {
+		answer.Write(w, apierrors.NewInternalError(err))
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "no-cache, private")
+	w.WriteHeader(code)
+	_, _ = w.Write(body)
+}
+
+// endToEnd are the headers that a proxy passes on. Encodings of bodies are not asked for: they are looked into.
+func endToEnd(h http.Header) http.Header {
+	out := h.Clone()
+	for _, name := range []string{
+		"Accept-Encoding", "Connection", "Content-Length", "Forwarded", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
+		"Transfer-Encoding", "Upgrade", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto",
+	} {
+		out.Del(name)
+	}
+	return out
+}
+
+// HeartbeatStatus is what became of the heartbeats of this node's kubelet.
+type HeartbeatStatus struct {
+	Count  int       `json:"count"`
+	Last   time.Time `json:"last,omitzero"`   // when the kubelet last gave a sign of life
+	Passed time.Time `json:"passed,omitzero"` // when the cloud last took one
+	CutOff bool      `json:"cutOff"`
+	Since  time.Time `json:"since,omitzero"` // of cutOff as it is
+}
+
+// Status is what became of them so far.
+func (b *Beats) Status() HeartbeatStatus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := func(d time.Duration) time.Time { return b.began.Add(d).UTC() }
+	var s HeartbeatStatus
+	last, count := b.state.Last()
+	if s.Count = count; count > 0 {
+		s.Last = at(last)
+	}
+	if b.passed > 0 {
+		s.Passed = at(b.passed)
+	}
+	var since time.Duration
+	if s.CutOff, since = b.state.CutOff(); since > 0 {
+		s.Since = at(since)
+	}
+	return s
+}

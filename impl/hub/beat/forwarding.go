@@ -1,0 +1,303 @@
+package beat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/heartbeat"
+	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/hub/nodelease"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+)
+
+const (
+	forwardParallel = 16 // forwards under way at a time
+	delegatedOnly   = "labelSelector=" + contract.DelegateHeartbeat + "%3D" + contract.Delegated
+)
+
+// Forwarding watches the Leases of nodes that are cut off, in the coordinator, and while this hub leads it forwards their heartbeats. One goroutine owns the
+// Forwarder; requests and the watch run beside it.
+type Forwarding struct {
+	ForwardingConfig
+	began time.Time
+
+	leads   atomic.Bool
+	poke    chan struct{}
+	seen    chan sighting
+	results chan heartbeat.Result
+
+	mu     sync.Mutex
+	status DelegationStatus
+}
+
+// sighting is something that was seen in the coordinator.
+type sighting struct {
+	listed []string // names of all delegated nodes, if not nil
+	name   string
+	lease  heartbeat.Lease
+	live   bool // a watch showed it
+}
+
+// DelegationStatus is what a leader forwards.
+type DelegationStatus struct {
+	Nodes     int       `json:"nodes"`     // of the pool that are cut off
+	Forwarded int       `json:"forwarded"` // heartbeats, since the start of the hub
+	Expired   int       `json:"expired"`   // heartbeats that could not be forwarded in time
+	Last      time.Time `json:"last,omitzero"`
+}
+
+// ForwardingConfig is what a forwarding is made of.
+type ForwardingConfig struct {
+	Cloud       *uplink.Urgent // with the forwarder's certificate; nil: there is none, and nothing is forwarded
+	Coordinator *coordinator.Client
+	Timeout     time.Duration // of a request to the coordinator
+	Clock       clock.WithTicker
+	Logger      *slog.Logger
+	Count       func(step, outcome string)
+}
+
+// NewForwarding makes what has seen nobody yet.
+func NewForwarding(c ForwardingConfig) *Forwarding {
+	return &Forwarding{
+		ForwardingConfig: c, began: c.Clock.Now(), poke: make(chan struct{}, 1), seen: make(chan sighting), results: make(chan heartbeat.Result),
+	}
+}
+
+// Lead says whether this hub leads. It never blocks.
+func (f *Forwarding) Lead(yes bool) {
+	f.leads.Store(yes)
+	select {
+	case f.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Run watches, and forwards while this hub leads, until ctx ends.
+func (f *Forwarding) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return f.watch(ctx) })
+	forwarder := heartbeat.NewForwarder(forwardParallel)
+	told := false
+	for ctx.Err() == nil {
+		now := f.Clock.Since(f.began)
+		forwarder.Lead(f.leads.Load() && f.Cloud != nil)
+		actions, wake := forwarder.Next(now)
+		for _, a := range actions {
+			g.Go(func() error {
+				r := f.perform(ctx, a)
+				select {
+				case f.results <- r:
+				case <-ctx.Done():
+				}
+				return nil
+			})
+		}
+		f.publish(forwarder)
+		if f.Cloud == nil && f.leads.Load() && forwarder.Delegated() > 0 && !told {
+			told = true
+			f.Logger.Warn("this hub leads and forwards no heartbeats: it has no certificate for that; set --delegate-client-cert-file and --delegate-client-key-file")
+		}
+		timer := f.Clock.NewTimer(max(wake-now, 0))
+		select {
+		case <-ctx.Done():
+		case <-timer.C():
+		case <-f.poke:
+		case s := <-f.seen:
+			f.see(forwarder, s)
+		case r := <-f.results:
+			forwarder.Done(f.Clock.Since(f.began), r)
+		}
+		timer.Stop()
+	}
+	return g.Wait()
+}
+
+func (f *Forwarding) see(forwarder *heartbeat.Forwarder, s sighting) {
+	now := f.Clock.Since(f.began)
+	switch {
+	case s.listed != nil:
+		forwarder.Listed(now, s.listed)
+	case s.lease.Delegated:
+		forwarder.See(now, s.name, s.lease, s.live)
+	default:
+		forwarder.Gone(now, s.name)
+	}
+}
+
+func (f *Forwarding) publish(forwarder *heartbeat.Forwarder) {
+	s := DelegationStatus{Nodes: forwarder.Delegated(), Forwarded: forwarder.Forwarded, Expired: forwarder.Expired}
+	if forwarder.Last > 0 {
+		s.Last = f.began.Add(forwarder.Last).UTC()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if before := f.status.Nodes; before != s.Nodes && f.leads.Load() {
+		f.Logger.Info("nodes of the pool that are cut off from the cloud", "nodes", s.Nodes, "were", before)
+	}
+	f.status = s
+}
+
+// Status is what was forwarded so far.
+func (f *Forwarding) Status() DelegationStatus {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.status
+}
+
+// perform does an action.
+func (f *Forwarding) perform(ctx context.Context, a heartbeat.Action) heartbeat.Result {
+	r := heartbeat.Result{Kind: a.Kind, Node: a.Node}
+	var code int
+	var err error
+	switch a.Kind {
+	case heartbeat.ReadPool:
+		code, err = f.readPool(ctx, &r)
+	case heartbeat.ReadCloud:
+		code, err = f.ask(ctx, uplink.Message{Method: http.MethodGet}, &r)
+	case heartbeat.Write:
+		var body []byte
+		if body, err = forwardPatch(a); err == nil {
+			code, err = f.ask(ctx, uplink.Message{Method: http.MethodPatch, Body: body, Header: http.Header{"Content-Type": {string(types.MergePatchType)}}}, &r)
+		}
+	}
+	switch {
+	case err == nil && code < 300:
+		r.Outcome = heartbeat.OK
+	case code == http.StatusConflict:
+		r.Outcome = heartbeat.Conflict
+	case code == http.StatusNotFound:
+		r.Outcome = heartbeat.Absent
+	case code >= 400 && code < 500 && code != http.StatusTooManyRequests:
+		r.Outcome = heartbeat.Refused
+	default:
+		r.Outcome = heartbeat.Failed
+	}
+	f.Count(a.Kind.String(), r.Outcome.String())
+	if r.Outcome != heartbeat.OK {
+		level := slog.LevelDebug
+		if r.Outcome == heartbeat.Refused {
+			level = slog.LevelWarn
+		}
+		f.Logger.Log(ctx, level, "a heartbeat could not be forwarded", "of", a.Node, "step", a.Kind.String(), "outcome", r.Outcome.String(), "code", code, "err", err)
+	}
+	return r
+}
+
+func (f *Forwarding) readPool(ctx context.Context, r *heartbeat.Result) (code int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
+	defer cancel()
+	var l coordinationv1.Lease
+	code, err = f.Coordinator.Do(ctx, http.MethodGet, nodelease.Path+"/"+r.Node, nil, &l)
+	r.Lease = beatOf(&l)
+	return code, err
+}
+
+// ask asks the cloud about the Lease of a node, which is in the answer.
+func (f *Forwarding) ask(ctx context.Context, m uplink.Message, r *heartbeat.Result) (code int, err error) {
+	m.URI = nodelease.Path + "/" + url.PathEscape(r.Node)
+	if m.Header == nil {
+		m.Header = http.Header{}
+	}
+	m.Header.Set("Accept", runtime.ContentTypeProtobuf)
+	m.Header.Set("User-Agent", contract.UserAgent)
+	a, err := f.Cloud.Send(ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	if a.Code > 299 {
+		return a.Code, fmt.Errorf("%s %s: %w", m.Method, m.URI, answer.Decode(&http.Response{StatusCode: a.Code, Header: a.Header}, a.Body))
+	}
+	l, err := nodelease.Decode(a.Header.Get("Content-Type"), a.Body)
+	if err != nil {
+		return 0, err
+	}
+	r.Lease = beatOf(l)
+	return a.Code, nil
+}
+
+// forwardPatch is all of a forward: what changes, on condition of the version.
+func forwardPatch(a heartbeat.Action) ([]byte, error) {
+	type meta struct {
+		ResourceVersion string            `json:"resourceVersion"`
+		Annotations     map[string]string `json:"annotations,omitempty"`
+	}
+	type spec struct {
+		RenewTime metav1.MicroTime `json:"renewTime"`
+	}
+	patch := struct {
+		Metadata meta `json:"metadata"`
+		Spec     spec `json:"spec"`
+	}{meta{ResourceVersion: a.Lease.Version}, spec{metav1.NewMicroTime(a.Lease.Renew)}}
+	if a.Annotate {
+		patch.Metadata.Annotations = map[string]string{contract.DelegateHeartbeat: contract.Delegated}
+	}
+	return json.Marshal(patch)
+}
+
+// watch tells of the Leases of nodes that are cut off until ctx ends: what there is, then what changes, again when the watch breaks.
+func (f *Forwarding) watch(ctx context.Context) error {
+	for wait := coordinator.FirstLeasesRetry; ctx.Err() == nil; wait = min(2*wait, coordinator.MaxLeasesRetry) {
+		began := f.Clock.Now()
+		err := f.look(ctx)
+		f.Logger.Debug("the watch of delegated leases ended", "err", err)
+		if f.Clock.Since(began) > coordinator.MaxLeasesRetry {
+			wait = coordinator.FirstLeasesRetry
+		}
+		_, resting, cancel := f.Coordinator.With(ctx)
+		uplink.Sleep(resting, f.Clock, wait)
+		cancel()
+	}
+	return nil
+}
+
+func (f *Forwarding) look(ctx context.Context) error {
+	r, ctx, cancel := f.Coordinator.With(ctx)
+	defer cancel()
+	limit, stop := context.WithTimeout(ctx, f.Timeout)
+	list, err := r.ListLeases(limit, nodelease.Path, delegatedOnly)
+	stop()
+	if err != nil {
+		return err
+	}
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+		f.saw(ctx, sighting{name: list.Items[i].Name, lease: beatOf(&list.Items[i])})
+	}
+	f.saw(ctx, sighting{listed: names})
+	return r.WatchLeases(ctx, nodelease.Path, delegatedOnly+"&resourceVersion="+list.ResourceVersion, func(kind string, l *coordinationv1.Lease) {
+		s := sighting{name: l.Name, lease: beatOf(l), live: true}
+		if kind == "DELETED" {
+			s.lease.Delegated = false
+		}
+		f.saw(ctx, s)
+	})
+}
+
+func (f *Forwarding) saw(ctx context.Context, s sighting) {
+	select {
+	case f.seen <- s:
+	case <-ctx.Done():
+	}
+}
+
+// beatOf is what decisions need of a Lease.
+func beatOf(l *coordinationv1.Lease) heartbeat.Lease {
+	return heartbeat.Lease{Version: l.ResourceVersion, Renew: nodelease.RenewTime(l), Delegated: nodelease.IsDelegated(l)}
+}

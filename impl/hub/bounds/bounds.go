@@ -1,0 +1,56 @@
+// Package bounds is what others than this node may take of a hub: each bound stands here once, and docs/limits.md, the table that operators read, is made
+// from it. It holds constants, and nothing else.
+package bounds
+
+import "time"
+
+// What others than this node may take.
+const (
+	MaxConnections        = 512 // of a port
+	MaxConnectionsAddress = 256
+	MaxHeader             = 64 << 10 // of one request; kube-apiserver takes 1 MiB, but tokens here are 16 KiB at most
+	MaxStreams            = 100      // of one HTTP/2 connection, as kube-apiserver allows
+	MaxStreamsNode        = 1000     // the same of this node: a kubelet watches each secret it needs
+	ReceiveBuffer         = 256 << 10
+	HeaderTimeout         = 10 * time.Second
+	IdleTimeout           = 3 * time.Minute
+
+	MaxRequests        = 1000 // under way
+	MaxCallerRequests  = 250
+	MaxUnproven        = 200
+	MaxUnprovenAddress = 100
+	UnprovenBody       = 10 * time.Second // for the body of a request
+
+	MaxUntaken        = 256 // whose answer the client has not taken yet
+	MaxUntakenAddress = 128
+
+	RefusalPause = 20 * time.Millisecond // until more is read of a connection, for each request on it that a limit refused
+	StallTimeout = time.Minute           // for which a client may take nothing of an answer
+
+	MaxReviews       = 256 // that wait or are under way
+	MaxCallerReviews = 128
+	ParallelReviews  = 32
+
+	DefaultCallerRate  = 20 // new requests to the cloud a second
+	DefaultCallerBurst = 40 // controllers ask for 20 to 30 (controller-runtime); more is 10 kB/s for seconds
+	MaxCallerLimit     = 100_000
+	PublicRate         = 4 // the same of all who have no credential
+	PublicBurst        = 10
+
+	MaxAnonymousConnections = 4 // to each server of the cloud
+	MaxPublicAnswer         = 64 << 10
+	MaxProofConnections     = 2
+	MaxTrusting             = 4                // unknown tokens whose requests are under way unasked
+	MaxTrusted              = 2                // requests with one of them
+	TrustTime               = time.Minute      // for which one still counts that was left before its answer
+	Suspicion               = 10 * time.Minute // for which tokens have to be proved after the cloud refused one
+	ProofRate               = 5
+	ProofBurst              = 30
+	ProofRateAddress        = 2
+	ProofBurstAddress       = 10
+
+	MaxKnownTokens = 4096
+	MaxVerdicts    = 4096 // that allow a read; those that deny are fewer, see package access
+	MaxCallers     = 4096
+	TellRefused    = time.Minute
+)

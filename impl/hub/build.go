@@ -1,0 +1,213 @@
+package hub
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/access"
+	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/beat"
+	"github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/hub/discovery"
+	"github.com/weir-edge/weir/impl/hub/door"
+	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/hub/member"
+	"github.com/weir-edge/weir/impl/hub/relayed"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/reverse"
+	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/source"
+)
+
+// buildCloud reads the credentials of both sides of the hub.
+func (h *Hub) buildCloud() (err error) {
+	if h.serving.cert, err = h.reload.Pair("--tls-cert-file", h.TLSCertFile, "--tls-private-key-file", h.TLSPrivateKeyFile); err != nil {
+		return err
+	}
+	if h.ClientCAFile != "" {
+		if h.serving.callers, err = h.reload.Bundle("--client-ca-file", h.ClientCAFile); err != nil {
+			return err
+		}
+	}
+	c := uplink.CloudConfig{
+		Net: h.Net, Servers: h.servers, Policy: h.policy(), Quantum: h.CloudPostQuantum, Leads: h.EnableCoordinator, Clock: h.clock, Logger: h.Logger,
+	}
+	if c.Roots, err = h.reload.Bundle("--cloud-ca-file", h.CloudCAFile); err != nil {
+		return err
+	}
+	if c.Cert, err = h.reload.Pair("--cloud-client-cert-file", h.CloudClientCertFile, "--cloud-client-key-file", h.CloudClientKeyFile); err != nil {
+		return err
+	}
+	if h.EnableCoordinator && h.DelegateClientCertFile != "" {
+		if c.Forward, err = h.reload.Pair("--delegate-client-cert-file", h.DelegateClientCertFile, "--delegate-client-key-file", h.DelegateClientKeyFile); err != nil {
+			return err
+		}
+	}
+	h.cloud = uplink.NewCloud(c)
+	return nil
+}
+
+// buildCoordinator makes the way to the pool's coordinator, if there is one, and what the pool has one copy of beside relays.
+func (h *Hub) buildCoordinator() error {
+	if err := h.buildClient(); err != nil {
+		return err
+	}
+	h.discovery = discovery.New(discovery.Config{
+		Coordinator: h.coordinator, Cloud: h.cloud.Way(uplink.ClassPool, uplink.AsHub), Forged: h.metrics.forged.WithLabelValues().Inc, Clock: h.clock, Logger: h.Logger,
+	})
+	h.asHub = h.discovery.Through(h.cloud.Way(uplink.ClassNode, uplink.AsHub))
+	return nil
+}
+
+// buildClient makes the way to the coordinator.
+func (h *Hub) buildClient() error {
+	if !h.EnableCoordinator {
+		return nil
+	}
+	c := coordinator.Config{
+		Net: h.Net, Servers: h.coordinators, Node: h.NodeName, Policy: h.policy(), OnBytes: h.metrics.body(role.Coordinator),
+		Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Moved: func() { h.pool.Changed() }, Address: func() string { return h.poolDoor.told() },
+		Clock: h.clock, Logger: h.Logger,
+	}
+	var err error
+	if c.Roots, err = h.reload.Bundle("--coordinator-ca-file", h.CoordinatorCAFile); err != nil {
+		return err
+	}
+	if c.Cert, err = h.reload.Pair("--coordinator-client-cert-file", h.CoordinatorClientCertFile, "--coordinator-client-key-file", h.CoordinatorClientKeyFile); err != nil {
+		return err
+	}
+	h.coordinator = coordinator.New(c)
+	return nil
+}
+
+func (h *Hub) buildRelays() error {
+	h.sources = &feeder.Sources{
+		Feeding: h.cloud.Feeds, Cloud: h.cloud.Upstream(h.metrics.body(role.Cloud)),
+		Coordinator: func() *source.Upstream { return h.coordinator.InUse().Upstream },
+	}
+	for _, res := range h.resources {
+		r, err := relay.New(relay.Config{
+			Resource: res, RingBytes: h.RingBytes, MaxBytes: h.RelayMaxBytes, RingAge: h.RingAge, Clock: h.clock, Logger: h.Logger,
+		})
+		if err != nil {
+			return err
+		}
+		f, err := feeder.New(source.Config{
+			Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.learned, Judge: h.cloudAsJudge, Doubt: func(err error) { h.pool.Contradict(res.String(), err) },
+			Feeds: func() bool { return h.pool.Snapshot().Role != role.Pending }, Clock: h.clock, Logger: h.Logger,
+		}, func() { h.pool.Denied(res.String()) })
+		if err != nil {
+			return err
+		}
+		h.relays = append(h.relays, r)
+		h.sources.Feeders = append(h.sources.Feeders, f)
+	}
+	return nil
+}
+
+// counted counts by one label.
+func counted(m *prometheus.CounterVec) func(label string) {
+	return func(label string) { m.WithLabelValues(label).Inc() }
+}
+
+func (h *Hub) buildDoor() error {
+	gate := access.NewGate(access.GateConfig{
+		Anonymous: h.Anonymous, Rate: h.CallerRate, Burst: h.CallerBurst, Cloud: h.cloud, Unproven: h.cloud.Prove(), Judge: h.judge,
+		Clock: h.clock, Count: counted(h.metrics.refusals), Logger: h.Logger,
+	})
+	callers := gate.Through(h.cloud.Way(uplink.ClassNode, uplink.AsCaller))
+	consistency := relayed.New(h.relays, h.MaxStaleRead, h.cloud.Upstream(h.metrics.body(role.Cloud)), h.cloud, h.clock, func(about, outcome string) {
+		h.metrics.questions.WithLabelValues(about, outcome).Inc()
+	})
+	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
+	review := access.Reviewer{AsCaller: callers, AsHub: h.cloud.Way(uplink.ClassControl, uplink.AsHub)}
+	proxy := door.NewProxy(door.ProxyConfig{
+		AsCaller: h.discovery.Through(callers), AsHub: h.asHub, Shelter: h.shelter, Judge: h.judge, Written: consistency, Clock: h.clock, Logger: h.Logger,
+	})
+	beats := beat.NewBeats(beat.BeatsConfig{
+		Node: h.NodeName, Cloud: h.cloud.Urgent(uplink.AsHub), Pool: h.pool.Seen(), Clock: h.clock, Logger: h.Logger, Count: counted(h.metrics.heartbeats),
+		Pass: func(w *answer.Recorder, req *http.Request, asked *request.Request) {
+			w.Route = "cloud"
+			proxy.Serve(w, req, asked, access.Caller{Kind: access.ThisNode}, nil)
+		},
+	})
+	h.door = door.New(door.Config{
+		Node:        h.NodeName,
+		Identifier:  &access.Identifier{User: contract.NodeUserPrefix + h.NodeName, Roots: h.serving.callers, Allowance: h.OfflineTokenAllowance, Now: h.judge.Now},
+		Gate:        gate,
+		Authorizer:  access.NewAuthorizer(access.AuthorizerConfig{Review: gate.Limited(review.Review), Cloud: h.cloud, Judge: h.judge, Clock: h.clock, Count: counted(h.metrics.reviews)}),
+		Stalls:      answer.NewStalls(h.clock, h.metrics.stalled.Inc, h.Logger),
+		Router:      relayed.Router(h.resources),
+		Relays:      h.relays,
+		Feeders:     h.sources.Feeders,
+		Consistency: consistency,
+		Beats:       beats,
+		Proxy:       proxy,
+		Shelter:     h.shelter,
+		Filters:     h.filters,
+		Answered:    h.metrics.answered,
+		Logger:      h.Logger,
+	})
+	return nil
+}
+
+func (h *Hub) buildPool() (err error) {
+	if !h.EnableCoordinator {
+		h.pool = member.Alone{Sources: h.sources}
+		return nil
+	}
+	identity, seed, err := newIdentity(h.NodeName)
+	if err != nil {
+		return err
+	}
+	rc := h.role(identity)
+	rc.Seed = seed
+	h.poolDoor = h.buildPoolDoor()
+	h.pool, err = member.New(member.Config{
+		Role: rc, Coordinator: h.coordinator, Policy: h.policy(), Cloud: h.cloud,
+		Relays: h.relays, Feeders: h.sources.Feeders, Sources: h.sources, MaxAge: h.maxAge(), Read: h.poolDoor.Read, Overrule: h.overrule, Judge: h.cloudAsJudge,
+		Contradicted: counted(h.metrics.contradictions), Discovery: h.discovery,
+		Mirror: beat.NewMirror(beat.MirrorConfig{
+			Coordinator: h.coordinator, Node: h.NodeName, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger, Count: counted(h.metrics.mirrored),
+		}),
+		Forwarding: beat.NewForwarding(beat.ForwardingConfig{
+			Cloud: h.cloud.Urgent(uplink.AsForwarder), Coordinator: h.coordinator, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger,
+			Count: func(step, outcome string) { h.metrics.forwards.WithLabelValues(step, outcome).Inc() },
+		}),
+		Clock: h.clock, Logger: h.Logger,
+	})
+	return err
+}
+
+// newIdentity returns "<node>_<random>" and a seed.
+func newIdentity(node string) (identity string, seed uint64, err error) {
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", 0, fmt.Errorf("make an identity: %w", err)
+	}
+	identity = node + "_" + hex.EncodeToString(b[:])
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(identity))
+	return identity, sum.Sum64(), nil
+}
+
+func (h *Hub) buildPoolDoor() *poolDoor {
+	c := h.coordinator
+	d := &poolDoor{
+		Server: source.NewServer(h.NodeName, h.relays, h.clock), node: h.NodeName, pool: h.NodePoolName, coordinators: h.coordinators,
+		roots: c.Roots, cert: c.Cert, address: h.PoolAddress, local: c.Local,
+	}
+	d.Handle(contract.DocumentsPath, h.discovery.Show(h.judge.Keys))
+	if d.address == contract.PoolAddressReverse {
+		d.listener = reverse.NewListener(c.Waits, h.clock, h.Logger)
+	}
+	return d
+}

@@ -1,0 +1,264 @@
+package hub
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+// Validate tells what a user gave that cannot be meant, as a *cli.UsageError.
+func (c Config) Validate() error {
+	_, err := c.check()
+	return err
+}
+
+func (c Config) check() (*settings, error) {
+	s := &settings{Config: c, servers: map[uplink.Class][]*url.URL{}}
+	for _, check := range []func() error{s.checkNames, s.checkCloud, s.checkListeners, s.checkResources, s.checkStore, s.checkFilters, s.checkTimes, s.checkCoordinator} {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	if s.Logger == nil {
+		s.Logger = slog.Default()
+	}
+	if s.Net == nil {
+		s.Net = systemNet{}
+	}
+	return s, nil
+}
+
+func (s *settings) checkNames() error {
+	switch {
+	case s.NodeName == "" || strings.ContainsAny(s.NodeName, "/_ "):
+		return cli.Usage("--node-name", s.NodeName, "the name of this node in the cluster")
+	case s.NodePoolName == "" || strings.ContainsAny(s.NodePoolName, "/ "):
+		return cli.Usage("--nodepool-name", s.NodePoolName, "the name of this node's pool")
+	}
+	return nil
+}
+
+func (s *settings) checkCloud() error {
+	if len(s.CloudServers) == 0 {
+		return cli.Usage("--cloud-server", "", "the URL of a kube-apiserver, e.g. https://cloud.example.com:6443; it may be given more than once")
+	}
+	var all []*url.URL
+	for _, server := range s.CloudServers {
+		u, err := serverURL("--cloud-server", server)
+		if err != nil {
+			return err
+		}
+		all = append(all, u)
+	}
+	for _, cs := range s.ClassServers {
+		name, server, ok := strings.Cut(cs, "=")
+		if !ok || !slices.Contains(uplink.Classes, uplink.Class(name)) {
+			return cli.Usage("--class-server", cs, fmt.Sprintf("class=URL, where class is one of %v", uplink.Classes))
+		}
+		u, err := serverURL("--class-server", server)
+		if err != nil {
+			return err
+		}
+		s.servers[uplink.Class(name)] = append(s.servers[uplink.Class(name)], u)
+	}
+	for _, c := range uplink.Classes {
+		switch n := len(s.servers[c]); {
+		case n == 0:
+			s.servers[c] = all
+		case n != len(all):
+			return cli.Usage("--class-server", fmt.Sprintf("%d addresses for %s", n, c),
+				fmt.Sprintf("one for each --cloud-server, in their order: %d", len(all)))
+		}
+	}
+	return needFiles(
+		"--cloud-ca-file", s.CloudCAFile,
+		"--cloud-client-cert-file", s.CloudClientCertFile,
+		"--cloud-client-key-file", s.CloudClientKeyFile)
+}
+
+func (s *settings) checkListeners() error {
+	for flag, address := range map[string]string{"--bind-address": s.BindAddress, "--health-bind-address": s.HealthBindAddress} {
+		if net.ParseIP(address) == nil {
+			return cli.Usage(flag, address, "an IP address of this machine")
+		}
+	}
+	for _, p := range []struct {
+		flag string
+		port int
+	}{{"--secure-port", s.SecurePort}, {"--health-port", s.HealthPort}, {"--proxy-port", s.ProxyPort}} {
+		if p.port < 0 || p.port > 65535 {
+			return cli.Usage(p.flag, p.port, "a TCP port, 0 to 65535")
+		}
+	}
+	if s.SecurePort != 0 && (s.SecurePort == s.HealthPort && s.BindAddress == s.HealthBindAddress || s.SecurePort == s.ProxyPort) {
+		return cli.Usage("--secure-port", s.SecurePort, "a port that no other flag names")
+	}
+	for _, n := range []struct {
+		flag   string
+		n      *int
+		unless int
+	}{{"--caller-rate", &s.CallerRate, bounds.DefaultCallerRate}, {"--caller-burst", &s.CallerBurst, bounds.DefaultCallerBurst}} {
+		if *n.n < 0 || *n.n > bounds.MaxCallerLimit {
+			return cli.Usage(n.flag, *n.n, fmt.Sprintf("1 to %d requests; 0 is %d", bounds.MaxCallerLimit, n.unless))
+		}
+		*n.n = cmp.Or(*n.n, n.unless)
+	}
+	return needFiles("--tls-cert-file", s.TLSCertFile, "--tls-private-key-file", s.TLSPrivateKeyFile)
+}
+
+func (s *settings) checkResources() error {
+	if len(s.PoolScopeResources) == 0 {
+		s.PoolScopeResources = defaultResources()
+	}
+	for _, name := range s.PoolScopeResources {
+		r, err := relay.ParseResource(name)
+		if err != nil {
+			return cli.Usage("--pool-scope-resources", name, err.Error())
+		}
+		if slices.ContainsFunc(s.resources, func(o relay.Resource) bool { return o.String() == r.String() }) {
+			return cli.Usage("--pool-scope-resources", name, "each resource once")
+		}
+		if err := (relay.Config{Resource: r, RingBytes: s.RingBytes, MaxBytes: s.RelayMaxBytes, RingAge: s.RingAge}).Validate(); err != nil {
+			return cli.Usage("--ring-bytes, --relay-max-bytes, --ring-age", fmt.Sprint(s.RingBytes, ", ", s.RelayMaxBytes, ", ", s.RingAge), err.Error())
+		}
+		if why := r.Exposed(); why != "" {
+			s.Logger.Warn(why, "flag", "--pool-scope-resources", "resource", name)
+		}
+		s.resources = append(s.resources, r)
+	}
+	if t := s.UpstreamWatchTimeout; t < 3*time.Second || t%time.Second != 0 {
+		return cli.Usage("--upstream-watch-timeout", t, "whole seconds, 3s or more: the cloud tells how fresh a watch is 2s before its end")
+	}
+	if s.MaxStaleRead < 0 || s.MaxStaleRead > 0 && s.MaxStaleRead < 2*s.UpstreamWatchTimeout {
+		return cli.Usage("--max-stale-read", s.MaxStaleRead,
+			fmt.Sprintf("%v or more, twice --upstream-watch-timeout, since a quiet resource gives a sign that often; or 0 for no limit", 2*s.UpstreamWatchTimeout))
+	}
+	return nil
+}
+
+func (s *settings) checkStore() error {
+	if !s.Offline || s.DataDir == "" {
+		return nil
+	}
+	if s.StorePlaintextSecrets && s.StoreKeyFile != "" {
+		return cli.Usage("--store-plaintext-secrets", true, "false, or no --store-key-file")
+	}
+	if s.ReturnSpread < 0 {
+		return cli.Usage("--return-spread", s.ReturnSpread, "a time, e.g. 5s; 0 is 5s")
+	}
+	if err := s.storeConfig().Validate(); err != nil {
+		return cli.Usage("--store-max-bytes, --store-every, --store-lazy, --store-idle, --store-forget",
+			fmt.Sprint(s.StoreMaxBytes, ", ", s.StoreEvery, ", ", s.StoreLazy, ", ", s.StoreIdle, ", ", s.StoreForget), strings.TrimPrefix(err.Error(), "store: "))
+	}
+	return nil
+}
+
+func (s *settings) checkTimes() error {
+	switch {
+	case s.HeartbeatInterval < 100*time.Millisecond:
+		return cli.Usage("--heartbeat-interval", s.HeartbeatInterval, "100ms or more")
+	case s.HeartbeatTimeout < 10*time.Millisecond || s.HeartbeatTimeout > s.HeartbeatInterval:
+		return cli.Usage("--heartbeat-timeout", s.HeartbeatTimeout, "10ms or more, at most --heartbeat-interval")
+	case s.HeartbeatFailedRetry < 1:
+		return cli.Usage("--heartbeat-failed-retry", s.HeartbeatFailedRetry, "1 or more")
+	case s.OfflineTokenAllowance < 0:
+		return cli.Usage("--offline-token-allowance", s.OfflineTokenAllowance, "0 or more")
+	case s.OfflineAccess < 0:
+		return cli.Usage("--offline-access", s.OfflineAccess, "more than 0")
+	case s.HeartbeatHealthyThreshold < 1:
+		return cli.Usage("--heartbeat-healthy-threshold", s.HeartbeatHealthyThreshold, "1 or more")
+	}
+	return nil
+}
+
+func (s *settings) checkCoordinator() error {
+	if !s.EnableCoordinator {
+		return nil
+	}
+	if len(s.CoordinatorServers) == 0 {
+		return cli.Usage("--coordinator-server", "", "the URL of the coordinator, or of each of its replicas")
+	}
+	for _, server := range s.CoordinatorServers {
+		u, err := serverURL("--coordinator-server", server)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(s.coordinators, func(o *url.URL) bool { return o.Host == u.Host }) {
+			return cli.Usage("--coordinator-server", server, "each replica once")
+		}
+		s.coordinators = append(s.coordinators, u)
+	}
+	if err := s.role("").Validate(); err != nil {
+		return cli.Usage("--leader-elect-lease-duration, --leader-elect-renew-deadline, --leader-elect-retry-period, --coordinator-wait, --failover-grace-period, --failover-spread",
+			fmt.Sprint(s.LeaderElectLeaseDuration, ", ", s.LeaderElectRenewDeadline, ", ", s.LeaderElectRetryPeriod, ", ", s.CoordinatorWait, ", ",
+				s.FailoverGracePeriod, ", ", s.FailoverSpread),
+			strings.TrimPrefix(err.Error(), "role: "))
+	}
+	if err := s.checkPoolDoor(); err != nil {
+		return err
+	}
+	if s.DelegateClientCertFile != "" || s.DelegateClientKeyFile != "" {
+		if err := needFiles("--delegate-client-cert-file", s.DelegateClientCertFile, "--delegate-client-key-file", s.DelegateClientKeyFile); err != nil {
+			return err
+		}
+	}
+	return needFiles(
+		"--coordinator-ca-file", s.CoordinatorCAFile,
+		"--coordinator-client-cert-file", s.CoordinatorClientCertFile,
+		"--coordinator-client-key-file", s.CoordinatorClientKeyFile)
+}
+
+func (s *settings) checkPoolDoor() error {
+	if s.PoolBindAddress = cmp.Or(s.PoolBindAddress, "0.0.0.0"); net.ParseIP(s.PoolBindAddress) == nil {
+		return cli.Usage("--pool-bind-address", s.PoolBindAddress, "an IP address of this machine")
+	}
+	if s.PoolPort < 0 || s.PoolPort > 65535 || s.PoolPort != 0 && slices.Contains([]int{s.SecurePort, s.HealthPort, s.ProxyPort}, s.PoolPort) {
+		return cli.Usage("--pool-port", s.PoolPort, "a TCP port that no other flag names, 0 to 65535")
+	}
+	if s.PoolAddress != "" {
+		if _, _, err := contract.ParsePoolAddress(s.PoolAddress); err != nil {
+			return cli.Usage("--pool-address", s.PoolAddress, fmt.Sprintf("IP address and port, as in 10.0.0.7:%d, or %s", contract.HubPoolPort, contract.PoolAddressReverse))
+		}
+	}
+	return nil
+}
+
+func defaultResources() []string {
+	return []string{"endpoints.v1.", contract.EndpointSlices + ".v1." + contract.DiscoveryGroup}
+}
+
+func serverURL(flag, s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		return nil, cli.Usage(flag, s, "a URL of the form https://host:port")
+	}
+	u.Path = ""
+	return u, nil
+}
+
+func needFiles(pairs ...string) error {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			return cli.Usage(pairs[i], "", "the path of a PEM file; it is required")
+		}
+	}
+	return nil
+}
+
+func (s *settings) checkFilters() error {
+	if err := s.filterConfig().Validate(); err != nil {
+		return cli.Usage("--filters, --master-service-address", s.Filters, err.Error())
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package coordinator
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// homeAfter is how long the replica that a hub prefers has to be ready before the hub goes back to it. Were it for ever, all
+// hubs would be at one replica once each of the others has been restarted.
+const homeAfter = time.Minute
+
+// staleLooks is how many probes in a row have to find that a replica serves and is not fresh before the hub goes to one that is.
+const staleLooks = 2
+
+// Healthz tells whether any replica serves, and goes to another one if that stands better than the one in use. The
+// one in use has the first word; others are asked as soon as it fails, or takes long.
+func (c *Client) Healthz(ctx context.Context) error {
+	now := c.InUse().Replica
+	if len(c.replicas) == 1 {
+		_, err := now.do(ctx, http.MethodGet, "/healthz", nil, nil)
+		return err
+	}
+	best := c.survey(ctx, now)
+	if best.Replica == now && best.standing == ready {
+		c.stale = 0
+	}
+	if best.standing == down {
+		return best.err
+	}
+	if best.Replica == now {
+		best = c.home(ctx, best)
+	}
+	if best.Replica != now {
+		c.move(best)
+	}
+	return nil
+}
+
+// survey finds the replica that stands best; of equals, the one in use.
+func (c *Client) survey(ctx context.Context, now *Replica) finding {
+	began := c.Clock.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	answers := make(chan finding, len(c.replicas))
+	waiting := 0
+	ask := func(r *Replica) {
+		waiting++
+		go func() { answers <- r.probe(ctx) }()
+	}
+	defer func() {
+		cancel()
+		for ; waiting > 0; waiting-- {
+			<-answers
+		}
+	}()
+	ask(now)
+	hedge := c.Clock.NewTimer(c.Policy.Timeout / 2)
+	defer hedge.Stop()
+	late := hedge.C()
+	own, best := finding{Replica: now, err: context.DeadlineExceeded}, finding{Replica: now}
+	for waiting > 0 {
+		askOthers := false
+		select {
+		case v := <-answers:
+			waiting--
+			c.Logger.Debug("probe of a replica", "server", v.URL.Host, "standing", v.standing, "err", v.err, "took", c.Clock.Since(began))
+			if v.Replica == now {
+				own = v
+				askOthers = late != nil
+			}
+			if v.standing > best.standing || v.standing == best.standing && v.Replica == now {
+				best = v
+			}
+		case <-late:
+			askOthers = true
+		}
+		if own.standing == ready || own.standing == serving && c.stays() {
+			return own
+		}
+		if best.standing == ready {
+			return best
+		}
+		if askOthers {
+			late = nil
+			for _, r := range c.replicas {
+				if r != now {
+					ask(r)
+				}
+			}
+		}
+	}
+	if best.standing == down {
+		return own
+	}
+	return best
+}
+
+// stays tells whether a replica is kept that serves and is not fresh. A leader makes it fresh. For others, fresh may be a moment away, as after a
+// start; that they looked is counted.
+func (c *Client) stays() bool {
+	if c.Leads() {
+		return true
+	}
+	c.stale++
+	return c.stale < staleLooks
+}
+
+// home goes back to the replica that this hub prefers once that has been ready for some time. A leader stays where it is.
+func (c *Client) home(ctx context.Context, now finding) finding {
+	if now.Replica == c.replicas[0] || c.Leads() {
+		c.homeSeen = time.Time{}
+		return now
+	}
+	v := c.replicas[0].probe(ctx)
+	switch at := c.Clock.Now(); {
+	case v.standing != ready:
+		c.homeSeen = time.Time{}
+	case c.homeSeen.IsZero():
+		c.homeSeen = at
+	case at.Sub(c.homeSeen) > homeAfter:
+		return v
+	}
+	return now
+}
+
+// move uses another replica from now on: what runs at the one before ends.
+func (c *Client) move(to finding) {
+	c.mu.Lock()
+	before := c.using
+	c.using = newUse(to.Replica)
+	c.mu.Unlock()
+	c.homeSeen, c.stale = time.Time{}, 0
+	c.Logger.Info("another replica of the coordinator is used", "server", to.URL.Host, "was", before.URL.Host, "ready", to.standing == ready)
+	before.end()
+	c.Moved()
+}

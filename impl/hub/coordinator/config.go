@@ -1,0 +1,26 @@
+package coordinator
+
+import (
+	"log/slog"
+	"net/url"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/hub/uplink"
+)
+
+// Config is what a coordinator is made of.
+type Config struct {
+	Net     uplink.Dials
+	Servers []*url.URL
+	Node    string
+	Roots   *uplink.Bundle
+	Cert    *uplink.Pair
+	Policy  uplink.HealthPolicy
+	OnBytes func(int)     // of what feeds relays
+	Leads   func() bool   // this hub is the leader
+	Moved   func()        // called without locks when another replica is used
+	Address func() string // where this hub shows its relays, "": not known
+	Clock   clock.WithTicker
+	Logger  *slog.Logger
+}

@@ -1,0 +1,222 @@
+package coordinator
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/source"
+)
+
+// Replica is one replica of the pool's coordinator as this hub reaches it. There may be one, or three.
+type Replica struct {
+	URL       *url.URL
+	Transport *uplink.Transport
+	connect   func(context.Context) (net.Conn, error) // one of its own, over which HTTP/1.1 is spoken
+	Upstream  *source.Upstream
+	resume    *uplink.Sessions
+}
+
+func newReplica(cfg Config, u *url.URL, from *atomic.Pointer[string], meter *uplink.Meter) *Replica {
+	r := &Replica{URL: u, resume: uplink.NewSessions()}
+	by := func(protocol string) *uplink.Dialer {
+		return &uplink.Dialer{Net: &notingNet{cfg.Net, from}, Meter: meter, TLS: &tls.Config{
+			RootCAs: cfg.Roots.Get(), MinVersion: tls.VersionTLS13, NextProtos: []string{protocol}, ClientSessionCache: r.resume,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cfg.Cert.Get(), nil },
+		}}
+	}
+	r.Transport = uplink.NewTransport(func() *http.Transport {
+		// Inside the pool bytes are cheap, and a dead coordinator should be noticed soon.
+		return uplink.TransportConfig{Dialer: by("h2"), IdlePing: 3 * time.Second, PingTimeout: 3 * time.Second}.Build()
+	})
+	r.connect = func(ctx context.Context) (net.Conn, error) {
+		return by("http/1.1").Connect(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
+	}
+	r.Upstream = coordinatorUpstream(r, cfg.OnBytes)
+	return r
+}
+
+// at is where something is at this replica.
+func (r *Replica) at(uri string) string { return strings.TrimSuffix(r.URL.String(), "/") + uri }
+
+// soon finds out that the machine at the other end of a silent connection is gone.
+func soon() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}
+}
+
+// notingNet notes where connections come from.
+type notingNet struct {
+	uplink.Dials
+	from *atomic.Pointer[string]
+}
+
+func (n *notingNet) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := n.Dials.DialContext(ctx, network, address)
+	if err == nil {
+		if t, ok := c.(interface {
+			SetKeepAliveConfig(net.KeepAliveConfig) error
+		}); ok {
+			_ = t.SetKeepAliveConfig(soon())
+		}
+		if host, _, err := net.SplitHostPort(c.LocalAddr().String()); err == nil {
+			n.from.Store(&host)
+		}
+	}
+	return c, err
+}
+
+// coordinatorUpstream feeds relays from a replica of the pool's coordinator.
+func coordinatorUpstream(r *Replica, onBytes func(int)) *source.Upstream {
+	return &source.Upstream{
+		Name: role.Coordinator.String(), URL: r.URL, Client: uplink.Client(r.Transport), Progress: true, OnBytes: onBytes,
+	}
+}
+
+func (r *Replica) do(ctx context.Context, method, uri string, in, out any) (code int, err error) {
+	var body io.Reader
+	if in != nil {
+		raw, err := json.Marshal(in)
+		if err != nil {
+			return 0, err
+		}
+		body = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, r.at(uri), body)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("User-Agent", contract.UserAgent)
+	req.Header.Set("Accept", "application/json")
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := r.Transport.RoundTrip(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return 0, err
+	}
+	if resp.StatusCode > 299 {
+		var s metav1.Status
+		_ = json.Unmarshal(answer, &s)
+		return resp.StatusCode, fmt.Errorf("%s %s: %s %s", method, uri, resp.Status, s.Message)
+	}
+	if out != nil {
+		if err := json.Unmarshal(answer, out); err != nil {
+			return 0, fmt.Errorf("%s %s: %w", method, uri, err)
+		}
+	}
+	return resp.StatusCode, nil
+}
+
+func (r *Replica) status(ctx context.Context) (*Status, error) {
+	var s Status
+	_, err := r.do(ctx, http.MethodGet, contract.StatusPath, nil, &s)
+	return &s, err
+}
+
+// standing is how well a replica stands.
+type standing int
+
+const (
+	down    standing = iota
+	serving          // Leases can be read and written
+	ready            // and what it copies is fresh
+)
+
+// finding is what a probe of a replica found.
+type finding struct {
+	*Replica
+	standing
+	err error // of down
+}
+
+// probe asks a replica how it stands.
+func (r *Replica) probe(ctx context.Context) finding {
+	code, err := r.do(ctx, http.MethodGet, "/readyz", nil, nil)
+	if err == nil {
+		return finding{r, ready, nil}
+	}
+	if code != 0 {
+		_, err = r.do(ctx, http.MethodGet, "/healthz", nil, nil)
+	}
+	if err != nil {
+		return finding{r, down, err}
+	}
+	return finding{r, serving, nil}
+}
+
+// maxLeaseEvent bounds one event: a Lease is some hundred bytes.
+const maxLeaseEvent = 1 << 20
+
+// isName tells whether a name can be that of a Lease, so that a path has one element for it.
+func isName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
+
+// ListLeases lists some.
+func (r *Replica) ListLeases(ctx context.Context, path, query string) (*coordinationv1.LeaseList, error) {
+	var list coordinationv1.LeaseList
+	_, err := r.do(ctx, http.MethodGet, path+"?"+query, nil, &list)
+	list.Items = slices.DeleteFunc(list.Items, func(l coordinationv1.Lease) bool { return !isName(l.Name) })
+	return &list, err
+}
+
+// WatchLeases tells of changes of Leases until the watch ends.
+func (r *Replica) WatchLeases(ctx context.Context, path, query string, take func(kind string, l *coordinationv1.Lease)) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.at(path)+"?watch=1&"+query, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("User-Agent", contract.UserAgent)
+	req.Header.Set("Accept", "application/json")
+	resp, err := r.Transport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("watch leases: %s", resp.Status)
+	}
+	bounded := &io.LimitedReader{R: resp.Body}
+	frames := json.NewDecoder(bounded)
+	for {
+		bounded.N = maxLeaseEvent
+		var ev struct {
+			Type   string
+			Object coordinationv1.Lease
+		}
+		if err := frames.Decode(&ev); err != nil {
+			return fmt.Errorf("watch leases: %w", err)
+		}
+		switch ev.Type {
+		case "ADDED", "MODIFIED", "DELETED":
+			if !isName(ev.Object.Name) {
+				continue // requests would name something else by it
+			}
+			take(ev.Type, &ev.Object)
+		default:
+			return errors.New("watch leases: " + ev.Type)
+		}
+	}
+}

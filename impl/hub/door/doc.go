@@ -1,0 +1,5 @@
+// Package door is where a request comes in: it is looked over, parsed once, told whose it is, and answered by a relay, by the store, by the cloud, or here.
+//
+// A Door goes by the same parsed request until the answer: who judges it, answers it or keeps it does so, too. A Proxy sends to the cloud what is not
+// answered on this node. Neither starts a goroutine; Close makes a Door refuse what comes from then on.
+package door

@@ -1,0 +1,228 @@
+package door
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/filter"
+	"github.com/weir-edge/weir/impl/hub/access"
+	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/beat"
+	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/hub/relayed"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
+	"github.com/weir-edge/weir/impl/request"
+)
+
+// Config is what a Door is made of. All of it is needed, but for Filters.
+type Config struct {
+	Node        string
+	Identifier  *access.Identifier
+	Gate        *access.Gate
+	Authorizer  *access.Authorizer
+	Stalls      *answer.Stalls
+	Router      relayed.Router
+	Relays      []*relay.Relay   // by Target.Index
+	Feeders     []*feeder.Feeder // likewise
+	Consistency *relayed.Consistency
+	Beats       *beat.Beats
+	Proxy       *Proxy
+	Shelter     Shelter
+	Filters     *filter.Filters // nil: all see what the cloud shows
+	Answered    func(*answer.Recorder)
+	Logger      *slog.Logger
+}
+
+// Door is the handler of all API traffic: it tells who calls, and sends the request to a relay or to the cloud.
+type Door struct {
+	Config
+	readers []*rest.Handler // of the relays
+	closing atomic.Bool
+}
+
+// New makes a door that is open.
+func New(c Config) *Door {
+	d := &Door{Config: c}
+	for _, r := range c.Relays {
+		d.readers = append(d.readers, &rest.Handler{Source: r, Fallback: http.HandlerFunc(d.fallback), Alone: c.Gate.Away, Logger: c.Logger})
+	}
+	return d
+}
+
+// Close refuses new requests from now on. It is called before streams end: a client that opens its watch again at a hub that is about to end, on
+// the connection it has, would see it end at once with nothing in it, and list.
+func (d *Door) Close() { d.closing.Store(true) }
+
+// callerKey carries the caller to a relay's fallback.
+type callerKey struct{}
+
+type called struct {
+	who    access.Caller
+	target *relayed.Target
+}
+
+// ServeHTTP implements http.Handler.
+func (d *Door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if d.closing.Load() { // as kube-apiserver with --shutdown-send-retry-after: clients try again, elsewhere if they can, and do not list
+		w.Header().Set("Connection", "close")
+		answer.Write(w, apierrors.NewTooManyRequests("the hub is about to end", 1))
+		return
+	}
+	if refusal := illFormed(req); refusal != nil {
+		rec := d.Stalls.Record(w)
+		defer d.Stalls.Forget(rec)
+		defer d.Answered(rec)
+		d.refuse(rec, req, refusal)
+		return
+	}
+	asked := request.Parse(req)
+	d.Filters.Serve(w, req, asked, func(w http.ResponseWriter, req *http.Request) { d.answer(w, req, asked) })
+}
+
+// answer answers a request as it does for everybody. Whoever judges it, answers it or keeps it goes by what was parsed at the door.
+func (d *Door) answer(w http.ResponseWriter, req *http.Request, asked *request.Request) {
+	clean(req.Header)
+	req, who, done := d.Shelter.Admit(req, d.Identifier.Identify(req))
+	defer done()
+	rec := d.Stalls.Record(w)
+	defer d.Stalls.Forget(rec)
+	defer d.Answered(rec) // also when a broken stream panics its way out
+	req, admission, refusal := d.Gate.Admit(rec, req, who, d.Authorizer.Judge.Refused(req.Header))
+	if refusal != nil {
+		d.refuse(rec, req, refusal)
+		return
+	}
+	defer admission.Leave()
+	defer rec.Finish(req)
+	t, lost := d.route(req.Header, asked, who)
+	consistent := req.Header.Get(contract.ConsistentHeader)
+	switch {
+	case consistent != "" && consistent != "true" && consistent != "false":
+		answer.Write(rec, apierrors.NewBadRequest(fmt.Sprintf("header %s: %q: want true or false", contract.ConsistentHeader, consistent)))
+	case t != nil && !t.Writes() && consistent != "true":
+		rec.Route = "relay"
+		d.read(rec, req, who, t)
+	case who.Kind == access.ThisNode && d.Beats.Own(req.Header, asked):
+		d.Beats.Serve(rec, req, asked)
+	default:
+		if refusal := d.Gate.Passes(req, who); refusal != nil {
+			admission.Slow()
+			d.refuse(rec, req, refusal)
+			return
+		}
+		req, taken := d.Shelter.Take(rec, req, asked, who)
+		if !taken {
+			rec.Route = "cloud"
+			d.Proxy.Serve(rec, req, asked, who, t)
+		}
+		if lost != nil && rec.Code == http.StatusOK {
+			lost.Found()
+		}
+	}
+}
+
+// refuse answers a request for which nothing was done. As long as its client does not take the answer the hub holds all that was sent; so beyond a bound there
+// is no answer: the stream ends, over HTTP/1.1 the connection.
+func (d *Door) refuse(rec *answer.Recorder, req *http.Request, refusal *apierrors.StatusError) {
+	rec.Route = "refused"
+	address := access.AddressOf(req)
+	if d.Gate.Refusals.Enter(address) != "" {
+		rec.Code = int(refusal.ErrStatus.Code)
+		panic(http.ErrAbortHandler)
+	}
+	defer d.Gate.Refusals.Leave(address)
+	answer.Write(rec, refusal)
+	rec.Finish(req)
+}
+
+// route finds the relay that is to answer. If that is not given the resource, the request is the cloud's to answer; lost is what feeds the relay.
+func (d *Door) route(header http.Header, asked *request.Request, who access.Caller) (t *relayed.Target, lost *feeder.Feeder) {
+	t = d.Router.Route(asked)
+	switch {
+	case t == nil || t.Writes():
+		return t, nil
+	case d.Shelter.Keeps() && who.Kind == access.ThisNode && t.OfNode(d.Node) && !access.Impersonates(header):
+		return nil, nil
+	case !d.Feeders[t.Index].Unavailable():
+		return t, nil
+	}
+	return nil, d.Feeders[t.Index]
+}
+
+// read serves a get, list or watch of a relayed resource.
+func (d *Door) read(w *answer.Recorder, req *http.Request, who access.Caller, t *relayed.Target) {
+	if refusal := d.Authorizer.Authorize(req.Context(), who, req.Header, t.Rights); refusal != nil {
+		if refusal.ErrStatus.Code == http.StatusServiceUnavailable && access.AdmissionOf(req.Context()).Unproven() {
+			refusal = answer.Unavailable(access.ErrUnavailable.Error() + ", and nothing is remembered of it") // why names addresses
+		}
+		if t.Verb == "watch" && goesOn(t.Request) {
+			refusal = answer.ComeAgain(refusal)
+		}
+		answer.Write(w, refusal)
+		return
+	}
+	access.AdmissionOf(req.Context()).Proven()
+	if t.Verb == "watch" { // the cloud would end it when the credentials count no more
+		ctx, done := d.Authorizer.Judge.While(req.Context(), req.Header)
+		defer done()
+		if d.Authorizer.Cloud.Unknown() { // and may not grant it
+			var end context.CancelFunc
+			ctx, end = context.WithTimeout(ctx, uplink.DoubtfulWatch)
+			defer end()
+		}
+		req = req.WithContext(ctx)
+	}
+	r := d.Relays[t.Index]
+	switch version, _ := strconv.ParseUint(t.Query.Get("resourceVersion"), 10, 64); {
+	case version > 0 && (t.Verb != "watch" || t.IsTrue("sendInitialEvents")):
+		d.Consistency.Ahead(t, version)
+	case t.Query.Get("resourceVersion") == "" && t.Query.Get("continue") == "" && !d.Consistency.Current(req.Context(), t):
+		d.behind(w, req, who, t)
+		return
+	}
+	if age, ok := d.Consistency.Age(t.Index); ok && r.Status().Synced {
+		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
+	}
+	d.readers[t.Index].Serve(w, req.WithContext(context.WithValue(req.Context(), callerKey{}, called{who, t})), t.Request)
+}
+
+// goesOn tells whether a watch begins where its client stands.
+func goesOn(watch *request.Request) bool {
+	version, _ := strconv.ParseUint(watch.Query.Get("resourceVersion"), 10, 64)
+	return version > 0 && !watch.IsTrue("sendInitialEvents")
+}
+
+// behind answers a read that its relay cannot answer yet.
+func (d *Door) behind(w *answer.Recorder, req *http.Request, who access.Caller, t *relayed.Target) {
+	done, refusal := d.Consistency.Pass(t)
+	if refusal != nil {
+		answer.Write(w, refusal)
+		return
+	}
+	defer done()
+	w.Route = "cloud"
+	d.Proxy.Serve(w, req, t.Request, who, t)
+}
+
+// fallback answers what a relay cannot answer truthfully: the cloud does.
+func (d *Door) fallback(w http.ResponseWriter, req *http.Request) {
+	c, ok := req.Context().Value(callerKey{}).(called)
+	if !ok { // nobody is known to ask
+		answer.Write(w, apierrors.NewUnauthorized("no caller"))
+		return
+	}
+	if rec, ok := w.(*answer.Recorder); ok {
+		rec.Route = "cloud"
+	}
+	w.Header().Del(contract.AgeHeader)
+	d.Proxy.Serve(w, req, c.target.Request, c.who, c.target)
+}

@@ -1,0 +1,155 @@
+package door
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"sync"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/hub/access"
+	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/relayed"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/quiet"
+	"github.com/weir-edge/weir/impl/request"
+)
+
+// Proxy sends requests on to the cloud and streams the answers back. Bodies, encodings, trailers and upgrades pass through.
+type Proxy struct {
+	ProxyConfig
+	asCaller, asHub *httputil.ReverseProxy
+	failures        *quiet.Log
+}
+
+// ProxyConfig is what a Proxy is made of.
+type ProxyConfig struct {
+	AsCaller, AsHub http.RoundTripper
+	Shelter         Shelter
+	Judge           *identity.Judge
+	Written         written
+	Clock           clock.PassiveClock
+	Logger          *slog.Logger
+}
+
+// written is told what became of each write of a relayed resource.
+type written interface {
+	Observe(t *relayed.Target, resp *http.Response) error // before the writer sees the answer
+	Lost(t *relayed.Target)                               // there is none, and the cloud may have done it
+}
+
+// passage is a request on its way through ReverseProxy; passageKey carries it to its answer.
+type passage struct {
+	asked  *request.Request
+	target *relayed.Target // nil: it is about no relayed resource
+}
+
+type passageKey struct{}
+
+func passageOf(req *http.Request) passage {
+	p, _ := req.Context().Value(passageKey{}).(passage)
+	return p
+}
+
+// NewProxy makes what sends on.
+func NewProxy(c ProxyConfig) *Proxy {
+	p := &Proxy{ProxyConfig: c, failures: quiet.New(c.Clock, c.Logger)}
+	buffers := &bufferPool{}
+	build := func(rt http.RoundTripper) *httputil.ReverseProxy {
+		return &httputil.ReverseProxy{
+			Transport:     rt,
+			Rewrite:       rewrite,
+			FlushInterval: -1, // a watch event is worth a packet
+			BufferPool:    buffers,
+			ModifyResponse: func(resp *http.Response) error {
+				if resp.StatusCode == http.StatusUnauthorized {
+					a, _ := identity.AttributesOf(passageOf(resp.Request).asked)
+					p.Judge.Refuse(resp.Request.Header, a)
+				}
+				if t := writeOf(resp.Request); t != nil {
+					if err := c.Written.Observe(t, resp); err != nil {
+						return err
+					}
+				}
+				return p.Shelter.Observe(resp)
+			},
+			ErrorHandler: p.fail,
+			ErrorLog:     slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
+		}
+	}
+	p.asCaller, p.asHub = build(c.AsCaller), build(c.AsHub)
+	return p
+}
+
+// writeOf is the write of a relayed resource that a request is, nil if it is none.
+func writeOf(req *http.Request) *relayed.Target {
+	if t := passageOf(req).target; t != nil && t.Writes() {
+		return t
+	}
+	return nil
+}
+
+// rewrite leaves a request as it came, but for hop-by-hop headers, which ReverseProxy has removed, and what the door has (illFormed, clean).
+func rewrite(r *httputil.ProxyRequest) {
+	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", "cloud", "" // doors choose the server
+	r.Out.URL.RawQuery = r.In.URL.RawQuery
+}
+
+// Serve sends a request on as its caller. t is set if it is about a relayed resource.
+func (p *Proxy) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, who access.Caller, t *relayed.Target) {
+	req = req.WithContext(context.WithValue(req.Context(), passageKey{}, passage{asked, t}))
+	next, via := p.asCaller, p.AsCaller
+	if who.Kind == access.ThisNode {
+		next, via = p.asHub, p.AsHub
+	}
+	if t == nil || t.Writes() { // what relays hold is kept by them
+		p.Shelter.Serve(w, req, asked, who, via, next)
+		return
+	}
+	next.ServeHTTP(w, req)
+}
+
+func (p *Proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
+	if busy := access.BusyStatus(err); busy != nil {
+		answer.Write(w, busy)
+		return
+	}
+	if p.Shelter.Rescue(req.Context(), w, err) {
+		return
+	}
+	if t := writeOf(req); t != nil && !uplink.Unsent(err) {
+		p.Written.Lost(t)
+	}
+	why := ": " + err.Error() // it names addresses
+	if access.AdmissionOf(req.Context()).Unproven() {
+		why = ""
+	}
+	switch {
+	case req.Context().Err() != nil: // the client is gone, or the hub ends
+		answer.Write(w, answer.Unavailable("the request was cancelled"))
+	case uplink.Unsent(err):
+		p.Logger.Debug("the cloud cannot be reached", "method", req.Method, "path", req.URL.Path, "err", err)
+		answer.Write(w, answer.Unavailable("the hub cannot reach the cloud"+why))
+	default:
+		p.failures.Say(slog.LevelInfo, "", "a request to the cloud failed", "method", req.Method, "path", req.URL.Path, "err", err.Error())
+		read := req.Method == http.MethodGet || req.Method == http.MethodHead
+		answer.Write(w, answer.BadGateway(read, "the hub lost the cloud's answer"+why))
+	}
+}
+
+// bufferPool lends the buffers that bodies are copied through.
+type bufferPool struct{ pool sync.Pool }
+
+const bufferSize = 32 << 10
+
+func (b *bufferPool) Get() []byte {
+	if p, ok := b.pool.Get().(*[]byte); ok {
+		return *p
+	}
+	return make([]byte, bufferSize)
+}
+
+func (b *bufferPool) Put(p []byte) { b.pool.Put(&p) }

@@ -1,0 +1,85 @@
+// Package listen opens the ports of a hub and serves on them.
+//
+// HTTP/2 frames of large answers are encrypted and sent in batches of 64 KiB while the next are made (batchHTTP2). What goes alone, a small answer or one watch
+// event, is written as it comes. A connection has buffers only while a batch is under way. Serve ends what it started before it returns.
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/weir-edge/weir/impl/hub/access"
+	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/limit"
+)
+
+const drain = 2 * time.Second
+
+// Net is where ports are, as net.ListenConfig has them.
+type Net interface {
+	Listen(ctx context.Context, network, address string) (net.Listener, error)
+}
+
+// Listen opens a port; its error says what to do.
+func Listen(on Net, flag, address string, port int) (net.Listener, error) {
+	l, err := on.Listen(context.Background(), "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s %d is taken on %s: stop the other process or choose another port", flag, port, address)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("%s is not an address of this machine", address)
+	case err != nil:
+		return nil, fmt.Errorf("listen for %s: %w", flag, err)
+	}
+	return &limit.Listener{Listener: l, Sum: bounds.MaxConnections, Each: bounds.MaxConnectionsAddress}, nil
+}
+
+// Serve serves until ctx ends, with TLS if there is a config of it; node, if it is set, tells whether a connection is this node's. Then it lets requests end for a
+// moment before it cuts off what still runs, i.e. watches.
+func Serve(ctx context.Context, l net.Listener, config *tls.Config, handler http.Handler, node func(*tls.ConnectionState) bool, logger *slog.Logger) error {
+	if config != nil {
+		l = tls.NewListener(sealedListener{l}, config)
+	}
+	base, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: bounds.HeaderTimeout, IdleTimeout: bounds.IdleTimeout, MaxHeaderBytes: bounds.MaxHeader,
+		BaseContext: func(net.Listener) context.Context { return base },
+		ConnContext: access.WithConn,
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: time.Minute, PingTimeout: 15 * time.Second,
+			MaxReceiveBufferPerConnection: bounds.ReceiveBuffer, MaxReceiveBufferPerStream: bounds.ReceiveBuffer,
+		},
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+	if err := batchHTTP2(server, node); err != nil {
+		return fmt.Errorf("configure HTTP/2 for %s: %w", l.Addr(), err)
+	}
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+		if server.Shutdown(limit) != nil {
+			cut()
+			_ = server.Close()
+		}
+	})
+	err := server.Serve(l)
+	if stop() { // it ended by itself
+		close(done)
+	}
+	<-done
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve %s: %w", l.Addr(), err)
+}

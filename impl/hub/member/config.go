@@ -1,0 +1,41 @@
+package member
+
+import (
+	"log/slog"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/hub/beat"
+	"github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/hub/discovery"
+	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/source"
+)
+
+// Config is what a hub's part in its pool is made of. All of it is needed.
+type Config struct {
+	Role        role.Config
+	Coordinator *coordinator.Client
+	Policy      uplink.HealthPolicy // of probes of it
+	Cloud       *uplink.Cloud
+
+	Relays       []*relay.Relay
+	Feeders      []*feeder.Feeder // of them
+	Sources      *feeder.Sources
+	MaxAge       time.Duration                       // of the last sign of a stream from the cloud
+	Read         func() (read bool, since time.Time) // whether the coordinator reads what this hub shows
+	Overrule     func(history uint64)                // the cloud is in this one
+	Judge        func() *source.Upstream             // the cloud; nil: it cannot be asked
+	Contradicted func(resource string)               // counts what the cloud said of the pool's cache
+
+	Discovery  *discovery.Discovery
+	Mirror     *beat.Mirror
+	Forwarding *beat.Forwarding
+
+	Clock  clock.WithTicker
+	Logger *slog.Logger
+}

@@ -1,0 +1,159 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
+	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source"
+)
+
+// doubted is a relay fed from a pool, beside a cloud.
+type doubted struct {
+	t              *testing.T
+	cloud, pool    *relay.Relay
+	asked          atomic.Int32 // the cloud
+	contradictions atomic.Int32
+	doubt          *doubt
+	clock          *testingclock.FakeClock
+	leader         atomic.Pointer[string]
+}
+
+func sliceOf(t *testing.T, name string, version uint64) *wire.Object {
+	t.Helper()
+	s := discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), ResourceVersion: fmt.Sprint(version)}}
+	raw, err := s.Marshal()
+	check(t, err)
+	o, err := wire.ParseObject(wire.Protobuf, raw)
+	check(t, err)
+	return o
+}
+
+func newDoubted(t *testing.T) *doubted {
+	t.Helper()
+	res, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
+	check(t, err)
+	d := &doubted{t: t, clock: testingclock.NewFakeClock(time.Now())}
+	relayOf := func() *relay.Relay {
+		r, err := relay.New(relay.Config{Resource: res})
+		check(t, err)
+		check(t, r.Replace(1000, []*wire.Object{sliceOf(t, "kube-dns", 900), sliceOf(t, "other", 950)}))
+		return r
+	}
+	d.cloud, d.pool = relayOf(), relayOf()
+	upstream := func(name string, r *relay.Relay, asked func()) *source.Upstream {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { asked(); (&rest.Handler{Source: r}).ServeHTTP(w, req) }))
+		t.Cleanup(srv.Close)
+		u, err := url.Parse(srv.URL)
+		check(t, err)
+		return &source.Upstream{Name: name, URL: u, Client: srv.Client(), Consistent: name == "cloud", Progress: name != "cloud"}
+	}
+	cloud := upstream("cloud", d.cloud, func() { d.asked.Add(1) })
+	mine, err := relay.New(relay.Config{Resource: res})
+	check(t, err)
+	f, err := feeder.New(source.Config{Relay: mine}, func() {})
+	check(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 2)
+	go func() { done <- f.Run(ctx) }()
+	f.Use(upstream("coordinator", d.pool, func() {}))
+	d.leads("liar")
+	d.doubt = &doubt{
+		Config: &Config{
+			Feeders: []*feeder.Feeder{f}, Judge: func() *source.Upstream { return cloud }, Contradicted: func(string) { d.contradictions.Add(1) }, Clock: d.clock, Logger: slog.Default(),
+		},
+		leader: func() string { return *d.leader.Load() }, changed: func() {},
+	}
+	await.Until(t, time.Minute, "the pool's state", func() bool { return mine.Status().Version == 1000 })
+	go func() { done <- d.doubt.run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done; <-done })
+	return d
+}
+
+func (d *doubted) leads(node string) { d.leader.Store(&node) }
+
+// within lets time pass until something holds, at most for so long.
+func (d *doubted) within(limit time.Duration, what string, holds func() bool) {
+	d.t.Helper()
+	began := d.clock.Now()
+	await.Until(d.t, time.Minute, what, func() bool {
+		if !holds() && d.clock.HasWaiters() && d.clock.Since(began) < limit {
+			d.clock.Step(time.Second)
+		}
+		return holds()
+	})
+}
+
+// TestForgedSlice: attack 58. A leader that feeds an object which the cloud does not have so is found out within a minute by who follows and reaches
+// the cloud. It is doubted while it leads.
+func TestForgedSlice(t *testing.T) {
+	for name, forge := range map[string]func(d *doubted){
+		"a version of its own": func(d *doubted) {
+			check(t, d.pool.Apply(&wire.Event{Type: wire.Modified, Version: 1001, Object: sliceOf(t, "kube-dns", 1001)}))
+			check(t, d.cloud.Apply(&wire.Event{Type: wire.Bookmark, Version: 1010}))
+		},
+		"a version that never was": func(d *doubted) {
+			check(t, d.pool.Apply(&wire.Event{Type: wire.Bookmark, Version: 9e18}))
+		},
+		"an object that never was": func(d *doubted) {
+			check(t, d.pool.Apply(&wire.Event{Type: wire.Added, Version: 1001, Object: sliceOf(t, "more", 1001)}))
+			check(t, d.cloud.Apply(&wire.Event{Type: wire.Bookmark, Version: 1001}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDoubted(t)
+			d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 1 })
+			forge(d)
+			mine := d.doubt.Feeders[0].Relay
+			await.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version >= 1001 })
+			d.within(time.Minute, "it to be doubted", d.doubt.holds)
+			if n := d.contradictions.Load(); n < 1 {
+				t.Error("it is not counted")
+			}
+			d.leads("honest")
+			if d.doubt.holds() {
+				t.Error("the next leader is doubted")
+			}
+		})
+	}
+}
+
+// TestHonestPoolIsNotDoubted: lag is no lie, a restore that the leader learns of a moment later is none, and a quiet pool asks nothing of the cloud.
+func TestHonestPoolIsNotDoubted(t *testing.T) {
+	d := newDoubted(t)
+	d.within(time.Minute, "the state to be compared", func() bool { return d.asked.Load() == 1 })
+	mine := d.doubt.Feeders[0].Relay
+	pass := func(some time.Duration) {
+		began := d.clock.Now()
+		d.within(2*some, "time to pass", func() bool { return d.clock.Since(began) >= some })
+	}
+	check(t, d.pool.Apply(&wire.Event{Type: wire.Bookmark, Version: 1001}))
+	pass(2 * time.Minute)
+	if n := d.asked.Load(); n != 1 {
+		t.Errorf("the cloud is asked %d times, of which %d were of nothing new", n, n-1)
+	}
+	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)})) // the pool will have it
+	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1010, Object: sliceOf(t, "other", 1010)}))
+	check(t, d.pool.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)}))
+	await.Until(t, time.Minute, "it", func() bool { return mine.Status().Version == 1005 })
+	pass(2 * time.Minute)
+	if d.doubt.holds() {
+		t.Error("lag is doubted")
+	}
+}

@@ -1,0 +1,188 @@
+package member
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+const (
+	arrivedLook  = 250 * time.Millisecond // how often the coordinator is asked what it has, until it has all
+	arrivedAgain = 2 * time.Second        // and after that
+)
+
+// feed is what a leader does beside showing its relays: it watches whether what the cloud showed arrived at the coordinator, and that both agree
+// on the history of the cloud.
+type feed struct {
+	*Config
+	shared    *shared
+	ahead     ahead
+	overruled map[string]uint64 // histories by the coordinator's word; of the goroutine that watches
+	changed   func()
+
+	leads chan bool
+
+	mu       sync.Mutex
+	began    time.Time // when this hub began to lead
+	arrivals []arrival // of each relay in this term; nil: there is none
+}
+
+// arrival is what became of one relay at the coordinator.
+type arrival struct {
+	at     time.Time // when the coordinator was last seen to have what the relay had shortly before; zero: not yet
+	broken bool      // it was not seen to have all since, and does not read it
+	stale  time.Time // since when it is not fresh; zero: it is
+}
+
+// start says that this hub leads, stop that it does no more. They never block for long: run takes them at once.
+func (f *feed) start() { f.leads <- true }
+
+func (f *feed) stop() { f.leads <- false }
+
+// run does what start and stop say until ctx ends.
+func (f *feed) run(ctx context.Context) error {
+	end := func() {}
+	defer func() { end() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case leads := <-f.leads:
+			end()
+			end = func() {}
+			if !leads {
+				continue
+			}
+			leading, cancel := context.WithCancel(ctx)
+			var g errgroup.Group
+			f.begin(len(f.Relays))
+			g.Go(func() error { f.watch(leading); return nil })
+			g.Go(func() error { f.Discovery.Keep(leading); return nil })
+			f.Forwarding.Lead(true)
+			end = func() {
+				f.Forwarding.Lead(false)
+				cancel()
+				_ = g.Wait()
+				f.begin(0)
+			}
+		}
+	}
+}
+
+// watch asks the coordinator what it has. Only its own word counts: a stream that takes bytes may be a black hole.
+func (f *feed) watch(ctx context.Context) {
+	f.overruled = map[string]uint64{}
+	for ctx.Err() == nil {
+		asked := f.Clock.Now()
+		want := make([]relay.Status, len(f.Relays))
+		for i, r := range f.Relays {
+			want[i] = r.Status()
+		}
+		uplink.Sleep(ctx, f.Clock, arrivedLook)
+		limit, cancel := context.WithTimeout(ctx, arrivedAgain)
+		s, err := f.Coordinator.Status(limit)
+		cancel()
+		if err != nil {
+			continue
+		}
+		f.shared.take(s)
+		f.agree(s)
+		f.ahead.look(ctx, s)
+		all := f.took(asked, s, want)
+		f.changed()
+		if all {
+			uplink.Sleep(ctx, f.Clock, arrivedAgain)
+		}
+	}
+}
+
+// agree looks which history of the cloud the coordinator is in. In a later one: this hub was away when the cloud was restored, and the cloud itself has the
+// word. In one so early that it cannot believe in this hub's: one of both counts from what a liar said, and what this hub holds is the cloud's.
+func (f *feed) agree(s *coordinator.Status) {
+	for i, r := range f.Relays {
+		theirs, mine := s.Of(r.Resource().String()), r.Status()
+		if theirs == nil || !theirs.Synced || !mine.Synced {
+			continue
+		}
+		switch h := (relay.History{Number: theirs.History}); {
+		case h.Number > mine.History.Number && h.Number > f.overruled[theirs.Resource]:
+			f.overruled[theirs.Resource] = h.Number
+			f.Logger.Warn("the coordinator is in a later history of the cloud than this leader", "resource", theirs.Resource, "history", h.Number, "mine", mine.History.Number)
+			f.Overrule(h.Number)
+		case !h.Near(mine.History):
+			f.Feeders[i].Renumber(h.Next(mine.Version))
+		}
+	}
+}
+
+// begin forgets what was before.
+func (f *feed) begin(relays int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.began, f.arrivals = f.Clock.Now(), make([]arrival, relays)
+}
+
+// took notes what had arrived at a coordinator of what it was wanted to have, and tells whether that is all that it can have.
+func (f *feed) took(asked time.Time, s *coordinator.Status, want []relay.Status) (all bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all = true
+	for i := range f.arrivals {
+		x, name := &f.arrivals[i], f.Relays[i].Resource().String()
+		switch {
+		case s.Has(name, want[i]):
+			x.at, x.broken = asked, false
+		case want[i].Denied == "" && !f.shared.missing(name):
+			all = false
+			x.broken = want[i].Synced && s.Of(name).Feeder == "" && asked.Sub(f.began) > contract.PulseSilence
+		}
+	}
+	return all
+}
+
+// look tells whether the leader's streams from the cloud are fresh, and what they brought arrived at the coordinator. What the cloud does not give, or the
+// coordinator does not have, is left out, and so is one that fails for long while others do not. unable: another hub may feed more.
+func (f *feed) look(now time.Time) (fresh, unable bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fresh = len(f.arrivals) > 0
+	read, since := f.Read()
+	unread := fresh && !read && now.Sub(since) > contract.PulseSilence && now.Sub(f.began) > contract.PulseSilence
+	unable = unread
+	some, left := false, false
+	for i := range f.arrivals {
+		x, r := &f.arrivals[i], f.Relays[i]
+		if f.shared.missing(r.Resource().String()) {
+			continue
+		}
+		if why := r.Denied(); why != nil {
+			unable = unable || why.ErrStatus.Code == http.StatusForbidden // another hub may have the right; what is not there nobody has
+			continue
+		}
+		s := r.Status()
+		switch {
+		case !x.at.IsZero() && now.Sub(x.at) <= f.MaxAge && s.Fresh(now, f.MaxAge):
+			x.stale, some = time.Time{}, true
+			continue
+		case x.stale.IsZero():
+			x.stale = now
+		}
+		if x.broken || f.Feeders[i].Status().LastError != "" { // else it takes its time
+			unable = true
+			if now.Sub(x.stale) > f.Role.LeaseDuration/3 {
+				left = true
+				continue
+			}
+		}
+		fresh = false
+	}
+	return fresh && (some || !left), unable
+}

@@ -1,0 +1,133 @@
+// Package nodelease reads and writes the Lease of a node, whose heartbeat it is: as a kubelet sends it, as the cloud and the pool's coordinator keep it, with the
+// annotation by which a node that is cut off is spoken for. It is pure.
+package nodelease
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
+)
+
+// Path is where these Leases are.
+const Path = "/apis/coordination.k8s.io/v1/namespaces/" + contract.NodeLeaseNamespace + "/leases"
+
+// Kind is what they are.
+var Kind = wire.Kind{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}
+
+// Decode reads a Lease as a request or an answer carries it.
+func Decode(contentType string, body []byte) (*coordinationv1.Lease, error) {
+	media, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return nil, fmt.Errorf("read a Lease: content type %q: %w", contentType, err)
+	}
+	l := &coordinationv1.Lease{}
+	switch media {
+	case runtime.ContentTypeProtobuf:
+		var kind wire.Kind
+		var raw []byte
+		if kind, raw, err = wire.SplitEnvelope(body); err == nil && kind != Kind {
+			err = fmt.Errorf("it is a %s", kind)
+		}
+		if err == nil {
+			err = l.Unmarshal(raw)
+		}
+	case runtime.ContentTypeJSON:
+		if err = json.Unmarshal(body, l); err == nil && (l.Kind != Kind.Kind || l.APIVersion != Kind.APIVersion) {
+			err = fmt.Errorf("it is a %s %s", l.APIVersion, l.Kind)
+		}
+	default:
+		err = fmt.Errorf("content type %q", contentType)
+	}
+	if err == nil && l.Name == "" {
+		err = errors.New("it has no name")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a Lease: %w", err)
+	}
+	return l, nil
+}
+
+// Encode writes a Lease in the encoding of a content type, or the first one of an Accept header.
+func Encode(l *coordinationv1.Lease, accept string) (contentType string, body []byte, err error) {
+	if strings.HasPrefix(accept, runtime.ContentTypeProtobuf) {
+		raw, err := l.Marshal()
+		if err != nil {
+			return "", nil, fmt.Errorf("write a Lease: %w", err)
+		}
+		return runtime.ContentTypeProtobuf, append(append(wire.AppendEnvelope(nil, Kind, len(raw)), raw...), wire.EnvelopeTail()...), nil
+	}
+	out := l.DeepCopy()
+	out.TypeMeta = metav1.TypeMeta{APIVersion: Kind.APIVersion, Kind: Kind.Kind}
+	if body, err = json.Marshal(out); err != nil {
+		return "", nil, fmt.Errorf("write a Lease: %w", err)
+	}
+	return runtime.ContentTypeJSON, body, nil
+}
+
+// RenewTime is when the node was last heard; zero: never.
+func RenewTime(l *coordinationv1.Lease) time.Time {
+	if l.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	return l.Spec.RenewTime.Time
+}
+
+// SetRenewTime sets it.
+func SetRenewTime(l *coordinationv1.Lease, t time.Time) {
+	renew := metav1.NewMicroTime(t)
+	l.Spec.RenewTime = &renew
+}
+
+// IsDelegated tells whether somebody speaks for the node.
+func IsDelegated(l *coordinationv1.Lease) bool {
+	return l.Annotations[contract.DelegateHeartbeat] == contract.Delegated
+}
+
+// SetDelegated sets or removes the annotation; in the coordinator a label stands beside it, so that delegated Leases alone can be watched.
+func SetDelegated(l *coordinationv1.Lease, yes bool) {
+	if !yes {
+		delete(l.Annotations, contract.DelegateHeartbeat)
+		delete(l.Labels, contract.DelegateHeartbeat)
+		return
+	}
+	for _, m := range []*map[string]string{&l.Annotations, &l.Labels} {
+		if *m == nil {
+			*m = map[string]string{}
+		}
+		(*m)[contract.DelegateHeartbeat] = contract.Delegated
+	}
+}
+
+// IsOwn tells whether a request is a heartbeat of a node, or reads what heartbeats are based on.
+func IsOwn(header http.Header, asked *request.Request, node string) bool {
+	for name := range header {
+		if name == "Content-Encoding" || strings.HasPrefix(name, "Impersonate-") {
+			return false
+		}
+	}
+	leases := request.Resource{Group: coordinationv1.GroupName, Version: "v1", Name: "leases"}
+	if asked.Odd || asked.Upgrade || asked.Resource != leases || asked.Namespace != contract.NodeLeaseNamespace || asked.Subresource != "" {
+		return false
+	}
+	switch asked.Verb {
+	case "create":
+		return asked.Name == ""
+	case "get":
+		return asked.Reads() && asked.Name == node && !asked.Query.Has("watch")
+	case "update", "patch":
+		return asked.Name == node
+	}
+	return false
+}

@@ -1,0 +1,122 @@
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/hub/listen"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+// New checks a configuration, reads the credentials and what was kept, and opens the ports; Run does the rest. A hub that was made must be run,
+// or closed by Close.
+func New(c Config) (*Hub, error) {
+	s, err := c.check()
+	if err != nil {
+		return nil, err
+	}
+	h := &Hub{settings: s, clock: clock.RealClock{}, metrics: newMetrics()}
+	h.reload = &uplink.Reloader{Clock: h.clock, Logger: s.Logger}
+	for _, build := range []func() error{h.buildCloud, h.buildRelays, h.buildCoordinator, h.keep, h.buildShelter, h.buildFilters, h.buildPool, h.buildDoor, h.listen} {
+		if err := build(); err != nil {
+			h.Close()
+			return nil, err
+		}
+	}
+	h.metrics.registry.MustRegister(append(h.shelter.Collectors(), state{h}, relay.NewCollector(h.relays...))...)
+	return h, nil
+}
+
+func (h *Hub) listen() (err error) {
+	if h.secure, err = listen.Listen(h.Net, "--secure-port", h.BindAddress, h.SecurePort); err != nil {
+		return err
+	}
+	if h.health, err = listen.Listen(h.Net, "--health-port", h.HealthBindAddress, h.HealthPort); err != nil {
+		return err
+	}
+	if h.ProxyPort != 0 {
+		if h.plain, err = listen.Listen(h.Net, "--proxy-port", h.BindAddress, h.ProxyPort); err != nil {
+			return err
+		}
+	}
+	if h.poolDoor != nil && h.poolDoor.listener == nil {
+		h.poolDoor.listener, err = listen.Listen(h.Net, "--pool-port", h.PoolBindAddress, h.PoolPort)
+	}
+	return err
+}
+
+// Close gives back the ports of a hub that is not run.
+func (h *Hub) Close() {
+	for _, l := range []net.Listener{h.secure, h.health, h.plain} {
+		if l != nil {
+			_ = l.Close()
+		}
+	}
+	if h.poolDoor != nil && h.poolDoor.listener != nil {
+		_ = h.poolDoor.listener.Close()
+	}
+	if h.kept != nil {
+		h.kept.Close()
+	}
+	if h.store != nil {
+		h.store.Close()
+	}
+}
+
+// Run serves until ctx ends. A leader gives back its Lease first.
+func (h *Hub) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	// What serves goes on until the pool has been left.
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	h.door.Authorizer.Start(serving)
+	h.door.Consistency.Start(serving)
+	var doors sync.WaitGroup
+	open := func(l net.Listener, config *tls.Config) {
+		doors.Add(1)
+		g.Go(func() error {
+			defer doors.Done()
+			return listen.Serve(serving, l, config, h.door, h.door.Identifier.IsNode, h.Logger)
+		})
+	}
+	open(h.secure, h.serving.config())
+	g.Go(func() error { return listen.Serve(serving, h.health, nil, h.admin(), nil, h.Logger) })
+	if h.plain != nil {
+		open(h.plain, nil)
+	}
+	if d := h.poolDoor; d != nil {
+		g.Go(func() error { return listen.Serve(serving, d.listener, d.tls(), d, nil, h.Logger) })
+	}
+	if h.kept != nil {
+		g.Go(func() error { return h.kept.Run(serving) })
+	}
+	g.Go(func() error { return h.shelter.Run(serving, doors.Wait) })
+	for i, r := range h.relays {
+		g.Go(func() error { return r.Run(serving) })
+		g.Go(func() error { return h.sources.Feeders[i].Run(serving) })
+	}
+	g.Go(func() error { return h.judge.Run(serving) })
+	if h.filters != nil {
+		g.Go(func() error { return h.filters.Run(serving) })
+	}
+	g.Go(func() error { return h.cloud.Run(serving) })
+	g.Go(func() error { return h.door.Stalls.Run(serving) })
+	g.Go(func() error { return h.reload.Run(serving, h.renew) })
+	g.Go(func() error {
+		defer stop()
+		defer h.door.Close()
+		return h.pool.Run(ctx)
+	})
+	err := g.Wait()
+	h.cloud.Close()
+	if h.coordinator != nil {
+		h.coordinator.Close()
+	}
+	return err
+}

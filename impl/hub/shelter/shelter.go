@@ -1,0 +1,354 @@
+package shelter
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/documents"
+	"github.com/weir-edge/weir/impl/hub/access"
+	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/offline"
+	"github.com/weir-edge/weir/impl/offline/writes"
+	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/store"
+)
+
+const (
+	// freshEvery is how often the store is told when the cloud was last heard.
+	freshEvery = 5 * time.Second
+	// prefetchAfter is how long after a start the hub asks for documents that no client has asked for, and prefetchRetry how long after that again.
+	prefetchAfter, prefetchRetry = time.Minute, 10 * time.Minute
+	// historyDocument is what the store keeps the number of the cloud's history under.
+	historyDocument = "weir/history"
+)
+
+// Config is what a Shelter is made of. All of it is needed.
+type Config struct {
+	Node    string
+	Store   *store.Store
+	Judge   *identity.Judge
+	Cloud   *uplink.Cloud
+	AsHub   http.RoundTripper                                                 // to it, of what the node's own certificate writes
+	Control http.RoundTripper                                                 // to it, for documents that the pool has no copy of
+	Shared  func(context.Context, documents.Key) (*documents.Document, error) // the pool's copy; nil: it has none
+	Spread  time.Duration                                                     // over which nodes come back to the cloud
+	Seed    uint64
+	Clock   clock.WithTickerAndDelayedExecution
+	Logger  *slog.Logger
+}
+
+// Shelter serves this node's clients while the cloud is away, from what passed while it was there.
+type Shelter struct {
+	Config
+	Offline *offline.Offline
+	Writes  *writes.Writes
+	link    *uplink.Link // clients are served from here
+
+	toldLapsed atomic.Int64 // when an expired certificate was last told of
+}
+
+// New makes a shelter of what its store holds.
+func New(c Config) (*Shelter, error) {
+	s := &Shelter{Config: c}
+	var err error
+	s.Writes, err = writes.New(writes.Config{
+		Node: c.Node, Store: c.Store, Cloud: c.AsHub, Reach: s.reach, Moved: func() { s.link.Look() }, Spread: c.Spread, Seed: c.Seed, Clock: c.Clock, Logger: c.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Offline = offline.New(offline.Config{Store: c.Store, Overlay: s.Writes, Clock: c.Clock, Logger: c.Logger})
+	s.link = uplink.NewLink(func() bool { return c.Cloud.Reach() != uplink.Away && !s.Writes.Holding() })
+	c.Cloud.Follow(func() {
+		s.Writes.Changed()
+		s.link.Look()
+	})
+	s.link.Look() // something may wait from before
+	return s, nil
+}
+
+// reach tells the writes what is known of the cloud.
+func (s *Shelter) reach() writes.Reach {
+	return [...]writes.Reach{uplink.Unknown: writes.Unknown, uplink.Here: writes.Here, uplink.Away: writes.Away}[s.Cloud.Reach()]
+}
+
+// Collectors are the metrics of what is kept.
+func (s *Shelter) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.Store, s.Offline, s.Writes}
+}
+
+// Renewing holds writes while credentials change, until done is called.
+func (s *Shelter) Renewing() (done func()) { return s.Writes.Renewing() }
+
+// Keeps tells that what clients ask is kept.
+func (s *Shelter) Keeps() bool { return true }
+
+// attempt is one request on its way to the cloud.
+type attempt struct {
+	req       *http.Request
+	asked     *request.Request
+	who       access.Caller
+	component string
+	via       http.RoundTripper
+	settled   atomic.Bool // an answer has come, or the store answers
+	left      atomic.Bool // the latter
+}
+
+// attemptKey carries the *attempt of a request to its answer.
+type attemptKey struct{}
+
+func attemptOf(ctx context.Context) *attempt {
+	a, _ := ctx.Value(attemptKey{}).(*attempt)
+	return a
+}
+
+// read tells whether the store might answer.
+func (a *attempt) read() bool {
+	return a.asked.Method == http.MethodGet && !a.asked.Upgrade
+}
+
+// Serve sends a request to the cloud by next, and answers it from the store if the cloud is away.
+func (s *Shelter) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, who access.Caller, via http.RoundTripper, next http.Handler) {
+	a := &attempt{req: req, asked: asked, who: who, component: componentOf(req, who), via: via}
+	away, until := s.link.State()
+	if away && a.read() && (!s.Writes.Holding() || s.canAnswer(a)) {
+		s.answer(until, w, a)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(req.Context(), attemptKey{}, a))
+	defer cancel()
+	leave := func() {
+		if a.settled.CompareAndSwap(false, true) {
+			a.left.Store(true)
+			cancel()
+		}
+	}
+	if a.read() {
+		stop := context.AfterFunc(until, func() {
+			if away, _ := s.link.State(); away {
+				leave()
+			}
+		})
+		defer stop()
+	}
+	if a.read() && !s.Cloud.Healthy() { // nothing is known of it
+		ctx = uplink.Impatient(ctx, s.Clock, func() bool { return s.canAnswer(a) }, leave)
+	}
+	next.ServeHTTP(w, req.WithContext(ctx))
+}
+
+// canAnswer tells whether the store has an answer for this caller.
+func (s *Shelter) canAnswer(a *attempt) bool {
+	return s.mayRead(a) == nil && s.Offline.Knows(a.component, a.req, a.asked)
+}
+
+// Take answers a write that is not the cloud's to do, see package writes. Else the request that is returned goes to the cloud.
+func (s *Shelter) Take(w *answer.Recorder, req *http.Request, asked *request.Request, who access.Caller) (*http.Request, bool) {
+	req, taken := s.Writes.Take(w, req, asked, who.Kind == access.ThisNode, uplink.IsLapsed(req.Context()))
+	if taken {
+		w.Route = "queue"
+	}
+	return req, taken
+}
+
+// Observe sees each answer of the cloud before its client.
+func (s *Shelter) Observe(resp *http.Response) error {
+	a := attemptOf(resp.Request.Context())
+	if a == nil {
+		return nil
+	}
+	if !a.settled.CompareAndSwap(false, true) {
+		return uplink.ErrGivenUp
+	}
+	if attributes, ok := identity.AttributesOf(a.asked); ok {
+		s.Judge.Learn(resp.Request.Header, a.who.Kind == access.ThisNode, attributes, resp.StatusCode)
+	}
+	s.Writes.Observe(resp)
+	s.Offline.Observe(a.component, resp, a.asked, a.via)
+	return nil
+}
+
+// Rescue answers a request that did not reach the cloud; false if it has to be told so.
+func (s *Shelter) Rescue(ctx context.Context, w http.ResponseWriter, err error) bool {
+	a := attemptOf(ctx)
+	if a == nil || a.req.Context().Err() != nil {
+		return false
+	}
+	if !a.read() {
+		return uplink.Unsent(err) && s.Writes.Fallback(w, a.req)
+	}
+	if !a.left.Load() && !s.Cloud.AwayBy(err) {
+		return false
+	}
+	away, until := s.link.State()
+	if !away {
+		var cancel context.CancelFunc
+		until, cancel = context.WithTimeout(until, uplink.DoubtfulWatch)
+		defer cancel()
+	}
+	s.answer(until, w, a)
+	return true
+}
+
+// answer answers a read from the store.
+func (s *Shelter) answer(until context.Context, w http.ResponseWriter, a *attempt) {
+	if rec, ok := w.(*answer.Recorder); ok {
+		rec.Route = "store"
+	}
+	if refusal := s.mayRead(a); refusal != nil {
+		answer.Write(w, refusal)
+		return
+	}
+	s.Offline.Serve(until, a.component, w, a.req, a.asked)
+}
+
+// mayRead tells whether the caller may read what the store holds. It never fails open.
+func (s *Shelter) mayRead(a *attempt) *apierrors.StatusError {
+	attributes, ok := identity.AttributesOf(a.asked)
+	if !ok {
+		return answer.Unavailable("the cloud is away, and only it can tell who may read this")
+	}
+	user, refusal := s.Judge.Authorize(a.req.Header, a.who.Kind == access.ThisNode, attributes)
+	if refusal == nil || refusal.ErrStatus.Code != http.StatusServiceUnavailable || attributes.Verb != "get" || attributes.Resource == "" || attributes.Subresource != "" {
+		return refusal
+	}
+	// Who may read a collection may read what is in it: so a node may get the pods that it watches.
+	for _, in := range s.Store.Holders(a.asked.Resource, offline.KeyOf(a.asked)) {
+		attributes.Verb, attributes.Name, attributes.Namespace = "list", "", in.Namespace
+		attributes.FieldSelector, attributes.LabelSelector = in.Fields, in.Labels
+		if ok, _ := s.Judge.Allowed(user, attributes); ok {
+			return nil
+		}
+	}
+	return refusal
+}
+
+// componentOf names who asks in the store. It belongs to whom the cloud has authenticated, whatever name the caller
+// takes besides.
+func componentOf(req *http.Request, who access.Caller) string {
+	owner := ""
+	switch who.Kind {
+	case access.Anonymous:
+		owner = "anonymous"
+	case access.Bearer:
+		if owner = access.ServiceAccountOf(req.Header); owner == "" {
+			owner = "token"
+		}
+	}
+	as := ""
+	if access.Impersonates(req.Header) {
+		as = cmp.Or(req.Header.Get("Impersonate-User"), "nobody")
+	}
+	return store.ComponentOf(req.UserAgent(), owner, as)
+}
+
+// Run tells the store what is known of the cloud, and the cloud what was written without it, until ctx ends. served waits for the last request: the store is
+// written after it.
+func (s *Shelter) Run(ctx context.Context, served func()) error {
+	storing, stored := context.WithCancel(context.WithoutCancel(ctx))
+	defer stored()
+	var whole errgroup.Group
+	whole.Go(func() error { return s.Store.Run(storing) })
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.Writes.Run(ctx) })
+	g.Go(func() error { return s.inform(ctx) })
+	err := g.Wait()
+	served()
+	s.Offline.Wait()
+	stored()
+	return errors.Join(err, whole.Wait())
+}
+
+func (s *Shelter) inform(ctx context.Context) error {
+	fresh := s.Clock.NewTicker(freshEvery)
+	defer fresh.Stop()
+	fetch := s.Clock.NewTimer(prefetchAfter)
+	defer fetch.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-fresh.C():
+			if s.Cloud.Healthy() {
+				s.Store.Fresh(s.Cloud.LastHeard())
+			}
+		case <-fetch.C():
+			if err := s.Prefetch(ctx); err != nil {
+				s.Logger.Debug("cannot keep API discovery", "err", err)
+				fetch.Reset(prefetchRetry)
+			}
+		}
+	}
+}
+
+// Prefetch keeps what every kubectl asks for first, unless a client has asked.
+func (s *Shelter) Prefetch(ctx context.Context) error {
+	for _, k := range documents.Kept[:len(documents.Kept)-1] { // keys come when a token needs them
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://cloud"+k.Path, nil)
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Accept", k.Accept)
+		req.Header.Set("User-Agent", contract.UserAgent)
+		asked := request.Parse(req)
+		if s.Offline.Knows(contract.UserAgent, req, asked) {
+			continue
+		}
+		resp, err := s.document(req, k)
+		if err != nil {
+			return err
+		}
+		s.Offline.Observe(contract.UserAgent, resp, asked, s.Control)
+		_, err = io.Copy(io.Discard, resp.Body)
+		if err := errors.Join(err, resp.Body.Close()); err != nil {
+			return fmt.Errorf("read %s: %w", k.Path, err)
+		}
+	}
+	return nil
+}
+
+// document asks the pool, then the cloud.
+func (s *Shelter) document(req *http.Request, k documents.Key) (*http.Response, error) {
+	if d, err := s.Shared(req.Context(), k); err == nil && d != nil {
+		return &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {d.ContentType}, "Etag": {d.ETag}}, Request: req,
+			Body: io.NopCloser(bytes.NewReader(d.Body)), ContentLength: int64(len(d.Body)),
+		}, nil
+	}
+	resp, err := s.Control.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Request = req
+	s.Judge.Learn(req.Header, true, identity.Attributes{Verb: "get", Path: k.Path}, resp.StatusCode)
+	return resp, nil
+}
+
+// History tells the store in which history the cloud is.
+func (s *Shelter) History(number uint64) {
+	d, _ := s.Store.Document(historyDocument)
+	if known, _ := strconv.ParseUint(string(d.Body), 10, 64); number == known {
+		return
+	}
+	s.Store.NewHistory()
+	if err := s.Store.PutDocument(historyDocument, store.Document{Body: strconv.AppendUint(nil, number, 10), At: s.Clock.Now()}); err != nil {
+		s.Logger.Error("cannot keep the number of the cloud's history", "err", err)
+	}
+}

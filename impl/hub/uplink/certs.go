@@ -1,0 +1,138 @@
+package uplink
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/cli"
+)
+
+// reloadPeriod is how often credential files are read again. Reading beats watching: it does not matter how the files are
+// replaced, and a few kilobytes are read from the page cache.
+const reloadPeriod = 10 * time.Second
+
+// Pair is a certificate with its key, from files.
+type Pair struct {
+	certFlag, certFile string
+	keyFlag, keyFile   string
+	raw                []byte
+	current            atomic.Pointer[tls.Certificate]
+}
+
+// Get is the pair as it was read last.
+func (p *Pair) Get() *tls.Certificate { return p.current.Load() }
+
+// Reload tells whether the files changed. A pair of which only one file was replaced yet does not match and is an error;
+// the next reload finds both.
+func (p *Pair) Reload() (changed bool, err error) {
+	cert, err := os.ReadFile(p.certFile)
+	if err != nil {
+		return false, cli.Usage(p.certFlag, p.certFile, err.Error())
+	}
+	key, err := os.ReadFile(p.keyFile)
+	if err != nil {
+		return false, cli.Usage(p.keyFlag, p.keyFile, err.Error())
+	}
+	raw := append(append(cert[:len(cert):len(cert)], 0), key...)
+	if bytes.Equal(raw, p.raw) {
+		return false, nil
+	}
+	c, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return false, cli.Usage(p.certFlag, p.certFile, "a PEM certificate and its key: "+err.Error())
+	}
+	p.raw = raw
+	p.current.Store(&c)
+	return true, nil
+}
+
+// Bundle is a set of authorities, from a file.
+type Bundle struct {
+	flag, file string
+	raw        []byte
+	current    atomic.Pointer[x509.CertPool]
+}
+
+// Get is the set as it was read last.
+func (b *Bundle) Get() *x509.CertPool { return b.current.Load() }
+
+// Reload tells whether the file changed.
+func (b *Bundle) Reload() (changed bool, err error) {
+	raw, err := os.ReadFile(b.file)
+	if err != nil {
+		return false, cli.Usage(b.flag, b.file, err.Error())
+	}
+	if bytes.Equal(raw, b.raw) {
+		return false, nil
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(raw) {
+		return false, cli.Usage(b.flag, b.file, "a PEM file with at least one certificate")
+	}
+	b.raw = raw
+	b.current.Store(pool)
+	return true, nil
+}
+
+// Reloader reads credential files again and again.
+type Reloader struct {
+	files  []interface{ Reload() (bool, error) }
+	Clock  clock.WithTicker
+	Logger *slog.Logger
+}
+
+// Pair reads a certificate and its key, now and again.
+func (r *Reloader) Pair(certFlag, certFile, keyFlag, keyFile string) (*Pair, error) {
+	p := &Pair{certFlag: certFlag, certFile: certFile, keyFlag: keyFlag, keyFile: keyFile}
+	_, err := p.Reload()
+	r.files = append(r.files, p)
+	return p, err
+}
+
+// Bundle reads authorities, now and again.
+func (r *Reloader) Bundle(flag, file string) (*Bundle, error) {
+	b := &Bundle{flag: flag, file: file}
+	_, err := b.Reload()
+	r.files = append(r.files, b)
+	return b, err
+}
+
+// Run blocks until ctx ends, and calls then after something changed. What cannot be read keeps its last good content.
+func (r *Reloader) Run(ctx context.Context, then func()) error {
+	tick := r.Clock.NewTicker(reloadPeriod)
+	defer tick.Stop()
+	failing := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C():
+		}
+		failed := ""
+		changed := false
+		for _, f := range r.files {
+			c, err := f.Reload()
+			if err != nil {
+				failed = fmt.Sprintf("%s%v; ", failed, err)
+			}
+			changed = changed || c
+		}
+		if failed != "" && failed != failing {
+			r.Logger.Warn("credentials cannot be reloaded; the last good ones stay in use", "err", failed)
+		}
+		failing = failed
+		if changed {
+			r.Logger.Info("credentials reloaded")
+			then()
+		}
+	}
+}

@@ -1,0 +1,355 @@
+package uplink
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/bounds"
+)
+
+// Reach is whether the cloud can be reached, as far as is known.
+type Reach uint8
+
+// Unknown is what it is before anything was heard of the cloud: requests are tried.
+const (
+	Unknown Reach = iota
+	Here
+	Away
+)
+
+// Cloud is all that the hub knows of the cluster's kube-apiservers.
+type Cloud struct {
+	servers []*server
+	current atomic.Int32 // index of the server in use: one at a time, connections are expensive
+	doors   map[doorKey]*door
+	meters  map[Class]*Meter
+	resume  *Sessions // of connections without the hub's certificate
+	logger  *slog.Logger
+	clock   clock.WithTicker
+	doubted atomic.Pointer[time.Time] // since when somebody wanted to know of it, see patience
+	gone    *Link                     // it is away
+	follow  []func()                  // told of changes
+	silence *Silence
+}
+
+// CloudConfig is what a Cloud is made of.
+type CloudConfig struct {
+	Net     Dials
+	Servers map[Class][]*url.URL
+	Policy  HealthPolicy
+	Roots   *Bundle
+	Cert    *Pair
+	Forward *Pair // nil: no door is asForwarder
+	Quantum bool  // post-quantum key exchange
+	Leads   bool  // this hub may feed a pool, which should not wait for it
+	Clock   clock.WithTicker
+	Logger  *slog.Logger
+}
+
+// NewCloud makes what Run and requests then use.
+func NewCloud(c CloudConfig) *Cloud {
+	k := &Cloud{
+		doors: map[doorKey]*door{}, meters: map[Class]*Meter{}, logger: c.Logger, clock: c.Clock,
+		resume: NewSessions(),
+	}
+	k.gone = NewLink(func() bool { return k.Reach() != Away })
+	open := func(key doorKey) {
+		k.doors[key] = &door{candidates: k.candidates, class: key.class, transport: NewTransport(k.transport(c, key))}
+	}
+	for _, cl := range Classes {
+		k.meters[cl] = &Meter{}
+		for _, as := range []Credential{AsCaller, AsHub} {
+			open(doorKey{cl, as, overHTTP2})
+			open(doorKey{cl, as, overHTTP1})
+		}
+	}
+	k.silence = &Silence{read: &k.meters[ClassPool].read}
+	open(doorKey{ClassNode, asNobody, overHTTP1})
+	open(doorKey{ClassNode, asUnproven, overHTTP1})
+	open(doorKey{ClassPool, AsHub, overNarrow})
+	if c.Forward != nil {
+		open(doorKey{ClassHeartbeat, AsForwarder, overHTTP2})
+	}
+	for i, u := range c.Servers[ClassControl] {
+		s := &server{name: u.Host, address: map[Class]*url.URL{}}
+		for _, cl := range Classes {
+			s.address[cl] = c.Servers[cl][i]
+		}
+		s.Checker = NewChecker(CheckerConfig{
+			Name: u.Host, Policy: c.Policy, Clock: c.Clock, Logger: c.Logger.With("at", "cloud"), grace: c.Policy.Interval, Changed: k.judged,
+			Probe: func(ctx context.Context) error { return k.probe(ctx, s) },
+			idle: func() bool { // a spare server is asked only while the one in use is in doubt
+				current := k.servers[k.current.Load()]
+				j := current.Judgement()
+				return current != s && (j.Healthy || !j.Known)
+			},
+		})
+		k.servers = append(k.servers, s)
+	}
+	return k
+}
+
+// transport returns what builds the transport of a door. Only doors of the hub itself know its certificate.
+func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
+	return func() *http.Transport {
+		config := &tls.Config{
+			RootCAs: c.Roots.Get(), MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		}
+		if !c.Quantum || key.class != ClassNode { // what is secret for longer than a token lives is in class node
+			config.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384}
+		}
+		switch key.as { // a ticket would hold the certificate, and be longer than what resuming saves
+		case AsHub:
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.Cert.Get(), nil }
+		case AsForwarder:
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.Forward.Get(), nil }
+		default:
+			config.ClientSessionCache = k.resume
+		}
+		if key.over == overHTTP1 {
+			config.NextProtos = []string{"http/1.1"}
+		}
+		t := TransportConfig{
+			Dialer: &Dialer{Net: c.Net, TLS: config, Meter: k.meters[key.class], heard: func(address string) func() { return k.hearing(key.class, address) }},
+			http1:  key.over == overHTTP1, IdlePing: 30 * time.Second, PingTimeout: 15 * time.Second,
+		}
+		switch key.as {
+		case AsCaller:
+			t.window = bounds.ReceiveBuffer // of a caller that reads slowly
+		case asNobody:
+			t.connections = bounds.MaxAnonymousConnections
+		case asUnproven:
+			t.connections = bounds.MaxProofConnections
+		}
+		switch key.class {
+		case ClassPool:
+			if t.window = poolWindow; key.over == overNarrow {
+				t.window = narrowWindow
+			}
+			t.IdlePing, t.PingTimeout = 15*time.Second, 5*time.Second // bookmarks come sooner: a ping is rare
+			if c.Leads {
+				t.IdlePing = silent / 2
+			}
+		case ClassNode: // a ping spares the probe that would be due, and is half as long
+			t.IdlePing = max(c.Policy.Interval-c.Policy.Timeout, c.Policy.Interval/2)
+		}
+		return t.Build()
+	}
+}
+
+// hearing returns what notes signs of life from an address: nil if it is not that of exactly one server.
+func (k *Cloud) hearing(cl Class, address string) (heard func()) {
+	for _, s := range k.servers {
+		u := s.address[cl]
+		if a := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")); a != address {
+			continue
+		}
+		if heard != nil {
+			return nil
+		}
+		heard = s.heard
+	}
+	return heard
+}
+
+// Run probes the servers until ctx ends.
+func (k *Cloud) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, s := range k.servers {
+		g.Go(func() error { return s.Run(ctx) })
+	}
+	return g.Wait()
+}
+
+// probe asks for /readyz. Any answer of a server that proved its name by certificate shows that the link and the
+// server work, also 401, 403 and 429; only 500 and more mean that it cannot serve. It asks with the hub's certificate:
+// kube-apiserver closes HTTP/2 connections that carry anonymous requests, and handshakes cost more than anything else here.
+func (k *Cloud) probe(ctx context.Context, s *server) error {
+	u := *s.address[ClassControl]
+	u.Path = "/readyz"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("User-Agent", contract.UserAgent)
+	resp, err := k.doors[doorKey{ClassControl, AsHub, overHTTP2}].transport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
+	if resp.StatusCode >= 500 {
+		return fmt.Errorf("GET /readyz: %s", resp.Status)
+	}
+	return nil
+}
+
+// judged follows a change of a judgement: it picks the server in use and wakes probes of the others.
+func (k *Cloud) judged() {
+	current := k.servers[k.current.Load()]
+	if !current.OK() {
+		for i, s := range k.servers {
+			if s.OK() {
+				k.current.Store(int32(i))
+				s.Kick() // what is known of it may be old
+				k.logger.Info("another cloud server is used from now on", "server", s.name, "instead-of", current.name)
+				break
+			}
+			if s != current {
+				s.Kick()
+			}
+		}
+	}
+	k.gone.Look()
+	for _, f := range k.follow {
+		f()
+	}
+}
+
+// Follow calls a function after each change of a judgement. It is for the time before Run.
+func (k *Cloud) Follow(f func()) { k.follow = append(k.follow, f) }
+
+// Want says within what time somebody has to know whether there is a cloud; zero: nobody has to.
+func (k *Cloud) Want(within time.Duration) { k.servers[k.current.Load()].want(within) }
+
+// Feeds says whether relays are fed from the cloud.
+func (k *Cloud) Feeds(yes bool) {
+	for _, s := range k.servers {
+		s.feeds(yes)
+	}
+}
+
+// LastHeard is when the server in use gave its last sign of life.
+func (k *Cloud) LastHeard() time.Time { return k.servers[k.current.Load()].lastHeard() }
+
+// Ask makes the server in use give a sign of life now, if there is one.
+func (k *Cloud) Ask() { k.servers[k.current.Load()].Kick() }
+
+// Healthy tells whether any server is.
+func (k *Cloud) Healthy() bool {
+	return slices.ContainsFunc(k.servers, func(s *server) bool { return s.OK() })
+}
+
+// Reach tells whether the cloud can be reached, as far as is known.
+func (k *Cloud) Reach() Reach {
+	switch {
+	case k.Healthy():
+		return Here
+	case len(k.candidates()) == 0:
+		return Away
+	}
+	return Unknown
+}
+
+// IsAway tells whether the cloud is away, which is when each of its servers was judged and none is healthy, and gives a context that ends when that changes.
+func (k *Cloud) IsAway() (yes bool, until context.Context) { return k.gone.State() }
+
+// Unknown tells whether nothing is known of the cloud, and then asks it.
+func (k *Cloud) Unknown() bool {
+	if k.Reach() != Unknown {
+		return false
+	}
+	now := k.clock.Now()
+	k.doubted.CompareAndSwap(nil, &now)
+	k.Ask()
+	return true
+}
+
+// AwayBy tells whether a request failed because the cloud is away: it is judged to be, or nobody has judged it yet and there was no connection. A failure
+// alone shows nothing: callers can bring it about.
+func (k *Cloud) AwayBy(err error) bool {
+	switch k.Reach() {
+	case Away:
+		return true
+	case Here:
+		return false
+	}
+	return Unsent(err)
+}
+
+// candidates are the servers worth a try, best first: the one in use, other healthy ones, those not judged yet.
+func (k *Cloud) candidates() []*server {
+	current := k.servers[k.current.Load()]
+	var first, second, third []*server
+	for _, s := range k.servers {
+		switch j := s.Judgement(); {
+		case s == current && (j.Healthy || !j.Known):
+			first = append(first, s)
+		case j.Healthy:
+			second = append(second, s)
+		case !j.Known:
+			third = append(third, s)
+		}
+	}
+	return append(append(first, second...), third...)
+}
+
+// Renew follows a change of credentials.
+func (k *Cloud) Renew() {
+	k.resume.Forget()
+	for _, d := range k.doors {
+		d.transport.Renew()
+	}
+}
+
+// Close closes connections on which nothing runs.
+func (k *Cloud) Close() {
+	for _, d := range k.doors {
+		d.transport.Close()
+	}
+}
+
+// Way is the way of one class of traffic to the cloud, under one identity.
+func (k *Cloud) Way(c Class, as Credential) http.RoundTripper {
+	r := route{http2: k.doors[doorKey{c, as, overHTTP2}], http1: k.doors[doorKey{c, as, overHTTP1}]}
+	if d := k.doors[doorKey{c, asNobody, overHTTP1}]; d != nil && as == AsCaller {
+		r.nobody = d
+	}
+	return r
+}
+
+// Prove is the way of questions about tokens of which nothing is known.
+func (k *Cloud) Prove() http.RoundTripper { return k.doors[doorKey{ClassNode, asUnproven, overHTTP1}] }
+
+// Silence is that of the streams.
+func (k *Cloud) Silence() *Silence { return k.silence }
+
+// Urgent is the way of small requests that must not wait for a server that is dead; nil: there is no such certificate.
+func (k *Cloud) Urgent(as Credential) *Urgent {
+	if d := k.doors[doorKey{ClassHeartbeat, as, overHTTP2}]; d != nil {
+		return &Urgent{d, k.clock}
+	}
+	return nil
+}
+
+// Bytes counts the connections of a class.
+func (k *Cloud) Bytes(c Class) BytesStatus { return k.meters[c].Status() }
+
+// ServerStatus is one kube-apiserver.
+type ServerStatus struct {
+	Server string `json:"server"`
+	InUse  bool   `json:"inUse"`
+	Judgement
+}
+
+// Status tells how the servers are.
+func (k *Cloud) Status() (all []ServerStatus) {
+	for i, s := range k.servers {
+		all = append(all, ServerStatus{s.name, int(k.current.Load()) == i, s.Judgement()})
+	}
+	return all
+}

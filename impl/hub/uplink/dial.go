@@ -1,0 +1,204 @@
+package uplink
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	connectTimeout   = 10 * time.Second // for a TCP connection, and for each byte of a TLS handshake
+	handshakeTimeout = 2 * time.Minute  // for all of a TLS handshake: over a thin link that many share, it takes its time
+)
+
+// connectError says that no connection came about, so nothing of the request was sent.
+type connectError struct {
+	server string
+	err    error
+}
+
+func (e *connectError) Error() string { return fmt.Sprintf("connect to %s: %v", e.server, e.err) }
+func (e *connectError) Unwrap() error { return e.err }
+
+// Dials opens connections, as net.Dialer does.
+type Dials interface {
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Meter counts the bytes of connections, TLS records and handshakes included.
+type Meter struct{ read, written, connections atomic.Int64 }
+
+// BytesStatus is what a meter has counted.
+type BytesStatus struct {
+	Down        int64 `json:"down"`
+	Up          int64 `json:"up"`
+	Connections int64 `json:"connections"`
+}
+
+// Status is what was counted so far.
+func (m *Meter) Status() BytesStatus {
+	return BytesStatus{m.read.Load(), m.written.Load(), m.connections.Load()}
+}
+
+type meteredConn struct {
+	net.Conn
+	m       *Meter
+	heard   atomic.Pointer[func()] // called when something arrives; nil before the peer has proved who it is
+	silence atomic.Int64           // nothing at all comes for this long: the connection is dead; 0: it never is
+}
+
+func (c *meteredConn) Read(p []byte) (int, error) {
+	if d := time.Duration(c.silence.Load()); d > 0 {
+		_ = c.Conn.SetReadDeadline(time.Now().Add(d))
+	}
+	n, err := c.Conn.Read(p)
+	c.m.read.Add(int64(n))
+	if heard := c.heard.Load(); heard != nil && n > 0 {
+		(*heard)()
+	}
+	return n, err
+}
+
+func (c *meteredConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.m.written.Add(int64(n))
+	return n, err
+}
+
+// errRaced says that another connection came about while this one waited for its turn: that one can be used.
+var errRaced = errors.New("another connection was opened meanwhile")
+
+// Dialer opens TLS connections of one kind.
+type Dialer struct {
+	Net   Dials
+	TLS   *tls.Config // ServerName is filled in
+	Meter *Meter
+	heard func(address string) func() // what to call when something arrives from an address; may be nil, and return nil
+	// turns, if set, lets one dial at a time go on to each address. http.Transport dials for each request that finds no connection, and a hub
+	// that starts has many at once; but HTTP/2 needs one connection, and each further handshake costs kilobytes.
+	turns *turns
+	// silence, if set, is how long nothing at all may come over a connection. Pings see to it that something does.
+	silence time.Duration
+}
+
+// settling is how long http.Transport may take to offer a new connection to requests that are about to dial.
+const settling = 20 * time.Millisecond
+
+// turns passes dials to an address one by one. A server that is dead does not delay those to another.
+type turns struct {
+	mu sync.Mutex
+	to map[string]*turn
+}
+
+type turn struct {
+	token chan struct{} // holds one while nobody dials
+	last  time.Time     // when a connection came about; whoever has the token may look
+}
+
+func newTurns() *turns { return &turns{to: map[string]*turn{}} }
+
+func (t *turns) at(address string) *turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.to[address]
+	if x == nil {
+		x = &turn{token: make(chan struct{}, 1)}
+		x.token <- struct{}{}
+		t.to[address] = x
+	}
+	return x
+}
+
+func (d *Dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if d.turns == nil {
+		return d.Connect(ctx, network, address)
+	}
+	asked := time.Now()
+	turn := d.turns.at(address)
+	select {
+	case <-turn.token:
+	case <-ctx.Done():
+		return nil, &connectError{address, ctx.Err()}
+	}
+	defer func() { turn.token <- struct{}{} }()
+	if turn.last.After(asked) || time.Since(turn.last) < settling {
+		return nil, errRaced
+	}
+	conn, err := d.Connect(ctx, network, address)
+	if err == nil {
+		turn.last = time.Now()
+	}
+	return conn, err
+}
+
+// Connect opens a connection, whoever else does.
+func (d *Dialer) Connect(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, &connectError{address, err}
+	}
+	dialing, cancel := context.WithTimeout(ctx, connectTimeout)
+	raw, err := d.Net.DialContext(dialing, network, address)
+	cancel()
+	if err != nil {
+		return nil, &connectError{address, err}
+	}
+	d.Meter.connections.Add(1)
+	config := d.TLS.Clone()
+	config.ServerName = host
+	metered := &meteredConn{Conn: raw, m: d.Meter}
+	metered.silence.Store(int64(connectTimeout))
+	conn := tls.Client(metered, config)
+	shaking, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	err = conn.HandshakeContext(shaking)
+	cancel()
+	if err != nil {
+		_ = raw.Close()
+		return nil, &connectError{address, err}
+	}
+	metered.silence.Store(0)
+	_ = raw.SetReadDeadline(time.Time{})
+	if conn.ConnectionState().NegotiatedProtocol == "h2" { // over HTTP/1.1 nobody pings
+		metered.silence.Store(int64(d.silence))
+	}
+	if d.heard != nil {
+		if heard := d.heard(address); heard != nil {
+			metered.heard.Store(&heard)
+		}
+	}
+	return conn, nil
+}
+
+// Sessions resumes TLS sessions, which saves the certificates of a handshake. A session carries the client certificate
+// it began with, so one cache serves connections with one identity only.
+type Sessions struct {
+	mu    sync.Mutex
+	cache tls.ClientSessionCache
+}
+
+// NewSessions makes a cache that is empty.
+func NewSessions() *Sessions { return &Sessions{cache: tls.NewLRUClientSessionCache(16)} }
+
+// Get implements tls.ClientSessionCache.
+func (s *Sessions) Get(key string) (*tls.ClientSessionState, bool) { return s.current().Get(key) }
+
+// Put implements tls.ClientSessionCache.
+func (s *Sessions) Put(key string, state *tls.ClientSessionState) { s.current().Put(key, state) }
+
+func (s *Sessions) current() tls.ClientSessionCache {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cache
+}
+
+// Forget makes the next handshakes full ones, with the certificate of then.
+func (s *Sessions) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cache = tls.NewLRUClientSessionCache(16)
+}

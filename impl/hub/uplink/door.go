@@ -1,0 +1,144 @@
+package uplink
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+)
+
+// Class is a class of traffic to the cloud. Each has connections of its own, so that bulk never delays a heartbeat and
+// bytes can be counted by class.
+type Class string
+
+// The classes.
+const (
+	ClassPool      Class = "pool"      // what the pool has one copy of: feeds of relays, API discovery
+	ClassNode      Class = "node"      // requests of the node's clients
+	ClassHeartbeat Class = "heartbeat" // the Lease of this node, and those that a leader forwards
+	ClassControl   Class = "control"   // probes, and reviews of this node
+)
+
+// Classes are all of them.
+var Classes = []Class{ClassPool, ClassNode, ClassHeartbeat, ClassControl}
+
+// Credential is whose certificate a connection carries.
+type Credential uint8
+
+// A hub has certificates of its own and lends them to nobody else.
+const (
+	AsCaller    Credential = iota // nobody's
+	AsHub                         // of this node
+	AsForwarder                   // of whoever forwards heartbeats of this pool
+	asNobody                      // nobody's, for requests without a token
+	asUnproven                    // nobody's, for tokens of which nothing is known, see prover
+)
+
+// poolWindow bounds what a stream of class pool has under way. What was sent for a watch that is over still takes its time of a thin link.
+// A link of 10 Mbit/s and 200 ms is kept busy by it.
+const poolWindow = 256 << 10
+
+// narrowWindow is the same of a stream that is left before its end: all that is under way then is paid for nothing.
+const narrowWindow = 32 << 10
+
+type doorKey struct {
+	class Class
+	as    Credential
+	over  protocol
+}
+
+// protocol is what a door's connections speak.
+type protocol uint8
+
+const (
+	overHTTP2  protocol = iota // or HTTP/1.1, where the server speaks no other
+	overHTTP1                  // HTTP/1.1 only
+	overNarrow                 // HTTP/2 with little under way, of class pool: for streams that are left early
+)
+
+// ErrNoServer says that no kube-apiserver is healthy.
+var ErrNoServer = errors.New("no cloud server is healthy")
+
+// Unsent tells of the error of a request that nothing of it was sent: there was no server, or no connection.
+func Unsent(err error) bool {
+	var connect *connectError
+	return errors.Is(err, ErrNoServer) || errors.As(err, &connect)
+}
+
+// door is the way to the cloud for one class and identity: an http.RoundTripper that picks the server.
+type door struct {
+	candidates func() []*server
+	class      Class
+	transport  *Transport
+}
+
+// RoundTrip sends a request to a server that is worth a try; scheme and host of its URL do not matter. Only if no connection comes
+// about, so that nothing was sent, the next server is tried.
+func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
+	servers := d.candidates()
+	if len(servers) == 0 {
+		CloseBody(req)
+		return nil, ErrNoServer
+	}
+	var err error
+	for _, s := range servers {
+		var resp *http.Response
+		if resp, err = d.at(s, req); err == nil {
+			return resp, nil
+		}
+		var connect *connectError
+		if !errors.As(err, &connect) || req.Context().Err() != nil {
+			break
+		}
+		s.Kick()
+	}
+	CloseBody(req)
+	return nil, err
+}
+
+// at sends a request to one server.
+func (d *door) at(s *server, req *http.Request) (*http.Response, error) {
+	if IsLapsed(req.Context()) {
+		return nil, &connectError{s.name, ErrLapsed}
+	}
+	out := req.WithContext(req.Context())
+	u := *req.URL
+	u.Scheme, u.Host = "https", s.address[d.class].Host
+	out.URL, out.Host = &u, ""
+	resp, err := d.transport.RoundTrip(out)
+	if err == nil {
+		s.answered(resp.StatusCode)
+	}
+	return resp, err
+}
+
+// CloseBody closes the body of a request that is not sent, as an http.RoundTripper has to.
+func CloseBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+}
+
+// route picks the kind of connection for a request: HTTP/1.1 for upgrades, and for requests without a token, because
+// kube-apiserver closes the HTTP/2 connection that carries one (its mitigation of HTTP/2 floods), under the feet of others.
+type route struct {
+	http2, http1 http.RoundTripper
+	nobody       http.RoundTripper // for requests without a token; nil: the hub's certificate stands for one
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r route) RoundTrip(req *http.Request) (*http.Response, error) {
+	switch {
+	case r.nobody != nil && !HasToken(req.Header):
+		return r.nobody.RoundTrip(req)
+	case len(req.Header["Upgrade"]) > 0:
+		return r.http1.RoundTrip(req)
+	}
+	return r.http2.RoundTrip(req)
+}
+
+// server is one kube-apiserver.
+type server struct {
+	name    string
+	address map[Class]*url.URL
+	*Checker
+}

@@ -1,0 +1,318 @@
+package uplink
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// HealthPolicy says how many answers make a server healthy or not.
+type HealthPolicy struct {
+	Interval time.Duration // between probes of a healthy server
+	Timeout  time.Duration // of one probe
+	Failures int           // in a row that make a healthy server unhealthy
+	Healthy  int           // good ones in a row that make an unhealthy server healthy
+	Away     time.Duration // between probes of a server that stays away, at most
+	Confirm  time.Duration // between good ones of a server that was away
+	Limit    time.Duration // of one probe: the time-out, of which pauses are parts; patient tests wait longer
+}
+
+// Near is the policy for a server inside the pool: probes cost nothing there.
+func (p HealthPolicy) Near() HealthPolicy {
+	p.Away, p.Confirm = p.Timeout/2, p.Timeout/8
+	return p
+}
+
+// For how many intervals signs of life can take the place of probes. They show that link and server work, but not that
+// the server finds itself ready: who is fed by a server that has lost its etcd has to know soon, all others learn it from errors.
+const (
+	spared    = 30
+	sparedFed = 6
+)
+
+// healthState judges one server by its answers. It is pure.
+type healthState struct {
+	known, ok  bool
+	fails, oks int // in a row
+}
+
+// observe takes one answer. The very first one decides at once: there is nothing to hold against it.
+func (s *healthState) observe(p HealthPolicy, good bool) {
+	if good {
+		s.oks, s.fails = s.oks+1, 0
+	} else {
+		s.fails, s.oks = s.fails+1, 0
+	}
+	switch {
+	case !s.known:
+		s.known, s.ok = true, good
+	case s.ok && s.fails >= p.Failures:
+		s.ok = false
+	case !s.ok && s.oks >= p.Healthy:
+		s.ok = true
+	}
+}
+
+// next is the time until the next probe: the interval while all is well, short while the judgement may change, and growing
+// while a server stays away.
+func (s *healthState) next(p HealthPolicy) time.Duration {
+	switch {
+	case s.ok && s.fails == 0:
+		return p.Interval
+	case s.ok:
+		return p.Timeout / 2
+	case s.oks > 0:
+		return p.Confirm
+	}
+	return min(p.Away, p.Timeout/8<<min(s.fails-1, 10))
+}
+
+// CheckerConfig is what a checker is made of.
+type CheckerConfig struct {
+	Name    string
+	Policy  HealthPolicy
+	Clock   clock.WithTicker
+	Logger  *slog.Logger
+	Probe   func(ctx context.Context) error
+	Pause   time.Duration // at least, from the begin of a probe to that of one that is asked for; 0: half the time-out
+	grace   time.Duration // before the first probe, in which an answer to somebody else spares it
+	idle    func() bool   // true: nobody needs to know; wait for a kick. nil: never
+	Changed func()        // called without locks after each change of the judgement
+}
+
+// Checker judges one server: by probes, and by what else is heard of it.
+type Checker struct {
+	CheckerConfig
+	fed     atomic.Bool // relays are fed by it
+	kicks   chan struct{}
+	news    chan struct{} // the next probe may be due at another time
+	born    time.Time
+	heardAt atomic.Int64 // the last sign of life, as time since born
+
+	mu        sync.Mutex
+	state     healthState
+	doubted   bool // signs of life do not count before the next probe
+	within    time.Duration
+	wanted    time.Time // when the first probe is due because somebody has to know; zero: nobody has
+	lastError string
+	since     time.Time
+}
+
+// NewChecker makes a checker that knows nothing yet.
+func NewChecker(c CheckerConfig) *Checker {
+	c.Pause = cmp.Or(c.Pause, c.Policy.Timeout/2)
+	return &Checker{CheckerConfig: c, kicks: make(chan struct{}, 1), news: make(chan struct{}, 1), born: c.Clock.Now()}
+}
+
+// Run probes until ctx ends.
+func (c *Checker) Run(ctx context.Context) error {
+	c.rest(ctx, c.Clock.Now(), c.grace)
+	for ctx.Err() == nil {
+		if c.idle != nil && c.idle() {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-c.kicks:
+			}
+		}
+		began := c.Clock.Now()
+		err := c.attempt(ctx)
+		c.Logger.Debug("probe", "err", err)
+		if ctx.Err() == nil { // else the probe was cut short
+			next := c.observe(err)
+			if err != nil { // hubs lose a server all at once: one of them should soon see that it is back, not all late
+				next = next/2 + rand.N(next/2+1)
+			}
+			c.rest(ctx, began, next)
+		}
+	}
+	return nil
+}
+
+// moreTime is how many times its time-out a probe may take while signs of life come: its answer may be behind them, on a link that is full.
+const moreTime = 6
+
+// attempt probes once.
+func (c *Checker) attempt(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for n := 0; n == 0 || n < moreTime && c.Clock.Since(c.lastHeard()) < c.Policy.Limit/2; n++ {
+			Sleep(ctx, clock.RealClock{}, c.Policy.Limit)
+			if ctx.Err() != nil {
+				return
+			}
+		}
+		cancel(context.DeadlineExceeded)
+	}()
+	err := c.Probe(ctx)
+	if because := context.Cause(ctx); err != nil && because != nil {
+		return because
+	}
+	return err
+}
+
+// rest waits until a probe is due: some time after now, later if other signs of life spare it, and soon after a kick.
+// began is when the probe before began.
+func (c *Checker) rest(ctx context.Context, began time.Time, next time.Duration) {
+	now := c.Clock.Now()
+	for ctx.Err() == nil {
+		wait := c.due(now, next)
+		if wait <= 0 {
+			return
+		}
+		timer := c.Clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C():
+		case <-c.news:
+		case <-c.kicks:
+			Sleep(ctx, c.Clock, c.Pause-c.Clock.Since(began)) // many requests that fail are one reason to probe
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// due is the time from now until the next probe, which is due some time after the last, or later if the server was heard.
+func (c *Checker) due(last time.Time, after time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := last.Add(after)
+	if !c.state.known && !c.wanted.IsZero() && c.wanted.Before(at) {
+		at = c.wanted
+	}
+	if c.state.ok && c.state.fails == 0 && !c.doubted {
+		heard := c.born.Add(time.Duration(c.heardAt.Load()) + c.Policy.Interval)
+		longest := spared * c.Policy.Interval
+		if c.fed.Load() {
+			longest = sparedFed * c.Policy.Interval
+		}
+		if latest := last.Add(longest); heard.After(latest) {
+			heard = latest
+		}
+		if heard.After(at) {
+			at = heard
+		}
+	}
+	return at.Sub(c.Clock.Now())
+}
+
+// want says within what time somebody has to know of a server of which nothing is known yet; zero: nobody has to. Of
+// many who want it at once, not all want it at the same time: one of them may be enough.
+func (c *Checker) want(within time.Duration) {
+	c.mu.Lock()
+	change := within != c.within
+	if change {
+		c.within, c.wanted = within, time.Time{}
+		if within > 0 {
+			c.wanted = c.Clock.Now().Add(rand.N(within))
+		}
+	}
+	c.mu.Unlock()
+	if change {
+		c.nudge()
+	}
+}
+
+func (c *Checker) nudge() {
+	select {
+	case c.news <- struct{}{}:
+	default:
+	}
+}
+
+// feeds says whether relays are fed by the server.
+func (c *Checker) feeds(yes bool) {
+	if c.fed.Swap(yes) != yes {
+		c.nudge()
+	}
+}
+
+// heard notes a sign of life: something came over a connection that the server proved to be its own. It is cheap.
+func (c *Checker) heard() { c.heardAt.Store(int64(c.Clock.Since(c.born))) }
+
+// lastHeard is when the last sign of life came; before the first, when the checker was made.
+func (c *Checker) lastHeard() time.Time { return c.born.Add(time.Duration(c.heardAt.Load())) }
+
+// answered takes the answer to a request that was no probe. It decides about a server of which nothing is known. Later it
+// is a sign of life, and no more: a server that failed a probe has to pass one. A server error is none, but a reason to
+// ask the server itself.
+func (c *Checker) answered(code int) {
+	c.mu.Lock()
+	known := c.state.known
+	if code >= http.StatusInternalServerError {
+		c.doubted = true
+	}
+	c.mu.Unlock()
+	switch {
+	case code >= http.StatusInternalServerError:
+	case known:
+		c.heard()
+		return
+	default:
+		c.heard()
+		c.observe(nil)
+	}
+	c.nudge()
+}
+
+func (c *Checker) observe(err error) (next time.Duration) {
+	c.mu.Lock()
+	before := c.state
+	c.state.observe(c.Policy, err == nil)
+	c.doubted = false
+	turned := c.state.known != before.known || c.state.ok != before.ok
+	c.lastError = ""
+	if err != nil {
+		c.lastError = err.Error()
+	}
+	if turned {
+		c.since = c.Clock.Now()
+	}
+	ok, next := c.state.ok, c.state.next(c.Policy)
+	c.mu.Unlock()
+	if turned {
+		if ok {
+			c.Logger.Info("healthy", "server", c.Name)
+		} else {
+			c.Logger.Warn("not healthy", "server", c.Name, "err", err)
+		}
+		c.Changed()
+	}
+	return next
+}
+
+// Kick makes the next probe due now, or soon if there was one just now. It never blocks.
+func (c *Checker) Kick() {
+	select {
+	case c.kicks <- struct{}{}:
+	default:
+	}
+}
+
+// Judgement is what is known of a server.
+type Judgement struct {
+	Known   bool      `json:"-"`
+	Healthy bool      `json:"healthy"`
+	Since   time.Time `json:"since,omitzero"`
+	Error   string    `json:"error,omitempty"`
+}
+
+// Judgement is what is known now.
+func (c *Checker) Judgement() Judgement {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Judgement{Known: c.state.known, Healthy: c.state.ok, Since: c.since, Error: c.lastError}
+}
+
+// OK tells whether the server is healthy, as far as is known.
+func (c *Checker) OK() bool { return c.Judgement().Healthy }

@@ -1,0 +1,134 @@
+package uplink
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/heartbeat"
+)
+
+// Urgent sends small requests that must not wait for a server that is dead.
+type Urgent struct {
+	door  *door
+	clock clock.WithTicker
+}
+
+// Message is a small request.
+type Message struct {
+	Method, URI string
+	Header      http.Header
+	Body        []byte
+}
+
+// MaxAnswer bounds a small answer: the Lease of a node is some hundred bytes.
+const MaxAnswer = 64 << 10
+
+// Answer is what a server said.
+type Answer struct {
+	Code   int
+	Header http.Header
+	Body   []byte
+}
+
+// Reachable tells whether a server is worth a try.
+func (u *Urgent) Reachable() bool { return len(u.door.candidates()) > 0 }
+
+// urgentAgain is the pause before all servers are asked again: one that restarts is back in seconds.
+const urgentAgain = time.Second
+
+// Send asks until a server answers, none is worth a try, or heartbeat.Attempt is over.
+func (u *Urgent) Send(ctx context.Context, m Message) (a *Answer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, heartbeat.Attempt)
+	defer cancel()
+	for err = ErrNoServer; ctx.Err() == nil; Sleep(ctx, u.clock, urgentAgain) {
+		servers := u.door.candidates()
+		if len(servers) == 0 {
+			break
+		}
+		if a, err = u.round(ctx, servers, m); err == nil {
+			return a, nil
+		}
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // a connection over which nothing came may never bring anything again
+		u.door.transport.Renew()
+	}
+	return nil, err
+}
+
+// round asks servers one after another, best first: the next one when one has failed, and when it has not answered for heartbeat.Stagger. The first answer counts,
+// but for those that say that a server cannot serve (500 and more).
+func (u *Urgent) round(ctx context.Context, servers []*server, m Message) (*Answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	type outcome struct {
+		*server
+		*Answer
+		err error
+	}
+	outcomes := make(chan outcome, len(servers))
+	asked, waiting := 0, 0
+	ask := func() (next <-chan time.Time) {
+		s := servers[asked]
+		asked, waiting = asked+1, waiting+1
+		go func() {
+			a, err := u.ask(ctx, s, m)
+			outcomes <- outcome{s, a, err}
+		}()
+		if asked == len(servers) {
+			return nil
+		}
+		return u.clock.After(heartbeat.Stagger)
+	}
+	defer func() {
+		cancel()
+		for ; waiting > 0; waiting-- {
+			<-outcomes
+		}
+	}()
+	var errs []error
+	for next := ask(); waiting > 0; {
+		select {
+		case <-next:
+			next = ask()
+		case o := <-outcomes:
+			waiting--
+			switch {
+			case o.err == nil && o.Code < http.StatusInternalServerError:
+				return o.Answer, nil
+			case o.err == nil:
+				errs = append(errs, fmt.Errorf("%s: %d %s", o.name, o.Code, http.StatusText(o.Code)))
+			default:
+				errs = append(errs, o.err)
+			}
+			if asked < len(servers) {
+				next = ask()
+			}
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+func (u *Urgent) ask(ctx context.Context, s *server, m Message) (*Answer, error) {
+	req, err := http.NewRequestWithContext(ctx, m.Method, "https://cloud"+m.URI, bytes.NewReader(m.Body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header = m.Header.Clone()
+	resp, err := u.door.at(s, req)
+	if err != nil {
+		s.Kick()
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	return &Answer{resp.StatusCode, resp.Header, body}, nil
+}

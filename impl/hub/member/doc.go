@@ -8,4 +8,11 @@
 //
 // One goroutine of Pool.Run owns the machine and all that is "of the loop". New starts nothing; Pool.Run blocks until its context ends and the Lease was given
 // back. Alone takes its place in a hub without a pool.
+//
+// # A leader that lies
+//
+// Whoever leads may lie to its pool. A hub that follows and reaches the cloud compares: about every 40 s the metadata of one object for each
+// resource of which something changed (see doubt). A contradiction that is still there 10 s later is told, with the leader's node, and counted in
+// weir_hub_pool_contradictions_total. Then the pool's cache is left as if it were not fresh, until another node leads or the cloud contradicts no
+// longer. An object whose content alone was forged, under the version that the cloud gave it, is not found out so, nor one that is withheld.
 package member

@@ -9,4 +9,17 @@
 //
 // The package never looks into a request but for what decides about its connection: whether it carries a token, asks for an upgrade, or came with a
 // certificate that has expired (Lapse). NewCloud starts nothing. Cloud.Run and Reloader.Run block until their context ends.
+//
+// # The cloud
+//
+// One kube-apiserver is used as long as it is healthy; a request that cannot connect goes to the next. Health is judged by
+// answers to GET /readyz on a connection of its own. A healthy server from which anything came within the last interval,
+// over a connection on which it had proved its name, is not probed, but for each thirtieth interval, the sixth if it feeds
+// the relays: it may live and not be ready. On class node HTTP/2 pings see to that, 78 bytes each. A server error calls for a probe; a server that failed one
+// is judged by probes alone. After a start the first answer to anybody decides, and the hub probes only if none came within an
+// interval, or soon if the pool needs a leader. Spare servers are not asked.
+//
+// The four classes of traffic have connections of their own, one each and per identity: dials wait for each other, since
+// a second handshake is dearer than anything that could be won by it. Class pool has one more for watches that are left early, with little under
+// way. Bulk delays no probe: there is none on class pool.
 package uplink

@@ -25,7 +25,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/snapshot"
-	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // Coordinator is the API of a pool. See the package comment.
@@ -198,7 +198,7 @@ func (c *Coordinator) serve(ctx context.Context) error {
 	c.front.fail = fail(t)
 	pulled := pull.Config{
 		Relays: c.relays, Fence: c.fence, Bars: bars, Line: c.lines().to, Leases: vote, Unready: c.unready, Majority: c.etcd.ask,
-		Beside: func(ctx context.Context, up *source.Upstream) { c.documents.keep(ctx, up, c.set.Clock) },
+		Beside: func(ctx context.Context, up *hop.Upstream) { c.documents.keep(ctx, up, c.set.Clock) },
 		Freed:  func(reason string) { c.metrics.freed.WithLabelValues(reason).Inc() }, Refilled: func(resource, node string) { c.metrics.refilled.WithLabelValues(resource, node).Inc() },
 		Clock: c.set.Clock, Logger: c.set.Logger,
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/documents"
-	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 type sharedDocuments struct{ store documents.Store }
 
 // pull takes what an upstream shows, and returns what it does not.
-func (d *sharedDocuments) pull(ctx context.Context, up *source.Upstream, keys ...documents.Key) (missing []documents.Key) {
+func (d *sharedDocuments) pull(ctx context.Context, up *hop.Upstream, keys ...documents.Key) (missing []documents.Key) {
 	ctx, cancel := context.WithTimeout(ctx, documentsAnswer)
 	defer cancel()
 	for _, k := range keys {
@@ -40,7 +40,7 @@ func (d *sharedDocuments) pull(ctx context.Context, up *source.Upstream, keys ..
 }
 
 // keep has copies of what an upstream shows, for the time without it, until ctx ends.
-func (d *sharedDocuments) keep(ctx context.Context, up *source.Upstream, c clock.Clock) {
+func (d *sharedDocuments) keep(ctx context.Context, up *hop.Upstream, c clock.Clock) {
 	for ctx.Err() == nil {
 		missing := documents.Kept[:]
 		for wait, end := documentsRetry, c.Now().Add(documentsAgain); ctx.Err() == nil && c.Now().Before(end); wait = min(2*wait, documentsAgain) {

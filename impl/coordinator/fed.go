@@ -12,7 +12,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/store"
-	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 const (
@@ -32,7 +32,7 @@ type claim struct {
 // to have the leader's ear. Were that one wrong, the leader would write its Lease elsewhere, and that replica claim anew.
 type fed struct {
 	self   string
-	others map[string]*source.Upstream
+	others map[string]*hop.Upstream
 	store  *store.Store
 	moved  func() // the last claim is another one
 	clock  clock.WithTicker
@@ -50,7 +50,7 @@ func newFed(p *peers, s *store.Store, c clock.WithTicker, logger *slog.Logger) *
 }
 
 // Reads implements pull.Replicas.
-func (f *fed) Reads() (name string, up *source.Upstream) {
+func (f *fed) Reads() (name string, up *hop.Upstream) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.last.Replica, f.others[f.last.Replica]

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/reverse"
-	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // lines lead to hubs of the pool.
@@ -38,8 +38,8 @@ func (x *lines) dial(ctx context.Context, node, address string) (net.Conn, error
 }
 
 // to is the line to the hub of a node.
-func (x *lines) to(node, address string) *source.Line {
-	return source.NewLine(source.LineConfig{
+func (x *lines) to(node, address string) *hop.Line {
+	return hop.NewLine(hop.LineConfig{
 		Name: node, Clock: x.clock,
 		Dial: func(ctx context.Context) (net.Conn, error) { return x.dial(ctx, node, address) },
 		TLS: &tls.Config{

@@ -22,7 +22,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/store"
-	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 const (
@@ -35,7 +35,7 @@ const (
 type peers struct {
 	self      string
 	set       *settings
-	upstreams map[string]*source.Upstream // by name
+	upstreams map[string]*hop.Upstream // by name
 	transport *http.Transport
 	logger    *slog.Logger
 }
@@ -63,7 +63,7 @@ func newPeers(s *settings) (*peers, error) {
 	if err := s.tryPeerBindAddress(); err != nil {
 		return nil, err
 	}
-	p := &peers{self: s.Name, set: s, upstreams: map[string]*source.Upstream{}, logger: s.Logger}
+	p := &peers{self: s.Name, set: s, upstreams: map[string]*hop.Upstream{}, logger: s.Logger}
 	p.transport = &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: peerConnect}).DialContext,
 		TLSHandshakeTimeout: peerConnect,
@@ -84,7 +84,7 @@ func newPeers(s *settings) (*peers, error) {
 	}
 	for _, m := range s.members {
 		if m.name != s.Name {
-			p.upstreams[m.name] = &source.Upstream{Name: "replica " + m.name, URL: m.api, Client: client, Progress: true}
+			p.upstreams[m.name] = &hop.Upstream{Name: "replica " + m.name, URL: m.api, Client: client, Progress: true}
 		}
 	}
 	return p, nil
@@ -185,7 +185,7 @@ func (p *peers) join(ctx context.Context) (bool, error) {
 	return false, errors.Join(all...)
 }
 
-func (p *peers) askToJoin(ctx context.Context, up *source.Upstream) (served bool, err error) {
+func (p *peers) askToJoin(ctx context.Context, up *hop.Upstream) (served bool, err error) {
 	// A replica that waits for a majority itself takes connections and answers nothing.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -44,7 +44,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/reverse"
-	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // asCommand makes the test binary be weir-coordinator, for tests that need a process to kill.
@@ -208,7 +208,7 @@ func (s *server) hub(node string) *caller {
 
 // edge is what a node's hub shows to its pool.
 type edge struct {
-	*source.Server
+	*hop.Server
 	http    *httptest.Server
 	freezer *freezer
 	address string
@@ -242,7 +242,7 @@ func (p *pool) hubPair(node string) tls.Certificate {
 func (p *pool) showAt(l net.Listener, node string, relays ...*relay.Relay) *edge {
 	p.t.Helper()
 	pair := p.hubPair(node)
-	e := &edge{Server: source.NewServer(node, relays, clock.RealClock{})}
+	e := &edge{Server: hop.NewServer(node, relays, clock.RealClock{})}
 	e.http = httptest.NewUnstartedServer(e.Server)
 	if l != nil {
 		_ = e.http.Listener.Close()

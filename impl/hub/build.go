@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"github.com/weir-edge/weir/impl/source/hop"
+
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -91,7 +93,7 @@ func (h *Hub) buildClient() error {
 func (h *Hub) buildRelays() error {
 	h.sources = &feeder.Sources{
 		Feeding: h.cloud.Feeds, Cloud: h.cloud.Upstream(h.metrics.body(role.Cloud)),
-		Coordinator: func() *source.Upstream { return h.coordinator.InUse().Upstream },
+		Coordinator: func() *hop.Upstream { return h.coordinator.InUse().Upstream },
 	}
 	for _, res := range h.resources {
 		r, err := relay.New(relay.Config{
@@ -202,7 +204,7 @@ func newIdentity(node string) (identity string, seed uint64, err error) {
 func (h *Hub) buildPoolDoor() *poolDoor {
 	c := h.coordinator
 	d := &poolDoor{
-		Server: source.NewServer(h.NodeName, h.relays, h.clock), node: h.NodeName, pool: h.NodePoolName, coordinators: h.coordinators,
+		Server: hop.NewServer(h.NodeName, h.relays, h.clock), node: h.NodeName, pool: h.NodePoolName, coordinators: h.coordinators,
 		roots: c.Roots, cert: c.Cert, address: h.PoolAddress, local: c.Local,
 	}
 	d.Handle(contract.DocumentsPath, h.discovery.Show(h.judge.Keys))

@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"github.com/weir-edge/weir/impl/source/hop"
+
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -32,7 +34,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/nodelease"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
-	"github.com/weir-edge/weir/impl/source"
 )
 
 // fakeCoordinator is as much of a coordinator as a hub sees, behind real TLS: Leases with optimistic concurrency in
@@ -177,8 +178,8 @@ func (c *fakeCoordinator) Hubs(context.Context) map[string]string {
 }
 
 // line leads to a hub.
-func (c *fakeCoordinator) line(node, address string) *source.Line {
-	return source.NewLine(source.LineConfig{
+func (c *fakeCoordinator) line(node, address string) *hop.Line {
+	return hop.NewLine(hop.LineConfig{
 		Name: node, Clock: clock.RealClock{},
 		Dial: func(ctx context.Context) (net.Conn, error) {
 			shuns := ""

@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"github.com/weir-edge/weir/impl/source/hop"
+
 	"context"
 	"crypto/tls"
 	"net"
@@ -23,7 +25,6 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/snapshot"
-	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -109,7 +110,7 @@ func (h *Hub) renew() {
 }
 
 // cloudAsJudge is the cloud while it can be asked.
-func (h *Hub) cloudAsJudge() *source.Upstream {
+func (h *Hub) cloudAsJudge() *hop.Upstream {
 	if !h.cloud.Healthy() {
 		return nil
 	}

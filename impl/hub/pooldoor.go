@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"github.com/weir-edge/weir/impl/source/hop"
+
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -16,14 +18,13 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/uplink"
-	"github.com/weir-edge/weir/impl/source"
 )
 
 // poolDoor is where a hub shows to its pool what it holds, at --pool-port: its relays, how they are, and documents. It shows all of a relay to whoever comes in,
 // so it lets in nobody but hubs of the pool, which may read the same at the coordinator, and the coordinator: that is who could be met
 // at --coordinator-server. Both are known by the pool's authority.
 type poolDoor struct {
-	*source.Server
+	*hop.Server
 	node, pool   string
 	coordinators []*url.URL
 	roots        *uplink.Bundle

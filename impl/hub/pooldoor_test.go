@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"github.com/weir-edge/weir/impl/source/hop"
+
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -16,7 +18,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/uplink"
-	"github.com/weir-edge/weir/impl/source"
 )
 
 // TestPoolDoor: the coordinator and the hubs of the pool come in, and nobody else. Only the coordinator may lean on the leader: else any hub
@@ -29,7 +30,7 @@ func TestPoolDoor(t *testing.T) {
 	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
 	check(t, err)
 	d := &poolDoor{
-		Server: source.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", coordinators: []*url.URL{here}, roots: roots,
+		Server: hop.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", coordinators: []*url.URL{here}, roots: roots,
 	}
 	hub := func() *x509.Certificate {
 		return &x509.Certificate{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // What a relay of the pool says of the cloud's history is hearsay: whoever leads the pool, or its coordinator, may lie. It is believed within
@@ -22,7 +23,7 @@ func (f *Feeder) plausible(s relay.Status, theirs relay.History, other *historyE
 }
 
 // believe asks the cloud, if it can be reached, whether a relay can have reached a version in a history that is new to this one.
-func (f *Feeder) believe(ctx context.Context, up *Upstream, in relay.History, version uint64) error {
+func (f *Feeder) believe(ctx context.Context, up *hop.Upstream, in relay.History, version uint64) error {
 	cloud := f.judge()
 	if cloud == nil {
 		return nil
@@ -40,7 +41,7 @@ func (f *Feeder) believe(ctx context.Context, up *Upstream, in relay.History, ve
 }
 
 // intake begins to take a watch of an upstream.
-func (f *Feeder) intake(up *Upstream) *relay.Intake {
+func (f *Feeder) intake(up *hop.Upstream) *relay.Intake {
 	i := relay.NewIntake(f.cfg.Relay)
 	if up.Hearsay {
 		i = relay.NewRefill(f.cfg.Relay)
@@ -52,14 +53,14 @@ func (f *Feeder) intake(up *Upstream) *relay.Intake {
 }
 
 // room bounds a list of an upstream, if that is a relay.
-func (f *Feeder) room(up *Upstream) func(*wire.Object) error {
+func (f *Feeder) room(up *hop.Upstream) func(*wire.Object) error {
 	if up.Progress {
 		return f.cfg.Relay.Room().Take
 	}
 	return func(*wire.Object) error { return nil }
 }
 
-func (f *Feeder) judge() *Upstream {
+func (f *Feeder) judge() *hop.Upstream {
 	if f.cfg.Judge == nil {
 		return nil
 	}
@@ -73,7 +74,7 @@ func (f *Feeder) doubted(err error) {
 }
 
 // reaches is the version that the cloud is at, by a consistent read of the metadata of one object.
-func (f *Feeder) reaches(ctx context.Context, cloud *Upstream) (uint64, error) {
+func (f *Feeder) reaches(ctx context.Context, cloud *hop.Upstream) (uint64, error) {
 	ctx, cancel := f.limit(ctx, cloud, f.cfg.WatchTimeout, fmt.Errorf("no answer after %v", f.cfg.WatchTimeout))
 	defer cancel(nil)
 	f.count(&f.status.Checks)

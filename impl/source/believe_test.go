@@ -12,6 +12,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // TestCloudWins: attack 55. Whatever a relay was told by others, it holds the cloud's state again after one list from there.
@@ -42,7 +43,7 @@ func TestCloudWins(t *testing.T) {
 }
 
 // liar is a relay of the pool that shows what it was told to.
-func liar(t *testing.T, history relay.History, version uint64) *Upstream {
+func liar(t *testing.T, history relay.History, version uint64) *hop.Upstream {
 	t.Helper()
 	r := newRelay(t)
 	if err := r.ReplaceIn(history, version, []*wire.Object{slice(t, "forged", version)}); err != nil {
@@ -54,7 +55,7 @@ func liar(t *testing.T, history relay.History, version uint64) *Upstream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Upstream{Name: "coordinator", URL: u, Client: srv.Client(), Progress: true}
+	return &hop.Upstream{Name: "coordinator", URL: u, Client: srv.Client(), Progress: true}
 }
 
 // TestHearsay: attacks 55, 56 and the third of 62. A history that a relay of the pool names is taken up if it may follow, and if the cloud, where it
@@ -78,7 +79,7 @@ func TestHearsay(t *testing.T) {
 				t.Fatal(err)
 			}
 			var doubts atomic.Int32
-			f := feedBy(t, Config{Relay: mine, Doubt: func(error) { doubts.Add(1) }, Judge: func() *Upstream {
+			f := feedBy(t, Config{Relay: mine, Doubt: func(error) { doubts.Add(1) }, Judge: func() *hop.Upstream {
 				if c.away {
 					return nil
 				}

@@ -1,7 +1,7 @@
 // Package source feeds relays, by pulling: from the cloud, and from relays of others, wherever they are. From the cloud to a follower all hops are
-// the same: a Feeder at the near end, an Upstream, which is an address and a credential, and a kube-apiserver or a Server at the far one.
+// the same: a Feeder at the near end, and a kube-apiserver or a hop.Server at the far one. What lies between is of package hop.
 //
-// A Feeder keeps one relay fed from the Upstream that its owner chose last. It lists once, then watches, and resumes at
+// A Feeder keeps one relay fed from the hop.Upstream that its owner chose last. It lists once, then watches, and resumes at
 // the version that the relay has reached, after any break and at any other upstream: versions are the cloud's everywhere.
 // Watches are short (Config.WatchTimeout), because kube-apiserver sends a bookmark 2 s
 // before a watch ends: that is what shows, on a quiet resource, that the stream still lives (rule 4 of a relay). The first
@@ -22,10 +22,7 @@
 //
 // # Relays of others
 //
-// A Server shows relays to those who pull from them: to the coordinator those of the leader's hub, whole and as they come. A relay that holds nothing
-// begins with the past of who feeds it (rest.PastHeader), so that its own readers resume as before. A Line is the way to a Server: one
-// connection for all that is read there, by which both ends know whether the other one lives. Whose relays count may change while something is
-// under way: Upstream.Admit is asked before each change of a relay.
+// Whose relays count may change while something is under way: Upstream.Admit is asked before each change of a relay.
 //
 // While nobody hears from the cloud, somebody may hold more than others. That is hearsay (Upstream.Hearsay): it moves a relay forward, in its own
 // history, and makes nothing fresh.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // endless is a list of objects that does not end; read counts its bytes. It gives up after far more than anybody should take.
@@ -47,7 +48,7 @@ func TestEndlessLists(t *testing.T) {
 				t.Fatal(err)
 			}
 			body := &endless{t: t, r: r}
-			err = f.feed(t.Context(), &Upstream{Name: "hub", URL: &url.URL{Scheme: "https", Host: "hub"}, Progress: true, Hearsay: hearsay, Client: &http.Client{Transport: body}})
+			err = f.feed(t.Context(), &hop.Upstream{Name: "hub", URL: &url.URL{Scheme: "https", Host: "hub"}, Progress: true, Hearsay: hearsay, Client: &http.Client{Transport: body}})
 			var full *relay.FullError
 			if !errors.As(err, &full) || r.Status().Synced || body.read > 2<<20 {
 				t.Errorf("%v after %d bytes and %d objects", err, body.read, body.n)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // Config is what a Feeder is made of.
@@ -29,10 +30,10 @@ type Config struct {
 	Learned func(number uint64, cloud bool)
 	// Denied is told that an upstream answers that it does not have the resource, or does not give it to this client. It must not block.
 	// Default: the relay is told (relay.Relay.Deny), which is right if there is nobody else to ask.
-	Denied func(up *Upstream, why error)
+	Denied func(up *hop.Upstream, why error)
 	// Judge, if set, is the cloud while it can be reached, also while the relay is fed from elsewhere; else nil. Another history is taken up
 	// at the word of a relay only if the cloud does not contradict.
-	Judge func() *Upstream
+	Judge func() *hop.Upstream
 	// Doubt, if set, is told how the cloud contradicts the relay that is the upstream. It must not block.
 	Doubt func(error)
 	// Feeds tells whether others may be fed from the relay, now or soon. Default: they may.
@@ -59,7 +60,7 @@ type Feeder struct {
 	thrift thrift        // of the goroutine that feeds
 
 	mu     sync.Mutex
-	up     *Upstream
+	up     *hop.Upstream
 	stop   context.CancelFunc // ends what runs on the upstream in use
 	status Status
 	// Of the cloud's history: see history.go.
@@ -68,13 +69,13 @@ type Feeder struct {
 	trusted   net.Conn // over which it was
 
 	// Of the goroutine of Run.
-	plainAt atomic.Pointer[Upstream] // does not know streaming lists
-	asked   atomic.Uint64            // version that the cloud had reached when it was last asked
-	told    bool                     // that the cloud shows no bookmarks
-	over    *historyError            // to be taken up …
-	overAt  *Upstream                // … from here
-	behind  time.Time                // since when the upstream is behind
-	barred  time.Time                // since when it says that this client may not read
+	plainAt atomic.Pointer[hop.Upstream] // does not know streaming lists
+	asked   atomic.Uint64                // version that the cloud had reached when it was last asked
+	told    bool                         // that the cloud shows no bookmarks
+	over    *historyError                // to be taken up …
+	overAt  *hop.Upstream                // … from here
+	behind  time.Time                    // since when the upstream is behind
+	barred  time.Time                    // since when it says that this client may not read
 	// restored is when it began to feed a relay that came from a disk; zero: it did not.
 	restored time.Time
 }
@@ -136,7 +137,7 @@ func NewFeeder(c Config) (*Feeder, error) {
 		return nil, fmt.Errorf("feeder: watch timeout %v: whole seconds, at least 3s", c.WatchTimeout)
 	}
 	if c.Denied == nil {
-		c.Denied = func(_ *Upstream, why error) { c.Relay.Deny(why) }
+		c.Denied = func(_ *hop.Upstream, why error) { c.Relay.Deny(why) }
 	}
 	if c.Feeds == nil {
 		c.Feeds = func() bool { return true }
@@ -153,7 +154,7 @@ func NewFeeder(c Config) (*Feeder, error) {
 
 // Use feeds the relay from an upstream from now on; nil means from nowhere. The relay goes on at the version it has
 // reached. Use never blocks; the same upstream again changes nothing.
-func (f *Feeder) Use(up *Upstream) {
+func (f *Feeder) Use(up *hop.Upstream) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if up == f.up {
@@ -226,7 +227,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 }
 
 // begin takes the upstream to use and a context that ends when another is chosen.
-func (f *Feeder) begin(ctx context.Context) (*Upstream, context.Context, context.CancelFunc) {
+func (f *Feeder) begin(ctx context.Context) (*hop.Upstream, context.Context, context.CancelFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	using, stop := context.WithCancel(ctx)
@@ -240,7 +241,7 @@ func (f *Feeder) begin(ctx context.Context) (*Upstream, context.Context, context
 	return f.up, using, stop
 }
 
-func (f *Feeder) failed(up *Upstream, err error) {
+func (f *Feeder) failed(up *hop.Upstream, err error) {
 	f.mu.Lock()
 	now := f.cfg.Clock.Now()
 	first := f.status.LastError == ""
@@ -252,8 +253,8 @@ func (f *Feeder) failed(up *Upstream, err error) {
 		f.status.reported = now
 	}
 	lasts := now.Sub(f.status.Since)
-	f.status.LastError, f.status.Answer = err.Error(), answered(err)
-	if gone(err) {
+	f.status.LastError, f.status.Answer = err.Error(), hop.Answered(err)
+	if hop.Gone(err) {
 		f.status.Gone++
 	}
 	f.mu.Unlock()
@@ -265,7 +266,7 @@ func (f *Feeder) failed(up *Upstream, err error) {
 	}
 }
 
-func (f *Feeder) works(up *Upstream) {
+func (f *Feeder) works(up *hop.Upstream) {
 	f.mu.Lock()
 	again := f.status.LastError != ""
 	if again || f.status.Since.IsZero() {
@@ -297,7 +298,7 @@ func (f *Feeder) pause(ctx context.Context, d time.Duration) {
 
 // sleep waits before another attempt. kicked: the wait was ended, because the upstream is another one or answers again.
 func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) (kicked bool) {
-	var s *StatusError
+	var s *hop.StatusError
 	var other *historyError
 	if errors.As(err, &other) { // the list that follows is not a retry
 		return
@@ -322,7 +323,7 @@ func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) (kicked 
 }
 
 // feed lists if that is needed, then watches once, from the version reached. nil: the watch ended in order.
-func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
+func (f *Feeder) feed(ctx context.Context, up *hop.Upstream) error {
 	s, other := f.cfg.Relay.Status(), f.other(up)
 	if s.Restored && f.restored.IsZero() {
 		f.restored = f.cfg.Clock.Now()
@@ -355,7 +356,7 @@ func (f *Feeder) feed(ctx context.Context, up *Upstream) error {
 		return nil
 	}
 	err := f.watch(ctx, up, s.Version, lasts)
-	if gone(err) {
+	if hop.Gone(err) {
 		f.failed(up, err)
 		f.cfg.Logger.Info("the upstream has forgotten our version; looking what changed", "upstream", up.Name, "version", s.Version)
 		if err := f.resync(ctx, up); err != nil {

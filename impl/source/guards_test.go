@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // Each guard by itself: in a pool another one stands behind it.
@@ -19,7 +20,7 @@ func TestGuards(t *testing.T) {
 	if f.plausible(s, relay.History{Number: 17, Lost: 1000}, nil) == nil {
 		t.Error("history 17 is believed to follow 0")
 	}
-	cloud := &Upstream{Name: "cloud", Consistent: true}
+	cloud := &hop.Upstream{Name: "cloud", Consistent: true}
 	same := []*wire.Object{slice(t, "a", 5)}
 	if _, next := f.historyOf(cloud, s, s.History, 1000, same); next {
 		t.Error("the same list is of another history")

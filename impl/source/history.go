@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 
-	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // behindPatience is for how long an upstream that is fresh may be behind this relay's history before this relay takes up the upstream's.
@@ -45,15 +41,17 @@ func (e *behindError) Error() string {
 	return fmt.Sprintf("the upstream is still in history %d of the cloud, this relay in %d", e.theirs, e.mine)
 }
 
-// compareHistories looks at what a relay that is the upstream says of its history. Nobody else says anything.
-func compareHistories(mine *relay.History, theirs relay.History, age time.Duration) error {
-	switch {
-	case mine == nil || theirs.Number == mine.Number:
-		return nil
-	case theirs.Number < mine.Number, !mine.Near(theirs): // that nobody can have missed so many is no proof: it may have begun anew
-		return &behindError{theirs.Number, mine.Number, age}
+// follows compares what a relay that is the upstream says of its history with a history; nil: any will do. Nobody else says anything.
+func follows(mine *relay.History) hop.Check {
+	return func(theirs relay.History, age time.Duration) error {
+		switch {
+		case mine == nil || theirs.Number == mine.Number:
+			return nil
+		case theirs.Number < mine.Number, !mine.Near(theirs): // that nobody can have missed so many is no proof: it may have begun anew
+			return &behindError{theirs.Number, mine.Number, age}
+		}
+		return &historyError{history: theirs, proof: fmt.Sprintf("the upstream is in history %d, this relay in %d", theirs.Number, mine.Number)}
 	}
-	return &historyError{history: theirs, proof: fmt.Sprintf("the upstream is in history %d, this relay in %d", theirs.Number, mine.Number)}
 }
 
 // Overrule tells that others are in a later history of the cloud than the relay. It is listed anew from the cloud as soon as
@@ -71,7 +69,7 @@ func (f *Feeder) Overrule(number uint64) {
 }
 
 // other is what is known of the upstream's history, if the relay has to take it up; nil if it need not.
-func (f *Feeder) other(up *Upstream) *historyError {
+func (f *Feeder) other(up *hop.Upstream) *historyError {
 	if f.over != nil && f.overAt == up {
 		return f.over
 	}
@@ -87,7 +85,7 @@ func (f *Feeder) other(up *Upstream) *historyError {
 }
 
 // learned looks whether an error tells something of the upstream's history. The list that follows takes it up.
-func (f *Feeder) learned(up *Upstream, err error) {
+func (f *Feeder) learned(up *hop.Upstream, err error) {
 	var other *historyError
 	var behind *behindError
 	switch {
@@ -121,7 +119,7 @@ func (f *Feeder) learned(up *Upstream, err error) {
 // A kube-apiserver whose etcd was restored from a backup accepts a watch from a version that it has not reached yet, and says nothing
 // until it has. But it was started anew, so streams broke and connections are new. That is when it is asked, once, by a small
 // consistent read. It is asked after the watch was accepted: what is restored later breaks the watch.
-func (f *Feeder) trust(ctx context.Context, up *Upstream, w *openWatch) error {
+func (f *Feeder) trust(ctx context.Context, up *hop.Upstream, w *openWatch) error {
 	if !up.Consistent {
 		return nil
 	}
@@ -134,7 +132,7 @@ func (f *Feeder) trust(ctx context.Context, up *Upstream, w *openWatch) error {
 	for try := 1; ; try++ {
 		_, err := f.verify(ctx, up)
 		var proof *historyError
-		var answer *StatusError
+		var answer *hop.StatusError
 		switch {
 		case err == nil:
 			f.trusts(w)
@@ -169,7 +167,7 @@ func (f *Feeder) doubtful() bool {
 // verify asks for the object of the relay that changed last. Within one history the answer is not older than the relay, and the
 // object is as the relay holds it, or changed later; then, or if it is gone, it is asked for as it was at the relay's version.
 // The error is a *historyError if that proves the contrary; any other one leaves the doubt. It returns the version that the upstream has reached.
-func (f *Feeder) verify(ctx context.Context, up *Upstream) (version uint64, err error) {
+func (f *Feeder) verify(ctx context.Context, up *hop.Upstream) (version uint64, err error) {
 	version, err = f.check(ctx, up, f.witness())
 	if version != 0 {
 		f.asked.Store(version)
@@ -181,7 +179,7 @@ func (f *Feeder) verify(ctx context.Context, up *Upstream) (version uint64, err 
 }
 
 // check asks for an object of the relay, as verify says. A version that the upstream was seen to be at is returned also with an error.
-func (f *Feeder) check(ctx context.Context, up *Upstream, witness *wire.Object) (version uint64, err error) {
+func (f *Feeder) check(ctx context.Context, up *hop.Upstream, witness *wire.Object) (version uint64, err error) {
 	ctx, cancel := f.limit(ctx, up, f.cfg.WatchTimeout, fmt.Errorf("no answer after %v", f.cfg.WatchTimeout))
 	defer cancel(nil)
 	f.count(&f.status.Checks)
@@ -199,7 +197,7 @@ func (f *Feeder) check(ctx context.Context, up *Upstream, witness *wire.Object) 
 	}
 	_, then, err := f.look(ctx, up, witness, s.Version)
 	switch {
-	case gone(err): // compacted: nobody knows. But then the watch was not accepted either.
+	case hop.Gone(err): // compacted: nobody knows. But then the watch was not accepted either.
 		return version, nil
 	case err != nil:
 		return version, fmt.Errorf("check the history: %w", cause(ctx, err))
@@ -217,7 +215,7 @@ func (f *Feeder) behindCloud(s relay.Status) bool { return s.Version < f.asked.L
 // confirm asks the upstream what a watch did not show, on which not even a bookmark came: whether the relay has all. The cloud's
 // bookmarks stand still while its etcd tells its cache of no progress, which it does every ten minutes unless it is told otherwise. A consistent
 // read makes the cache ask for it, so the bookmark of the next watch tells if this answer does not.
-func (f *Feeder) confirm(ctx context.Context, up *Upstream) error {
+func (f *Feeder) confirm(ctx context.Context, up *hop.Upstream) error {
 	s := f.cfg.Relay.Status()
 	version, err := f.verify(ctx, up)
 	if err != nil {
@@ -246,46 +244,17 @@ func (f *Feeder) witness() *wire.Object {
 }
 
 // look reads the metadata of one object, and the version of the answer; at 0, as it is now. No witness: any object.
-func (f *Feeder) look(ctx context.Context, up *Upstream, witness *wire.Object, at uint64) (version uint64, found *wire.Object, err error) {
+func (f *Feeder) look(ctx context.Context, up *hop.Upstream, witness *wire.Object, at uint64) (version uint64, found *wire.Object, err error) {
 	var namespace, name string
 	if witness != nil {
 		namespace, name = witness.Namespace, witness.Name
 	}
-	return up.look(ctx, f.cfg.Relay.Resource(), namespace, name, at)
-}
-
-// Look reads the metadata of one object as it is now, nil if there is none, and the version of the answer. No name: only the version counts. It
-// is a consistent read of some hundred bytes if the upstream is a kube-apiserver.
-func (u *Upstream) Look(ctx context.Context, res relay.Resource, namespace, name string) (version uint64, found *wire.Object, err error) {
-	return u.look(ctx, res, namespace, name, 0)
-}
-
-func (u *Upstream) look(ctx context.Context, res relay.Resource, namespace, name string, at uint64) (version uint64, found *wire.Object, err error) {
-	q := question{of: metadataList, query: url.Values{"limit": {"1"}}, small: true}
-	if name != "" {
-		q.namespace, q.query = namespace, url.Values{"fieldSelector": {"metadata.name=" + name}}
-	}
-	if at != 0 {
-		q.query.Set("resourceVersion", wire.FormatVersion(at))
-		q.query.Set("resourceVersionMatch", "Exact")
-	}
-	a, err := u.get(ctx, res, q)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer a.body.Close()
-	meta, err := wire.ReadList(a.body, res.Encoding(), metadataKind, func(o *wire.Object) error {
-		if name != "" && o.Name == name && o.Namespace == namespace {
-			found = o
-		}
-		return nil
-	})
-	return meta.Version, found, err
+	return up.LookAt(ctx, f.cfg.Relay.Resource(), namespace, name, at)
 }
 
 // historyOf is the history that a complete list is of: the one that it was taken for, unless it contradicts the relay, as it was before
 // the list was asked for, or is now. Then it is the next one.
-func (f *Feeder) historyOf(up *Upstream, before relay.Status, in relay.History, version uint64, items []*wire.Object) (h relay.History, next bool) {
+func (f *Feeder) historyOf(up *hop.Upstream, before relay.Status, in relay.History, version uint64, items []*wire.Object) (h relay.History, next bool) {
 	now := f.cfg.Relay.Status()
 	if !up.Consistent || !before.Synced || in.Number != now.History.Number {
 		return in, false
@@ -329,17 +298,4 @@ func sameObject(a, b *wire.Object) bool { return a.UID == b.UID && a.Version == 
 // contradiction is the proof by an object whose version is not later than the relay's, and which the relay does not hold so.
 func contradiction(s relay.Status, o *wire.Object) error {
 	return lost(s, fmt.Sprintf("%s is at version %d, which is not what it was at %d", o.Key, o.Version, s.Version))
-}
-
-// readHistory reads what an answer says, and compares it with what was asked.
-func readHistory(resp *http.Response, mine *relay.History) (relay.History, error) {
-	theirs, _, err := rest.ParseHistory(resp.Header)
-	if err != nil {
-		return theirs, err
-	}
-	age := time.Duration(-1)
-	if seconds, err := strconv.Atoi(resp.Header.Get(contract.AgeHeader)); err == nil {
-		age = time.Duration(seconds) * time.Second
-	}
-	return theirs, compareHistories(mine, theirs, age)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // restorable is a cloud that can be restored from a backup: its server ends all connections then.
@@ -51,12 +52,12 @@ func stateOf(t *testing.T, version uint64, items ...*wire.Object) *relay.Relay {
 	return r
 }
 
-func (c *restorable) upstream() *Upstream {
+func (c *restorable) upstream() *hop.Upstream {
 	u, err := url.Parse(c.srv.URL)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return &Upstream{Name: "cloud", URL: u, Client: c.srv.Client(), Consistent: true}
+	return &hop.Upstream{Name: "cloud", URL: u, Client: c.srv.Client(), Consistent: true}
 }
 
 // restore goes on with another history.
@@ -252,7 +253,7 @@ func TestPatienceWithThePool(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			up := &Upstream{Name: "coordinator", Progress: true}
+			up := &hop.Upstream{Name: "coordinator", Progress: true}
 			f.learned(up, &behindError{1, 2, 0})
 			clock.Step(c.waited)
 			f.learned(up, fmt.Errorf("watch: %w", &behindError{1, 2, c.age}))

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 const (
@@ -33,7 +34,7 @@ var errContradicts = errors.New("the list contradicts what the relay holds")
 // resync brings the relay to the upstream's state without a list of everything (rule 5): the metadata of all objects tell which
 // ones differ, and those are fetched. Most of it goes by streaming lists, because kube-apiserver compresses these whatever their
 // size; it compresses no other answer below 128 KiB. Where too much differs, everything is listed, and the stream goes on.
-func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
+func (f *Feeder) resync(ctx context.Context, up *hop.Upstream) error {
 	f.count(&f.status.Resyncs)
 	settle, leave := alone, func() {}
 	if witness := f.partly(ctx, up); witness != nil {
@@ -65,7 +66,7 @@ func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
 			}
 			items = append(items, o)
 		}
-		if err := up.admits(); err != nil {
+		if err := up.Admits(); err != nil {
 			return err
 		}
 		if same {
@@ -79,7 +80,7 @@ func (f *Feeder) resync(ctx context.Context, up *Upstream) error {
 
 // compare lists the metadata of everything. It returns the bookmark that ends that, the objects that the relay, or fetched, holds in just
 // this form, and the metadata of the others.
-func (f *Feeder) compare(ctx context.Context, up *Upstream, fetched map[string]*wire.Object) (end *wire.Event, items, missing []*wire.Object, err error) {
+func (f *Feeder) compare(ctx context.Context, up *hop.Upstream, fetched map[string]*wire.Object) (end *wire.Event, items, missing []*wire.Object, err error) {
 	held := map[string]*wire.Object{}
 	for o := range f.cfg.Relay.Objects() {
 		held[o.Key] = o
@@ -98,9 +99,9 @@ func (f *Feeder) compare(ctx context.Context, up *Upstream, fetched map[string]*
 		missing = append(missing, &wire.Object{Key: m.Key, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Version: m.Version})
 	}
 	if !up.Progress && f.largeMetadata(held) { // compressed in one piece they are half as long; a relay testifies in streams only
-		end, err = f.list(ctx, up, metadata, url.Values{}, sort)
+		end, err = f.list(ctx, up, hop.Metadata, url.Values{}, sort)
 	} else {
-		end, err = f.initial(ctx, up, metadata, url.Values{}, sort)
+		end, err = f.initial(ctx, up, hop.Metadata, url.Values{}, sort)
 	}
 	switch {
 	case err != nil:
@@ -129,22 +130,22 @@ func (f *Feeder) largeMetadata(held map[string]*wire.Object) bool {
 }
 
 // list gives take objects by a plain list, and returns what would end a streaming one.
-func (f *Feeder) list(ctx context.Context, up *Upstream, of form, query url.Values, take func(*wire.Object)) (end *wire.Event, err error) {
+func (f *Feeder) list(ctx context.Context, up *hop.Upstream, of hop.Form, query url.Values, take func(*wire.Object)) (end *wire.Event, err error) {
 	res := f.cfg.Relay.Resource()
 	kind := res.WireKind()
-	q := question{of: of, query: query}
+	q := hop.Question{Of: of, Query: query}
 	if s := f.cfg.Relay.Status(); s.Synced {
-		q.history = &s.History
+		q.History = &s.History
 	}
-	if of == metadata {
-		q.of, kind = metadataList, metadataKind
+	if of == hop.Metadata {
+		q.Of, kind = hop.MetadataList, hop.MetadataKind
 	}
-	a, err := up.get(ctx, res, q)
+	a, err := up.Get(ctx, res, q, follows(q.History))
 	if err != nil {
 		return nil, cause(ctx, err)
 	}
-	defer a.body.Close()
-	m, err := wire.ReadList(a.body, res.Encoding(), kind, func(o *wire.Object) error {
+	defer a.Body.Close()
+	m, err := wire.ReadList(a.Body, res.Encoding(), kind, func(o *wire.Object) error {
 		take(o)
 		return nil
 	})
@@ -156,7 +157,7 @@ func (f *Feeder) list(ctx context.Context, up *Upstream, of form, query url.Valu
 }
 
 // fetch gets objects as they are at a version or later. One that is gone is not in fetched afterwards.
-func (f *Feeder) fetch(ctx context.Context, up *Upstream, version uint64, missing []*wire.Object, fetched map[string]*wire.Object) error {
+func (f *Feeder) fetch(ctx context.Context, up *hop.Upstream, version uint64, missing []*wire.Object, fetched map[string]*wire.Object) error {
 	for _, m := range missing {
 		delete(fetched, m.Key)
 	}
@@ -171,7 +172,7 @@ func (f *Feeder) fetch(ctx context.Context, up *Upstream, version uint64, missin
 			if m.Namespace != "" {
 				selector += ",metadata.namespace=" + m.Namespace
 			}
-			_, err := f.initial(ctx, up, whole, url.Values{"fieldSelector": {selector}, "resourceVersion": {wire.FormatVersion(version)}}, func(o *wire.Object) {
+			_, err := f.initial(ctx, up, hop.Whole, url.Values{"fieldSelector": {selector}, "resourceVersion": {wire.FormatVersion(version)}}, func(o *wire.Object) {
 				mu.Lock()
 				defer mu.Unlock()
 				fetched[o.Key] = o
@@ -183,7 +184,7 @@ func (f *Feeder) fetch(ctx context.Context, up *Upstream, version uint64, missin
 }
 
 // initial gives take the objects of a streaming list, leaves the stream, and returns the bookmark that ends the list.
-func (f *Feeder) initial(ctx context.Context, up *Upstream, of form, query url.Values, take func(*wire.Object)) (end *wire.Event, err error) {
+func (f *Feeder) initial(ctx context.Context, up *hop.Upstream, of hop.Form, query url.Values, take func(*wire.Object)) (end *wire.Event, err error) {
 	if f.plainAt.Load() == up {
 		return f.list(ctx, up, of, query, take)
 	}
@@ -193,7 +194,7 @@ func (f *Feeder) initial(ctx context.Context, up *Upstream, of form, query url.V
 	stream.Set("sendInitialEvents", "true")
 	stream.Set("resourceVersionMatch", "NotOlderThan")
 	stream.Set("timeoutSeconds", strconv.Itoa(int(streamTimeout/time.Second)))
-	w, err := f.open(ctx, up, question{of: of, query: stream})
+	w, err := f.open(ctx, up, hop.Question{Of: of, Query: stream})
 	if f.streamless(up, err) {
 		return f.list(ctx, up, of, query, take)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // leap is how far a relay's version goes in a minute only if somebody made it up: the cloud counts each of its writes.
@@ -25,7 +26,7 @@ func (e *ContradictionError) Error() string { return "the cloud contradicts: " +
 // Sample compares what the relay holds, at the word of others, with the cloud: the metadata of one object out of those that changed after a
 // version. It returns the version up to which there is nothing more to compare, and a *ContradictionError if the cloud proves the contrary.
 // Nothing is asked if nothing changed. It cannot see an object whose content alone was forged, nor one that is withheld.
-func (f *Feeder) Sample(ctx context.Context, cloud *Upstream, since uint64) (uint64, error) {
+func (f *Feeder) Sample(ctx context.Context, cloud *hop.Upstream, since uint64) (uint64, error) {
 	s := f.cfg.Relay.Status()
 	if !s.Synced || s.Restored || s.Version <= since {
 		return min(since, s.Version), nil
@@ -38,7 +39,7 @@ func (f *Feeder) Sample(ctx context.Context, cloud *Upstream, since uint64) (uin
 }
 
 // Confirm asks the cloud once more about what it contradicted. nil: the relay holds something else by now.
-func (f *Feeder) Confirm(ctx context.Context, cloud *Upstream, before *ContradictionError) error {
+func (f *Feeder) Confirm(ctx context.Context, cloud *hop.Upstream, before *ContradictionError) error {
 	s := f.cfg.Relay.Status()
 	if s.History.Number != before.history || before.witness != nil && !f.holds(before.witness) {
 		return nil
@@ -46,7 +47,7 @@ func (f *Feeder) Confirm(ctx context.Context, cloud *Upstream, before *Contradic
 	return f.contradicted(ctx, cloud, s, before.witness)
 }
 
-func (f *Feeder) contradicted(ctx context.Context, cloud *Upstream, s relay.Status, witness *wire.Object) error {
+func (f *Feeder) contradicted(ctx context.Context, cloud *hop.Upstream, s relay.Status, witness *wire.Object) error {
 	_, err := f.check(ctx, cloud, witness)
 	var other *historyError
 	if errors.As(err, &other) {

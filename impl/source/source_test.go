@@ -28,6 +28,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -87,7 +88,7 @@ func comes[T any](t *testing.T, what string, from <-chan T) T {
 }
 
 // serve starts a real HTTP/2 server and returns it as an upstream.
-func serve(t *testing.T, name string, h http.Handler) *Upstream {
+func serve(t *testing.T, name string, h http.Handler) *hop.Upstream {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(h)
 	srv.EnableHTTP2 = true
@@ -97,7 +98,7 @@ func serve(t *testing.T, name string, h http.Handler) *Upstream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Upstream{Name: name, URL: u, Client: srv.Client()}
+	return &hop.Upstream{Name: name, URL: u, Client: srv.Client()}
 }
 
 func run(t *testing.T, f func(context.Context) error) {
@@ -174,7 +175,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 func stream(parts ...[]byte) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) {
-		w.Header().Set("Content-Type", acceptProtobuf+";stream=watch")
+		w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf"+";stream=watch")
 		for _, p := range parts {
 			_, _ = w.Write(p)
 		}
@@ -244,9 +245,9 @@ func TestBadUpstreamIsSurvived(t *testing.T) {
 }
 
 // shows is a Server of a relay, as an upstream.
-func shows(t *testing.T, r *relay.Relay) *Upstream {
+func shows(t *testing.T, r *relay.Relay) *hop.Upstream {
 	t.Helper()
-	up := serve(t, "hub", NewServer("edge-1", []*relay.Relay{r}, clock.RealClock{}))
+	up := serve(t, "hub", hop.NewServer("edge-1", []*relay.Relay{r}, clock.RealClock{}))
 	up.Progress = true
 	return up
 }
@@ -375,7 +376,7 @@ func TestNoSource(t *testing.T) {
 func TestShown(t *testing.T) {
 	r := newRelay(t)
 	up := shows(t, r)
-	want := func(want Shown) {
+	want := func(want hop.Shown) {
 		t.Helper()
 		got, err := up.Shown(t.Context())
 		if err != nil || len(got) != 1 {
@@ -388,16 +389,16 @@ func TestShown(t *testing.T) {
 			t.Errorf("%+v, want %+v", got[0], want)
 		}
 	}
-	want(Shown{AgeSeconds: -1})
+	want(hop.Shown{AgeSeconds: -1})
 	if err := r.ReplaceIn(relay.History{Number: 3}, 10, nil); err != nil {
 		t.Fatal(err)
 	}
-	want(Shown{Synced: true, Version: 10, History: 3})
+	want(hop.Shown{Synced: true, Version: 10, History: 3})
 }
 
 // TestServerWithoutAResource: a hub that was not told of a resource does not say that the cloud has none.
 func TestServerWithoutAResource(t *testing.T) {
-	up := serve(t, "hub", NewServer("edge-1", nil, clock.RealClock{}))
+	up := serve(t, "hub", hop.NewServer("edge-1", nil, clock.RealClock{}))
 	up.Progress = true
 	mine := newRelay(t)
 	f := feed(t, mine)
@@ -436,7 +437,7 @@ func FuzzWatchOfARelay(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = x.feed(t.Context(), &Upstream{Name: "hub", URL: &url.URL{Scheme: "https", Host: "hub"}, Progress: true, Client: &http.Client{Transport: pipe(b)}})
+		_ = x.feed(t.Context(), &hop.Upstream{Name: "hub", URL: &url.URL{Scheme: "https", Host: "hub"}, Progress: true, Client: &http.Client{Transport: pipe(b)}})
 		if s := r.Status(); !s.Synced && s.Objects > 0 {
 			t.Fatal("objects without a list")
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // streamTimeout is the timeoutSeconds of streaming lists. kube-apiserver has no upper bound; a stock informer asks for 5 to 10 min.
@@ -43,7 +44,7 @@ type settle func(version uint64, items []*wire.Object) *mvcc.Trail
 // for short watches once it is quiet.
 //
 // It takes up the history of other, if that is given.
-func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyError, settle settle, why Cause) error {
+func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *historyError, settle settle, why Cause) error {
 	f.listing(why)
 	if f.plainAt.Load() == up {
 		return f.plainList(ctx, up, other, settle)
@@ -58,7 +59,7 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 	if other != nil || !s.Synced {
 		mine = nil
 	}
-	w, err := f.openIn(ctx, up, question{history: mine, past: !s.Synced, query: url.Values{
+	w, err := f.openIn(ctx, up, hop.Question{History: mine, Past: !s.Synced, Query: url.Values{
 		"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}, "timeoutSeconds": {strconv.Itoa(int(streamTimeout / time.Second))},
 	}})
 	if f.streamless(up, err) {
@@ -113,7 +114,7 @@ func (f *Feeder) streamList(ctx context.Context, up *Upstream, other *historyErr
 
 // takeList gives the relay a complete list, unless it is beyond that.
 func (f *Feeder) takeList(
-	ctx context.Context, up *Upstream, before relay.Status, other *historyError, in relay.History, intake *relay.Intake, end *wire.Event, items []*wire.Object,
+	ctx context.Context, up *hop.Upstream, before relay.Status, other *historyError, in relay.History, intake *relay.Intake, end *wire.Event, items []*wire.Object,
 ) error {
 	in, next := f.historyOf(up, before, in, end.Version, items)
 	now := f.cfg.Relay.Status()
@@ -137,7 +138,7 @@ func (f *Feeder) takeList(
 }
 
 // historyFor is what a list is taken to be of. A relay says so itself.
-func historyFor(up *Upstream, told relay.History, other *historyError, s relay.Status) relay.History {
+func historyFor(up *hop.Upstream, told relay.History, other *historyError, s relay.Status) relay.History {
 	switch {
 	case up.Progress:
 		return told
@@ -149,8 +150,8 @@ func historyFor(up *Upstream, told relay.History, other *historyError, s relay.S
 
 // streamless notes by an error that an upstream knows no streaming lists: the feature gate WatchList is off, as it is by default before
 // Kubernetes 1.32, and in 1.33.
-func (f *Feeder) streamless(up *Upstream, err error) bool {
-	var s *StatusError
+func (f *Feeder) streamless(up *hop.Upstream, err error) bool {
+	var s *hop.StatusError
 	if !errors.As(err, &s) || s.Code != http.StatusUnprocessableEntity || up.Progress {
 		return false
 	}
@@ -162,10 +163,10 @@ func (f *Feeder) streamless(up *Upstream, err error) bool {
 }
 
 // plainList is a streamList where there are no streaming lists. Short watches go on behind it.
-func (f *Feeder) plainList(ctx context.Context, up *Upstream, other *historyError, settle settle) error {
+func (f *Feeder) plainList(ctx context.Context, up *hop.Upstream, other *historyError, settle settle) error {
 	s := f.cfg.Relay.Status()
 	var items []*wire.Object
-	end, err := f.list(ctx, up, whole, url.Values{}, func(o *wire.Object) { items = append(items, o) })
+	end, err := f.list(ctx, up, hop.Whole, url.Values{}, func(o *wire.Object) { items = append(items, o) })
 	if err != nil {
 		return err
 	}
@@ -190,7 +191,7 @@ func ended(err error) error {
 }
 
 // attend returns when a stream is not to be read any more, and why.
-func (f *Feeder) attend(ctx context.Context, up *Upstream, compressed bool, heard <-chan struct{}) error {
+func (f *Feeder) attend(ctx context.Context, up *hop.Upstream, compressed bool, heard <-chan struct{}) error {
 	if compressed {
 		return f.prove(ctx, up, heard)
 	}
@@ -221,11 +222,11 @@ func (f *Feeder) quiet(ctx context.Context, heard <-chan struct{}, d time.Durati
 // Beside the stream it opens short watches from the version reached that bring metadata only. A bookmark on one, at X, with no event
 // before it shows that nothing changed up to X, so the relay is complete at X (rule 4). An event shows that the stream has to bring
 // something; the watch is then of no more use.
-func (f *Feeder) prove(ctx context.Context, up *Upstream, heard <-chan struct{}) error {
+func (f *Feeder) prove(ctx context.Context, up *hop.Upstream, heard <-chan struct{}) error {
 	patience := f.cfg.WatchTimeout / 2
 	for wait := patience; f.quiet(ctx, heard, wait); {
 		wait = patience
-		if up.silent() {
+		if up.IsSilent() {
 			wait = silentLook
 			continue
 		}
@@ -240,7 +241,7 @@ func (f *Feeder) prove(ctx context.Context, up *Upstream, heard <-chan struct{})
 }
 
 // probe is one watch of prove. still tells whether nothing moved.
-func (f *Feeder) probe(ctx context.Context, up *Upstream, heard <-chan struct{}) (still bool, err error) {
+func (f *Feeder) probe(ctx context.Context, up *hop.Upstream, heard <-chan struct{}) (still bool, err error) {
 	probing, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	go func() {
@@ -251,7 +252,7 @@ func (f *Feeder) probe(ctx context.Context, up *Upstream, heard <-chan struct{})
 		}
 	}()
 	var moved uint64
-	err = f.short(probing, up, question{of: metadata}, f.cfg.Relay.Status().Version, f.cfg.WatchTimeout, func(ev *wire.Event) error {
+	err = f.short(probing, up, hop.Question{Of: hop.Metadata}, f.cfg.Relay.Status().Version, f.cfg.WatchTimeout, func(ev *wire.Event) error {
 		if ev.Type == wire.Bookmark {
 			return f.cfg.Relay.Apply(ev)
 		}

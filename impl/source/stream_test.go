@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // held is a watch that a test answers frame by frame.
@@ -33,7 +34,7 @@ func (h *holder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		frames: make(chan []byte), gone: req.Context().Done(),
 	}
 	gzipped := q.Get("sendInitialEvents") == "true" && req.Header.Get("Accept-Encoding") == "gzip"
-	w.Header().Set("Content-Type", acceptProtobuf+";stream=watch")
+	w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf"+";stream=watch")
 	if gzipped {
 		w.Header().Set("Content-Encoding", "gzip")
 	}
@@ -67,12 +68,12 @@ func bookmark(t *testing.T, version uint64) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return wire.AppendProtobufFrame(nil, wire.Bookmark, metadataKind, raw)
+	return wire.AppendProtobufFrame(nil, wire.Bookmark, hop.MetadataKind, raw)
 }
 
 func metaFrame(t *testing.T, typ, name string, version uint64) []byte {
 	t.Helper()
-	return wire.AppendProtobufFrame(nil, typ, metadataKind, slice(t, name, version).Raw)
+	return wire.AppendProtobufFrame(nil, typ, hop.MetadataKind, slice(t, name, version).Raw)
 }
 
 // metaEnd ends the initial events of a streaming list of metadata.
@@ -85,7 +86,7 @@ func metaEnd(t *testing.T, version uint64) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return wire.AppendProtobufFrame(nil, wire.Bookmark, metadataKind, raw)
+	return wire.AppendProtobufFrame(nil, wire.Bookmark, hop.MetadataKind, raw)
 }
 
 // quietStream is a relay that was filled by a compressed stream, at version 10, on which nothing more came until the first

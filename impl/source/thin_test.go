@@ -18,6 +18,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // thinLink carries what a cloud sends, as fast as time passes. All connections share it.
@@ -137,7 +138,7 @@ func TestBacklogOverThinLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, f.Run)
-	f.Use(&Upstream{Name: "cloud", URL: u, Client: srv.Client(), Consistent: true})
+	f.Use(&hop.Upstream{Name: "cloud", URL: u, Client: srv.Client(), Consistent: true})
 	eventually(t, "the first list", func() bool { return mine.Status().Version == 10 })
 	f.Use(nil)
 	backlog := 0
@@ -147,7 +148,7 @@ func TestBacklogOverThinLink(t *testing.T) {
 		applyFrame(t, cloud, b)
 	}
 	link := newThinLink(t)
-	thin := &Upstream{Name: "thin cloud", URL: u, Client: link.over(t, srv), Consistent: true}
+	thin := &hop.Upstream{Name: "thin cloud", URL: u, Client: link.over(t, srv), Consistent: true}
 	thin.Ask, thin.Arrived = link.over(t, srv), link.carried.Load
 	asOf := mine.Status().ProgressAt
 	f.Use(thin)

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // The rate of changes is averaged over rateMemory, or over the time for which changes were seen, if that is shorter.
@@ -85,7 +86,7 @@ func (t *thrift) lists(s relay.Status, gap time.Duration, cloud uint64) bool {
 }
 
 // cheaper tells whether a list of an upstream is. What is not compressed behind it only saves what was missed.
-func (f *Feeder) cheaper(up *Upstream, s relay.Status, gap time.Duration) bool {
+func (f *Feeder) cheaper(up *hop.Upstream, s relay.Status, gap time.Duration) bool {
 	cloud := f.asked.Load()
 	if f.plainAt.Load() == up {
 		return s.Synced && between(s, cloud) > max(s.Bytes, worthAList)
@@ -126,7 +127,7 @@ func alone(uint64, []*wire.Object) *mvcc.Trail { return nil }
 // meanwhile, and until they are as far as the list: a list may take long over a thin link, and as a difference it would leave out
 // versions of objects that others have replaced. After a long gap it is such a difference, a batch (rule 6), as after a 410. Then metadata tell
 // the way (trace), if anybody may have seen a part of it: all who read from a relay that is no restored one, and feeds no other, are where it is.
-func (f *Feeder) relist(ctx context.Context, up *Upstream, gap time.Duration) error {
+func (f *Feeder) relist(ctx context.Context, up *hop.Upstream, gap time.Duration) error {
 	s := f.cfg.Relay.Status()
 	current := gap == 0 && !f.behindCloud(s)
 	f.cfg.Logger.Info("a list costs less than the changes one by one", "upstream", up.Name, "plain", f.thrift.plain, "missed", gap,

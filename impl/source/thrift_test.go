@@ -18,6 +18,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 func TestThrift(t *testing.T) {
@@ -334,7 +335,7 @@ func TestCoordinatorBeganAnew(t *testing.T) {
 				(&rest.Handler{Source: cloud}).ServeHTTP(w, req)
 			}))
 			judge.Consistent = true
-			c := Config{Relay: r, Judge: func() *Upstream {
+			c := Config{Relay: r, Judge: func() *hop.Upstream {
 				if !test.there {
 					return nil
 				}

@@ -12,13 +12,14 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // returning is the time after a start from the disk in which clients come back that have seen more than it held.
 const returning = 2 * time.Minute
 
 // traced opens a compressed stream for a relay that misses something, and beside it a watch of what it missed.
-func (f *Feeder) traced(ctx context.Context, up *Upstream, s relay.Status) error {
+func (f *Feeder) traced(ctx context.Context, up *hop.Upstream, s relay.Status) error {
 	settle, end := f.way(ctx, up, s)
 	defer end()
 	return f.streamList(ctx, up, nil, settle, CauseCheaper)
@@ -27,7 +28,7 @@ func (f *Feeder) traced(ctx context.Context, up *Upstream, s relay.Status) error
 // partly tells who can say what led to a state of the pool's, to clients that have seen a part of it; nil if nobody can, or no client has. After a start from a
 // disk that lacks its last changes, a coordinator that began anew cannot: it knows no more of the way than the list does. The cloud can, of which a hub that
 // starts may not know yet that it is there.
-func (f *Feeder) partly(ctx context.Context, up *Upstream) *Upstream {
+func (f *Feeder) partly(ctx context.Context, up *hop.Upstream) *hop.Upstream {
 	if up.Consistent || f.cfg.Judge == nil || f.restored.IsZero() || f.cfg.Clock.Since(f.restored) > returning {
 		return nil
 	}
@@ -42,7 +43,7 @@ func (f *Feeder) partly(ctx context.Context, up *Upstream) *Upstream {
 // so have hubs of the pool whose disks held more: with the trail of what happened they go on where they are, and none of them lists.
 //
 // The trail costs no more than a list does. What is behind that are the changes of a long time, of which no client has seen any.
-func (f *Feeder) way(ctx context.Context, up *Upstream, s relay.Status) (settle settle, end func()) {
+func (f *Feeder) way(ctx context.Context, up *hop.Upstream, s relay.Status) (settle settle, end func()) {
 	trail, stepped, over := mvcc.NewTrail(s.Version), make(chan struct{}, 1), make(chan struct{})
 	tracing, stop := context.WithCancel(ctx)
 	go func() {
@@ -78,7 +79,7 @@ func (f *Feeder) way(ctx context.Context, up *Upstream, s relay.Status) (settle 
 }
 
 // tell lets a trail know all that happened behind a version to objects of which metadata do not tell enough. What does not come in time is not known.
-func (f *Feeder) tell(ctx context.Context, up *Upstream, trail *mvcc.Trail, from uint64, unclear map[string]uint64) {
+func (f *Feeder) tell(ctx context.Context, up *hop.Upstream, trail *mvcc.Trail, from uint64, unclear map[string]uint64) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for key, last := range unclear {
@@ -87,7 +88,7 @@ func (f *Feeder) tell(ctx context.Context, up *Upstream, trail *mvcc.Trail, from
 			if !found {
 				namespace, name = "", key
 			}
-			w, err := f.openIn(ctx, up, question{namespace: namespace, aside: true, query: url.Values{
+			w, err := f.openIn(ctx, up, hop.Question{Namespace: namespace, Aside: true, Query: url.Values{
 				"fieldSelector": {"metadata.name=" + name}, "resourceVersion": {wire.FormatVersion(from)},
 				"timeoutSeconds": {strconv.Itoa(int(f.cfg.WatchTimeout / time.Second))},
 			}})
@@ -113,9 +114,9 @@ func (f *Feeder) tell(ctx context.Context, up *Upstream, trail *mvcc.Trail, from
 }
 
 // trace follows by metadata what happened from where a trail begins, until ctx ends or so many bytes were read. Where it fails, the trail ends.
-func (f *Feeder) trace(ctx context.Context, up *Upstream, trail *mvcc.Trail, most int64, stepped chan<- struct{}) {
+func (f *Feeder) trace(ctx context.Context, up *hop.Upstream, trail *mvcc.Trail, most int64, stepped chan<- struct{}) {
 	for ctx.Err() == nil {
-		err := f.short(ctx, up, question{of: metadata, aside: true}, trail.Reached(), f.cfg.WatchTimeout, func(ev *wire.Event) error {
+		err := f.short(ctx, up, hop.Question{Of: hop.Metadata, Aside: true}, trail.Reached(), f.cfg.WatchTimeout, func(ev *wire.Event) error {
 			if ev.Object != nil {
 				most -= int64(len(ev.Object.Raw))
 			}

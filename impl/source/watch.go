@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 const (
@@ -28,9 +29,9 @@ const (
 )
 
 // watch feeds the relay from a version by one short watch, which lasts so long. It is left once the rest of a backlog costs more than a list.
-func (f *Feeder) watch(ctx context.Context, up *Upstream, from uint64, lasts time.Duration) error {
+func (f *Feeder) watch(ctx context.Context, up *hop.Upstream, from uint64, lasts time.Duration) error {
 	intake, first := f.intake(up), true
-	err := f.short(ctx, up, question{}, from, lasts, func(ev *wire.Event) error {
+	err := f.short(ctx, up, hop.Question{}, from, lasts, func(ev *wire.Event) error {
 		if first && up.Consistent {
 			intake.Behind(f.asked.Load())
 		}
@@ -58,12 +59,12 @@ func (f *Feeder) apply(intake *relay.Intake, ev *wire.Event, plain bool) error {
 }
 
 // short opens a watch from a version that lasts so long, whole seconds, and hands its events to take. nil: the watch ended in order.
-func (f *Feeder) short(ctx context.Context, up *Upstream, q question, from uint64, lasts time.Duration, take func(*wire.Event) error) error {
+func (f *Feeder) short(ctx context.Context, up *hop.Upstream, q hop.Question, from uint64, lasts time.Duration, take func(*wire.Event) error) error {
 	limit := lasts + slack
 	watching, cancel := f.limit(ctx, up, limit, fmt.Errorf("the upstream did not end the watch after %v: the link is dead", limit))
 	defer cancel(nil)
 	began, shown := f.cfg.Clock.Now(), false
-	q.query = url.Values{"resourceVersion": {wire.FormatVersion(from)}, "timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))}}
+	q.Query = url.Values{"resourceVersion": {wire.FormatVersion(from)}, "timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))}}
 	w, err := f.open(watching, up, q)
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func (f *Feeder) short(ctx context.Context, up *Upstream, q question, from uint6
 
 // limit is a context that ends with a cause after a time, unless bytes still come from the upstream: then what is waited for is behind
 // them, and comes as soon as the link has carried them. It ends once nothing has come for slack, or more than can be in front.
-func (f *Feeder) limit(ctx context.Context, up *Upstream, d time.Duration, because error) (context.Context, context.CancelCauseFunc) {
+func (f *Feeder) limit(ctx context.Context, up *hop.Upstream, d time.Duration, because error) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	quiet := min(slack, d)
 	timer, due := f.cfg.Clock.NewTimer(d-quiet), int64(-1)
@@ -102,7 +103,7 @@ func (f *Feeder) limit(ctx context.Context, up *Upstream, d time.Duration, becau
 			case <-ctx.Done():
 				return
 			}
-			now := up.arrived()
+			now := up.Bytes()
 			if seen >= 0 && due < 0 {
 				due = now
 			}
@@ -127,32 +128,32 @@ type openWatch struct {
 }
 
 // open opens a watch in the relay's history; the caller closes its body.
-func (f *Feeder) open(ctx context.Context, up *Upstream, q question) (*openWatch, error) {
+func (f *Feeder) open(ctx context.Context, up *hop.Upstream, q hop.Question) (*openWatch, error) {
 	if s := f.cfg.Relay.Status(); s.Synced {
-		q.history = &s.History
+		q.History = &s.History
 	}
 	return f.openIn(ctx, up, q)
 }
 
 // openIn opens the watch that a question asks for.
-func (f *Feeder) openIn(ctx context.Context, up *Upstream, q question) (*openWatch, error) {
+func (f *Feeder) openIn(ctx context.Context, up *hop.Upstream, q hop.Question) (*openWatch, error) {
 	f.count(&f.status.Watches)
-	q.query.Set("watch", "1")
-	q.query.Set("allowWatchBookmarks", "true")
+	q.Query.Set("watch", "1")
+	q.Query.Set("allowWatchBookmarks", "true")
 	res := f.cfg.Relay.Resource()
-	a, err := up.get(ctx, res, q)
+	a, err := up.Get(ctx, res, q, follows(q.History))
 	if err != nil {
 		return nil, cause(ctx, err)
 	}
 	kind := res.WireKind()
-	if q.of == metadata {
-		kind = metadataKind
+	if q.Of == hop.Metadata {
+		kind = hop.MetadataKind
 	}
-	return &openWatch{body: a.body, events: wire.NewEventReader(a.body, res.Encoding(), kind), compressed: a.compressed, history: a.history, conn: a.conn}, nil
+	return &openWatch{body: a.Body, events: wire.NewEventReader(a.Body, res.Encoding(), kind), compressed: a.Compressed, history: a.History, conn: a.Conn}, nil
 }
 
 // read hands the events of a watch to take until it ends. nil: it ended in order.
-func (f *Feeder) read(ctx context.Context, up *Upstream, w *openWatch, take func(*wire.Event) error) error {
+func (f *Feeder) read(ctx context.Context, up *hop.Upstream, w *openWatch, take func(*wire.Event) error) error {
 	for {
 		ev, err := w.events.Next()
 		if errors.Is(err, io.EOF) {
@@ -162,9 +163,9 @@ func (f *Feeder) read(ctx context.Context, up *Upstream, w *openWatch, take func
 			return cause(ctx, err)
 		}
 		if ev.Type == wire.Error {
-			return fromStatus(ev.Status)
+			return hop.FromStatus(ev.Status)
 		}
-		if err := up.admits(); err != nil {
+		if err := up.Admits(); err != nil {
 			return err
 		}
 		if err := take(ev); err != nil {

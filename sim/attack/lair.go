@@ -14,12 +14,12 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // lair is where a liar shows its pool what it forged, as a hub does, with the key of node 2.
 type lair struct {
-	*source.Server
+	*hop.Server
 	address string
 	asked   chan string // paths, as far as somebody takes them
 	stop    func()
@@ -31,7 +31,7 @@ func (x *scene) lair(ctx context.Context, instead func(http.ResponseWriter, *htt
 	if err != nil {
 		return nil, err
 	}
-	l := &lair{Server: source.NewServer(x.node(2), relays, clock.RealClock{}), asked: make(chan string, 1000)}
+	l := &lair{Server: hop.NewServer(x.node(2), relays, clock.RealClock{}), asked: make(chan string, 1000)}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		select {
 		case l.asked <- req.URL.Path:

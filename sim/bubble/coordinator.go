@@ -24,7 +24,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
-	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 	"github.com/weir-edge/weir/sim/pki"
 )
 
@@ -248,7 +248,7 @@ func (c *Coordinator) Free(_ context.Context, who fence.Leader) error {
 }
 
 // liner makes lines from the coordinator to hubs.
-func liner(from Host, ca *pki.Authority) (func(node, address string) *source.Line, error) {
+func liner(from Host, ca *pki.Authority) (func(node, address string) *hop.Line, error) {
 	pair, err := ca.Issue(pki.Request{CommonName: from.name, Hosts: []string{from.name}})
 	if err != nil {
 		return nil, err
@@ -257,8 +257,8 @@ func liner(from Host, ca *pki.Authority) (func(node, address string) *source.Lin
 	if err != nil {
 		return nil, err
 	}
-	return func(node, address string) *source.Line {
-		return source.NewLine(source.LineConfig{
+	return func(node, address string) *hop.Line {
+		return hop.NewLine(hop.LineConfig{
 			Name: node, Clock: clock.RealClock{},
 			Dial: func(ctx context.Context) (net.Conn, error) { return from.DialContext(ctx, "tcp", address) },
 			TLS: &tls.Config{

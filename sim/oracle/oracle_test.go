@@ -22,6 +22,7 @@ import (
 	relayrest "github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // seeded returns the seed of a test, which WEIR_SEED repeats.
@@ -135,7 +136,7 @@ func startRelay(ctx context.Context, t *testing.T, config *rest.Config, s subjec
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Use(&source.Upstream{Name: "cloud", URL: u, Client: cloud, Gzip: true})
+	f.Use(&hop.Upstream{Name: "cloud", URL: u, Client: cloud, Gzip: true})
 	var wg sync.WaitGroup
 	runCtx, stop := context.WithCancel(ctx)
 	wg.Go(func() { _ = r.Run(runCtx) })

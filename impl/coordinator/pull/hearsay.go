@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 const (
@@ -22,8 +22,8 @@ const (
 // rumour is what a hub says that it holds.
 type rumour struct {
 	node string
-	line *source.Line
-	source.Shown
+	line *hop.Line
+	hop.Shown
 }
 
 // hear asks, while nobody leads because no hub reaches the cloud, what the hubs hold, until ctx ends. The relays that are not ready are moved forward
@@ -45,7 +45,7 @@ func (p *Puller) hearAll(ctx context.Context) (any bool) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	said, slots := map[string][]rumour{}, make(chan struct{}, hearParallel)
-	var asked []*source.Line
+	var asked []*hop.Line
 	defer func() {
 		for _, l := range asked {
 			l.Close()
@@ -80,7 +80,7 @@ func (p *Puller) hearAll(ctx context.Context) (any bool) {
 	return any
 }
 
-func ask(ctx context.Context, l *source.Line) ([]source.Shown, error) {
+func ask(ctx context.Context, l *hop.Line) ([]hop.Shown, error) {
 	if err := l.Connect(ctx); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 const (
@@ -39,7 +40,7 @@ type Leases interface {
 // Replicas are several of which one reads the leader.
 type Replicas interface {
 	// Reads is the replica that does, as far as is known here. It has no upstream if it is this one, and no name if there is none yet.
-	Reads() (name string, up *source.Upstream)
+	Reads() (name string, up *hop.Upstream)
 	// Mine tells by the word of a majority whether it is this one.
 	Mine(context.Context) (bool, error)
 	// Claim says that it is this one from now on.
@@ -51,14 +52,14 @@ type Config struct {
 	Relays   []*relay.Relay
 	Fence    *fence.Fence // its Moved is to call Puller.Moved
 	Bars     *Bars
-	Line     func(node, address string) *source.Line
+	Line     func(node, address string) *hop.Line
 	Leases   Leases
-	Replicas Replicas                                // nil: there is one
-	Unready  func(*relay.Relay) error                // why a relay is not ready; nil: it is
-	Majority func() error                            // why nothing can be decided; nil: it can
-	Beside   func(context.Context, *source.Upstream) // what else is read from who is, until the context ends; may be nil
-	Freed    func(reason string)                     // counts: the Lease was taken from a leader
-	Refilled func(resource, node string)             // counts: a relay was moved forward to what the hub of a node holds
+	Replicas Replicas                             // nil: there is one
+	Unready  func(*relay.Relay) error             // why a relay is not ready; nil: it is
+	Majority func() error                         // why nothing can be decided; nil: it can
+	Beside   func(context.Context, *hop.Upstream) // what else is read from who is, until the context ends; may be nil
+	Freed    func(reason string)                  // counts: the Lease was taken from a leader
+	Refilled func(resource, node string)          // counts: a relay was moved forward to what the hub of a node holds
 	Clock    clock.WithTicker
 	Logger   *slog.Logger
 }
@@ -78,7 +79,7 @@ type Puller struct {
 type origin struct {
 	replica string
 	leader  fence.Leader
-	up      *source.Upstream
+	up      *hop.Upstream
 }
 
 // New checks nothing: all of a Config is given by who makes a coordinator.
@@ -167,7 +168,7 @@ func (p *Puller) choose() origin {
 func (p *Puller) read(ctx context.Context, o origin, patience time.Duration) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var reading sync.WaitGroup
-	var l *source.Line
+	var l *hop.Line
 	if o.leader.Node != "" {
 		l = p.Line(o.leader.Node, o.leader.Address)
 		o.up = l.Upstream()
@@ -196,7 +197,7 @@ func (p *Puller) read(ctx context.Context, o origin, patience time.Duration) (en
 }
 
 // follow keeps the connection to the leader's hub. If it cannot, the leader loses its Lease.
-func (p *Puller) follow(ctx context.Context, l *source.Line, who fence.Leader, patience time.Duration) {
+func (p *Puller) follow(ctx context.Context, l *hop.Line, who fence.Leader, patience time.Duration) {
 	reason, due := "unreachable", p.Clock.Now().Add(patience)
 	for ctx.Err() == nil {
 		beat, err := l.Pulse(ctx, max(due.Sub(p.Clock.Now()), pulseRetry))
@@ -275,7 +276,7 @@ func (p *Puller) Feeder(i int) (node, replica string) {
 }
 
 // Upstream is who is read, nil if nobody is.
-func (p *Puller) Upstream() *source.Upstream { return p.now().up }
+func (p *Puller) Upstream() *hop.Upstream { return p.now().up }
 
 func pause(ctx context.Context, c clock.Clock, d time.Duration) {
 	t := c.NewTimer(d)

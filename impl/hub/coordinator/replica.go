@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"github.com/weir-edge/weir/impl/source/hop"
+
 	"bytes"
 	"cmp"
 	"context"
@@ -24,7 +26,6 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/role"
-	"github.com/weir-edge/weir/impl/source"
 )
 
 // Replica is one replica of the pool's coordinator as this hub reaches it. There may be one, or three.
@@ -32,7 +33,7 @@ type Replica struct {
 	URL       *url.URL
 	Transport *uplink.Transport
 	connect   func(context.Context) (net.Conn, error) // one of its own, over which HTTP/1.1 is spoken
-	Upstream  *source.Upstream
+	Upstream  *hop.Upstream
 	resume    *uplink.Sessions
 }
 
@@ -85,8 +86,8 @@ func (n *notingNet) DialContext(ctx context.Context, network, address string) (n
 }
 
 // coordinatorUpstream feeds relays from a replica of the pool's coordinator.
-func coordinatorUpstream(r *Replica, onBytes func(int)) *source.Upstream {
-	return &source.Upstream{
+func coordinatorUpstream(r *Replica, onBytes func(int)) *hop.Upstream {
+	return &hop.Upstream{
 		Name: role.Coordinator.String(), URL: r.URL, Client: uplink.Client(r.Transport), Progress: true, OnBytes: onBytes,
 	}
 }

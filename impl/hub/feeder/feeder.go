@@ -5,6 +5,8 @@
 package feeder
 
 import (
+	"github.com/weir-edge/weir/impl/source/hop"
+
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -38,7 +40,7 @@ func New(c source.Config, looks func()) (*Feeder, error) {
 
 // denied takes the answer of an upstream that does not have the resource, or does not give it. The coordinator's word
 // is not the last one: there is the cloud to ask, and until that has answered, the relay goes on with what it holds.
-func (f *Feeder) denied(up *source.Upstream, why error) {
+func (f *Feeder) denied(up *hop.Upstream, why error) {
 	if up.Consistent {
 		f.Relay.Deny(why)
 	} else {
@@ -83,8 +85,8 @@ func (f *Feeder) AskAnew() { f.refused.Store(nil) }
 type Sources struct {
 	Feeding     func(fromCloud bool) // told whether any is fed from the cloud
 	Feeders     []*Feeder
-	Cloud       *source.Upstream
-	Coordinator func() *source.Upstream // the replica that is used now; nil: there is no pool
+	Cloud       *hop.Upstream
+	Coordinator func() *hop.Upstream // the replica that is used now; nil: there is no pool
 }
 
 // Use is called again when another replica of the coordinator is used. from is of each feeder.

@@ -1,6 +1,8 @@
 package member
 
 import (
+	"github.com/weir-edge/weir/impl/source/hop"
+
 	"encoding/json"
 	"log/slog"
 	"net/http/httptest"
@@ -36,7 +38,7 @@ func TestVersionsThatNeverWere(t *testing.T) {
 	check(t, err)
 	x, err := feeder.New(source.Config{Relay: mine}, func() {})
 	check(t, err)
-	x.Use(&source.Upstream{Name: "cloud", URL: at, Client: srv.Client(), Consistent: true})
+	x.Use(&hop.Upstream{Name: "cloud", URL: at, Client: srv.Client(), Consistent: true})
 	c := testingclock.NewFakeClock(time.Now())
 	f := &ahead{Config: &Config{Relays: []*relay.Relay{mine}, Feeders: []*feeder.Feeder{x}, Clock: c, Logger: slog.Default()}}
 	look := func(version uint64) {

@@ -1,6 +1,8 @@
 package member
 
 import (
+	"github.com/weir-edge/weir/impl/source/hop"
+
 	"log/slog"
 	"time"
 
@@ -13,7 +15,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
-	"github.com/weir-edge/weir/impl/source"
 )
 
 // Config is what a hub's part in its pool is made of. All of it is needed.
@@ -29,7 +30,7 @@ type Config struct {
 	MaxAge       time.Duration                       // of the last sign of a stream from the cloud
 	Read         func() (read bool, since time.Time) // whether the coordinator reads what this hub shows
 	Overrule     func(history uint64)                // the cloud is in this one
-	Judge        func() *source.Upstream             // the cloud; nil: it cannot be asked
+	Judge        func() *hop.Upstream                // the cloud; nil: it cannot be asked
 	Contradicted func(resource string)               // counts what the cloud said of the pool's cache
 
 	Discovery  *discovery.Discovery

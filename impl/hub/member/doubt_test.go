@@ -1,6 +1,8 @@
 package member
 
 import (
+	"github.com/weir-edge/weir/impl/source/hop"
+
 	"context"
 	"fmt"
 	"log/slog"
@@ -57,12 +59,12 @@ func newDoubted(t *testing.T) *doubted {
 		return r
 	}
 	d.cloud, d.pool = relayOf(), relayOf()
-	upstream := func(name string, r *relay.Relay, asked func()) *source.Upstream {
+	upstream := func(name string, r *relay.Relay, asked func()) *hop.Upstream {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { asked(); (&rest.Handler{Source: r}).ServeHTTP(w, req) }))
 		t.Cleanup(srv.Close)
 		u, err := url.Parse(srv.URL)
 		check(t, err)
-		return &source.Upstream{Name: name, URL: u, Client: srv.Client(), Consistent: name == "cloud", Progress: name != "cloud"}
+		return &hop.Upstream{Name: name, URL: u, Client: srv.Client(), Consistent: name == "cloud", Progress: name != "cloud"}
 	}
 	cloud := upstream("cloud", d.cloud, func() { d.asked.Add(1) })
 	mine, err := relay.New(relay.Config{Resource: res})
@@ -76,7 +78,7 @@ func newDoubted(t *testing.T) *doubted {
 	d.leads("liar")
 	d.doubt = &doubt{
 		Config: &Config{
-			Feeders: []*feeder.Feeder{f}, Judge: func() *source.Upstream { return cloud }, Contradicted: func(string) { d.contradictions.Add(1) }, Clock: d.clock, Logger: slog.Default(),
+			Feeders: []*feeder.Feeder{f}, Judge: func() *hop.Upstream { return cloud }, Contradicted: func(string) { d.contradictions.Add(1) }, Clock: d.clock, Logger: slog.Default(),
 		},
 		leader: func() string { return *d.leader.Load() }, changed: func() {},
 	}

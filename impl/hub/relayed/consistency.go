@@ -1,6 +1,8 @@
 package relayed
 
 import (
+	"github.com/weir-edge/weir/impl/source/hop"
+
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +17,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/source"
 )
 
 const (
@@ -36,7 +37,7 @@ type Consistency struct {
 	relays []*relay.Relay
 	owed   []*owed    // by Target.Index, as relays
 	ages   []*vintage // likewise
-	cloud  *source.Upstream
+	cloud  *hop.Upstream
 	way    way
 	clock  clock.WithTicker
 	ctx    context.Context // bounds questions, which outlive the read that began them
@@ -51,7 +52,7 @@ type way interface {
 }
 
 // New makes what nobody has written through yet.
-func New(relays []*relay.Relay, maxStale time.Duration, cloud *source.Upstream, via way, c clock.WithTicker, count func(about, outcome string)) *Consistency {
+func New(relays []*relay.Relay, maxStale time.Duration, cloud *hop.Upstream, via way, c clock.WithTicker, count func(about, outcome string)) *Consistency {
 	k := &Consistency{relays: relays, cloud: cloud, way: via, clock: c, ctx: context.Background(), count: count}
 	for _, r := range relays {
 		k.owed = append(k.owed, &owed{relay: r, clock: c, facts: map[string]*fact{}})

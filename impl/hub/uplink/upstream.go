@@ -1,17 +1,18 @@
 package uplink
 
 import (
+	"github.com/weir-edge/weir/impl/source/hop"
+
 	"net/http"
 	"net/url"
 
 	"github.com/weir-edge/weir/impl/role"
-	"github.com/weir-edge/weir/impl/source"
 )
 
 // Upstream feeds relays from the cloud, as the hub itself. Questions go by the connection of probes.
-func (k *Cloud) Upstream(onBytes func(int)) *source.Upstream {
+func (k *Cloud) Upstream(onBytes func(int)) *hop.Upstream {
 	way := func(c Class, over protocol) *http.Client { return Client(k.doors[doorKey{c, AsHub, over}]) }
-	return &source.Upstream{
+	return &hop.Upstream{
 		Name: role.Cloud.String(), URL: &url.URL{Scheme: "https", Host: "cloud"}, Gzip: true, Consistent: true, OnBytes: onBytes,
 		Client: way(ClassPool, overHTTP2), Aside: way(ClassPool, overNarrow), Ask: way(ClassControl, overHTTP2),
 		Silent:  k.silence.Doubt,

@@ -1,0 +1,52 @@
+package hop
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// Form is how much of each object is asked for.
+type Form string
+
+// The forms.
+const (
+	Whole        Form = ""
+	Metadata     Form = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	MetadataList Form = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+)
+
+// MetadataKind is what objects of form Metadata declare.
+var MetadataKind = wire.Kind{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
+
+const (
+	acceptProtobuf = "application/vnd.kubernetes.protobuf"
+	acceptJSON     = "application/json"
+)
+
+// Question is a list or watch.
+type Question struct {
+	Of        Form
+	Namespace string // "": all
+	Query     url.Values
+	History   *relay.History // that a relay has to be in; nil: any
+	Past      bool           // rest.PastHeader
+	small     bool           // the answer is, and goes by Upstream.Ask
+	Aside     bool           // it is left early, and goes by Upstream.Aside
+}
+
+// Answer is one that has begun.
+type Answer struct {
+	Body       io.ReadCloser // decompressed and counted
+	Compressed bool
+	History    relay.History // of the answer of a relay
+	Conn       net.Conn      // that it came over; nil: not known
+}
+
+// Check looks at the history that a relay says it is in, and at how long ago it had a sign of the cloud, below 0 if it does not say that. Its error
+// is the answer, whatever else is answered. It is not called if the upstream is no relay.
+type Check func(theirs relay.History, age time.Duration) error

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -44,11 +43,11 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Backoff between attempts that fail.
-const (
-	firstBackoff = 200 * time.Millisecond
-	maxBackoff   = 15 * time.Second
-)
+// firstBackoff is how long is waited after the first attempt that fails.
+const firstBackoff = 200 * time.Millisecond
+
+// soonest is the shortest watch on which kube-apiserver sends a bookmark.
+const soonest = 3 * time.Second
 
 // reportAgain is after what time an error that lasts is told again.
 const reportAgain = time.Minute
@@ -63,7 +62,7 @@ type Feeder struct {
 	up     *hop.Upstream
 	stop   context.CancelFunc // ends what runs on the upstream in use
 	status Status
-	// Of the cloud's history: see history.go.
+	// Of the cloud's history.
 	overruled uint64   // number of one that others are in
 	doubt     bool     // something broke since the upstream was trusted
 	trusted   net.Conn // over which it was
@@ -184,63 +183,6 @@ func (f *Feeder) Status() Status {
 	return f.status
 }
 
-// Run feeds the relay until ctx ends.
-func (f *Feeder) Run(ctx context.Context) error {
-	backoff := firstBackoff
-	for ctx.Err() == nil {
-		up, using, stop := f.begin(ctx)
-		if up == nil {
-			stop()
-			select {
-			case <-f.change:
-			case <-ctx.Done():
-			}
-			backoff = firstBackoff
-			continue
-		}
-		before := f.cfg.Relay.Status().ProgressAt
-		err := f.feed(using, up)
-		switched := using.Err() != nil
-		stop()
-		if switched {
-			f.thrift.switched()
-			backoff, f.behind, f.barred = firstBackoff, time.Time{}, time.Time{}
-			continue
-		}
-		if f.cfg.Relay.Status().ProgressAt.After(before) {
-			backoff = firstBackoff
-		}
-		f.denied(up, err)
-		if err == nil {
-			f.behind = time.Time{}
-			continue
-		}
-		f.doubts()
-		f.learned(up, err)
-		f.failed(up, err)
-		kicked := f.sleep(ctx, backoff, err)
-		if backoff = min(2*backoff, maxBackoff); kicked {
-			backoff = firstBackoff
-		}
-	}
-	return nil
-}
-
-// begin takes the upstream to use and a context that ends when another is chosen.
-func (f *Feeder) begin(ctx context.Context) (*hop.Upstream, context.Context, context.CancelFunc) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	using, stop := context.WithCancel(ctx)
-	f.stop = stop
-	if f.up != nil { // Use is called under the lock: what it signalled is taken in
-		select {
-		case <-f.change:
-		default:
-		}
-	}
-	return f.up, using, stop
-}
-
 func (f *Feeder) failed(up *hop.Upstream, err error) {
 	f.mu.Lock()
 	now := f.cfg.Clock.Now()
@@ -294,80 +236,6 @@ func (f *Feeder) pause(ctx context.Context, d time.Duration) {
 	case <-t.C():
 	case <-ctx.Done():
 	}
-}
-
-// sleep waits before another attempt. kicked: the wait was ended, because the upstream is another one or answers again.
-func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) (kicked bool) {
-	var s *hop.StatusError
-	var other *historyError
-	if errors.As(err, &other) { // the list that follows is not a retry
-		return
-	}
-	if errors.As(err, &s) {
-		if s.Code == 410 { // the list that follows is not a retry
-			return false
-		}
-		d = max(d, s.RetryAfter)
-	}
-	d = d/2 + rand.N(d/2+1)
-	t := f.cfg.Clock.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C():
-		return false
-	case <-f.change:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// feed lists if that is needed, then watches once, from the version reached. nil: the watch ended in order.
-func (f *Feeder) feed(ctx context.Context, up *hop.Upstream) error {
-	s, other := f.cfg.Relay.Status(), f.other(up)
-	if s.Restored && f.restored.IsZero() {
-		f.restored = f.cfg.Clock.Now()
-	}
-	if !s.Synced || other != nil {
-		why := CauseFirst
-		if s.Synced {
-			why = CauseHistory
-		}
-		if err := f.streamList(ctx, up, other, alone, why); err != nil {
-			return fmt.Errorf("streaming list: %w", err)
-		}
-		return nil
-	}
-	gap := f.gap(s)
-	lasts := f.cfg.WatchTimeout
-	if up.Consistent && f.doubtful() && (gap > 0 || f.late(s)) { // what was missed may be much: a question comes before it pours
-		version, err := f.verify(ctx, up)
-		if err != nil {
-			return err
-		}
-		if between(s, version) < worthAList {
-			lasts = soonest // a relay that has all, or nearly, is fresh at the bookmark: reads wait for that
-		}
-	}
-	if f.cheaper(up, s, gap) {
-		if err := f.relist(ctx, up, gap); err != nil {
-			return fmt.Errorf("streaming list: %w", err)
-		}
-		return nil
-	}
-	err := f.watch(ctx, up, s.Version, lasts)
-	if hop.Gone(err) {
-		f.failed(up, err)
-		f.cfg.Logger.Info("the upstream has forgotten our version; looking what changed", "upstream", up.Name, "version", s.Version)
-		if err := f.resync(ctx, up); err != nil {
-			return fmt.Errorf("after 410: %w", err)
-		}
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("watch: %w", err)
-	}
-	return nil
 }
 
 func (f *Feeder) listing(why Cause) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
@@ -18,41 +19,6 @@ const behindPatience = 20 * time.Second
 
 // questionTries is how often a question is asked beside a watch that waits for the answer.
 const questionTries = 3
-
-// historyError is the proof that the upstream's versions are of another history than those of the relay (rule 7).
-type historyError struct {
-	history relay.History // the one that the upstream's are of
-	proof   string
-	yield   bool // take it even if it is an earlier one
-}
-
-func (e *historyError) Error() string { return "the history of the cloud is another one: " + e.proof }
-
-// behindError says that an upstream does not know yet what this relay knows, or counts from elsewhere.
-type behindError struct {
-	theirs, mine uint64
-	age          time.Duration // since the upstream's last sign of the cloud; < 0: not known
-}
-
-func (e *behindError) Error() string {
-	if e.theirs > e.mine {
-		return fmt.Sprintf("the upstream says that it is in history %d of the cloud, which cannot follow %d", e.theirs, e.mine)
-	}
-	return fmt.Sprintf("the upstream is still in history %d of the cloud, this relay in %d", e.theirs, e.mine)
-}
-
-// follows compares what a relay that is the upstream says of its history with a history; nil: any will do. Nobody else says anything.
-func follows(mine *relay.History) hop.Check {
-	return func(theirs relay.History, age time.Duration) error {
-		switch {
-		case mine == nil || theirs.Number == mine.Number:
-			return nil
-		case theirs.Number < mine.Number, !mine.Near(theirs): // that nobody can have missed so many is no proof: it may have begun anew
-			return &behindError{theirs.Number, mine.Number, age}
-		}
-		return &historyError{history: theirs, proof: fmt.Sprintf("the upstream is in history %d, this relay in %d", theirs.Number, mine.Number)}
-	}
-}
 
 // Overrule tells that others are in a later history of the cloud than the relay. It is listed anew from the cloud as soon as
 // that is the upstream: what it holds may be of before.
@@ -119,12 +85,12 @@ func (f *Feeder) learned(up *hop.Upstream, err error) {
 // A kube-apiserver whose etcd was restored from a backup accepts a watch from a version that it has not reached yet, and says nothing
 // until it has. But it was started anew, so streams broke and connections are new. That is when it is asked, once, by a small
 // consistent read. It is asked after the watch was accepted: what is restored later breaks the watch.
-func (f *Feeder) trust(ctx context.Context, up *hop.Upstream, w *openWatch) error {
+func (f *Feeder) trust(ctx context.Context, up *hop.Upstream, conn net.Conn) error {
 	if !up.Consistent {
 		return nil
 	}
 	f.mu.Lock()
-	trusted := !f.doubt && f.trusted == w.conn
+	trusted := !f.doubt && f.trusted == conn
 	f.mu.Unlock()
 	if trusted {
 		return nil
@@ -135,7 +101,7 @@ func (f *Feeder) trust(ctx context.Context, up *hop.Upstream, w *openWatch) erro
 		var answer *hop.StatusError
 		switch {
 		case err == nil:
-			f.trusts(w)
+			f.trusts(conn)
 			return nil
 		case ctx.Err() != nil || try == questionTries || errors.As(err, &proof) || errors.As(err, &answer):
 			return err
@@ -145,10 +111,10 @@ func (f *Feeder) trust(ctx context.Context, up *hop.Upstream, w *openWatch) erro
 }
 
 // trusts notes that a connection leads to a cloud of the relay's history.
-func (f *Feeder) trusts(w *openWatch) {
+func (f *Feeder) trusts(conn net.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.doubt, f.trusted = false, w.conn
+	f.doubt, f.trusted = false, conn
 }
 
 // doubts notes that something broke: behind it may be another cloud.
@@ -286,16 +252,4 @@ func (f *Feeder) contradicts(s relay.Status, items []*wire.Object) error {
 		}
 	}
 	return nil
-}
-
-// lost says that what a relay holds is of a history that the cloud has left.
-func lost(s relay.Status, proof string) error {
-	return &historyError{history: s.History.Next(s.Version), proof: proof}
-}
-
-func sameObject(a, b *wire.Object) bool { return a.UID == b.UID && a.Version == b.Version }
-
-// contradiction is the proof by an object whose version is not later than the relay's, and which the relay does not hold so.
-func contradiction(s relay.Status, o *wire.Object) error {
-	return lost(s, fmt.Sprintf("%s is at version %d, which is not what it was at %d", o.Key, o.Version, s.Version))
 }

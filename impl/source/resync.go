@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
-	"strconv"
 	"sync"
 	"time"
 
@@ -129,33 +127,6 @@ func (f *Feeder) largeMetadata(held map[string]*wire.Object) bool {
 	return n > 0 && size/min(n, estimateOf)*len(held) > compressedFrom*5/4
 }
 
-// list gives take objects by a plain list, and returns what would end a streaming one.
-func (f *Feeder) list(ctx context.Context, up *hop.Upstream, of hop.Form, query url.Values, take func(*wire.Object)) (end *wire.Event, err error) {
-	res := f.cfg.Relay.Resource()
-	kind := res.WireKind()
-	q := hop.Question{Of: of, Query: query}
-	if s := f.cfg.Relay.Status(); s.Synced {
-		q.History = &s.History
-	}
-	if of == hop.Metadata {
-		q.Of, kind = hop.MetadataList, hop.MetadataKind
-	}
-	a, err := up.Get(ctx, res, q, follows(q.History))
-	if err != nil {
-		return nil, cause(ctx, err)
-	}
-	defer a.Body.Close()
-	m, err := wire.ReadList(a.Body, res.Encoding(), kind, func(o *wire.Object) error {
-		take(o)
-		return nil
-	})
-	if err != nil {
-		return nil, cause(ctx, err)
-	}
-	f.works(up)
-	return &wire.Event{Type: wire.Bookmark, Version: m.Version, InitialEnd: true}, nil
-}
-
 // fetch gets objects as they are at a version or later. One that is gone is not in fetched afterwards.
 func (f *Feeder) fetch(ctx context.Context, up *hop.Upstream, version uint64, missing []*wire.Object, fetched map[string]*wire.Object) error {
 	for _, m := range missing {
@@ -181,38 +152,4 @@ func (f *Feeder) fetch(ctx context.Context, up *hop.Upstream, version uint64, mi
 		})
 	}
 	return g.Wait()
-}
-
-// initial gives take the objects of a streaming list, leaves the stream, and returns the bookmark that ends the list.
-func (f *Feeder) initial(ctx context.Context, up *hop.Upstream, of hop.Form, query url.Values, take func(*wire.Object)) (end *wire.Event, err error) {
-	if f.plainAt.Load() == up {
-		return f.list(ctx, up, of, query, take)
-	}
-	ctx, leave := context.WithCancel(ctx)
-	defer leave()
-	stream := maps.Clone(query)
-	stream.Set("sendInitialEvents", "true")
-	stream.Set("resourceVersionMatch", "NotOlderThan")
-	stream.Set("timeoutSeconds", strconv.Itoa(int(streamTimeout/time.Second)))
-	w, err := f.open(ctx, up, hop.Question{Of: of, Query: stream})
-	if f.streamless(up, err) {
-		return f.list(ctx, up, of, query, take)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer w.body.Close()
-	room := f.room(up)
-	err = f.read(ctx, up, w, func(ev *wire.Event) error {
-		switch {
-		case ev.InitialEnd:
-			end = ev
-			return errEnough
-		case ev.Type == wire.Added:
-			take(ev.Object)
-			return room(ev.Object)
-		}
-		return fmt.Errorf("a %s event among the initial ones", ev.Type)
-	})
-	return end, ended(err)
 }

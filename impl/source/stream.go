@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"strconv"
 	"sync"
@@ -17,22 +16,19 @@ import (
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-// streamTimeout is the timeoutSeconds of streaming lists. kube-apiserver has no upper bound; a stock informer asks for 5 to 10 min.
-const streamTimeout = 24 * time.Hour
-
 // silentLook is how often is looked whether a silent connection lives again.
 const silentLook = 500 * time.Millisecond
 
 var (
 	errQuiet = errors.New("nothing came")    // on a stream that is not worth keeping
 	errMoved = errors.New("something moved") // while it was watched whether anything does
-
-	errCheaper = errors.New("a list costs less")    // than the rest of a watch
-	errEnough  = errors.New("the list is complete") // and what follows is not wanted
 )
 
 // settle is called when a list is complete.
 type settle func(version uint64, items []*wire.Object) *mvcc.Trail
+
+// alone is the settle of a streamList beside which nothing feeds the relay.
+func alone(uint64, []*wire.Object) *mvcc.Trail { return nil }
 
 // streamList fills a relay by a streaming list (KEP-3157) and goes on with the events behind it. settle is called with the list and its version before that is
 // handed to the relay; it ends what feeds the relay beside, and tells what is known of the way there. A relay that is beyond the list by then has all
@@ -93,7 +89,7 @@ func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *histor
 			items, done = nil, true // a list may take long over a thin link: it is not timed
 			if err == nil {
 				f.over = nil
-				f.trusts(w)
+				f.trusts(w.conn)
 				beside.Go(func() { stop(f.attend(ctx, up, w.compressed, heard)) })
 			}
 			return err
@@ -148,20 +144,6 @@ func historyFor(up *hop.Upstream, told relay.History, other *historyError, s rel
 	return s.History
 }
 
-// streamless notes by an error that an upstream knows no streaming lists: the feature gate WatchList is off, as it is by default before
-// Kubernetes 1.32, and in 1.33.
-func (f *Feeder) streamless(up *hop.Upstream, err error) bool {
-	var s *hop.StatusError
-	if !errors.As(err, &s) || s.Code != http.StatusUnprocessableEntity || up.Progress {
-		return false
-	}
-	if f.plainAt.Swap(up) != up {
-		f.cfg.Logger.Warn("the cloud has no streaming lists (its feature gate WatchList is off): it is listed and watched instead, and what changes is not compressed",
-			"upstream", up.Name, "err", err)
-	}
-	return true
-}
-
 // plainList is a streamList where there are no streaming lists. Short watches go on behind it.
 func (f *Feeder) plainList(ctx context.Context, up *hop.Upstream, other *historyError, settle settle) error {
 	s := f.cfg.Relay.Status()
@@ -177,17 +159,6 @@ func (f *Feeder) plainList(ctx context.Context, up *hop.Upstream, other *history
 	}
 	f.over = nil
 	return nil
-}
-
-// ended is the error of a stream that should have ended by errEnough.
-func ended(err error) error {
-	switch {
-	case errors.Is(err, errEnough):
-		return nil
-	case err == nil:
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // attend returns when a stream is not to be read any more, and why.

@@ -18,6 +18,9 @@ import (
 // returning is the time after a start from the disk in which clients come back that have seen more than it held.
 const returning = 2 * time.Minute
 
+// tellMost is how many objects are asked about that metadata do not tell enough of.
+const tellMost = 16
+
 // traced opens a compressed stream for a relay that misses something, and beside it a watch of what it missed.
 func (f *Feeder) traced(ctx context.Context, up *hop.Upstream, s relay.Status) error {
 	settle, end := f.way(ctx, up, s)
@@ -67,7 +70,7 @@ func (f *Feeder) way(ctx context.Context, up *hop.Upstream, s relay.Status) (set
 				return trail
 			}
 		}
-		if unclear, ok := f.cfg.Relay.Unclear(trail, version, items); ok && len(unclear) <= resyncFew {
+		if unclear, ok := f.cfg.Relay.Unclear(trail, version, items); ok && len(unclear) <= tellMost {
 			f.tell(waiting, up, trail, s.Version, unclear)
 		}
 		return trail

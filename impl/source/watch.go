@@ -16,17 +16,14 @@ import (
 )
 
 const (
-	// slack is how much later than its timeout a watch may end while nothing comes, before it counts as dead.
-	slack = 5 * time.Second
-	// inFront bounds the bytes that an answer may be behind, with what HTTP/2 lets a server send before it is read.
-	inFront = 4 << 20
 	// lag is how much later than its timeout a watch ends over a link that is not full.
 	lag = 2 * time.Second
-	// soonest is the shortest watch on which kube-apiserver sends a bookmark.
-	soonest = 3 * time.Second
 	// short is how soon a watch that showed nothing must not end: else an upstream that ends each at once is asked without rest.
 	short = time.Second
 )
+
+// errCheaper says that a list costs less than the rest of a watch.
+var errCheaper = errors.New("a list costs less")
 
 // watch feeds the relay from a version by one short watch, which lasts so long. It is left once the rest of a backlog costs more than a list.
 func (f *Feeder) watch(ctx context.Context, up *hop.Upstream, from uint64, lasts time.Duration) error {
@@ -50,6 +47,15 @@ func (f *Feeder) watch(ctx context.Context, up *hop.Upstream, from uint64, lasts
 	return err
 }
 
+// cheaper tells whether a list of an upstream is. What is not compressed behind it only saves what was missed.
+func (f *Feeder) cheaper(up *hop.Upstream, s relay.Status, gap time.Duration) bool {
+	cloud := f.asked.Load()
+	if f.plainAt.Load() == up {
+		return s.Synced && between(s, cloud) > max(s.Bytes, worthAList)
+	}
+	return up.Gzip && f.thrift.lists(s, gap, cloud)
+}
+
 // apply hands an event to the relay. plain: it came uncompressed from where it might have been compressed.
 func (f *Feeder) apply(intake *relay.Intake, ev *wire.Event, plain bool) error {
 	if ev.Object != nil {
@@ -70,7 +76,7 @@ func (f *Feeder) short(ctx context.Context, up *hop.Upstream, q hop.Question, fr
 		return err
 	}
 	defer w.body.Close()
-	if err := f.trust(watching, up, w); err != nil {
+	if err := f.trust(watching, up, w.conn); err != nil {
 		return err
 	}
 	err = f.read(watching, up, w, func(ev *wire.Event) error {
@@ -87,35 +93,6 @@ func (f *Feeder) short(ctx context.Context, up *hop.Upstream, q hop.Question, fr
 		return f.confirm(ctx, up)
 	}
 	return err
-}
-
-// limit is a context that ends with a cause after a time, unless bytes still come from the upstream: then what is waited for is behind
-// them, and comes as soon as the link has carried them. It ends once nothing has come for slack, or more than can be in front.
-func (f *Feeder) limit(ctx context.Context, up *hop.Upstream, d time.Duration, because error) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	quiet := min(slack, d)
-	timer, due := f.cfg.Clock.NewTimer(d-quiet), int64(-1)
-	go func() {
-		defer timer.Stop()
-		for seen := int64(-1); ; {
-			select {
-			case <-timer.C():
-			case <-ctx.Done():
-				return
-			}
-			now := up.Bytes()
-			if seen >= 0 && due < 0 {
-				due = now
-			}
-			if now == seen || due >= 0 && now-due > inFront {
-				cancel(because)
-				return
-			}
-			seen = now
-			timer.Reset(quiet)
-		}
-	}()
-	return ctx, cancel
 }
 
 // openWatch is a watch that was opened.
@@ -173,12 +150,4 @@ func (f *Feeder) read(ctx context.Context, up *hop.Upstream, w *openWatch, take 
 		}
 		f.works(up)
 	}
-}
-
-// cause is why a context ended, if that tells more than err.
-func cause(ctx context.Context, err error) error {
-	if c := context.Cause(ctx); c != nil && !errors.Is(c, context.Canceled) {
-		return c
-	}
-	return err
 }

@@ -178,6 +178,24 @@ func (o *owed) String() (s string) {
 	return s
 }
 
+// TestReached: a read shows no version before that of the last write through this hub, for a minute.
+func TestReached(t *testing.T) {
+	c := clocktesting.NewFakeClock(time.Now())
+	o := newOwed(endpointsOf(t, 10, web("u", "5")), c)
+	list := &Target{Request: &request.Request{Verb: "list"}}
+	if o.reach(10); !o.shown(list) {
+		t.Error("a write at 10 is not shown by a relay that has reached 10")
+	}
+	o.reach(11)
+	if o.shown(list) {
+		t.Error("a write at 11 is shown by a relay that has reached 10")
+	}
+	c.Step(writtenAge + 1)
+	if !o.shown(list) {
+		t.Error("a write is waited for for more than a minute")
+	}
+}
+
 // TestFacts: when a relay shows what is known of an object.
 func TestFacts(t *testing.T) {
 	now := metav1.Now()

@@ -2,21 +2,17 @@ package coordinator
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
-	"strconv"
-	"syscall"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
@@ -40,16 +36,6 @@ type Coordinator struct {
 	peers  *peers // nil: this is the only replica
 	front  *relays
 	lot    reverse.Lot // hubs that cannot be connected to
-
-	// Set by Run.
-	store     *store.Store
-	fence     *fence.Fence
-	leases    *leases
-	etcd      *recently
-	puller    *pull.Puller
-	fed       *fed // nil: this is the only replica
-	documents sharedDocuments
-	metrics   *metrics
 }
 
 // New checks a configuration and takes what it names: data directory, certificates, port. The caller runs the coordinator, or
@@ -72,7 +58,7 @@ func New(config Config) (*Coordinator, error) {
 	c.rules = authz.New(set.NodePoolName, relayed...)
 	c.front = newRelays(c.relays, set.Clock, set.Logger)
 	c.front.proves = func(req *http.Request) { c.serving.listener.proves(req) }
-	if err := c.loadCredentials(); err != nil {
+	if c.serving, err = loadCredentials(set); err != nil {
 		return nil, err
 	}
 	if c.peers, err = newPeers(set); err != nil {
@@ -98,48 +84,6 @@ func New(config Config) (*Coordinator, error) {
 	return c, nil
 }
 
-// loadCredentials reads the files once, for clear errors; later changes are followed by dynamiccertificates.
-func (c *Coordinator) loadCredentials() error {
-	cert, key := c.set.TLSCertFile, c.set.TLSPrivateKeyFile
-	if _, err := os.ReadFile(cert); err != nil {
-		return cli.Usage("--tls-cert-file", cert, err.Error())
-	}
-	if _, err := os.ReadFile(key); err != nil {
-		return cli.Usage("--tls-private-key-file", key, err.Error())
-	}
-	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
-		return cli.Usage("--tls-cert-file", cert, "a PEM certificate that belongs to --tls-private-key-file: "+err.Error())
-	}
-	ca, err := os.ReadFile(c.set.ClientCAFile)
-	if err != nil {
-		return cli.Usage("--client-ca-file", c.set.ClientCAFile, err.Error())
-	}
-	if !x509.NewCertPool().AppendCertsFromPEM(ca) {
-		return cli.Usage("--client-ca-file", c.set.ClientCAFile, "a PEM file with at least one certificate")
-	}
-	if c.serving.cert, err = dynamiccertificates.NewDynamicServingContentFromFiles("serving", cert, key); err != nil {
-		return cli.Usage("--tls-cert-file", cert, err.Error())
-	}
-	if c.serving.ca, err = dynamiccertificates.NewDynamicCAContentFromFile("client-ca", c.set.ClientCAFile); err != nil {
-		return cli.Usage("--client-ca-file", c.set.ClientCAFile, err.Error())
-	}
-	return nil
-}
-
-func listen(set *settings) (*callers, error) {
-	address := net.JoinHostPort(set.BindAddress, strconv.Itoa(set.SecurePort))
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: %w: stop the other process, or choose another --secure-port", address, syscall.EADDRINUSE)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, cli.Usage("--bind-address", set.BindAddress, "an IP address of this machine")
-	case err != nil:
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
-	}
-	return newCallers(l), nil
-}
-
 // Addr is where the API is served.
 func (c *Coordinator) Addr() net.Addr { return c.serving.listener.Addr() }
 
@@ -151,10 +95,11 @@ func (c *Coordinator) Close() {
 }
 
 // Run serves until ctx ends.
-func (c *Coordinator) Run(ctx context.Context) (err error) {
+func (c *Coordinator) Run(ctx context.Context) error {
 	defer c.Close()
 	defer c.peers.close()
-	if c.store, err = store.Open(ctx, c.dir, c.peers.cluster(), c.set.Logger); err != nil {
+	etcd, err := store.Open(ctx, c.dir, c.peers.cluster(), c.set.Logger)
+	if err != nil {
 		return err
 	}
 	failed := make(chan error, 1)
@@ -162,60 +107,83 @@ func (c *Coordinator) Run(ctx context.Context) (err error) {
 	defer stop(nil)
 	go func() {
 		select {
-		case err := <-c.store.Failed():
+		case err := <-etcd.Failed():
 			failed <- err
 			stop(err)
 		case <-ctx.Done():
 		}
 	}()
-	err = c.serve(ctx)
+	err = c.serve(ctx, etcd)
 	select {
 	case broken := <-failed: // and cannot be closed
 		return broken
 	default:
-		c.store.Close()
+		etcd.Close()
 		return err
 	}
 }
 
 // serve runs everything but etcd.
-func (c *Coordinator) serve(ctx context.Context) error {
+func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	defer c.lot.Close()
+	if err := gates(); err != nil {
+		return fmt.Errorf("feature gates: %w", err)
+	}
 	t, err := newTypes()
 	if err != nil {
 		return err
 	}
-	c.fence = &fence.Fence{Incarnation: c.store.Incarnation()}
-	c.metrics = newMetrics(c.relays, c.kept, c.unready)
-	c.etcd = &recently{check: c.store.Check, lasts: checkLasts, clock: c.set.Clock}
-	server, err := c.newServer(t)
+	leases, err := newLeases(t, storage(t, etcd.Endpoint()), c.rules.Authorizer())
 	if err != nil {
 		return err
 	}
-	vote := &election{leases: c.leases, fence: c.fence, clock: c.set.Clock, logger: c.set.Logger}
-	bars := &pull.Bars{}
-	c.leases.holders = &holders{barred: bars, leads: vote.look, fence: c.fence, clock: c.set.Clock}
-	c.front.fail = fail(t)
+	leader, bars, shared := &fence.Fence{Incarnation: etcd.Incarnation()}, &pull.Bars{}, &sharedDocuments{}
+	ready := readiness{c.set.FreshWithin, c.set.Clock}
+	metrics := newMetrics(c.relays, c.kept, ready.unready)
+	health := &recently{check: etcd.Check, lasts: checkLasts, clock: c.set.Clock}
+	vote := &election{leases: leases, fence: leader, clock: c.set.Clock, logger: c.set.Logger}
+	leases.holders = &holders{barred: bars, leads: vote.look, fence: leader, clock: c.set.Clock}
+	ways := &lines{lot: &c.lot, known: c.serving.ca.VerifyOptions, rules: c.rules, clock: c.set.Clock, cert: c.serving.certificate}
 	pulled := pull.Config{
-		Relays: c.relays, Fence: c.fence, Bars: bars, Line: c.lines().to, Leases: vote, Unready: c.unready, Majority: c.etcd.ask,
-		Beside: func(ctx context.Context, up *hop.Upstream) { c.documents.keep(ctx, up, c.set.Clock) },
-		Freed:  func(reason string) { c.metrics.freed.WithLabelValues(reason).Inc() }, Refilled: func(resource, node string) { c.metrics.refilled.WithLabelValues(resource, node).Inc() },
+		Relays: c.relays, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.unready, Majority: health.ask,
+		Beside: func(ctx context.Context, up *hop.Upstream) { shared.keep(ctx, up, c.set.Clock) },
+		Freed:  func(reason string) { metrics.freed.WithLabelValues(reason).Inc() }, Refilled: func(resource, node string) { metrics.refilled.WithLabelValues(resource, node).Inc() },
 		Clock: c.set.Clock, Logger: c.set.Logger,
 	}
+	var claims *fed // nil: this is the only replica
 	if c.peers != nil {
-		c.fed = newFed(c.peers, c.store, c.set.Clock, c.set.Logger)
-		pulled.Replicas = c.fed
+		claims = newFed(c.peers, etcd, c.set.Clock, c.set.Logger)
+		pulled.Replicas = claims
 	}
-	if c.puller, err = pull.New(pulled); err != nil {
+	puller, err := pull.New(pulled)
+	if err != nil {
 		return err
 	}
-	c.fence.Moved, vote.held = c.puller.Moved, c.puller.Held
+	leader.Moved, vote.held = puller.Moved, puller.Held
 	vote.attach()
+	paths := map[string]http.Handler{
+		"/metrics":             metrics.handler(),
+		contract.StatusPath:    &reporter{c.set.NodePoolName, leader, claims, c.relays, ready, puller, c.set.Clock},
+		contract.DocumentsPath: shared.serve(puller.Upstream),
+		contract.LinePath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			u, _ := genericrequest.UserFrom(req.Context())
+			c.lot.Admit(w, req, authz.NodeOf(u))
+		}),
+	}
+	if c.peers != nil {
+		paths[contract.RejoinPath] = c.peers.rejoin(etcd.Readmit)
+	}
+	server, err := api{
+		types: t, serving: c.serving, authorizer: c.rules.Authorizer(), front: c.front, leases: leases, paths: paths, etcd: health.ask, waits: ready.waits,
+	}.server()
+	if err != nil {
+		return err
+	}
 
 	g, ctx := errgroup.WithContext(ctx)
-	if c.fed != nil {
-		c.fed.moved = c.puller.Moved
-		g.Go(func() error { return c.fed.run(ctx) })
+	if claims != nil {
+		claims.moved = puller.Moved
+		g.Go(func() error { return claims.run(ctx) })
 	}
 	for _, r := range c.relays {
 		g.Go(func() error { return r.Run(ctx) })
@@ -228,7 +196,7 @@ func (c *Coordinator) serve(ctx context.Context) error {
 		}
 		return nil
 	})
-	g.Go(func() error { return c.puller.Run(ctx) })
+	g.Go(func() error { return puller.Run(ctx) })
 	memory.Trim()
 	return g.Wait()
 }

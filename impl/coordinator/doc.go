@@ -37,7 +37,7 @@
 // # Hearsay
 //
 // While no hub reaches the cloud nobody leads. The coordinator then asks the hubs that told an address in their nodes' Leases what they hold, and pulls from
-// the one that holds most (see hear). That moves a relay forward only, in the history that it is in. If the hub still has the changes since what the
+// the one that holds most (package pull). That moves a relay forward only, in the history that it is in. If the hub still has the changes since what the
 // relay has reached, these are what comes: after a loss of power clients and hubs have seen a part of them, and go on from there. It is served
 // with its age, makes nothing ready, and is told with the name of its node. So a coordinator that lost its disk has the last state that any
 // hub holds. Whoever leads takes its place. As a leader may, a hub that lies can so lie to its pool, but only while the cloud is away:

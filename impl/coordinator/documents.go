@@ -57,12 +57,14 @@ func (d *sharedDocuments) keep(ctx context.Context, up *hop.Upstream, c clock.Cl
 	}
 }
 
-// serveDocuments asks for the copy of now first.
-func (c *Coordinator) serveDocuments(w http.ResponseWriter, req *http.Request) {
-	if k, err := documents.ParseKey(req.URL.Query()); err == nil && req.Method == http.MethodGet {
-		if up := c.puller.Upstream(); up != nil {
-			c.documents.pull(req.Context(), up, k)
+// serve answers with the copy of now, if somebody is read who shows it.
+func (d *sharedDocuments) serve(read func() *hop.Upstream) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if k, err := documents.ParseKey(req.URL.Query()); err == nil && req.Method == http.MethodGet {
+			if up := read(); up != nil {
+				d.pull(req.Context(), up, k)
+			}
 		}
-	}
-	c.documents.store.ServeHTTP(w, req)
+		d.store.ServeHTTP(w, req)
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -175,24 +174,4 @@ func (e *election) Free(ctx context.Context, l fence.Leader) error {
 	})
 	_, _, err := e.leases.Store.Update(ctx, contract.ElectionLease, take, nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 	return err
-}
-
-// sight is what a fence sees of a Lease. A deleted one has the version of its deletion.
-func sight(l *coordinationv1.Lease, deleted bool) (s fence.Sighting, err error) {
-	if s.Version, err = strconv.ParseUint(l.ResourceVersion, 10, 64); err != nil {
-		return s, fmt.Errorf("resourceVersion %q of the election lease: %w", l.ResourceVersion, err)
-	}
-	if !deleted {
-		s.Holder, s.Address = holderOf(l), l.Annotations[contract.PoolAddress]
-	}
-	return s, nil
-}
-
-// sightList is what a fence sees of a list that has the Lease or nothing. The list's version is later than that of the Lease
-// in it, which is what terms compare with.
-func sightList(l *coordinationv1.LeaseList) (s fence.Sighting, err error) {
-	if len(l.Items) > 0 {
-		return sight(&l.Items[0], false)
-	}
-	return sight(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: l.ResourceVersion}}, true)
 }

@@ -158,13 +158,6 @@ func (t leaseTable) ConvertToTable(ctx context.Context, obj, opts runtime.Object
 	return table, nil
 }
 
-func holderOf(l *coordinationv1.Lease) string {
-	if l.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *l.Spec.HolderIdentity
-}
-
 func age(t metav1.Time) string {
 	if t.IsZero() {
 		return "<unknown>"

@@ -22,70 +22,70 @@ type member struct {
 	api  *url.URL
 }
 
-// checkReplicas reads what makes this one of several.
-func (s *settings) checkReplicas() error {
-	if len(s.InitialCluster) == 0 {
-		if s.Name != "" || len(s.ReplicaServers) > 0 || s.PeerBindAddress != "" || s.PeerCertFile != "" || s.PeerKeyFile != "" || s.PeerCAFile != "" {
-			return cli.Usage("--initial-cluster", "", "name=https://host:port for each of three replicas, or no flag of replicas at all")
+// replicas reads what makes this one of several; none: it is alone. It sets the defaults of that.
+func (c *Config) replicas() (members []member, err error) {
+	if len(c.InitialCluster) == 0 {
+		if c.Name != "" || len(c.ReplicaServers) > 0 || c.PeerBindAddress != "" || c.PeerCertFile != "" || c.PeerKeyFile != "" || c.PeerCAFile != "" {
+			return nil, cli.Usage("--initial-cluster", "", "name=https://host:port for each of three replicas, or no flag of replicas at all")
 		}
-		return nil
+		return nil, nil
 	}
-	peers, names, err := namedURLs("--initial-cluster", s.InitialCluster)
+	peers, names, err := namedURLs("--initial-cluster", c.InitialCluster)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	servers, _, err := namedURLs("--replica-server", s.ReplicaServers)
+	servers, _, err := namedURLs("--replica-server", c.ReplicaServers)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(peers) != replicaCount {
-		return cli.Usage("--initial-cluster", strings.Join(s.InitialCluster, " "), fmt.Sprintf("%d replicas, or none: with %d a majority is lost as easily", replicaCount, len(peers)))
+		return nil, cli.Usage("--initial-cluster", strings.Join(c.InitialCluster, " "), fmt.Sprintf("%d replicas, or none: with %d a majority is lost as easily", replicaCount, len(peers)))
 	}
 	for _, name := range names {
 		if servers[name] == nil {
-			return cli.Usage("--replica-server", strings.Join(s.ReplicaServers, " "), "one for each of --initial-cluster: there is none for "+name)
+			return nil, cli.Usage("--replica-server", strings.Join(c.ReplicaServers, " "), "one for each of --initial-cluster: there is none for "+name)
 		}
-		s.members = append(s.members, member{name, peers[name], servers[name]})
+		members = append(members, member{name, peers[name], servers[name]})
 	}
-	for _, m := range s.members {
-		for _, o := range s.members {
+	for _, m := range members {
+		for _, o := range members {
 			if m.api.Host == o.peer.Host {
-				return cli.Usage("--replica-server", m.name+"="+m.api.String(), "another address than one in --initial-cluster: the API and etcd each need their own port")
+				return nil, cli.Usage("--replica-server", m.name+"="+m.api.String(), "another address than one in --initial-cluster: the API and etcd each need their own port")
 			}
 		}
 	}
 	if len(servers) != len(peers) {
-		return cli.Usage("--replica-server", strings.Join(s.ReplicaServers, " "), "one for each of --initial-cluster, and no more")
+		return nil, cli.Usage("--replica-server", strings.Join(c.ReplicaServers, " "), "one for each of --initial-cluster, and no more")
 	}
-	if peers[s.Name] == nil {
-		return cli.Usage("--name", s.Name, "one of the names in --initial-cluster: "+strings.Join(names, ", "))
+	if peers[c.Name] == nil {
+		return nil, cli.Usage("--name", c.Name, "one of the names in --initial-cluster: "+strings.Join(names, ", "))
 	}
-	if err := s.checkPeerBindAddress(peers[s.Name]); err != nil {
-		return err
+	if err := c.checkPeerBindAddress(peers[c.Name]); err != nil {
+		return nil, err
 	}
-	if s.PeerCAFile == "" {
-		s.PeerCAFile = s.ClientCAFile
+	if c.PeerCAFile == "" {
+		c.PeerCAFile = c.ClientCAFile
 	}
-	for _, f := range [][2]string{{"--peer-cert-file", s.PeerCertFile}, {"--peer-key-file", s.PeerKeyFile}} {
+	for _, f := range [][2]string{{"--peer-cert-file", c.PeerCertFile}, {"--peer-key-file", c.PeerKeyFile}} {
 		if f[1] == "" {
-			return cli.Usage(f[0], "", "the path of a PEM file; one of several replicas needs it")
+			return nil, cli.Usage(f[0], "", "the path of a PEM file; one of several replicas needs it")
 		}
 	}
-	return nil
+	return members, nil
 }
 
 // checkPeerBindAddress finds out where the others come in. A name is not an address to listen on.
-func (s *settings) checkPeerBindAddress(url *url.URL) error {
-	if s.PeerBindAddress == "" {
+func (c *Config) checkPeerBindAddress(url *url.URL) error {
+	if c.PeerBindAddress == "" {
 		host := url.Hostname()
 		if net.ParseIP(host) == nil {
-			host = s.BindAddress
+			host = c.BindAddress
 		}
-		s.PeerBindAddress = net.JoinHostPort(host, url.Port())
+		c.PeerBindAddress = net.JoinHostPort(host, url.Port())
 	}
-	host, port, err := net.SplitHostPort(s.PeerBindAddress)
+	host, port, err := net.SplitHostPort(c.PeerBindAddress)
 	if err != nil || net.ParseIP(host) == nil || !validPort(port) {
-		return cli.Usage("--peer-bind-address", s.PeerBindAddress, "address:port, with an IP address of this machine")
+		return cli.Usage("--peer-bind-address", c.PeerBindAddress, "address:port, with an IP address of this machine")
 	}
 	return nil
 }

@@ -207,22 +207,24 @@ func (p *peers) askToJoin(ctx context.Context, up *hop.Upstream) (served bool, e
 	return true, nil
 }
 
-// serveRejoin takes a replica in again that has lost its data. It is authorized as a replica.
-func (c *Coordinator) serveRejoin(w http.ResponseWriter, req *http.Request) {
-	if req.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		http.Error(w, "only POST", http.StatusMethodNotAllowed)
-		return
-	}
-	u, _ := genericrequest.UserFrom(req.Context())
-	name := authz.ReplicaOf(c.set.NodePoolName, u)
-	if err := c.store.Readmit(req.Context(), name); err != nil {
-		c.set.Logger.Warn("a replica that lost its data cannot be taken in", "replica", name, "err", err)
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	c.set.Logger.Info("a replica without data is taken in", "replica", name)
-	w.WriteHeader(http.StatusOK)
+// rejoin takes a replica in again that has lost its data. It is authorized as a replica.
+func (p *peers) rejoin(readmit func(ctx context.Context, name string) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			http.Error(w, "only POST", http.StatusMethodNotAllowed)
+			return
+		}
+		u, _ := genericrequest.UserFrom(req.Context())
+		name := authz.ReplicaOf(p.set.NodePoolName, u)
+		if err := readmit(req.Context(), name); err != nil {
+			p.logger.Warn("a replica that lost its data cannot be taken in", "replica", name, "err", err)
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		p.logger.Info("a replica without data is taken in", "replica", name)
+		w.WriteHeader(http.StatusOK)
+	})
 }
 
 // close ends connections on which nothing runs.

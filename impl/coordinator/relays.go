@@ -17,6 +17,7 @@ import (
 
 // relays serves the relayed resources, in front of what the coordinator keeps itself and behind authorization.
 type relays struct {
+	all        []*relay.Relay
 	byResource map[schema.GroupVersionResource]*relay.Relay
 	clock      clock.WithTickerAndDelayedExecution
 	logger     *slog.Logger
@@ -26,7 +27,7 @@ type relays struct {
 }
 
 func newRelays(all []*relay.Relay, c clock.WithTickerAndDelayedExecution, logger *slog.Logger) *relays {
-	x := &relays{byResource: map[schema.GroupVersionResource]*relay.Relay{}, clock: c, logger: logger}
+	x := &relays{all: all, byResource: map[schema.GroupVersionResource]*relay.Relay{}, clock: c, logger: logger}
 	for _, r := range all {
 		res := r.Resource()
 		x.byResource[schema.GroupVersionResource{Group: res.Group, Version: res.Version, Resource: res.Resource}] = r

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/anonymous"
 	"k8s.io/apiserver/pkg/authentication/request/union"
 	"k8s.io/apiserver/pkg/authentication/request/x509"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/openapi"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -34,6 +35,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	definitions "github.com/weir-edge/weir/impl/coordinator/openapi"
+	"github.com/weir-edge/weir/impl/relay"
 )
 
 const (
@@ -50,28 +52,29 @@ var gates = sync.OnceValue(func() error {
 	})
 })
 
-// serving is what is taken before the server starts: the port and the files of credentials.
-type serving struct {
-	listener *callers
-	cert     dynamiccertificates.CertKeyContentProvider
-	ca       *dynamiccertificates.DynamicFileCAContent
+// api is what the generic server is put together of.
+type api struct {
+	types      *types
+	serving    serving
+	authorizer authorizer.Authorizer
+	front      *relays // what it is to be behind
+	leases     *leases
+	paths      map[string]http.Handler // what is served beside resources
+	etcd       func() error            // why it does not serve; nil: it does
+	waits      func(*relay.Relay) error
 }
 
-// newServer puts the generic server together. Its privileged loopback client does not exist: nothing here needs one.
-func (c *Coordinator) newServer(t *types) (*genericapiserver.GenericAPIServer, error) {
-	if err := gates(); err != nil {
-		return nil, fmt.Errorf("feature gates: %w", err)
-	}
-	cfg := genericapiserver.NewConfig(t.codecs)
+// server puts the generic server together. Its privileged loopback client does not exist: nothing here needs one.
+func (a api) server() (*genericapiserver.GenericAPIServer, error) {
+	cfg := genericapiserver.NewConfig(a.types.codecs)
 	cfg.EffectiveVersion = newAPIVersion()
-	cfg.ExternalAddress = c.serving.listener.Addr().String()
+	cfg.ExternalAddress = a.serving.listener.Addr().String()
 	cfg.SecureServing = &genericapiserver.SecureServingInfo{
-		Listener: c.serving.listener, Cert: c.serving.cert, ClientCA: c.serving.ca, MinTLSVersion: tls.VersionTLS13,
+		Listener: a.serving.listener, Cert: a.serving.cert, ClientCA: a.serving.ca, MinTLSVersion: tls.VersionTLS13,
 	}
 	cfg.LoopbackClientConfig = &clientrest.Config{}
-	cfg.Authentication.Authenticator = newAuthenticator(c.serving.ca)
-	cfg.Authorization.Authorizer = c.rules.Authorizer()
-	cfg.RESTOptionsGetter = c.storage(t)
+	cfg.Authentication.Authenticator = newAuthenticator(a.serving.ca)
+	cfg.Authorization.Authorizer = a.authorizer
 	cfg.EnableProfiling = false
 	cfg.EnableMetrics = false // ours is served instead
 	cfg.StorageObjectCountTracker = nil
@@ -79,14 +82,14 @@ func (c *Coordinator) newServer(t *types) (*genericapiserver.GenericAPIServer, e
 	longRunning := filters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString())
 	cfg.LongRunningFunc = func(req *http.Request, info *genericrequest.RequestInfo) bool {
 		// Lists of relays too: they are streamed, and the relay itself closes those whose client takes nothing.
-		return longRunning(req, info) || c.front.of(info) != nil || req.URL.Path == contract.LinePath
+		return longRunning(req, info) || a.front.of(info) != nil || req.URL.Path == contract.LinePath
 	}
 	cfg.BuildHandlerChainFunc = func(h http.Handler, cfg *genericapiserver.Config) http.Handler {
-		c.front.next = h
-		return genericapiserver.DefaultBuildHandlerChain(c.front, cfg)
+		a.front.next, a.front.fail = h, fail(a.types)
+		return genericapiserver.DefaultBuildHandlerChain(a.front, cfg)
 	}
-	c.addHealth(cfg)
-	namer := openapi.NewDefinitionNamer(t.published)
+	a.addHealth(cfg)
+	namer := openapi.NewDefinitionNamer(a.types.published)
 	cfg.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions.GetOpenAPIDefinitions, namer)
 	cfg.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions.GetOpenAPIDefinitions, namer)
 	cfg.OpenAPIConfig.Info.Title, cfg.OpenAPIV3Config.Info.Title = "weir-coordinator", "weir-coordinator"
@@ -96,57 +99,38 @@ func (c *Coordinator) newServer(t *types) (*genericapiserver.GenericAPIServer, e
 		return nil, fmt.Errorf("api server: %w", err)
 	}
 	s.ShutdownTimeout = requestGrace
-	if err := c.install(s, t, cfg); err != nil {
+	if err := a.install(s, cfg); err != nil {
 		return nil, fmt.Errorf("api server: %w", err)
 	}
 	return s, nil
 }
 
 // install adds what is served.
-func (c *Coordinator) install(s *genericapiserver.GenericAPIServer, t *types, cfg *genericapiserver.Config) (err error) {
-	if c.leases, err = newLeases(t, cfg.RESTOptionsGetter, c.rules.Authorizer()); err != nil {
-		return err
-	}
-	info := genericapiserver.NewDefaultAPIGroupInfo(coordinationv1.GroupName, t.scheme, t.parameters, t.codecs)
-	info.VersionedResourcesStorageMap[coordinationv1.SchemeGroupVersion.Version] = map[string]rest.Storage{"leases": c.leases}
+func (a api) install(s *genericapiserver.GenericAPIServer, cfg *genericapiserver.Config) error {
+	info := genericapiserver.NewDefaultAPIGroupInfo(coordinationv1.GroupName, a.types.scheme, a.types.parameters, a.types.codecs)
+	info.VersionedResourcesStorageMap[coordinationv1.SchemeGroupVersion.Version] = map[string]rest.Storage{"leases": a.leases}
 	if err := s.InstallAPIGroup(&info); err != nil {
 		return err
 	}
-	advertise(s, c.set.resources, cfg.DiscoveryAddresses)
-	mux := s.Handler.NonGoRestfulMux
-	mux.Handle("/metrics", c.metrics.handler())
-	mux.Handle(contract.StatusPath, http.HandlerFunc(c.serveStatus))
-	mux.Handle(contract.DocumentsPath, http.HandlerFunc(c.serveDocuments))
-	mux.Handle(contract.LinePath, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		u, _ := genericrequest.UserFrom(req.Context())
-		c.lot.Admit(w, req, authz.NodeOf(u))
-	}))
-	if c.peers != nil {
-		mux.Handle(contract.RejoinPath, http.HandlerFunc(c.serveRejoin))
+	var relayed []relay.Resource
+	for _, r := range a.front.all {
+		relayed = append(relayed, r.Resource())
+	}
+	advertise(s, relayed, cfg.DiscoveryAddresses)
+	for path, h := range a.paths {
+		s.Handler.NonGoRestfulMux.Handle(path, h)
 	}
 	return nil
 }
 
 // addHealth sets the checks: etcd for all, relays for /readyz only.
-func (c *Coordinator) addHealth(cfg *genericapiserver.Config) {
-	etcd := healthz.NamedCheck("etcd", func(*http.Request) error { return c.etcd.ask() })
+func (a api) addHealth(cfg *genericapiserver.Config) {
+	etcd := healthz.NamedCheck("etcd", func(*http.Request) error { return a.etcd() })
 	cfg.HealthzChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
 	cfg.LivezChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
 	cfg.ReadyzChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
-	for _, r := range c.relays {
-		cfg.AddReadyzChecks(healthz.NamedCheck("relay-"+r.Resource().String(), func(*http.Request) error { return c.waits(r) }))
-	}
-}
-
-// lines are how hubs of the pool are reached: it knows them by the same authorities as when they come here, and they it by the certificate that
-// they know it by.
-func (c *Coordinator) lines() *lines {
-	return &lines{
-		lot: &c.lot, known: c.serving.ca.VerifyOptions, rules: c.rules, clock: c.set.Clock,
-		cert: func() (*tls.Certificate, error) {
-			pair, err := tls.X509KeyPair(c.serving.cert.CurrentCertKeyContent())
-			return &pair, err
-		},
+	for _, r := range a.front.all {
+		cfg.AddReadyzChecks(healthz.NamedCheck("relay-"+r.Resource().String(), func(*http.Request) error { return a.waits(r) }))
 	}
 }
 
@@ -160,7 +144,7 @@ func newAuthenticator(ca *dynamiccertificates.DynamicFileCAContent) authenticato
 }
 
 // storage says how Leases are kept: as protobuf, under /registry, behind a watch cache.
-func (c *Coordinator) storage(t *types) generic.RESTOptionsGetter {
+func storage(t *types, etcd string) generic.RESTOptionsGetter {
 	proto, _ := runtime.SerializerInfoForMediaType(t.codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	gv := coordinationv1.SchemeGroupVersion
 	codec := t.codecs.CodecForVersions(proto.Serializer, t.codecs.UniversalDeserializer(), gv, schema.GroupVersion{
@@ -168,7 +152,7 @@ func (c *Coordinator) storage(t *types) generic.RESTOptionsGetter {
 	})
 	config := storagebackend.NewDefaultConfig("/registry", codec)
 	config.EncodeVersioner = gv
-	config.Transport.ServerList = []string{c.store.Endpoint()}
+	config.Transport.ServerList = []string{etcd}
 	resource := coordinationv1.Resource("leases")
 	return generic.RESTOptions{
 		StorageConfig:           config.ForResource(resource),

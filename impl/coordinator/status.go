@@ -2,10 +2,13 @@ package coordinator
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
 
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -43,34 +46,46 @@ type ResourceStatus struct {
 	Denied string `json:"denied,omitempty"`
 }
 
+// reporter knows what a Status tells.
+type reporter struct {
+	pool   string
+	fence  *fence.Fence
+	fed    *fed // nil: this is the only replica
+	relays []*relay.Relay
+	ready  readiness
+	puller *pull.Puller
+	clock  clock.PassiveClock
+}
+
 // status looks at everything.
-func (c *Coordinator) status() Status {
-	s := Status{Pool: c.set.NodePoolName, Incarnation: c.fence.Incarnation, Ready: true, Resources: make([]ResourceStatus, 0, len(c.relays))}
-	if l := c.fence.Leader(); l.Node != "" {
+func (x *reporter) status() Status {
+	s := Status{Pool: x.pool, Incarnation: x.fence.Incarnation, Ready: true, Resources: make([]ResourceStatus, 0, len(x.relays))}
+	if l := x.fence.Leader(); l.Node != "" {
 		s.Leader, s.Term = l.Node, l.Term.String()
 	}
-	if c.fed != nil {
-		s.Replica = c.fed.self
-		s.Fed, _ = c.fed.Reads()
+	if x.fed != nil {
+		s.Replica = x.fed.self
+		s.Fed, _ = x.fed.Reads()
 	}
-	for i, r := range c.relays {
+	for i, r := range x.relays {
 		st := r.Status()
 		rs := ResourceStatus{
-			Resource: r.Resource().String(), Synced: st.Synced, Ready: c.unready(r) == nil, Version: st.Version, History: st.History.Number, Oldest: st.Oldest,
+			Resource: r.Resource().String(), Synced: st.Synced, Ready: x.ready.unready(r) == nil, Version: st.Version, History: st.History.Number, Oldest: st.Oldest,
 			Objects: st.Objects, Bytes: st.Bytes, Watchers: st.Watchers, Restored: st.Restored, Denied: st.Denied,
 		}
-		rs.Feeder, rs.From = c.puller.Feeder(i)
-		if age, ok := st.Age(c.set.Clock.Now()); ok {
+		rs.Feeder, rs.From = x.puller.Feeder(i)
+		if age, ok := st.Age(x.clock.Now()); ok {
 			seconds := age.Seconds()
-			rs.ProgressAgeSeconds, rs.FreshAt = &seconds, c.set.Clock.Now().Add(-age).UTC().Truncate(time.Second)
+			rs.ProgressAgeSeconds, rs.FreshAt = &seconds, x.clock.Now().Add(-age).UTC().Truncate(time.Second)
 		}
-		s.Ready = s.Ready && c.waits(r) == nil
+		s.Ready = s.Ready && x.ready.waits(r) == nil
 		s.Resources = append(s.Resources, rs)
 	}
 	return s
 }
 
-func (c *Coordinator) serveStatus(w http.ResponseWriter, req *http.Request) {
+// ServeHTTP implements http.Handler.
+func (x *reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
@@ -79,33 +94,5 @@ func (c *Coordinator) serveStatus(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	_ = e.Encode(c.status())
-}
-
-// waits tells why the pool has to wait for a relay; nil: it is ready, or there is nothing that it could be fed with.
-func (c *Coordinator) waits(r *relay.Relay) error {
-	if r.Status().Denied != "" {
-		return nil
-	}
-	return c.unready(r)
-}
-
-// unready tells why a relay is not ready; nil: it is.
-func (c *Coordinator) unready(r *relay.Relay) error {
-	s := r.Status()
-	if s.Denied != "" {
-		return fmt.Errorf("the cloud does not give %s to the leader: %s", r.Resource(), s.Denied)
-	}
-	if !s.Synced {
-		return fmt.Errorf("%s has not been fed since the start", r.Resource())
-	}
-	now := c.set.Clock.Now()
-	age, _ := s.Age(now)
-	switch {
-	case s.Restored:
-		return fmt.Errorf("%s was restored from a disk, or from what a hub held, and no leader has fed it since; it is %v old", r.Resource(), age.Round(time.Second))
-	case !s.Fresh(now, c.set.FreshWithin):
-		return fmt.Errorf("%s was last fed %v ago, more than %v", r.Resource(), age.Round(time.Second), c.set.FreshWithin)
-	}
-	return nil
+	_ = e.Encode(x.status())
 }

@@ -1,5 +1,5 @@
 // Package pull keeps the relays of a coordinator fed: from the hub of the node that the fence says leads; at a replica that the leader does not use, from the
-// one that it does; and while nobody leads, from the hub that holds most, see hear. It never goes round in a circle, where old news would vouch
+// one that it does; and while nobody leads, from the hub that holds most, see hearsay. It never goes round in a circle, where old news would vouch
 // for itself, because of several replicas all read the one that claimed last, and that one reads none, and hearsay ends when it is told.
 //
 // A leader that dies leaves its Lease behind, and others would have to wait for that to expire, many seconds, because each renewal is a

@@ -7,7 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -26,22 +29,29 @@ type rumour struct {
 	hop.Shown
 }
 
-// hear asks, while nobody leads because no hub reaches the cloud, what the hubs hold, until ctx ends. The relays that are not ready are moved forward
+// hearsay asks hubs while nobody leads.
+type hearsay struct {
+	Config
+	feeders []*source.Feeder // of the relays
+	read    func() bool      // somebody is
+}
+
+// run asks, while nobody leads because no hub reaches the cloud, what the hubs hold, until ctx ends. The relays that are not ready are moved forward
 // to the latest that any of them has. It is served with its age and makes nothing ready: that is the word of one hub.
-func (p *Puller) hear(ctx context.Context) {
+func (h *hearsay) run(ctx context.Context) {
 	for wait := hearFirst; ctx.Err() == nil; wait = min(2*wait, hearMost) {
-		pause(ctx, p.Clock, wait/2+rand.N(wait/2))
-		if ctx.Err() != nil || p.Fence.Leader().Node != "" || p.Majority() != nil || !slices.ContainsFunc(p.Relays, func(r *relay.Relay) bool { return p.Unready(r) != nil }) {
+		pause(ctx, h.Clock, wait/2+rand.N(wait/2))
+		if ctx.Err() != nil || h.Fence.Leader().Node != "" || h.Majority() != nil || !slices.ContainsFunc(h.Relays, func(r *relay.Relay) bool { return h.Unready(r) != nil }) {
 			continue
 		}
-		if p.hearAll(ctx) {
+		if h.round(ctx) {
 			wait = hearFirst / 2
 		}
 	}
 }
 
-// hearAll asks once, and tells whether anything came of it.
-func (p *Puller) hearAll(ctx context.Context) (any bool) {
+// round asks once, and tells whether anything came of it.
+func (h *hearsay) round(ctx context.Context) (any bool) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	said, slots := map[string][]rumour{}, make(chan struct{}, hearParallel)
@@ -51,8 +61,8 @@ func (p *Puller) hearAll(ctx context.Context) (any bool) {
 			l.Close()
 		}
 	}()
-	for node, address := range p.Leases.Hubs(ctx) {
-		l := p.Line(node, address)
+	for node, address := range h.Leases.Hubs(ctx) {
+		l := h.Line(node, address)
 		asked = append(asked, l)
 		slots <- struct{}{}
 		all.Go(func() {
@@ -61,7 +71,7 @@ func (p *Puller) hearAll(ctx context.Context) (any bool) {
 			defer cancel()
 			shown, err := ask(asking, l)
 			if err != nil {
-				p.Logger.Debug("a hub does not tell what it holds", "node", node, "err", err)
+				h.Logger.Debug("a hub does not tell what it holds", "node", node, "err", err)
 				return
 			}
 			mu.Lock()
@@ -72,8 +82,8 @@ func (p *Puller) hearAll(ctx context.Context) (any bool) {
 		})
 	}
 	all.Wait()
-	for i, r := range p.Relays {
-		if best := latest(r, said[r.Resource().String()]); best != nil && p.Unready(r) != nil && p.take(ctx, i, best) {
+	for i, r := range h.Relays {
+		if best := latest(r, said[r.Resource().String()]); best != nil && h.Unready(r) != nil && h.take(ctx, i, best) {
 			any = true
 		}
 	}
@@ -103,28 +113,37 @@ func latest(r *relay.Relay, said []rumour) (best *rumour) {
 }
 
 // take moves a relay forward to what a hub holds, and tells whether that came.
-func (p *Puller) take(ctx context.Context, i int, from *rumour) bool {
+func (h *hearsay) take(ctx context.Context, i int, from *rumour) bool {
 	ctx, cancel := context.WithTimeout(ctx, hearLasts)
 	defer cancel()
-	r, before := p.Relays[i], p.Relays[i].Status()
+	r, before := h.Relays[i], h.Relays[i].Status()
 	up := from.line.Upstream()
 	up.Hearsay, up.Admit = true, ctx.Err
-	p.feeders[i].Use(up)
+	h.feeders[i].Use(up)
 	err := r.WaitUntil(ctx, func() bool {
 		s := r.Status()
 		return s.Synced && s.History.Number == from.History && s.Version >= from.Version
 	})
 	cancel() // what comes later counts no more
-	if now := p.now(); now.up == nil {
-		p.feeders[i].Use(nil)
+	if !h.read() {
+		h.feeders[i].Use(nil)
 	}
 	if err != nil {
 		return false
 	}
 	name, now := r.Resource().String(), r.Status()
-	age, _ := now.Age(p.Clock.Now())
-	p.Refilled(name, from.node)
-	p.Logger.Warn("refilled at the word of one hub, with what it holds: served with its age, and not ready until the cloud is heard", "resource", name,
+	age, _ := now.Age(h.Clock.Now())
+	h.Refilled(name, from.node)
+	h.Logger.Warn("refilled at the word of one hub, with what it holds: served with its age, and not ready until the cloud is heard", "resource", name,
 		"node", from.node, "version", now.Version, "history", now.History.Number, "was", before.Version, "age", age.Round(time.Second).String())
 	return true
+}
+
+func pause(ctx context.Context, c clock.Clock, d time.Duration) {
+	t := c.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+	case <-ctx.Done():
+	}
 }

@@ -3,17 +3,14 @@ package pull
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
-	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -28,41 +25,6 @@ const (
 	// freeTimeout is for the Leases to answer.
 	freeTimeout = 5 * time.Second
 )
-
-// Leases are those that the coordinator keeps.
-type Leases interface {
-	// Free takes the election Lease from a leader, unless it has changed hands.
-	Free(context.Context, fence.Leader) error
-	// Hubs are the addresses that hubs told, by node.
-	Hubs(context.Context) map[string]string
-}
-
-// Replicas are several of which one reads the leader.
-type Replicas interface {
-	// Reads is the replica that does, as far as is known here. It has no upstream if it is this one, and no name if there is none yet.
-	Reads() (name string, up *hop.Upstream)
-	// Mine tells by the word of a majority whether it is this one.
-	Mine(context.Context) (bool, error)
-	// Claim says that it is this one from now on.
-	Claim(context.Context, contract.Term) error
-}
-
-// Config is what a Puller is made of.
-type Config struct {
-	Relays   []*relay.Relay
-	Fence    *fence.Fence // its Moved is to call Puller.Moved
-	Bars     *Bars
-	Line     func(node, address string) *hop.Line
-	Leases   Leases
-	Replicas Replicas                             // nil: there is one
-	Unready  func(*relay.Relay) error             // why a relay is not ready; nil: it is
-	Majority func() error                         // why nothing can be decided; nil: it can
-	Beside   func(context.Context, *hop.Upstream) // what else is read from who is, until the context ends; may be nil
-	Freed    func(reason string)                  // counts: the Lease was taken from a leader
-	Refilled func(resource, node string)          // counts: a relay was moved forward to what the hub of a node holds
-	Clock    clock.WithTicker
-	Logger   *slog.Logger
-}
 
 // Puller keeps the relays of a coordinator fed. See the package comment.
 type Puller struct {
@@ -188,7 +150,7 @@ func (p *Puller) read(ctx context.Context, o origin, patience time.Duration) (en
 		p.Logger.Info("the leader is read", "node", o.leader.Node, "address", o.leader.Address, "term", o.leader.Term.String())
 		reading.Go(func() { p.follow(ctx, l, o.leader, patience) })
 	case o.up == nil:
-		reading.Go(func() { p.hear(ctx) })
+		reading.Go(func() { p.hearsay().run(ctx) })
 	}
 	return func() {
 		cancel()
@@ -275,14 +237,10 @@ func (p *Puller) Feeder(i int) (node, replica string) {
 	return s.Upstream, ""
 }
 
+// hearsay is what runs while nobody is read.
+func (p *Puller) hearsay() *hearsay {
+	return &hearsay{p.Config, p.feeders, func() bool { return p.Upstream() != nil }}
+}
+
 // Upstream is who is read, nil if nobody is.
 func (p *Puller) Upstream() *hop.Upstream { return p.now().up }
-
-func pause(ctx context.Context, c clock.Clock, d time.Duration) {
-	t := c.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C():
-	case <-ctx.Done():
-	}
-}

@@ -98,7 +98,7 @@ func Open(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger) (*Store
 		return nil, fmt.Errorf("start etcd in %s: %w", c.Dir, err)
 	}
 	s.client = v3client.New(s.etcd.Server)
-	if err := s.checkMembers(); err != nil {
+	if err := checkMembers(s.etcd, s.peers); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -109,39 +109,6 @@ func Open(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger) (*Store
 		}
 	}
 	return s, nil
-}
-
-// start starts etcd in a goroutine of its own, because a failure ends the goroutine that meets it.
-func start(ctx context.Context, c *embed.Config, f *failure) (*embed.Etcd, error) {
-	type result struct {
-		etcd *embed.Etcd
-		err  error
-	}
-	started := make(chan result, 1)
-	go func() {
-		e, err := embed.StartEtcd(c)
-		started <- result{e, err}
-	}()
-	var r result
-	select {
-	case r = <-started:
-	case err := <-f.c:
-		return nil, err
-	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	select {
-	case <-r.etcd.Server.ReadyNotify():
-		return r.etcd, nil
-	case err := <-f.c:
-		return nil, err
-	case <-r.etcd.Server.StopNotify():
-		return nil, errStopped
-	case <-ctx.Done():
-		r.etcd.Close()
-		return nil, context.Cause(ctx)
-	}
 }
 
 // draw returns the incarnation, and makes it if this etcd is new.

@@ -1,0 +1,44 @@
+package coordinator
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+// readiness tells which relays are.
+type readiness struct {
+	freshWithin time.Duration
+	clock       clock.PassiveClock
+}
+
+// unready tells why a relay is not ready; nil: it is.
+func (x readiness) unready(r *relay.Relay) error {
+	s := r.Status()
+	if s.Denied != "" {
+		return fmt.Errorf("the cloud does not give %s to the leader: %s", r.Resource(), s.Denied)
+	}
+	if !s.Synced {
+		return fmt.Errorf("%s has not been fed since the start", r.Resource())
+	}
+	now := x.clock.Now()
+	age, _ := s.Age(now)
+	switch {
+	case s.Restored:
+		return fmt.Errorf("%s was restored from a disk, or from what a hub held, and no leader has fed it since; it is %v old", r.Resource(), age.Round(time.Second))
+	case !s.Fresh(now, x.freshWithin):
+		return fmt.Errorf("%s was last fed %v ago, more than %v", r.Resource(), age.Round(time.Second), x.freshWithin)
+	}
+	return nil
+}
+
+// waits tells why the pool has to wait for a relay; nil: it is ready, or there is nothing that it could be fed with.
+func (x readiness) waits(r *relay.Relay) error {
+	if r.Status().Denied != "" {
+		return nil
+	}
+	return x.unready(r)
+}

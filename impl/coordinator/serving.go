@@ -1,0 +1,72 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+
+	"github.com/weir-edge/weir/impl/cli"
+)
+
+// serving is what is taken before the server starts: the port and the files of credentials.
+type serving struct {
+	listener *callers
+	cert     dynamiccertificates.CertKeyContentProvider
+	ca       *dynamiccertificates.DynamicFileCAContent
+}
+
+// loadCredentials reads the files once, for clear errors; later changes are followed by dynamiccertificates.
+func loadCredentials(set *settings) (s serving, err error) {
+	cert, key := set.TLSCertFile, set.TLSPrivateKeyFile
+	if _, err := os.ReadFile(cert); err != nil {
+		return s, cli.Usage("--tls-cert-file", cert, err.Error())
+	}
+	if _, err := os.ReadFile(key); err != nil {
+		return s, cli.Usage("--tls-private-key-file", key, err.Error())
+	}
+	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
+		return s, cli.Usage("--tls-cert-file", cert, "a PEM certificate that belongs to --tls-private-key-file: "+err.Error())
+	}
+	ca, err := os.ReadFile(set.ClientCAFile)
+	if err != nil {
+		return s, cli.Usage("--client-ca-file", set.ClientCAFile, err.Error())
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(ca) {
+		return s, cli.Usage("--client-ca-file", set.ClientCAFile, "a PEM file with at least one certificate")
+	}
+	if s.cert, err = dynamiccertificates.NewDynamicServingContentFromFiles("serving", cert, key); err != nil {
+		return s, cli.Usage("--tls-cert-file", cert, err.Error())
+	}
+	if s.ca, err = dynamiccertificates.NewDynamicCAContentFromFile("client-ca", set.ClientCAFile); err != nil {
+		return s, cli.Usage("--client-ca-file", set.ClientCAFile, err.Error())
+	}
+	return s, nil
+}
+
+func listen(set *settings) (*callers, error) {
+	address := net.JoinHostPort(set.BindAddress, strconv.Itoa(set.SecurePort))
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listen on %s: %w: stop the other process, or choose another --secure-port", address, syscall.EADDRINUSE)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, cli.Usage("--bind-address", set.BindAddress, "an IP address of this machine")
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return newCallers(l), nil
+}
+
+// certificate is the one by which this coordinator is known now.
+func (s *serving) certificate() (*tls.Certificate, error) {
+	pair, err := tls.X509KeyPair(s.cert.CurrentCertKeyContent())
+	return &pair, err
+}

@@ -1,0 +1,95 @@
+package coordinator
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+// settings is a Config that was checked.
+type settings struct {
+	Config
+	resources []relay.Resource
+	members   []member // none: this is the only replica
+}
+
+// Validate tells what a user gave that cannot be meant, as a *cli.UsageError. It does not look at files.
+func (c Config) Validate() error {
+	_, err := c.check()
+	return err
+}
+
+func (c Config) check() (*settings, error) {
+	s := &settings{Config: c}
+	if s.Logger == nil {
+		s.Logger = slog.Default()
+	}
+	if s.Clock == nil {
+		s.Clock = clock.RealClock{}
+	}
+	switch {
+	case s.NodePoolName == "" || strings.ContainsAny(s.NodePoolName, "/ "):
+		return nil, cli.Usage("--nodepool-name", s.NodePoolName, "the name of the pool that this coordinator serves")
+	case net.ParseIP(s.BindAddress) == nil:
+		return nil, cli.Usage("--bind-address", s.BindAddress, "an IP address of this machine")
+	case s.SecurePort < 0 || s.SecurePort > 65535:
+		return nil, cli.Usage("--secure-port", s.SecurePort, "a TCP port, 0 to 65535")
+	case s.DataDir == "":
+		return nil, cli.Usage("--data-dir", "", "a directory on a disk that survives restarts; it is required")
+	case s.FreshWithin < time.Second:
+		return nil, cli.Usage("--fresh-within", s.FreshWithin, "1s or more")
+	}
+	for _, f := range [][2]string{
+		{"--tls-cert-file", s.TLSCertFile}, {"--tls-private-key-file", s.TLSPrivateKeyFile}, {"--client-ca-file", s.ClientCAFile},
+	} {
+		if f[1] == "" {
+			return nil, cli.Usage(f[0], "", "the path of a PEM file; it is required")
+		}
+	}
+	var err error
+	if s.members, err = s.replicas(); err != nil {
+		return nil, err
+	}
+	return s, s.checkResources()
+}
+
+func (s *settings) checkResources() error {
+	names := s.PoolScopeResources
+	if len(names) == 0 {
+		names = defaultResources()
+	}
+	for _, name := range names {
+		r, err := relay.ParseResource(name)
+		if err != nil {
+			return cli.Usage("--pool-scope-resources", name, err.Error())
+		}
+		if r.Group == coordinationv1.GroupName {
+			return cli.Usage("--pool-scope-resources", name, "another group: "+coordinationv1.GroupName+" is the coordinator's own")
+		}
+		if slices.ContainsFunc(s.resources, func(o relay.Resource) bool { return o.Group == r.Group && o.Resource == r.Resource }) {
+			return cli.Usage("--pool-scope-resources", name, "each resource once")
+		}
+		if err := (relay.Config{Resource: r, RingBytes: s.RingBytes, MaxBytes: s.RelayMaxBytes, RingAge: s.RingAge}).Validate(); err != nil {
+			return cli.Usage("--ring-bytes, --relay-max-bytes, --ring-age", fmt.Sprint(s.RingBytes, ", ", s.RelayMaxBytes, ", ", s.RingAge), err.Error())
+		}
+		if why := r.Exposed(); why != "" {
+			s.Logger.Warn(why, "flag", "--pool-scope-resources", "resource", name)
+		}
+		s.resources = append(s.resources, r)
+	}
+	return nil
+}
+
+func defaultResources() []string {
+	return []string{"endpoints.v1.", contract.EndpointSlices + ".v1." + contract.DiscoveryGroup}
+}

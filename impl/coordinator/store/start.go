@@ -1,0 +1,40 @@
+package store
+
+import (
+	"context"
+
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// start starts etcd in a goroutine of its own, because a failure ends the goroutine that meets it.
+func start(ctx context.Context, c *embed.Config, f *failure) (*embed.Etcd, error) {
+	type result struct {
+		etcd *embed.Etcd
+		err  error
+	}
+	started := make(chan result, 1)
+	go func() {
+		e, err := embed.StartEtcd(c)
+		started <- result{e, err}
+	}()
+	var r result
+	select {
+	case r = <-started:
+	case err := <-f.c:
+		return nil, err
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	select {
+	case <-r.etcd.Server.ReadyNotify():
+		return r.etcd, nil
+	case err := <-f.c:
+		return nil, err
+	case <-r.etcd.Server.StopNotify():
+		return nil, errStopped
+	case <-ctx.Done():
+		r.etcd.Close()
+		return nil, context.Cause(ctx)
+	}
+}

@@ -70,6 +70,8 @@ var (
 	nodesLife  = Life{shortest, longest, longest}
 	peopleLife = Life{time.Minute, day, byHand}
 	errandLife = Life{shortest, errand, errandMost}
+	// kube-controller-manager signs those of kubelets, for a year if nobody tells it otherwise.
+	kubeletLife = Life{shortest, longest, 366 * day}
 )
 
 // own is the name of weir-manager as the signer of a kind.
@@ -113,7 +115,7 @@ func Identities() []Identity {
 			CommonName: contract.HubName, Server: true,
 		},
 		{
-			Kind: Kubelet, About: "a kubelet, at kube-apiserver and at its hub", Issuer: ClusterIssuer, Life: nodesLife,
+			Kind: Kubelet, About: "a kubelet, at kube-apiserver and at its hub", Issuer: ClusterIssuer, Life: kubeletLife,
 			CommonName: contract.NodeUserPrefix + "<node>", Organizations: []string{contract.NodesGroup}, Client: true,
 		},
 		{

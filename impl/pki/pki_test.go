@@ -267,6 +267,13 @@ func TestBelowAnother(t *testing.T) {
 	wants(t, i.CheckPair(must(pool.Grant(i, whole, now, day)), whole, []*x509.Certificate{root.Cert()}, now), "issuer")
 }
 
+// TestKubeletOfAYear: a certificate as kube-controller-manager makes it for a kubelet is good, and no reason to tell an operator of anything.
+func TestKubeletOfAYear(t *testing.T) {
+	i := Must(Kubelet)
+	pair := must(must(NewPoolAuthority("harbour", now)).Issue(must(i.Template(whole, now, 365*day))))
+	wants(t, i.CheckCertificate(must(ParseCertificates(pair.CertPEM))[0], whole), "")
+}
+
 // TestSubjects: names that could be read as something else are refused.
 func TestSubjects(t *testing.T) {
 	for _, c := range []struct {

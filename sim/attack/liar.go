@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -82,7 +83,7 @@ func liarAttacks() []Attack {
 		{
 			Number: "60", Position: Member, Goal: "send the traffic of the pool elsewhere while it is cut off",
 			Sent:     "where it shows the version after the present one, and a later history, with a forged slice",
-			Expected: "refused, or told in log or metrics",
+			Expected: "a metric tells who said so, it makes nothing ready, and no other history is believed",
 			Control:  "the hub serves what it had", place: led("60"), away: true,
 			prepare: func(ctx context.Context, x *scene) error { return x.untilLed(ctx) }, play: forgedOffer,
 		},
@@ -410,14 +411,16 @@ func forgedOffer(ctx context.Context, x *scene) error {
 	if err != nil {
 		return err
 	}
+	counted := 0
 	for _, c := range []struct {
 		what    string
 		h       relay.History
 		version uint64
+		forward bool // in the history that all know
 	}{
-		{"the next version", relay.History{}, version + 1}, {"a far version", relay.History{}, 9e18},
-		{"a later history", relay.History{Number: 1}, version},
-		{"the last history", relay.History{Number: math.MaxUint64}, 1},
+		{"the next version", relay.History{}, version + 1, true}, {"a far version", relay.History{}, 9e18, true},
+		{"a later history", relay.History{Number: 1}, version, false},
+		{"the last history", relay.History{Number: math.MaxUint64}, 1, false},
 	} {
 		r, err := forgedRelay(c.h, c.version)
 		if err != nil {
@@ -438,13 +441,31 @@ func forgedOffer(ctx context.Context, x *scene) error {
 		})
 		within(ctx, 3*time.Second, func() bool { return false })
 		l.stop()
+		told := x.send(ctx, ask{as: "viewer", at: coordinatorDoor, path: "/metrics"})
+		refills := countOf(told.body, `weir_coordinator_refills_total{node="`+x.node(2)+`"`)
 		shown := x.send(ctx, ask{as: "reader", path: slicesOfA})
 		lies := strings.Contains(shown.body, forgedAddress)
-		x.judge(!lies, "%s: asked %t, clients see it: %t", c.what, asked, lies)
+		taken := refills > counted
+		counted = refills
+		// What one hub has heard last, others have to believe while nobody hears from the cloud, which puts it right when it is back, see attacks 55 and 56.
+		x.judge(c.forward && taken == lies || !c.forward && !taken, "%s: asked %t, taken by the metric: %t, clients see it: %t", c.what, asked, taken, lies)
 	}
+	ready := x.send(ctx, ask{as: "viewer", at: coordinatorDoor, path: "/readyz"})
+	x.judge(ready.code != http.StatusOK, "the coordinator is ready by it: %t", ready.code == http.StatusOK)
 	a := x.send(ctx, ask{as: "reader", path: slicesOfA})
 	x.control(a.code == http.StatusOK, "the hub serves slices: %s", a)
 	return nil
+}
+
+// countOf sums what metrics that begin so say.
+func countOf(metrics, name string) (n int) {
+	for line := range strings.Lines(metrics) {
+		if strings.HasPrefix(line, name) {
+			v, _ := strconv.Atoi(strings.TrimSpace(line[strings.LastIndexByte(strings.TrimSpace(line), ' ')+1:]))
+			n += v
+		}
+	}
+	return n
 }
 
 // tellPool writes an address into the Lease of node 2, with its key.

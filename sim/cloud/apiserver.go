@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-edge/weir/sim/audit"
 	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/proc"
 )
@@ -69,7 +70,13 @@ func (c *Cloud) apiserverArgs(dir string, hosts []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	policyFile, err := pki.WriteFile(dir, "audit-policy.yaml", []byte(audit.Policy))
+	if err != nil {
+		return nil, err
+	}
 	return append([]string{
+		"--audit-policy-file=" + policyFile,
+		"--audit-log-path=" + c.AuditLog(),
 		"--etcd-servers=" + c.etcd.url,
 		"--bind-address=" + c.config.Address,
 		"--secure-port=" + strconv.Itoa(c.port),
@@ -113,6 +120,9 @@ func (c *Cloud) StartAPIServer(ctx context.Context) error {
 	}
 	return nil
 }
+
+// AuditLog is the file in which the apiserver notes what the parts of Weir ask, and by which grant; see package audit.
+func (c *Cloud) AuditLog() string { return filepath.Join(c.config.LogDir, audit.File) }
 
 // APIServerLog is the apiserver's log file.
 func (c *Cloud) APIServerLog() string { return filepath.Join(c.config.LogDir, "kube-apiserver.log") }

@@ -26,6 +26,12 @@ const (
 	installPatience = time.Minute
 )
 
+// HubManifest is what every hub is granted.
+func HubManifest() string {
+	data, _ := manifests.ReadFile("manifests/weir-hub.yaml") // it is part of the program
+	return string(data)
+}
+
 // install applies the manifests and waits until their grants have effect.
 func (c *Cloud) install(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, installPatience)

@@ -33,6 +33,7 @@ func subcommands() []subcommand {
 		{"pki check", "FILE…", "tell what certificates are, who vouches for them and when they end", pkiCheck},
 		{"pki authority", "", "make the authority of a pool, by itself or below an existing one", pkiAuthority},
 		{"pki files", "", "make all files of a pool from its authority", pkiFiles},
+		{"audit", "DIR...", "compare what hubs may do at kube-apiserver with what they did in runs of scenarios", runAudit},
 		{"structure", "", "measure the code: how files use one another, sizes of packages and structs, flags of the binaries", printStructure},
 		{"clean", "", "remove kind clusters, containers and networks that killed runs left behind", clean},
 		{"metrics", "", "list the metrics that expectations may name", listMetrics},

@@ -40,6 +40,7 @@ func TestManager(t *testing.T) {
 	t.Run("bound", func(t *testing.T) { testBound(t, w) })
 	t.Run("clocks", func(t *testing.T) { testClocks(t, w) })
 	t.Run("another leader", func(t *testing.T) { testLeaders(t, w, first) })
+	t.Run("grants", func(t *testing.T) { testGrants(t, w) })
 }
 
 // testDelegated: taint, condition and Event come and go, and what others wrote stays.

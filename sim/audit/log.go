@@ -1,0 +1,117 @@
+package audit
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Policy is the audit policy of a kube-apiserver that logs what the parts of Weir do, and nothing else.
+const Policy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  userGroups: [openyurt:yurthub]
+- level: Metadata
+  users: [system:serviceaccount:kube-system:weir-manager]
+- level: None
+`
+
+// File is what a log is called in a folder of logs.
+const File = "audit.log"
+
+// maxEvent bounds one line of a log.
+const maxEvent = 1 << 20
+
+// Use is what was done.
+type Use struct {
+	used    map[Grant]bool
+	Refused []string // requests that no role allows, each once
+	Events  int
+}
+
+// event is what matters of an audit event.
+type event struct {
+	Verb       string `json:"verb"`
+	RequestURI string `json:"requestURI"`
+	User       struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ObjectRef *struct {
+		Resource, Subresource, APIGroup string
+	} `json:"objectRef"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+var reason = regexp.MustCompile(`allowed by (?:ClusterRoleBinding "[^"]*"|RoleBinding "[^"]*/([^"/]*)") of (ClusterRole|Role) "([^"]*)"`)
+
+// Read takes an audit log in. One that ends in the middle of a line, because its writer was killed, is whole up to there.
+func (u *Use) Read(r io.Reader) error {
+	if u.used == nil {
+		u.used = map[Grant]bool{}
+	}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxEvent)
+	var broken error
+	for lines.Scan() {
+		if broken != nil {
+			return broken
+		}
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			broken = fmt.Errorf("read an audit log: %w", err)
+			continue
+		}
+		u.take(&e)
+	}
+	if err := lines.Err(); err != nil {
+		return errors.Join(broken, fmt.Errorf("read an audit log: %w", err))
+	}
+	return nil
+}
+
+func (u *Use) take(e *event) {
+	u.Events++
+	g := Grant{Verb: e.Verb}
+	url, _, _ := strings.Cut(e.RequestURI, "?")
+	if o := e.ObjectRef; o != nil {
+		g.Group, g.Resource = o.APIGroup, o.Resource
+		if o.Subresource != "" {
+			g.Resource += "/" + o.Subresource
+		}
+	} else {
+		g.URL = url
+	}
+	if e.Annotations["authorization.k8s.io/decision"] == "forbid" {
+		g.Role = e.User.Username
+		if s := g.String(); !slices.Contains(u.Refused, s) {
+			u.Refused = append(u.Refused, s)
+		}
+		return
+	}
+	m := reason.FindStringSubmatch(e.Annotations["authorization.k8s.io/reason"])
+	if m == nil {
+		return
+	}
+	g.Role = m[2] + " " + m[3]
+	if m[2] == "Role" {
+		g.Role = m[2] + " " + m[1] + "/" + m[3]
+	}
+	u.used[g] = true
+}
+
+// Unused are those of some grants that nothing has used.
+func (u *Use) Unused(of []Grant) (unused []Grant) {
+	for _, g := range of {
+		if !u.used[g] {
+			unused = append(unused, g)
+		}
+	}
+	return unused
+}

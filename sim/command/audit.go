@@ -1,0 +1,88 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/sim/audit"
+	"github.com/weir-edge/weir/sim/cloud"
+)
+
+// seldom are grants that runs may leave unused, and why.
+var seldom = map[string]string{
+	"ClusterRole weir:hub: get /.well-known/openid-configuration": "the keys of tokens are asked for with a pod's token, where there is one and the cluster allows it",
+	"ClusterRole weir:hub: get /openid/v1/jwks":                   "likewise",
+}
+
+// runAudit reads the audit logs of runs, and fails if hubs were refused something, or have a grant that none of them used.
+func runAudit(_ context.Context, args []string, stdout, _ io.Writer) error {
+	flags := pflag.NewFlagSet("audit", pflag.ContinueOnError)
+	if err := parse(flags, "audit DIR...", args, anyArgs, stdout); err != nil {
+		return err
+	}
+	if flags.NArg() == 0 {
+		return cli.Usage("DIR", "", "folders of reports, as reports/out/pool-cache")
+	}
+	var use audit.Use
+	logs := 0
+	for _, dir := range flags.Args() {
+		n, err := readLogs(&use, dir)
+		if err != nil {
+			return err
+		}
+		logs += n
+	}
+	if logs == 0 {
+		return cli.Usage("DIR", flags.Args(), "folders of reports with a logs/"+audit.File)
+	}
+	grants, err := audit.Grants(cloud.HubManifest())
+	if err != nil {
+		return err
+	}
+	unused := use.Unused(grants)
+	fmt.Fprintf(stdout, "%d requests of hubs in %d logs: %d of %d grants were used, %d requests were refused\n",
+		use.Events, logs, len(grants)-len(unused), len(grants), len(use.Refused))
+	differ := len(use.Refused)
+	for _, g := range unused {
+		if why := seldom[g.String()]; why != "" {
+			fmt.Fprintf(stdout, "not used:   %s (%s)\n", g, why)
+			continue
+		}
+		differ++
+		fmt.Fprintln(stdout, "never used:", g)
+	}
+	for _, r := range use.Refused {
+		fmt.Fprintln(stdout, "refused:   ", r)
+	}
+	if differ > 0 {
+		return errors.New("grants and use differ: mend the manifests, or what hubs ask")
+	}
+	return nil
+}
+
+func readLogs(use *audit.Use, dir string) (logs int, err error) {
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.Name() != audit.File {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		logs++
+		if err := use.Read(f); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
+	})
+	return logs, err
+}

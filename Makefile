@@ -43,9 +43,10 @@ test-scenarios: build ## all scenarios but those of a night, times included: som
 	for d in eviction autonomy; do bin/weir scenario run --out reports/out/$$d scenarios/$$d || failed=1; done; test -z "$$failed"
 
 .PHONY: quick
-quick: build assets ## the byte ratios of pool-cache and the quickest faults, without limits of time: a leader killed, a coordinator restarted, a glitch, real kubelets without a cloud
+quick: build assets ## the byte ratios of pool-cache and the quickest faults, without limits of time: a leader killed, a coordinator restarted, a glitch, real kubelets without a cloud; and what hubs may do against what they did
 	@for s in $(QUICK); do bin/weir scenario run --no-time-limits scenarios/$$s.yaml || failed="$$failed $$s"; done; \
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
+	bin/weir audit $(addprefix reports/out/,$(notdir $(QUICK)))
 
 .PHONY: assets
 assets: build ## find or build kube-apiserver, its controllers, kubectl and hollow nodes, once

@@ -110,6 +110,15 @@ func testForwarders(t *testing.T, w *world) {
 		_, err := f.Patch(t.Context(), node, types.MergePatchType, []byte(text), metav1.PatchOptions{})
 		return err
 	}
+	bindings := w.client.RbacV1().RoleBindings(contract.NodeLeaseNamespace)
+	name := contract.ForwarderRolePrefix + "fleet"
+	if _, err := bindings.Patch(t.Context(), name, types.MergePatchType, []byte(`{"subjects":[]}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(t, "a binding that somebody emptied is put right", func() bool {
+		b, err := bindings.Get(t.Context(), name, metav1.GetOptions{})
+		return err == nil && len(b.Subjects) == 1
+	})
 	at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format("2006-01-02T15:04:05.000000Z") }
 	const mark = `"metadata":{"annotations":{"openyurt.io/delegate-heartbeat":"true"}}`
 	if err := patch("f-1", `{`+mark+`,"spec":{"renewTime":"`+at(0)+`"}}`); err != nil {

@@ -1,0 +1,72 @@
+package audit
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const roles = `
+kind: ClusterRole
+metadata: {name: "weir:hub"}
+rules:
+- apiGroups: [""]
+  resources: [endpoints]
+  verbs: [list, watch]
+- nonResourceURLs: [/version]
+  verbs: [get]
+---
+kind: ConfigMap
+metadata: {name: other}
+---
+kind: Role
+metadata: {name: "weir:manager", namespace: kube-system}
+rules:
+- apiGroups: ["", coordination.k8s.io]
+  resources: [nodes/status]
+  resourceNames: [a, b]
+  verbs: [patch]
+`
+
+const log = `{"verb":"watch","requestURI":"/api/v1/endpoints?watch=1","objectRef":{"resource":"endpoints"},"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"weir:hub\" of ClusterRole \"weir:hub\" to Group \"openyurt:yurthub\""}}
+{"verb":"get","requestURI":"/version?x","annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"system:discovery\" of ClusterRole \"system:discovery\" to Group \"system:authenticated\""}}
+{"verb":"patch","requestURI":"/api/v1/nodes/a/status","objectRef":{"resource":"nodes","subresource":"status","name":"a"},"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by RoleBinding \"x/kube-system\" of Role \"weir:manager\" to User \"m\""}}
+{"verb":"list","requestURI":"/api/v1/secrets","user":{"username":"m"},"objectRef":{"resource":"secrets"},"annotations":{"authorization.k8s.io/decision":"forbid","authorization.k8s.io/reason":""}}
+{"verb":"list","requestURI":"/api/v1/secrets","user":{"username":"m"},"objectRef":{"resource":"secrets"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+{"verb":"li`
+
+// TestUse: what a role allowed is used, whoever else allows as much is none of its grants, and what is refused is told once.
+func TestUse(t *testing.T) {
+	grants, err := Grants(roles)
+	if err != nil || len(grants) != 5 {
+		t.Fatalf("%v, %v", grants, err)
+	}
+	var use Use
+	if err := use.Read(strings.NewReader(log)); err != nil || use.Events != 5 {
+		t.Fatalf("%d events, %v", use.Events, err)
+	}
+	var unused []string
+	for _, g := range use.Unused(grants) {
+		unused = append(unused, g.String())
+	}
+	if want := []string{
+		"ClusterRole weir:hub: get /version", "ClusterRole weir:hub: list endpoints", "Role kube-system/weir:manager: patch nodes/status.coordination.k8s.io",
+	}; !slices.Equal(unused, want) {
+		t.Errorf("unused: %q", unused)
+	}
+	if want := []string{"m: list secrets"}; !slices.Equal(use.Refused, want) {
+		t.Errorf("refused: %q", use.Refused)
+	}
+}
+
+// TestBrokenLogs: only the last line may be half.
+func TestBrokenLogs(t *testing.T) {
+	for _, bad := range []string{"{\n{}\n", strings.Repeat("x", maxEvent+1)} {
+		if err := new(Use).Read(strings.NewReader(bad)); err == nil {
+			t.Errorf("%.9q is read", bad)
+		}
+	}
+	if _, err := Grants("kind: [\n"); err == nil {
+		t.Error("a broken manifest is read")
+	}
+}

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/weir-edge/weir/impl/contract"
 )
 
 // AuthorityLife is how long the authority of a pool lives.
@@ -21,8 +19,6 @@ type Authority struct {
 	key  crypto.Signer
 	pem  []byte
 }
-
-func poolAuthority(pool string) string { return contract.PoolGroupPrefix + pool }
 
 // NewPoolAuthority returns the authority of a pool, with a fresh key.
 func NewPoolAuthority(pool string, now time.Time) (*Authority, error) {

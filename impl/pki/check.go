@@ -257,6 +257,9 @@ func sameKey(a, b crypto.PublicKey) bool {
 	return err == nil && also == nil && bytes.Equal(one, other)
 }
 
+// poolAuthority is the name of the authority of a pool.
+func poolAuthority(pool string) string { return contract.PoolGroupPrefix + pool }
+
 // CheckAuthority tells whether a certificate is that of a pool's authority: it names the pool and signs leaves only.
 func CheckAuthority(cert *x509.Certificate, pool string) error {
 	switch want := poolAuthority(pool); {

@@ -166,33 +166,6 @@ func (i Identity) Needs() (pool, node, name bool) {
 	return strings.Contains(all, "<pool>"), strings.Contains(all, "<node>"), strings.Contains(all, "<name>")
 }
 
-// Read takes a common name apart. What it finds is what the name says, which nobody has checked.
-func (i Identity) Read(commonName string) (Subject, bool) {
-	form, parts := strings.Split(i.CommonName, ":"), strings.Split(commonName, ":")
-	if len(form) != len(parts) {
-		return Subject{}, false
-	}
-	var s Subject
-	for n, part := range parts {
-		switch form[n] {
-		case "<pool>":
-			s.Pool = part
-		case "<node>":
-			s.Node = part
-		case "<name>":
-			s.Name = part
-		case part:
-			continue
-		default:
-			return Subject{}, false
-		}
-		if part == "" {
-			return Subject{}, false
-		}
-	}
-	return s, true
-}
-
 // Usages tells what a certificate is for.
 func (i Identity) Usages() string {
 	switch {

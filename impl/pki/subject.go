@@ -29,6 +29,33 @@ var (
 	plainName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.@+]*[A-Za-z0-9])?$`)
 )
 
+// Read takes a common name apart. What it finds is what the name says, which nobody has checked.
+func (i Identity) Read(commonName string) (Subject, bool) {
+	form, parts := strings.Split(i.CommonName, ":"), strings.Split(commonName, ":")
+	if len(form) != len(parts) {
+		return Subject{}, false
+	}
+	var s Subject
+	for n, part := range parts {
+		switch form[n] {
+		case "<pool>":
+			s.Pool = part
+		case "<node>":
+			s.Node = part
+		case "<name>":
+			s.Name = part
+		case part:
+			continue
+		default:
+			return Subject{}, false
+		}
+		if part == "" {
+			return Subject{}, false
+		}
+	}
+	return s, true
+}
+
 // check tells what of a subject cannot be. It asks for nothing that the identity does not name.
 func (i Identity) check(s Subject) error {
 	pool, node, name := i.Needs()

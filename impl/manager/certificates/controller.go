@@ -29,9 +29,8 @@ const (
 	lag      = 100 * time.Millisecond
 	longText = 500 // of an Event's note and a condition's message
 
-	approvedReason = "WeirApproved"
-	deniedReason   = "WeirDenied"
-	failedReason   = "WeirRefused" // approved by somebody else, and not signed
+	deniedReason = "WeirDenied"
+	failedReason = "WeirRefused" // approved by somebody else, and not signed
 )
 
 // Config of a Controller. All fields are required.

@@ -153,6 +153,8 @@ func (f *finding) place(ctx context.Context, nodes client.Reader, r *certificate
 	return nil
 }
 
+const approvedReason = "WeirApproved"
+
 // approval is the message of an approved request. It is compared when the request is signed.
 func approval(node string, uid types.UID) string {
 	return fmt.Sprintf("for node %s, uid %s", node, uid)

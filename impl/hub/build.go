@@ -1,8 +1,6 @@
 package hub
 
 import (
-	"github.com/weir-edge/weir/impl/source/hop"
-
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -27,6 +25,7 @@ import (
 	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // buildCloud reads the credentials of both sides of the hub.

@@ -1,8 +1,6 @@
 package hub
 
 import (
-	"github.com/weir-edge/weir/impl/source/hop"
-
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -34,6 +32,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/nodelease"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // fakeCoordinator is as much of a coordinator as a hub sees, behind real TLS: Leases with optimistic concurrency in

@@ -1,8 +1,6 @@
 package hub
 
 import (
-	"github.com/weir-edge/weir/impl/source/hop"
-
 	"context"
 	"crypto/tls"
 	"net"
@@ -25,6 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/snapshot"
+	"github.com/weir-edge/weir/impl/source/hop"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -66,7 +65,7 @@ type serving struct {
 }
 
 // config asks for a client certificate if there are authorities that could have signed it. It is verified per request
-// (see identifier), so that an unknown one gets a clear 401 and not a broken handshake.
+// (see access.Identifier), so that an unknown one gets a clear 401 and not a broken handshake.
 func (s *serving) config() *tls.Config {
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
@@ -87,6 +86,8 @@ type pool interface {
 	Changed()                                // something may have changed for it
 	Denied(resource string)                  // a source does not give it
 	Contradict(resource string, proof error) // the cloud says otherwise than the pool
+	Renew()                                  // follows a change of credentials
+	Close()                                  // gives back connections on which nothing runs, after Run
 	Status() *member.Status                  // nil: there is no pool
 }
 
@@ -104,9 +105,7 @@ type sheltering interface {
 func (h *Hub) renew() {
 	defer h.shelter.Renewing()()
 	h.cloud.Renew()
-	if h.coordinator != nil {
-		h.coordinator.Renew()
-	}
+	h.pool.Renew()
 }
 
 // cloudAsJudge is the cloud while it can be asked.

@@ -1,8 +1,6 @@
 package hub
 
 import (
-	"github.com/weir-edge/weir/impl/source/hop"
-
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // poolDoor is where a hub shows to its pool what it holds, at --pool-port: its relays, how they are, and documents. It shows all of a relay to whoever comes in,

@@ -1,8 +1,6 @@
 package hub
 
 import (
-	"github.com/weir-edge/weir/impl/source/hop"
-
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // TestPoolDoor: the coordinator and the hubs of the pool come in, and nobody else. Only the coordinator may lean on the leader: else any hub

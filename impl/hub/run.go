@@ -115,8 +115,6 @@ func (h *Hub) Run(ctx context.Context) error {
 	})
 	err := g.Wait()
 	h.cloud.Close()
-	if h.coordinator != nil {
-		h.coordinator.Close()
-	}
+	h.pool.Close()
 	return err
 }

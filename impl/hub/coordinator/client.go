@@ -26,7 +26,7 @@ type Client struct {
 	Meter    uplink.Meter
 	from     atomic.Pointer[string] // the address that the last connection came from
 
-	// Only healthz touches these.
+	// Only Healthz touches these.
 	homeSeen time.Time // since when the first one is ready while another is used; zero: it is not
 	stale    int       // probes in a row that found the one in use not to be fresh
 
@@ -44,9 +44,9 @@ func (c *Client) Do(ctx context.Context, method, uri string, in, out any) (code 
 
 // Status asks the replica in use how its caches are.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
-	r, ctx, cancel := c.With(ctx)
-	defer cancel()
-	return r.status(ctx)
+	var s Status
+	_, err := c.Do(ctx, http.MethodGet, contract.StatusPath, nil, &s)
+	return &s, err
 }
 
 // ReadLease reads a Lease; one that does not exist is no error.

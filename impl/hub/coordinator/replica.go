@@ -1,8 +1,6 @@
 package coordinator
 
 import (
-	"github.com/weir-edge/weir/impl/source/hop"
-
 	"bytes"
 	"cmp"
 	"context"
@@ -26,6 +24,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // Replica is one replica of the pool's coordinator as this hub reaches it. There may be one, or three.
@@ -52,7 +51,9 @@ func newReplica(cfg Config, u *url.URL, from *atomic.Pointer[string], meter *upl
 	r.connect = func(ctx context.Context) (net.Conn, error) {
 		return by("http/1.1").Connect(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
 	}
-	r.Upstream = coordinatorUpstream(r, cfg.OnBytes)
+	r.Upstream = &hop.Upstream{
+		Name: role.Coordinator.String(), URL: u, Client: uplink.Client(r.Transport), Progress: true, OnBytes: cfg.OnBytes,
+	}
 	return r
 }
 
@@ -83,13 +84,6 @@ func (n *notingNet) DialContext(ctx context.Context, network, address string) (n
 		}
 	}
 	return c, err
-}
-
-// coordinatorUpstream feeds relays from a replica of the pool's coordinator.
-func coordinatorUpstream(r *Replica, onBytes func(int)) *hop.Upstream {
-	return &hop.Upstream{
-		Name: role.Coordinator.String(), URL: r.URL, Client: uplink.Client(r.Transport), Progress: true, OnBytes: onBytes,
-	}
 }
 
 func (r *Replica) do(ctx context.Context, method, uri string, in, out any) (code int, err error) {
@@ -130,12 +124,6 @@ func (r *Replica) do(ctx context.Context, method, uri string, in, out any) (code
 		}
 	}
 	return resp.StatusCode, nil
-}
-
-func (r *Replica) status(ctx context.Context) (*Status, error) {
-	var s Status
-	_, err := r.do(ctx, http.MethodGet, contract.StatusPath, nil, &s)
-	return &s, err
 }
 
 // standing is how well a replica stands.

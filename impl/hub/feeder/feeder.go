@@ -5,8 +5,6 @@
 package feeder
 
 import (
-	"github.com/weir-edge/weir/impl/source/hop"
-
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -17,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // Feeder is the feeder of one relay.

@@ -1,8 +1,6 @@
 package member
 
 import (
-	"github.com/weir-edge/weir/impl/source/hop"
-
 	"encoding/json"
 	"log/slog"
 	"net/http/httptest"
@@ -18,6 +16,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // TestVersionsThatNeverWere: attack 56. A coordinator that was fed a version which the cloud has not reached would take nothing from an honest

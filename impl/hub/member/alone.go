@@ -23,6 +23,12 @@ func (Alone) Snapshot() role.Snapshot {
 	return role.Snapshot{Role: role.Pending, Reason: "no coordinator is configured", Source: role.Cloud}
 }
 
+// Renew has no connections.
+func (Alone) Renew() {}
+
+// Close has none either.
+func (Alone) Close() {}
+
 // Seen is nowhere.
 func (Alone) Seen() beat.InPool { return beat.Alone{} }
 

@@ -1,8 +1,6 @@
 package member
 
 import (
-	"github.com/weir-edge/weir/impl/source/hop"
-
 	"log/slog"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // Config is what a hub's part in its pool is made of. All of it is needed.

@@ -1,8 +1,6 @@
 package member
 
 import (
-	"github.com/weir-edge/weir/impl/source/hop"
-
 	"context"
 	"fmt"
 	"log/slog"
@@ -24,6 +22,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // doubted is a relay fed from a pool, beside a cloud.

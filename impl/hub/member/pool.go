@@ -73,6 +73,12 @@ func New(c Config) (*Pool, error) {
 	return p, nil
 }
 
+// Renew follows a change of credentials.
+func (p *Pool) Renew() { p.Coordinator.Renew() }
+
+// Close gives back the connections to the coordinator.
+func (p *Pool) Close() { p.Coordinator.Close() }
+
 // judged follows a change of what is known of the coordinator.
 func (p *Pool) judged() {
 	p.Changed()

@@ -17,7 +17,7 @@ import (
 //	the object                                      its version
 //	Status of a DELETE that names the UID           nothing of that UID
 //	the objects of a deletecollection               nothing of their UIDs, unless it is on its way out
-//	409, 404, 5xx, a Status, a Scale, no answer     what the cloud says of this object when it is asked (see consistency)
+//	409, 404, 5xx, a Status, a Scale, no answer     what the cloud says of this object when it is asked (see Consistency)
 //	of these, what names no object                  the version that the cloud says it is at
 //	any other refusal, a dry run                    as before: nothing was written, and nothing was learnt
 //

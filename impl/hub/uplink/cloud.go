@@ -40,7 +40,7 @@ type Cloud struct {
 	resume  *Sessions // of connections without the hub's certificate
 	logger  *slog.Logger
 	clock   clock.WithTicker
-	doubted atomic.Pointer[time.Time] // since when somebody wanted to know of it, see patience
+	doubted atomic.Pointer[time.Time] // since when somebody wanted to know of it, see Patience
 	gone    *Link                     // it is away
 	follow  []func()                  // told of changes
 	silence *Silence
@@ -53,7 +53,7 @@ type CloudConfig struct {
 	Policy  HealthPolicy
 	Roots   *Bundle
 	Cert    *Pair
-	Forward *Pair // nil: no door is asForwarder
+	Forward *Pair // nil: no way is AsForwarder
 	Quantum bool  // post-quantum key exchange
 	Leads   bool  // this hub may feed a pool, which should not wait for it
 	Clock   clock.WithTicker

@@ -30,7 +30,7 @@ const (
 	AsHub                         // of this node
 	AsForwarder                   // of whoever forwards heartbeats of this pool
 	asNobody                      // nobody's, for requests without a token
-	asUnproven                    // nobody's, for tokens of which nothing is known, see prover
+	asUnproven                    // nobody's, for tokens of which nothing is known, see package access
 )
 
 // poolWindow bounds what a stream of class pool has under way. What was sent for a watch that is over still takes its time of a thin link.

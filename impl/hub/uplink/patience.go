@@ -19,7 +19,7 @@ const ConnectPatience = 200 * time.Millisecond
 // ErrGivenUp is why a request to the cloud was left: the store answers it.
 var ErrGivenUp = errors.New("the cloud does not answer: the store does")
 
-// Patience is how long a read of which the authorization may have waited already still waits for a cloud of which nothing is known: connectPatience since
+// Patience is how long a read of which the authorization may have waited already still waits for a cloud of which nothing is known: ConnectPatience since
 // the first wanted to know.
 func (k *Cloud) Patience() time.Duration {
 	since := k.doubted.Load()
@@ -29,7 +29,7 @@ func (k *Cloud) Patience() time.Duration {
 	return max(0, ConnectPatience-k.clock.Since(*since))
 }
 
-// Impatient is the context of a request to a cloud of which nothing is known. If it has no connection within connectPatience, and somebody else can answer,
+// Impatient is the context of a request to a cloud of which nothing is known. If it has no connection within ConnectPatience, and somebody else can answer,
 // leave is called.
 func Impatient(ctx context.Context, c clock.WithTicker, other func() bool, leave func()) context.Context {
 	var connected atomic.Bool

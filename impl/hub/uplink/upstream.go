@@ -1,12 +1,11 @@
 package uplink
 
 import (
-	"github.com/weir-edge/weir/impl/source/hop"
-
 	"net/http"
 	"net/url"
 
 	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // Upstream feeds relays from the cloud, as the hub itself. Questions go by the connection of probes.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/documents"
+	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -47,12 +48,7 @@ func (d *sharedDocuments) keep(ctx context.Context, up *hop.Upstream, c clock.Cl
 			if missing = d.pull(ctx, up, missing...); len(missing) == 0 {
 				wait = documentsAgain
 			}
-			t := c.NewTimer(wait)
-			select {
-			case <-t.C():
-			case <-ctx.Done():
-			}
-			t.Stop()
+			pause.For(ctx, c, wait)
 		}
 	}
 }

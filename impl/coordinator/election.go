@@ -20,6 +20,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/pause"
 )
 
 const electionRetry = 200 * time.Millisecond
@@ -66,12 +67,7 @@ func (e *election) run(ctx context.Context) error {
 		if err := e.follow(ctx); err != nil && ctx.Err() == nil {
 			e.logger.Debug("the watch of the election lease ended", "err", err)
 		}
-		t := e.clock.NewTimer(electionRetry)
-		select {
-		case <-t.C():
-		case <-ctx.Done():
-			t.Stop()
-		}
+		pause.For(ctx, e.clock, electionRetry)
 	}
 	return nil
 }

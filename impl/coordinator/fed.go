@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/store"
+	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -104,12 +105,7 @@ func (f *fed) run(ctx context.Context) error {
 		if err := f.store.FollowNote(ctx, fedKey, func(n store.Note) { f.take(n) }); err != nil && ctx.Err() == nil {
 			f.logger.Debug("the watch of who is fed ended", "err", err)
 		}
-		t := f.clock.NewTimer(fedRetry)
-		select {
-		case <-t.C():
-		case <-ctx.Done():
-			t.Stop()
-		}
+		pause.For(ctx, f.clock, fedRetry)
 	}
 	return nil
 }

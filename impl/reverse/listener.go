@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/pause"
 )
 
 // Backoff between connections that do not come about, or end at once.
@@ -53,12 +54,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			backoff = firstBackoff
 		}
 		l.logger.Debug("no connection waits for who reads this hub", "err", err)
-		t := l.clock.NewTimer(backoff/2 + rand.N(backoff/2))
-		select {
-		case <-t.C():
-		case <-l.ctx.Done():
-		}
-		t.Stop()
+		pause.For(l.ctx, l.clock, backoff/2+rand.N(backoff/2))
 		backoff = min(2*backoff, maxBackoff)
 	}
 	return nil, net.ErrClosed

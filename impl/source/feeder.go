@@ -228,16 +228,6 @@ func (f *Feeder) Kick() {
 	}
 }
 
-// pause waits for a time, or until ctx ends.
-func (f *Feeder) pause(ctx context.Context, d time.Duration) {
-	t := f.cfg.Clock.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C():
-	case <-ctx.Done():
-	}
-}
-
 func (f *Feeder) listing(why Cause) {
 	switch l := &f.status.Lists; why {
 	case CauseFirst:

@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -106,7 +107,7 @@ func (f *Feeder) trust(ctx context.Context, up *hop.Upstream, conn net.Conn) err
 		case ctx.Err() != nil || try == questionTries || errors.As(err, &proof) || errors.As(err, &answer):
 			return err
 		}
-		f.pause(ctx, firstBackoff) // the question was lost, and not what the watch brings
+		pause.For(ctx, f.cfg.Clock, firstBackoff) // the question was lost, and not what the watch brings
 	}
 }
 

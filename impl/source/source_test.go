@@ -15,14 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay"

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -36,7 +37,7 @@ func (f *Feeder) partly(ctx context.Context, up *hop.Upstream) *hop.Upstream {
 		return nil
 	}
 	for f.judge() == nil && ctx.Err() == nil && f.cfg.Clock.Since(f.restored) < slack {
-		f.pause(ctx, slack/20)
+		pause.For(ctx, f.cfg.Clock, slack/20)
 	}
 	return f.judge()
 }

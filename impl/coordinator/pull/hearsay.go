@@ -7,8 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/utils/clock"
-
+	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -40,7 +39,7 @@ type hearsay struct {
 // to the latest that any of them has. It is served with its age and makes nothing ready: that is the word of one hub.
 func (h *hearsay) run(ctx context.Context) {
 	for wait := hearFirst; ctx.Err() == nil; wait = min(2*wait, hearMost) {
-		pause(ctx, h.Clock, wait/2+rand.N(wait/2))
+		pause.For(ctx, h.Clock, wait/2+rand.N(wait/2))
 		if ctx.Err() != nil || h.Fence.Leader().Node != "" || h.Majority() != nil || !slices.ContainsFunc(h.Relays, func(r *relay.Relay) bool { return h.Unready(r) != nil }) {
 			continue
 		}
@@ -137,13 +136,4 @@ func (h *hearsay) take(ctx context.Context, i int, from *rumour) bool {
 	h.Logger.Warn("refilled at the word of one hub, with what it holds: served with its age, and not ready until the cloud is heard", "resource", name,
 		"node", from.node, "version", now.Version, "history", now.History.Number, "was", before.Version, "age", age.Round(time.Second).String())
 	return true
-}
-
-func pause(ctx context.Context, c clock.Clock, d time.Duration) {
-	t := c.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C():
-	case <-ctx.Done():
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -175,7 +176,7 @@ func (p *Puller) follow(ctx context.Context, l *hop.Line, who fence.Leader, pati
 			due = now
 		}
 		if now.Before(due) {
-			pause(ctx, p.Clock, pulseRetry)
+			pause.For(ctx, p.Clock, pulseRetry)
 			continue
 		}
 		p.release(ctx, who, reason, err)

@@ -15,6 +15,9 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/pause"
 )
 
 // Peer is one member of a cluster, as everybody in it knows it.
@@ -86,7 +89,7 @@ func (c *Cluster) startMember(ctx context.Context, e *embed.Config, f *failure, 
 				return nil, context.Cause(ctx)
 			case err != nil:
 				l.Warn("the other replicas do not take this one in again; trying again", "err", err)
-				if err := pause(ctx); err != nil {
+				if err := rest(ctx); err != nil {
 					return nil, err
 				}
 				continue
@@ -112,21 +115,15 @@ func (c *Cluster) startMember(ctx context.Context, e *embed.Config, f *failure, 
 		}
 		// Others run that know this member, but none served a moment ago.
 		l.Warn("cannot join the other replicas; trying again", "err", err)
-		if err := pause(ctx); err != nil {
+		if err := rest(ctx); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func pause(ctx context.Context) error {
-	t := time.NewTimer(joinAgain)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+func rest(ctx context.Context) error {
+	pause.For(ctx, clock.RealClock{}, joinAgain)
+	return context.Cause(ctx)
 }
 
 // checkMembers tells whether the data here is of the cluster that was configured.

@@ -103,7 +103,7 @@ func Open(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger) (*Store
 		return nil, err
 	}
 	for s.incarnation == "" {
-		if s.incarnation, err = s.draw(ctx); err != nil && (cluster == nil || pause(ctx) != nil) {
+		if s.incarnation, err = s.draw(ctx); err != nil && (cluster == nil || rest(ctx) != nil) {
 			s.Close()
 			return nil, fmt.Errorf("read incarnation: %w", err)
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/nodelease"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pause"
 )
 
 const (
@@ -260,7 +261,7 @@ func (f *Forwarding) watch(ctx context.Context) error {
 			wait = coordinator.FirstLeasesRetry
 		}
 		_, resting, cancel := f.Coordinator.With(ctx)
-		uplink.Sleep(resting, f.Clock, wait)
+		pause.For(resting, f.Clock, wait)
 		cancel()
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/nodelease"
-	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pause"
 )
 
 const (
@@ -96,7 +96,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 		if err := m.flush(ctx); err != nil && ctx.Err() == nil {
 			m.Logger.Debug("cannot mirror a heartbeat; trying again", "err", err)
 			m.Count("failed")
-			uplink.Sleep(ctx, m.Clock, mirrorRetry)
+			pause.For(ctx, m.Clock, mirrorRetry)
 		}
 	}
 	return nil
@@ -204,7 +204,7 @@ func (m *Mirror) tell(ctx context.Context) (err error) {
 // Announce tells it again and again, while nobody leads because no hub reaches the cloud.
 func (m *Mirror) Announce(ctx context.Context, alone func() bool) error {
 	for ctx.Err() == nil {
-		uplink.Sleep(ctx, m.Clock, announceLook+rand.N(announceLook))
+		pause.For(ctx, m.Clock, announceLook+rand.N(announceLook))
 		if alone() {
 			if err := m.tell(ctx); err != nil && ctx.Err() == nil {
 				m.Logger.Debug("cannot tell the coordinator where this hub shows its relays; trying again", "err", err)

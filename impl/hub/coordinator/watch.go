@@ -7,7 +7,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -51,7 +51,7 @@ func (l *Leases) Run(ctx context.Context) error {
 		}
 		l.Broke()
 		_, resting, cancel := l.With(ctx)
-		uplink.Sleep(resting, l.Clock, wait)
+		pause.For(resting, l.Clock, wait)
 		cancel()
 	}
 	return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pause"
 )
 
 const (
@@ -118,7 +118,7 @@ func (d *Discovery) Keep(ctx context.Context) {
 				wait = discoveryRetry
 			}
 		}
-		uplink.Sleep(ctx, d.Clock, wait)
+		pause.For(ctx, d.Clock, wait)
 	}
 }
 

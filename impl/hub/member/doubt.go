@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/hub/feeder"
-	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/source"
 )
@@ -46,7 +46,7 @@ func (d *doubt) holds() bool {
 func (d *doubt) run(ctx context.Context) error {
 	d.seen = map[string]uint64{}
 	for ctx.Err() == nil {
-		uplink.Sleep(ctx, d.Clock, sampleEvery+rand.N(sampleSpread))
+		pause.For(ctx, d.Clock, sampleEvery+rand.N(sampleSpread))
 		for _, f := range d.Feeders {
 			d.look(ctx, f)
 		}
@@ -67,7 +67,7 @@ func (d *doubt) look(ctx context.Context, f *feeder.Feeder) {
 	}
 	for errors.As(err, &no) && ctx.Err() == nil {
 		leader := d.leader()
-		uplink.Sleep(ctx, d.Clock, sampleConfirm)
+		pause.For(ctx, d.Clock, sampleConfirm)
 		before := no
 		if _, err = d.ask(ctx, func(ctx context.Context) (uint64, error) { return 0, f.Confirm(ctx, cloud, before) }); err == nil {
 			d.trust()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -86,7 +86,7 @@ func (f *feed) watch(ctx context.Context) {
 		for i, r := range f.Relays {
 			want[i] = r.Status()
 		}
-		uplink.Sleep(ctx, f.Clock, arrivedLook)
+		pause.For(ctx, f.Clock, arrivedLook)
 		limit, cancel := context.WithTimeout(ctx, arrivedAgain)
 		s, err := f.Coordinator.Status(limit)
 		cancel()
@@ -99,7 +99,7 @@ func (f *feed) watch(ctx context.Context) {
 		all := f.took(asked, s, want)
 		f.changed()
 		if all {
-			uplink.Sleep(ctx, f.Clock, arrivedAgain)
+			pause.For(ctx, f.Clock, arrivedAgain)
 		}
 	}
 }

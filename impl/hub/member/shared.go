@@ -9,7 +9,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/feeder"
-	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pause"
 )
 
 const (
@@ -40,7 +40,7 @@ type Differences struct {
 
 // run asks until ctx ends.
 func (s *shared) run(ctx context.Context) error {
-	for due := (time.Time{}); ctx.Err() == nil; uplink.Sleep(ctx, s.Clock, sharedSoon) {
+	for due := (time.Time{}); ctx.Err() == nil; pause.For(ctx, s.Clock, sharedSoon) {
 		if now := s.Clock.Now(); !s.reachable() || s.isKnown() && !s.astray.Load() && now.Before(due) {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -149,7 +150,7 @@ func (c *Consistency) askVersion(ctx context.Context, index int) error {
 func (c *Consistency) version(index int, q *question) {
 	o, v := c.owed[index], c.ages[index]
 	defer v.answered(q)
-	uplink.Sleep(c.ctx, c.clock, askSpacing-c.clock.Since(q.last))
+	pause.For(c.ctx, c.clock, askSpacing-c.clock.Since(q.last))
 	q.covers, q.began = o.doubtful(), c.clock.Now()
 	q.version, _, q.err = c.look(index, "", "")
 	if q.err == nil {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/pause"
 )
 
 // HealthPolicy says how many answers make a server healthy or not.
@@ -145,7 +147,7 @@ func (c *Checker) attempt(ctx context.Context) error {
 	defer cancel(nil)
 	go func() {
 		for n := 0; n == 0 || n < moreTime && c.Clock.Since(c.lastHeard()) < c.Policy.Limit/2; n++ {
-			Sleep(ctx, clock.RealClock{}, c.Policy.Limit)
+			pause.For(ctx, clock.RealClock{}, c.Policy.Limit)
 			if ctx.Err() != nil {
 				return
 			}
@@ -174,7 +176,7 @@ func (c *Checker) rest(ctx context.Context, began time.Time, next time.Duration)
 		case <-timer.C():
 		case <-c.news:
 		case <-c.kicks:
-			Sleep(ctx, c.Clock, c.Pause-c.Clock.Since(began)) // many requests that fail are one reason to probe
+			pause.For(ctx, c.Clock, c.Pause-c.Clock.Since(began)) // many requests that fail are one reason to probe
 			timer.Stop()
 			return
 		}

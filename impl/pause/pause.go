@@ -1,0 +1,22 @@
+// Package pause waits by a clock that tests may hold in their hands.
+package pause
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// For waits for a time, or until ctx ends.
+func For(ctx context.Context, c clock.Clock, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := c.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+	case <-ctx.Done():
+	}
+}

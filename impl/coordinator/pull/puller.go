@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// pulseReturn is how long a hub whose connection broke has to accept another one.
+	// pulseReturn is how long a hub whose connection broke has to accept another one, if this process got to run in time lately.
 	pulseReturn = 250 * time.Millisecond
 	// pulseRetry is between two tries.
 	pulseRetry = 50 * time.Millisecond
@@ -33,6 +33,8 @@ type Puller struct {
 	feeders []*source.Feeder // of the relays
 	poke    chan struct{}    // something changed
 	held    chan struct{}    // a holder has written its Lease here
+
+	lag lag
 
 	mu   sync.Mutex
 	from origin
@@ -80,6 +82,10 @@ func (p *Puller) Run(ctx context.Context) error {
 	if p.Replicas != nil {
 		g.Go(func() error { return p.claim(ctx) })
 	}
+	g.Go(func() error {
+		p.lag.watch(ctx, p.Clock)
+		return nil
+	})
 	g.Go(func() error {
 		patience, end := pulseAwaited, p.read(ctx, origin{}, 0)
 		for ctx.Err() == nil {
@@ -171,7 +177,7 @@ func (p *Puller) follow(ctx context.Context, l *hop.Line, who fence.Leader, pati
 		now := p.Clock.Now()
 		switch {
 		case beat:
-			reason, due = "broken", now.Add(pulseReturn)
+			reason, due = "broken", now.Add(pulseReturn+min(2*p.lag.lately(), contract.PulseSilence))
 		case reason == "broken" && errors.Is(err, syscall.ECONNREFUSED): // nobody listens any more: its process is gone
 			due = now
 		}

@@ -145,3 +145,6 @@ func parsePolicy(s string) (verdict.Policy, error) {
 	}
 	return verdict.Policy{}, fmt.Errorf("policy %q: want %s", s, allowedPolicies)
 }
+
+// certifies tells whether requests for certificates are looked at.
+func (s *settings) certifies() bool { return s.Certificates != "" && s.Certificates != noCertificates }

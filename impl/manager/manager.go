@@ -84,22 +84,25 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 	own := labels.SelectorFromSet(labels.Set{managedLabel: managedBy})
 	leases := map[string]cache.Config{contract.NodeLeaseNamespace: {}}
 	grace := stopPatience
+	what := map[client.Object]cache.ByObject{
+		&corev1.Node{}:          {Transform: trimNode},
+		&coordinationv1.Lease{}: {Namespaces: leases, Transform: trimLease},
+		&rbacv1.Role{}:          {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
+		&rbacv1.RoleBinding{}:   {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
+		&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{contract.ManagerNamespace: {
+			FieldSelector: fields.OneTermEqualSelector("metadata.name", contract.PoolPolicies),
+		}}},
+	}
+	if s.certifies() {
+		what[&certificatesv1.CertificateSigningRequest{}] = cache.ByObject{Transform: certificates.Trim}
+	}
 	return ctrl.Options{
 		Scheme: scheme,
 		Logger: logr.FromSlogHandler(cli.Quieter(s.Logger.Handler())),
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true, // a forgotten informer would be one of everything
 			NewInformer:                 informer(s.Clock),
-			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}: {Transform: trimNode},
-				&certificatesv1.CertificateSigningRequest{}: {Transform: certificates.Trim},
-				&coordinationv1.Lease{}:                     {Namespaces: leases, Transform: trimLease},
-				&rbacv1.Role{}:                              {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
-				&rbacv1.RoleBinding{}:                       {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
-				&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{contract.ManagerNamespace: {
-					FieldSelector: fields.OneTermEqualSelector("metadata.name", contract.PoolPolicies),
-				}}},
-			},
+			ByObject:                    what,
 		},
 		LeaderElection:                s.LeaderElect,
 		LeaderElectionID:              electionLease,
@@ -154,7 +157,7 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 
 // addCertificates lets the replica that leads judge requests for certificates.
 func (m *Manager) addCertificates() error {
-	if m.set.Certificates == "" || m.set.Certificates == noCertificates {
+	if !m.set.certifies() {
 		return nil
 	}
 	if err := m.ctrl.Add(certificates.New(certificates.Config{

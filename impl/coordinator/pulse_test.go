@@ -17,6 +17,22 @@ func (c *caller) holder() string {
 	return *lease.Spec.HolderIdentity
 }
 
+// readAgain breaks the connections to a leader's hub once: it is read again, and keeps the Lease.
+func (e *edge) readAgain(viewer *caller, holder string) {
+	t := viewer.t
+	t.Helper()
+	_, since := e.Read()
+	e.http.CloseClientConnections()
+	eventually(t, "the connection to break", func() bool {
+		_, now := e.Read()
+		return now != since
+	})
+	eventually(t, "the leader to be read again", e.read)
+	if h := viewer.holder(); h != holder {
+		t.Errorf("the holder is %q", h)
+	}
+}
+
 // TestPulse: the connection to the leader is its pulse.
 func TestPulse(t *testing.T) {
 	s := newPool(t).start()
@@ -26,16 +42,7 @@ func TestPulse(t *testing.T) {
 	x := a.show()
 	a.elect("a_1")
 	eventually(t, "the leader to be read", x.read)
-	_, since := x.Read()
-	x.http.CloseClientConnections()
-	eventually(t, "the connection to break", func() bool {
-		_, now := x.Read()
-		return now != since
-	})
-	eventually(t, "the leader to be read again", x.read)
-	if h := viewer.holder(); h != "a_1" {
-		t.Errorf("the holder is %q", h)
-	}
+	x.readAgain(viewer, "a_1")
 	x.die()
 	eventually(t, "the Lease to be free", func() bool { return viewer.holder() == "" })
 

@@ -19,16 +19,7 @@ func TestReverse(t *testing.T) {
 	x := s.showBack("a", leaderRelay(t, 100))
 	a.electAt("a_1", contract.PoolAddressReverse)
 	eventually(t, "the leader to be read", func() bool { return viewer.reached() == 100 && viewer.slices().Feeder == "a" })
-	_, since := x.Read()
-	x.http.CloseClientConnections()
-	eventually(t, "the connection to break", func() bool {
-		_, now := x.Read()
-		return now != since
-	})
-	eventually(t, "the leader to be read again", x.read)
-	if h := viewer.holder(); h != "a_1" {
-		t.Errorf("the holder is %q", h)
-	}
+	x.readAgain(viewer, "a_1")
 	x.freeze()
 	eventually(t, "a silent leader to lose the Lease", func() bool { return viewer.holder() == "" })
 

@@ -82,7 +82,7 @@ func (h *hearsay) round(ctx context.Context) (any bool) {
 	}
 	all.Wait()
 	for i, r := range h.Relays {
-		if best := latest(r, said[r.Resource().String()]); best != nil && h.Unready(r) != nil && h.take(ctx, i, best) {
+		if best := latest(r.Status(), said[r.Resource().String()]); best != nil && h.Unready(r) != nil && h.take(ctx, i, best) {
 			any = true
 		}
 	}
@@ -97,8 +97,7 @@ func ask(ctx context.Context, l *hop.Line) ([]hop.Shown, error) {
 }
 
 // latest is what moves a relay forward most: in its own history, or if it holds nothing, in the latest that can have been counted.
-func latest(r *relay.Relay, said []rumour) (best *rumour) {
-	st := r.Status()
+func latest(st relay.Status, said []rumour) (best *rumour) {
 	for i := range said {
 		switch s := &said[i]; {
 		case !s.Synced || s.Denied != "":

@@ -172,6 +172,17 @@ func TestHistoryOfThePool(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 
+	f.Use(nil)
+	if err := mine.Apply(&wire.Event{Type: wire.Bookmark, Version: 903}); err != nil { // from the cloud: the pool was never at 903
+		t.Fatal(err)
+	}
+	put(t, pool, "c", 904)
+	f.Use(up)
+	eventually(t, "what came meanwhile", func() bool { return mine.Status().Version == 904 })
+	if s := f.Status(); s.Lists.Total() != 2 || s.Resyncs != 0 {
+		t.Errorf("the version is of the history that it says, so there is nothing to list: %+v", s)
+	}
+
 	behind := newRelay(t) // a coordinator that lost its disk, and was filled by one who was away
 	if err := behind.Replace(2000, []*wire.Object{slice(t, "ghost", 950)}); err != nil {
 		t.Fatal(err)
@@ -180,14 +191,14 @@ func TestHistoryOfThePool(t *testing.T) {
 	late.Progress = true
 	f.Use(late)
 	eventually(t, "a refusal", func() bool { return f.Status().LastError != "" })
-	if s := mine.Status(); s.Version != 901 || s.History.Number != 1 {
+	if s := mine.Status(); s.Version != 904 || s.History.Number != 1 {
 		t.Errorf("%+v", s)
 	}
-	if err := behind.ReplaceIn(relay.History{Number: 1, Lost: 1000}, 902, []*wire.Object{slice(t, "a", 5), slice(t, "b", 901)}); err != nil {
+	if err := behind.ReplaceIn(relay.History{Number: 1, Lost: 1000}, 905, []*wire.Object{slice(t, "a", 5), slice(t, "b", 901), slice(t, "c", 904)}); err != nil {
 		t.Fatal(err)
 	}
-	put(t, behind, "c", 903)
-	eventually(t, "the pool to come along", func() bool { return mine.Status().Version == 903 })
+	put(t, behind, "d", 906)
+	eventually(t, "the pool to come along", func() bool { return mine.Status().Version == 906 })
 	if s := f.Status(); s.Lists.Total() != 2 {
 		t.Errorf("%+v", s)
 	}

@@ -298,41 +298,63 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestNotAdmitted: nothing counts of what comes from who does not: no list, no list of metadata with what it lacks, no denial.
+// TestNotAdmitted: nothing counts of what comes from who does not, whenever that begins: no list, no list of metadata with what it lacks, no
+// denial.
 func TestNotAdmitted(t *testing.T) {
 	for name, mine := range map[string]func(*relay.Relay) error{
 		"list":   func(*relay.Relay) error { return nil },
 		"resync": func(r *relay.Relay) error { return r.Replace(5, []*wire.Object{slice(t, "old", 5)}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			leader, pool := newRelay(t), newRelay(t)
-			if err := errors.Join(leader.Replace(10, []*wire.Object{slice(t, "x", 10)}), mine(pool)); err != nil {
-				t.Fatal(err)
-			}
-			was := pool.Status()
-			up := shows(t, leader)
-			asked := make(chan struct{}, 1000)
-			up.Admit = func() error {
-				asked <- struct{}{}
-				return errors.New("another leads now")
-			}
-			f := feed(t, pool)
-			f.Use(up)
-			<-asked
-			<-asked
-			if s := pool.Status(); s.Version != was.Version || s.Objects != was.Objects {
-				t.Errorf("%+v", s)
-			}
-			leader.Deny(apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "x"))
-			eventually(t, "a denial to come", func() bool {
-				f.Kick()
-				return strings.Contains(f.Status().LastError, "404")
-			})
-			if pool.Denied() != nil {
-				t.Error("a denial counts")
+			for admitted := int64(0); notAdmitted(t, mine, admitted); admitted++ {
 			}
 		})
 	}
+}
+
+// notAdmitted lets a relay ask so many times whether its source counts before it does not any more. False: that was enough for all.
+func notAdmitted(t *testing.T, mine func(*relay.Relay) error, admitted int64) bool {
+	t.Helper()
+	leader, pool := newRelay(t), newRelay(t)
+	if err := errors.Join(leader.Replace(10, []*wire.Object{slice(t, "x", 10)}), mine(pool)); err != nil {
+		t.Fatal(err)
+	}
+	was := pool.Status()
+	var asked atomic.Int64
+	var refused atomic.Bool // before anything counted
+	up, why := shows(t, leader), errors.New("another leads now")
+	up.Admit = func() error {
+		if asked.Add(1) <= admitted {
+			return nil
+		}
+		if pool.Status().Version == was.Version {
+			refused.Store(true)
+		}
+		return why
+	}
+	f := feed(t, pool)
+	f.Use(up)
+	eventually(t, "the list, or a refusal", func() bool {
+		return pool.Status().Version != was.Version || strings.Contains(f.Status().LastError, why.Error())
+	})
+	if pool.Status().Version != was.Version {
+		if refused.Load() {
+			t.Errorf("refused after %d times, and it counts: %+v", admitted, pool.Status())
+		}
+		return false
+	}
+	if s := pool.Status(); s.Objects != was.Objects {
+		t.Errorf("admitted %d times: %+v", admitted, s)
+	}
+	leader.Deny(apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "x"))
+	eventually(t, "a denial to come", func() bool {
+		f.Kick()
+		return strings.Contains(f.Status().LastError, "404")
+	})
+	if pool.Denied() != nil {
+		t.Errorf("admitted %d times: a denial counts", admitted)
+	}
+	return true
 }
 
 // TestNoSource: what somebody holds who is no source moves a relay forward, in its own history, and makes nothing fresh.

@@ -113,6 +113,7 @@ func ParsePoolAddress(s string) (a netip.AddrPort, reverse bool, err error) {
 const (
 	PulsePath     = "/weir/v1/pulse"     // of a hub: an answer that lasts as long as the hub lives, for the coordinator that reads it
 	DocumentsPath = "/weir/v1/documents" // of a hub and of a coordinator: copies of API discovery, see impl/documents
+	DoubtPath     = "/weir/v1/doubt"     // of a coordinator: POST of a Doubt by a hub that follows and reaches the cloud
 	LinePath      = "/weir/v1/line"      // of a coordinator: POST by a hub that the coordinator cannot connect to, see impl/reverse
 	RejoinPath    = "/weir/v1/rejoin"    // POST by a replica that has no data: take it in again
 	StatusPath    = "/weir/v1/status"    // JSON status of a hub (health port; less of it at the port for its pool) or coordinator
@@ -121,6 +122,16 @@ const (
 	// ConsistentHeader of a read, with the value true: only the cloud may answer it, as it stands now, and nothing that is kept in the pool.
 	ConsistentHeader = "Weir-Consistent"
 )
+
+// Doubt is what a hub says to its coordinator, and a coordinator asks its hubs: whether the cloud contradicts what the leader fed.
+type Doubt struct {
+	Leader    string `json:"leader"`   // node
+	Resource  string `json:"resource"` // endpointslices.v1.discovery.k8s.io
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`      // of the object that was compared; "": the version alone was
+	Held      uint64 `json:"held,omitempty"`      // version of the object as the leader fed it
+	Confirmed bool   `json:"confirmed,omitempty"` // of what a hub says: the cloud contradicts, when asked twice
+}
 
 // PulseSilence is how long a coordinator may hear nothing of the leader's hub before it takes the election Lease from it.
 const PulseSilence = 3 * time.Second

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/coordinator/jury"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/memory"
@@ -138,11 +139,13 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		return err
 	}
 	leader, bars, shared := &fence.Fence{Incarnation: etcd.Incarnation()}, &pull.Bars{}, &sharedDocuments{}
-	ready := readiness{c.set.FreshWithin, c.set.Clock}
-	metrics := newMetrics(c.relays, c.kept, ready.unready)
-	health := &recently{check: etcd.Check, lasts: checkLasts, clock: c.set.Clock}
 	vote := &election{leases: leases, fence: leader, clock: c.set.Clock, logger: c.set.Logger}
-	leases.holders = &holders{barred: bars, leads: vote.look, fence: leader, clock: c.set.Clock}
+	lies := jury.New(jury.Config{Notes: etcd, Leader: leader.Leader, Free: vote.Free, Relays: c.relays, Clock: c.set.Clock, Logger: c.set.Logger})
+	ready := readiness{c.set.FreshWithin, lies.Floor, c.set.Clock}
+	metrics := newMetrics(c.relays, c.kept, ready.unready)
+	lies.Lied = metrics.lied.Inc
+	health := &recently{check: etcd.Check, lasts: checkLasts, clock: c.set.Clock}
+	leases.holders = &holders{barred: bars, jury: lies, leads: vote.look, fence: leader, clock: c.set.Clock}
 	ways := &lines{lot: &c.lot, known: c.serving.ca.VerifyOptions, rules: c.rules, clock: c.set.Clock, cert: c.serving.certificate}
 	pulled := pull.Config{
 		Relays: c.relays, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.unready, Majority: health.ask,
@@ -163,11 +166,15 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	vote.attach()
 	paths := map[string]http.Handler{
 		"/metrics":             metrics.handler(),
-		contract.StatusPath:    &reporter{c.set.NodePoolName, leader, claims, c.relays, ready, puller, c.set.Clock},
+		contract.StatusPath:    &reporter{c.set.NodePoolName, leader, claims, c.relays, ready, puller, lies, c.set.Clock},
 		contract.DocumentsPath: shared.serve(puller.Upstream),
 		contract.LinePath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			u, _ := genericrequest.UserFrom(req.Context())
 			c.lot.Admit(w, req, authz.NodeOf(u))
+		}),
+		contract.DoubtPath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			u, _ := genericrequest.UserFrom(req.Context())
+			lies.Serve(w, req, authz.NodeOf(u))
 		}),
 	}
 	if c.peers != nil {
@@ -197,6 +204,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		return nil
 	})
 	g.Go(func() error { return puller.Run(ctx) })
+	g.Go(func() error { return lies.Run(ctx) })
 	memory.Trim()
 	return g.Wait()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/coordinator/jury"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 )
 
@@ -23,6 +24,7 @@ import (
 // itself, of the time and of others does not count.
 type holders struct {
 	barred *pull.Bars
+	jury   *jury.Jury
 	tenure fence.Tenure                // of the election Lease
 	leads  func(context.Context) error // shows the election Lease to the fence as it is now
 	fence  *fence.Fence
@@ -53,6 +55,9 @@ func (h *holders) check(ctx context.Context, lease, old *coordinationv1.Lease) e
 	case old == nil:
 		return nil
 	}
+	if err := h.checkLied(lease, old, node); err != nil {
+		return err
+	}
 	return h.checkElection(lease, old, node)
 }
 
@@ -63,6 +68,21 @@ func (h *holders) checkSync(ctx context.Context, lease *coordinationv1.Lease, no
 	}
 	if leader := h.fence.Leader().Node; leader != node {
 		return refuseLease(lease, fmt.Sprintf("only the holder of the election Lease writes it, which is %q", leader))
+	}
+	return nil
+}
+
+// checkLied lets a node that lied as leader take the election Lease only if nobody else wants it.
+func (h *holders) checkLied(lease, old *coordinationv1.Lease, node string) error {
+	if holderOf(lease) == "" {
+		return nil
+	}
+	s, err := sight(old, false)
+	if err != nil {
+		return err
+	}
+	if why := h.jury.Refuses(node, contract.NodeOfIdentity(holderOf(old)) == node, h.tenure.Age(s.Version, h.clock.Now())); why != "" {
+		return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, errors.New(why))
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 	freed    *prometheus.CounterVec
+	lied     prometheus.Counter
 	refilled *prometheus.CounterVec
 }
 
@@ -26,11 +27,14 @@ func newMetrics(relays []*relay.Relay, kept prometheus.Collector, unready func(*
 		freed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_coordinator_leases_freed_total", Help: "Times the election Lease was taken from a leader whose hub could not be read: broken or unreachable.",
 		}, []string{"pulse"}),
+		lied: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_coordinator_leaders_lied_total", Help: "Times hubs of the pool found that the cloud contradicts what the leader fed, and it lost the election Lease.",
+		}),
 		refilled: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_coordinator_refills_total", Help: "Times a relay that nobody fed was moved forward to what the hub of a node holds. That is not fresh, and the word of one hub.",
 		}, []string{"resource", "node"}),
 	}
-	m.registry.MustRegister(m.freed, m.refilled, relay.NewCollector(relays...), kept)
+	m.registry.MustRegister(m.freed, m.lied, m.refilled, relay.NewCollector(relays...), kept)
 	for _, r := range relays {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "weir_coordinator_ready", Help: "1 while the resource is synced and fresh.",

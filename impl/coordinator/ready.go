@@ -12,6 +12,7 @@ import (
 // readiness tells which relays are.
 type readiness struct {
 	freshWithin time.Duration
+	floor       func(resource string) uint64 // the first history of the cloud that does not come from a leader that lied
 	clock       clock.PassiveClock
 }
 
@@ -27,6 +28,8 @@ func (x readiness) unready(r *relay.Relay) error {
 	now := x.clock.Now()
 	age, _ := s.Age(now)
 	switch {
+	case s.History.Number < x.floor(r.Resource().String()):
+		return fmt.Errorf("%s came from a leader that lied, and is not yet listed anew", r.Resource())
 	case s.Restored:
 		return fmt.Errorf("%s was restored from a disk, or from what a hub held, and no leader has fed it since; it is %v old", r.Resource(), age.Round(time.Second))
 	case !s.Fresh(now, x.freshWithin):

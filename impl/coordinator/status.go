@@ -7,7 +7,9 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/coordinator/jury"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/relay"
 )
@@ -21,6 +23,7 @@ type Status struct {
 	Ready       bool             `json:"ready"`             // all resources are that the cloud gives to the leader
 	Replica     string           `json:"replica,omitempty"` // name of this one of several
 	Fed         string           `json:"fed,omitempty"`     // the replica that reads the leader; "": none yet, or this is the only one
+	Doubt       *contract.Doubt  `json:"doubt,omitempty"` // what hubs that follow and reach the cloud are asked; see jury
 	Resources   []ResourceStatus `json:"resources"`
 }
 
@@ -30,7 +33,7 @@ type ResourceStatus struct {
 	Synced   bool   `json:"synced"`
 	Ready    bool   `json:"ready"`   // synced, and fed within --fresh-within
 	Version  uint64 `json:"version"` // reached
-	History  uint64 `json:"history"` // of the cloud, that versions are of; it grows when the cloud was restored from a backup
+	History  uint64 `json:"history"` // of the cloud, that versions are of; it grows when the cloud was restored from a backup, or the leader lied
 	Oldest   uint64 `json:"oldest"`  // from which a watch can resume
 	Objects  int    `json:"objects"`
 	Bytes    int64  `json:"bytes"`
@@ -54,6 +57,7 @@ type reporter struct {
 	relays []*relay.Relay
 	ready  readiness
 	puller *pull.Puller
+	jury   *jury.Jury
 	clock  clock.PassiveClock
 }
 
@@ -67,10 +71,13 @@ func (x *reporter) status() Status {
 		s.Replica = x.fed.self
 		s.Fed, _ = x.fed.Reads()
 	}
+	if c := x.jury.State().Case; c != nil {
+		s.Doubt = &c.Doubt
+	}
 	for i, r := range x.relays {
 		st := r.Status()
 		rs := ResourceStatus{
-			Resource: r.Resource().String(), Synced: st.Synced, Ready: x.ready.unready(r) == nil, Version: st.Version, History: st.History.Number, Oldest: st.Oldest,
+			Resource: r.Resource().String(), Synced: st.Synced, Ready: x.ready.unready(r) == nil, Version: st.Version, History: max(st.History.Number, x.jury.Floor(r.Resource().String())), Oldest: st.Oldest,
 			Objects: st.Objects, Bytes: st.Bytes, Watchers: st.Watchers, Restored: st.Restored, Denied: st.Denied,
 		}
 		rs.Feeder, rs.From = x.puller.Feeder(i)

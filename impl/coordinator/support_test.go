@@ -393,6 +393,7 @@ type state struct {
 	Ready                           bool
 	Resources                       []resourceState
 	Replica, Fed                    string
+	Doubt                           *contract.Doubt
 }
 
 type resourceState struct {

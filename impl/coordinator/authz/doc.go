@@ -8,7 +8,8 @@
 //	                                                       documents, which the fence of feeds allows the leader
 //	                                                       only; write the Leases kube-system/yurthub and
 //	                                                       kube-system/leader-informer-sync, of which the coordinator says
-//	                                                       who may hold them, and its own kube-node-lease/<node>
+//	                                                       who may hold them, and its own kube-node-lease/<node>;
+//	                                                       say whether the cloud contradicts the leader (contract.DoubtPath)
 //	replica CN weir:coordinator:<pool>:<name>,             read everything; ask to be taken in again when it has lost its
 //	        O weir:coordinators                            data (contract.RejoinPath)
 //	operator O weir:operators                              read everything; clear or delete the two Leases of kube-system

@@ -146,7 +146,7 @@ func refusePath(r role, a authorizer.Attributes) string {
 		return ""
 	case a.GetVerb() == "post" && a.GetPath() == contract.RejoinPath && r == replica:
 		return "" // the handler goes by the name in its certificate
-	case a.GetVerb() == "post" && a.GetPath() == contract.LinePath && r == hub:
+	case a.GetVerb() == "post" && r == hub && (a.GetPath() == contract.LinePath || a.GetPath() == contract.DoubtPath):
 		return "" // likewise
 	}
 	return "this path is only read"

@@ -19,7 +19,9 @@ func TestLeaderThatLied(t *testing.T) {
 	forged := leaderRelay(t, 100)
 	liar.show(forged)
 	liar.elect("liar_1")
-	eventually(t, "the lie", func() bool { return strings.Contains(c.want(http.StatusOK, http.MethodGet, contract.StatusPath, ""), `"version": 100,`) })
+	eventually(t, "the lie", func() bool {
+		return strings.Contains(c.want(http.StatusOK, http.MethodGet, contract.StatusPath, ""), `"version": 100,`)
+	})
 	const doubt = `{"leader":%q,"resource":%q,"namespace":"default","name":"one","held":100,"confirmed":%t}`
 	slices := forged.Resource().String()
 	says := func(by *caller, code int, leader string, confirmed bool) {

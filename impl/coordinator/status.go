@@ -23,7 +23,7 @@ type Status struct {
 	Ready       bool             `json:"ready"`             // all resources are that the cloud gives to the leader
 	Replica     string           `json:"replica,omitempty"` // name of this one of several
 	Fed         string           `json:"fed,omitempty"`     // the replica that reads the leader; "": none yet, or this is the only one
-	Doubt       *contract.Doubt  `json:"doubt,omitempty"` // what hubs that follow and reach the cloud are asked; see jury
+	Doubt       *contract.Doubt  `json:"doubt,omitempty"`   // what hubs that follow and reach the cloud are asked; see jury
 	Resources   []ResourceStatus `json:"resources"`
 }
 

@@ -40,7 +40,8 @@
 // That is the way of the pool's resources in common. Detours lead single ones beside it: what the coordinator does not have,
 // or is not given by the leader, is fed from the cloud, and takes nothing from the others.
 //
-// A pool's cache that the cloud contradicts (Input.Doubted) counts as not fresh for the choice of the source, however much it moves.
+// A pool's cache that the cloud contradicts (Input.Doubted) counts as not fresh for the choice of the source, however much it moves, and is left without
+// Grace.
 //
 // The coordinator may take the Lease from a holder whose feed broke and did not come back. Such a holder may believe to lead
 // until it hears of it; its term is then older than the next one, and its feed is refused. A Lease that is gone altogether, with the

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestDoubtedPool: a pool's cache that the cloud contradicts is left after grace and spread, however much it moves, and used again when it is not
+// TestDoubtedPool: a pool's cache that the cloud contradicts is left within the spread, without grace, however much it moves, and used again when it is not
 // doubted any more. While the cloud is away it is all there is.
 func TestDoubtedPool(t *testing.T) {
 	m, err := New(Config{Identity: "a_1", Grace: 10 * time.Second, Spread: 10 * time.Second})
@@ -20,8 +20,7 @@ func TestDoubtedPool(t *testing.T) {
 		want           Source
 	}{
 		{5 * time.Second, false, true, Coordinator},
-		{14 * time.Second, true, true, Coordinator}, // grace
-		{30 * time.Second, true, true, Cloud},
+		{16 * time.Second, true, true, Cloud}, // what is forged gets no grace
 		{31 * time.Second, true, false, Coordinator},
 		{60 * time.Second, true, true, Cloud},
 		{70 * time.Second, false, true, Coordinator},

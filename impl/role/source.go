@@ -57,7 +57,10 @@ func (s *sourcing) atCoordinator(m *self, in Input, ready bool) Source {
 	case ready, !in.Cloud:
 		s.leave = 0
 	case s.leave == 0, in.Now >= s.leave && in.Reached != s.moved && !in.Doubted:
-		s.leave, s.moved = in.Now+m.cfg.Grace+m.spread(m.cfg.Spread), in.Reached
+		s.leave, s.moved = in.Now+m.spread(m.cfg.Spread), in.Reached
+		if !in.Doubted { // what may be forged is not served on
+			s.leave += m.cfg.Grace
+		}
 	}
 	if s.leave != 0 && in.Now >= s.leave { // at once if there is no Grace
 		s.leave = 0

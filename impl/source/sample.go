@@ -19,9 +19,18 @@ type ContradictionError struct {
 	Proof   string
 	witness *wire.Object // nil: the version alone
 	history uint64
+	version uint64
 }
 
 func (e *ContradictionError) Error() string { return "the cloud contradicts: " + e.Proof }
+
+// Held is the object that was compared, as the relay holds it; without a name the version of the relay alone was.
+func (e *ContradictionError) Held() (namespace, name string, version uint64) {
+	if e.witness == nil {
+		return "", "", e.version
+	}
+	return e.witness.Namespace, e.witness.Name, e.witness.Version
+}
 
 // Sample compares what the relay holds, at the word of others, with the cloud: the metadata of one object out of those that changed after a
 // version. It returns the version up to which there is nothing more to compare, and a *ContradictionError if the cloud proves the contrary.
@@ -47,11 +56,32 @@ func (f *Feeder) Confirm(ctx context.Context, cloud *hop.Upstream, before *Contr
 	return f.contradicted(ctx, cloud, s, before.witness)
 }
 
+// Compare compares one object with the cloud, or without a name the version alone, if the relay holds it in a version. known: it does.
+func (f *Feeder) Compare(ctx context.Context, cloud *hop.Upstream, namespace, name string, version uint64) (known bool, err error) {
+	s := f.cfg.Relay.Status()
+	var witness *wire.Object
+	for o := range f.cfg.Relay.Objects() {
+		if name != "" && o.Namespace == namespace && o.Name == name && o.Version == version {
+			witness = o
+		}
+	}
+	if !s.Synced || name != "" && witness == nil || name == "" && s.Version < version {
+		return false, nil
+	}
+	return true, f.contradicted(ctx, cloud, s, witness)
+}
+
+// Distrust makes the relay be listed anew as soon as the cloud is the upstream: what it holds was forged.
+func (f *Feeder) Distrust() {
+	s := f.cfg.Relay.Status()
+	f.Overrule(s.History.Next(s.Version).Number)
+}
+
 func (f *Feeder) contradicted(ctx context.Context, cloud *hop.Upstream, s relay.Status, witness *wire.Object) error {
 	_, err := f.check(ctx, cloud, witness)
 	var other *historyError
 	if errors.As(err, &other) {
-		return &ContradictionError{other.proof, witness, s.History.Number}
+		return &ContradictionError{other.proof, witness, s.History.Number, s.Version}
 	}
 	return err
 }

@@ -49,6 +49,12 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return &s, err
 }
 
+// Doubt tells whether the cloud contradicts what the leader fed. refused: the coordinator does not want to hear it, also not later.
+func (c *Client) Doubt(ctx context.Context, d contract.Doubt) (refused bool, err error) {
+	code, err := c.Do(ctx, http.MethodPost, contract.DoubtPath, d, nil)
+	return err != nil && code >= 400 && code < 500, err
+}
+
 // ReadLease reads a Lease; one that does not exist is no error.
 func (c *Client) ReadLease(ctx context.Context, name string) (role.Record, error) {
 	var l coordinationv1.Lease

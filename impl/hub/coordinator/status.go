@@ -1,14 +1,17 @@
 package coordinator
 
 import (
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
 // Status is what a hub reads of a coordinator's status.
 type Status struct {
-	Incarnation string     `json:"incarnation"`
-	Ready       bool       `json:"ready"`
-	Resources   []Resource `json:"resources"`
+	Incarnation string `json:"incarnation"`
+	Ready       bool   `json:"ready"`
+	// Doubt is what hubs that follow and reach the cloud are asked; nil: nothing.
+	Doubt     *contract.Doubt `json:"doubt"`
+	Resources []Resource      `json:"resources"`
 }
 
 // Resource is what it says of one resource.

@@ -17,6 +17,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
@@ -29,7 +30,10 @@ import (
 type doubted struct {
 	t              *testing.T
 	cloud, pool    *relay.Relay
-	asked          atomic.Int32 // the cloud
+	upstream       *hop.Upstream                  // of the cloud
+	asked          atomic.Int32                   // the cloud
+	asks           atomic.Pointer[contract.Doubt] // the coordinator does
+	told           atomic.Pointer[contract.Doubt] // to it, last
 	contradictions atomic.Int32
 	doubt          *doubt
 	clock          *testingclock.FakeClock
@@ -66,6 +70,7 @@ func newDoubted(t *testing.T) *doubted {
 		return &hop.Upstream{Name: name, URL: u, Client: srv.Client(), Consistent: name == "cloud", Progress: name != "cloud"}
 	}
 	cloud := upstream("cloud", d.cloud, func() { d.asked.Add(1) })
+	d.upstream = cloud
 	mine, err := relay.New(relay.Config{Resource: res})
 	check(t, err)
 	f, err := feeder.New(source.Config{Relay: mine}, func() {})
@@ -79,7 +84,8 @@ func newDoubted(t *testing.T) *doubted {
 		Config: &Config{
 			Feeders: []*feeder.Feeder{f}, Judge: func() *hop.Upstream { return cloud }, Contradicted: func(string) { d.contradictions.Add(1) }, Clock: d.clock, Logger: slog.Default(),
 		},
-		leader: func() string { return *d.leader.Load() }, changed: func() {},
+		leader: func() string { return *d.leader.Load() }, changed: func() {}, asked: d.asks.Load,
+		tell: func(_ context.Context, what contract.Doubt) (bool, error) { d.told.Store(&what); return false, nil },
 	}
 	await.Until(t, time.Minute, "the pool's state", func() bool { return mine.Status().Version == 1000 })
 	go func() { done <- d.doubt.run(ctx) }()
@@ -124,6 +130,10 @@ func TestForgedSlice(t *testing.T) {
 			mine := d.doubt.Feeders[0].Relay
 			await.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version >= 1001 })
 			d.within(time.Minute, "it to be doubted", d.doubt.holds)
+			d.within(time.Minute, "the coordinator to be told", func() bool { return d.told.Load() != nil })
+			if got := *d.told.Load(); got.Leader != "liar" || !got.Confirmed || got.Resource != mine.Resource().String() || got.Held < 1001 {
+				t.Errorf("the coordinator is told %+v", got)
+			}
 			if n := d.contradictions.Load(); n < 1 {
 				t.Error("it is not counted")
 			}
@@ -132,6 +142,73 @@ func TestForgedSlice(t *testing.T) {
 				t.Error("the next leader is doubted")
 			}
 		})
+	}
+}
+
+// TestForgedSliceDoesNotStay: a hub that leaves the pool's cache for the cloud because of a lie serves what the cloud has, though the versions fit.
+func TestForgedSliceDoesNotStay(t *testing.T) {
+	d := newDoubted(t)
+	d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 1 })
+	check(t, d.pool.Apply(&wire.Event{Type: wire.Added, Version: 1001, Object: sliceOf(t, "forged", 1001)}))
+	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)}))
+	mine := d.doubt.Feeders[0].Relay
+	await.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version == 1001 })
+	d.within(time.Minute, "it to be doubted", d.doubt.holds)
+	check(t, d.pool.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)})) // the truth, and newer
+	await.Until(t, time.Minute, "the truth beside it", func() bool { return mine.Status().Version == 1005 })
+	d.doubt.Feeders[0].Use(d.upstream)
+	await.Until(t, 10*time.Second, "the cloud's state alone", func() bool {
+		n := 0
+		for o := range mine.Objects() {
+			if o.Name == "forged" {
+				return false
+			}
+			n++
+		}
+		return n == 2
+	})
+}
+
+// TestWitness: what another hub says of the leader is compared by this one, once, if it holds the same; and whatever it finds is said.
+func TestWitness(t *testing.T) {
+	d := newDoubted(t)
+	mine := d.doubt.Feeders[0].Relay
+	d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 1 })
+	ask := func(leader, name string, held uint64) {
+		d.told.Store(nil)
+		d.asks.Store(&contract.Doubt{Leader: leader, Resource: mine.Resource().String(), Namespace: "default", Name: name, Held: held})
+	}
+	silent := func(what string) {
+		t.Helper()
+		began := d.clock.Now()
+		d.within(time.Minute, "time to pass", func() bool { return d.clock.Since(began) >= 20*time.Second })
+		if got := d.told.Load(); got != nil {
+			t.Errorf("%s: %+v is said", what, got)
+		}
+	}
+	ask("liar", "other", 950)
+	d.within(20*time.Second, "the false accusation to be denied", func() bool { return d.told.Load() != nil })
+	if got := *d.told.Load(); got.Confirmed || got.Name != "other" {
+		t.Errorf("%+v is said of an honest leader", got)
+	}
+	n := d.asked.Load()
+	d.told.Store(nil)
+	silent("asked the same again")
+	if d.asked.Load() != n {
+		t.Error("the cloud is asked again")
+	}
+	ask("another", "other", 950)
+	silent("of one who does not lead")
+	ask("liar", "other", 951)
+	silent("of what this hub does not hold so")
+	check(t, d.pool.Apply(&wire.Event{Type: wire.Added, Version: 1001, Object: sliceOf(t, "forged", 1001)}))
+	check(t, d.pool.Apply(&wire.Event{Type: wire.Modified, Version: 1002, Object: sliceOf(t, "other", 1002)}))
+	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1002, Object: sliceOf(t, "other", 1002)}))
+	await.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version == 1002 })
+	ask("liar", "forged", 1001)
+	d.within(20*time.Second, "the lie to be confirmed", func() bool { return d.told.Load() != nil })
+	if got := *d.told.Load(); !got.Confirmed || got.Name != "forged" || !d.doubt.holds() {
+		t.Errorf("%+v is said of a liar, doubted %t", got, d.doubt.holds())
 	}
 }
 
@@ -156,5 +233,8 @@ func TestHonestPoolIsNotDoubted(t *testing.T) {
 	pass(2 * time.Minute)
 	if d.doubt.holds() {
 		t.Error("lag is doubted")
+	}
+	if got := d.told.Load(); got != nil {
+		t.Errorf("the coordinator is told %+v", got)
 	}
 }

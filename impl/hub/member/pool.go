@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -65,7 +66,9 @@ func New(c Config) (*Pool, error) {
 		clock: c.Clock, logger: c.Logger,
 	}
 	p.feed = &feed{Config: p.Config, ahead: ahead{Config: p.Config}, shared: p.shared, changed: p.Changed, leads: make(chan bool)}
-	p.doubt = &doubt{Config: p.Config, leader: func() string { return contract.NodeOfIdentity(p.Snapshot().Leader) }, changed: p.Changed}
+	p.doubt = &doubt{
+		Config: p.Config, leader: func() string { return contract.NodeOfIdentity(p.Snapshot().Leader) }, asked: p.shared.asked, tell: c.Coordinator.Doubt, changed: p.Changed,
+	}
 	p.requests = &requests{
 		coordinator: c.Coordinator, limit: c.Policy.Limit, now: p.now, failed: p.checker.Kick, logger: c.Logger, results: make(chan role.Result),
 	}
@@ -114,7 +117,7 @@ func (p *Pool) Denied(resource string) {
 
 // Contradict takes that the cloud contradicted while a relay was being fed from the pool; see source.Config.Doubt.
 func (p *Pool) Contradict(resource string, err error) {
-	p.doubt.suspect(resource, p.doubt.leader(), err)
+	p.doubt.suspect(contract.Doubt{Leader: p.doubt.leader(), Resource: resource, Held: math.MaxInt64}, err) // no other hub took that up either
 }
 
 // Run takes part until ctx ends, and then gives back what the hub holds.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/pause"
@@ -30,6 +31,7 @@ type shared struct {
 	known  bool
 	theirs map[string]bool // resources of the coordinator, and whether they are fresh there
 	lacks  Differences
+	doubt  *contract.Doubt // what the coordinator asks its hubs; nil: nothing
 }
 
 // Differences are the resources that only one of hub and coordinator has.
@@ -71,7 +73,7 @@ func (s *shared) take(status *coordinator.Status) {
 	}
 	s.mu.Lock()
 	was := s.lacks
-	s.known, s.theirs, s.lacks = true, theirs, lacks
+	s.known, s.theirs, s.lacks, s.doubt = true, theirs, lacks, status.Doubt
 	s.mu.Unlock()
 	s.changed()
 	if !slices.Equal(was.Coordinator, lacks.Coordinator) {
@@ -121,6 +123,13 @@ func (s *shared) there(resource string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.theirs[resource]
+}
+
+// asked is what the coordinator asked when it was last heard, nil if nothing.
+func (s *shared) asked() *contract.Doubt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.doubt
 }
 
 func (s *shared) differences() Differences {

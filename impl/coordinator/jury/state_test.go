@@ -8,9 +8,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// says is what a hub says, and when; then whether it is heard.
+// says is what a hub says, and whether it is heard.
 type says struct {
-	at      time.Duration
 	node    string
 	confirm bool
 	refused string // part of why it is not heard

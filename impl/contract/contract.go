@@ -51,6 +51,11 @@ const (
 	CloudSigner = "kubernetes.io/kube-apiserver-client"
 	// KeyNamespace holds the keys of the pools' authorities.
 	KeyNamespace = "weir-pki"
+	// DenylistPrefix and the name of a pool are a ConfigMap in KeyNamespace. Under DenylistKey it has the certificates that are refused, signed.
+	DenylistPrefix = "denylist-"
+	DenylistKey    = "list"
+	// RosterPrefix and the name of a pool are a ConfigMap there with the nodes that the pool has: weir-manager sees by it who left.
+	RosterPrefix = "nodes-"
 	// CoordinatorLabel of a Node says which replica of its pool's coordinator runs there. Kubelets cannot write labels of this prefix.
 	CoordinatorLabel = "weir.node-restriction.kubernetes.io/coordinator"
 )
@@ -114,6 +119,7 @@ const (
 	PulsePath     = "/weir/v1/pulse"     // of a hub: an answer that lasts as long as the hub lives, for the coordinator that reads it
 	DocumentsPath = "/weir/v1/documents" // of a hub and of a coordinator: copies of API discovery, see impl/documents
 	DoubtPath     = "/weir/v1/doubt"     // of a coordinator: POST of a Doubt by a hub that follows and reaches the cloud
+	DenylistPath  = "/weir/v1/denylist"  // of a coordinator: which certificates are refused, and POST by who knows better, see impl/denylist
 	LinePath      = "/weir/v1/line"      // of a coordinator: POST by a hub that the coordinator cannot connect to, see impl/reverse
 	RejoinPath    = "/weir/v1/rejoin"    // POST by a replica that has no data: take it in again
 	StatusPath    = "/weir/v1/status"    // JSON status of a hub (health port; less of it at the port for its pool) or coordinator
@@ -166,11 +172,12 @@ const (
 	AutonomyAnnotation         = "node.beta.openyurt.io/autonomy"
 	AutonomyDurationAnnotation = "node.openyurt.io/autonomy-duration"
 
-	// ConfigMaps in ManagerNamespace. Keys of the first two are names of nodes, written by weir-manager for the admission policies of its
-	// manifests; keys of the third are names of pools, values "keep" or "evict:<duration>", written by whoever operates the cluster.
+	// ConfigMaps in ManagerNamespace. Keys of the first three are names of nodes, written by weir-manager for the admission policies of its
+	// manifests; keys of the fourth are names of pools, values "keep" or "evict:<duration>", written by whoever operates the cluster.
 	ManagerNamespace = "kube-system"
 	KeptNodes        = "weir-kept-nodes"
 	BoundNodes       = "weir-bound-nodes"
+	RevokedNodes     = "weir-revoked-nodes"
 	PoolPolicies     = "weir-pool-policies"
 )
 

@@ -149,6 +149,11 @@ var errEnded = errors.New("the authority ends before a certificate could live fo
 
 // Answer signs a request for a certificate of this subject, if that is what it asks for. The certificate does not outlive its authority.
 func (a *Authority) Answer(i Identity, s Subject, r *x509.CertificateRequest, now time.Time, life time.Duration) ([]byte, error) {
+	return a.AnswerFrom(time.Time{}, i, s, r, now, life)
+}
+
+// AnswerFrom is Answer with a certificate that begins at a time or later: those of its holder that began before are refused.
+func (a *Authority) AnswerFrom(begin time.Time, i Identity, s Subject, r *x509.CertificateRequest, now time.Time, life time.Duration) ([]byte, error) {
 	if err := i.CheckRequest(r, s); err != nil {
 		return nil, err
 	}
@@ -171,6 +176,9 @@ func (a *Authority) Answer(i Identity, s Subject, r *x509.CertificateRequest, no
 	t, err := i.Template(asked, now, life)
 	if err != nil {
 		return nil, err
+	}
+	if t.NotBefore.Before(begin) {
+		t.NotBefore = begin
 	}
 	return a.Sign(t, r.PublicKey)
 }

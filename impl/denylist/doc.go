@@ -1,0 +1,30 @@
+// Package denylist takes certificates back. It holds, for a pool, of which nodes certificates are refused that were issued until some time.
+//
+// weir-manager writes a list when a Node is deleted, or leaves the pool, and signs it by the authority of the pool. Whoever has the certificate of
+// that authority can tell a true list from any other, so it does not matter who hands a list on. Hubs that reach the cloud read it there (Follow);
+// hubs and coordinator give each other what one of them lacks (Held.Exchange, Held.ServeHTTP). A leader that would keep a list back keeps it from
+// nobody.
+//
+// # What is refused
+//
+// An Entry names a node and a time. Refused are the certificates of the node's hub, and of the coordinator's replica on it, that began until
+// then. So a node of the same name can come back: weir-manager lets its new certificates begin later (List.Floor).
+// An entry ends when no certificate of before can be alive, allowances included: see Lasts.
+//
+// Held.Refuse judges one certificate. Held.Guard ends what is open by it when a list comes that refuses it.
+//
+// # What grows, and what is never forgotten
+//
+// Lists are numbered. The number is the time of writing in milliseconds, or one more than the number before, whatever is more. So after a
+// restore from a backup, the next list of the restored cloud is above all that the pool holds. A list with more entries of the past does not
+// come from it, though: therefore an entry counts to its end, whatever a later list says, and lists that have such entries are kept and handed on
+// beside the newest (MaxLists of them).
+//
+// # Bounds
+//
+// A list has MaxEntries, one for each name; the writer drops those that end first, and says so. A text has MaxText bytes.
+//
+// # What it does not do
+//
+// It starts no goroutine; Follow runs in its caller's. It does not reach kube-apiserver, which knows no such list: see package manager/revocation.
+package denylist

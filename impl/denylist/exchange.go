@@ -1,0 +1,106 @@
+package denylist
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// ServeHTTP shows what is held, and takes what somebody else holds. Who may ask is the caller's business; who signed is this one's.
+func (h *Held) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	switch req.Method {
+	case http.MethodGet:
+	case http.MethodPost:
+		text, err := read(req.Body)
+		if err == nil {
+			_, err = h.Take(text)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+	default:
+		w.Header().Set("Allow", "GET, POST")
+		http.Error(w, "only GET and POST", http.StatusMethodNotAllowed)
+		return
+	}
+	text, tag := h.Text()
+	w.Header().Set("Etag", quote(tag))
+	w.Header().Set("Content-Type", "application/jsonl")
+	switch {
+	case req.Method == http.MethodPost:
+		w.WriteHeader(http.StatusNoContent)
+	case req.Header.Get("If-None-Match") == quote(tag):
+		w.WriteHeader(http.StatusNotModified)
+	default:
+		_, _ = w.Write(text)
+	}
+}
+
+func quote(tag string) string { return `"` + tag + `"` }
+
+func read(from io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(from, MaxText+1))
+	if err == nil && len(text) > MaxText {
+		err = fmt.Errorf("the denylist has more than %d bytes", MaxText)
+	}
+	return text, err
+}
+
+// Exchange takes what another one of the pool holds, and gives it what it lacks. at is where that one serves.
+func (h *Held) Exchange(ctx context.Context, by http.RoundTripper, at *url.URL) error {
+	fail := func(err error) error { return fmt.Errorf("exchange denylists with %s: %w", at.Host, err) }
+	_, tag := h.Text()
+	resp, theirs, err := ask(ctx, by, http.MethodGet, at, tag, nil)
+	if err != nil {
+		return fail(err)
+	}
+	switch resp.StatusCode {
+	case http.StatusNotModified:
+		return nil
+	case http.StatusOK:
+	default:
+		return fail(errors.New(resp.Status))
+	}
+	if _, err := h.Take(theirs); err != nil {
+		return fail(err)
+	}
+	mine, tag := h.Text()
+	if resp.Header.Get("Etag") == quote(tag) || len(mine) == 0 {
+		return nil
+	}
+	resp, why, err := ask(ctx, by, http.MethodPost, at, "", mine)
+	if err != nil {
+		return fail(err)
+	}
+	if resp.StatusCode != http.StatusNoContent {
+		return fail(fmt.Errorf("%s: %.200s", resp.Status, why))
+	}
+	return nil
+}
+
+func ask(ctx context.Context, by http.RoundTripper, method string, at *url.URL, tag string, body []byte) (*http.Response, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Header.Set("User-Agent", contract.UserAgent)
+	if method == http.MethodGet {
+		req.Header.Set("If-None-Match", quote(tag))
+	} else {
+		req.Header.Set("Content-Type", "application/jsonl")
+	}
+	resp, err := by.RoundTrip(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	text, err := read(resp.Body)
+	return resp, text, err
+}

@@ -1,0 +1,250 @@
+package denylist
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/disk"
+)
+
+// RefusedError says why a certificate is not taken.
+type RefusedError struct{ Entry }
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("certificates of node %s that were issued until %s are taken back: the node was deleted, or left the pool",
+		e.Node, e.Before.UTC().Format(time.RFC3339))
+}
+
+// Config of what somebody holds.
+type Config struct {
+	Pool    string
+	Trusted func() []*x509.Certificate // authorities of the pool as they are now
+	File    string                     // where it is kept; "": nowhere
+	Logger  *slog.Logger
+}
+
+// held is one list as it came.
+type held struct {
+	List
+	text []byte // its line, with the end
+}
+
+// state is what a Held holds. It is immutable.
+type state struct {
+	lists   []held // the newest first; those after it have entries that it lacks
+	entries []Entry
+	byName  map[string]Entry // by the common names that are one holder's
+	tag     string           // "": nothing is held
+}
+
+// Held is what a verifier holds of the lists of its pool. It is safe for concurrent use.
+type Held struct {
+	Config
+	refused atomic.Uint64
+
+	taking sync.Mutex // held by one Take at a time
+	now    atomic.Pointer[state]
+
+	mu     sync.Mutex
+	guards map[*guard]struct{}
+}
+
+type guard struct {
+	cert *x509.Certificate
+	end  func(error)
+}
+
+// New reads what was kept. What cannot be read or is of other authorities does not count: who has the newest list will be asked for it.
+func New(c Config) *Held {
+	h := &Held{Config: c, guards: map[*guard]struct{}{}}
+	h.now.Store(&state{})
+	if c.File == "" {
+		return h
+	}
+	text, err := os.ReadFile(c.File)
+	if err == nil {
+		_, err = h.take(text, false)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.Logger.Warn("the denylist on the disk does not count", "file", c.File, "err", err)
+	}
+	return h
+}
+
+// Number is that of the newest list, 0 if there is none.
+func (h *Held) Number() uint64 {
+	if s := h.now.Load(); len(s.lists) > 0 {
+		return s.lists[0].Number
+	}
+	return 0
+}
+
+// Entries are those that count.
+func (h *Held) Entries() []Entry { return h.now.Load().entries }
+
+// Text is all lists that are held, and Tag is the same for the same lists.
+func (h *Held) Text() (text []byte, tag string) {
+	s := h.now.Load()
+	for _, l := range s.lists {
+		text = append(text, l.text...)
+	}
+	return text, s.tag
+}
+
+// Take looks at lists that somebody handed over, and tells whether they changed what is held.
+func (h *Held) Take(text []byte) (changed bool, err error) { return h.take(text, true) }
+
+func (h *Held) take(text []byte, write bool) (changed bool, err error) {
+	h.taking.Lock()
+	defer h.taking.Unlock()
+	before := h.now.Load()
+	if len(text) > MaxText {
+		return false, fmt.Errorf("denylist of pool %s: %d bytes, want %d at most", h.Pool, len(text), MaxText)
+	}
+	all := slices.Clone(before.lists)
+	for n, line := range lines(text) {
+		if n == MaxLists {
+			return false, fmt.Errorf("denylist of pool %s: more than %d lists", h.Pool, MaxLists)
+		}
+		if slices.ContainsFunc(all, func(l held) bool { return bytes.Equal(bytes.TrimSpace(l.text), bytes.TrimSpace(line)) }) {
+			continue
+		}
+		l, err := Open(line, h.Pool, h.Trusted())
+		if err != nil {
+			return false, err
+		}
+		all = append(all, held{l, append(bytes.TrimSpace(line), '\n')})
+	}
+	after := combine(all)
+	if after.tag == before.tag {
+		return false, nil
+	}
+	h.now.Store(after)
+	h.enforce()
+	for _, e := range after.entries {
+		if !slices.ContainsFunc(before.entries, func(o Entry) bool { return o.Node == e.Node && o.Before.Equal(e.Before) }) {
+			h.Logger.Warn("the certificates of a node are taken back", "pool", h.Pool, "node", e.Node, "uid", e.UID, "issuedUntil", e.Before, "number", after.lists[0].Number)
+		}
+	}
+	if kept, _ := h.Text(); write && h.File != "" {
+		if err := disk.WriteFile(h.File, kept); err != nil {
+			h.Logger.Error("the denylist counts, but cannot be kept: it is lost with this process", "file", h.File, "err", err)
+		}
+	}
+	return true, nil
+}
+
+// combine makes the state of some lists. Those that add nothing to newer ones go.
+func combine(all []held) *state {
+	slices.SortStableFunc(all, func(a, b held) int { return cmp.Compare(b.Number, a.Number) })
+	s := &state{}
+	for _, l := range all {
+		now := l.Issued
+		if len(s.lists) > 0 {
+			now = s.lists[0].Issued
+		}
+		with := merge(now, s.entries, l.Entries)
+		if len(s.lists) > 0 && slices.EqualFunc(with, s.entries, func(a, b Entry) bool { return a.Node == b.Node && a.Before.Equal(b.Before) }) {
+			continue
+		}
+		if len(s.lists) == MaxLists {
+			break
+		}
+		s.lists, s.entries = append(s.lists, l), with
+	}
+	if len(s.lists) == 0 {
+		return s
+	}
+	s.byName = map[string]Entry{}
+	for _, e := range s.entries {
+		for _, name := range e.commonNames(s.lists[0].Pool) {
+			if have, ok := s.byName[name]; !ok || have.Before.Before(e.Before) {
+				s.byName[name] = e
+			}
+		}
+	}
+	sum := sha256.New()
+	for _, l := range s.lists {
+		sum.Write(l.text)
+	}
+	s.tag = hex.EncodeToString(sum.Sum(nil)[:12])
+	return s
+}
+
+// Refuse tells why a certificate does not count: a *RefusedError. nil: no list says anything of it.
+func (h *Held) Refuse(cert *x509.Certificate) error {
+	if err := h.now.Load().refuse(cert); err != nil {
+		h.refused.Add(1)
+		return err
+	}
+	return nil
+}
+
+func (s *state) refuse(cert *x509.Certificate) error {
+	if e, ok := s.byName[cert.Subject.CommonName]; ok && !cert.NotBefore.After(e.Before) {
+		return &RefusedError{e}
+	}
+	if cert.Subject.CommonName != contract.CoordinatorName {
+		return nil
+	}
+	hosts := slices.Clone(cert.DNSNames)
+	for _, ip := range cert.IPAddresses {
+		hosts = append(hosts, ip.String())
+	}
+	for _, e := range s.entries {
+		if e.serves(hosts) && !cert.NotBefore.After(e.Before) {
+			return &RefusedError{e}
+		}
+	}
+	return nil
+}
+
+// Guard calls end with a *RefusedError when a certificate is refused, at once if it is already. It may be called from any goroutine, and holds no lock.
+// After forget it is not called any more, but it may be running.
+func (h *Held) Guard(cert *x509.Certificate, end func(error)) (forget func()) {
+	g := &guard{cert, end}
+	h.mu.Lock()
+	h.guards[g] = struct{}{}
+	h.mu.Unlock()
+	forget = func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.guards, g)
+	}
+	if err := h.now.Load().refuse(cert); err != nil { // a list that came before the guard was there
+		forget()
+		end(err)
+	}
+	return forget
+}
+
+// enforce ends what is open.
+func (h *Held) enforce() {
+	s := h.now.Load()
+	ends := map[*guard]error{}
+	h.mu.Lock()
+	for g := range h.guards {
+		if err := s.refuse(g.cert); err != nil {
+			ends[g] = err
+			delete(h.guards, g)
+		}
+	}
+	h.mu.Unlock()
+	for g, err := range ends {
+		h.refused.Add(1)
+		g.end(err)
+	}
+}

@@ -1,0 +1,247 @@
+package denylist
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weir-edge/weir/impl/pki"
+)
+
+// TestRefuse: what a deleted node had is refused, and nothing of others, nor what a node of its name gets later.
+func TestRefuse(t *testing.T) {
+	p := newPool(t, "harbour")
+	h := p.holder("")
+	hosts := []string{"10.0.0.1"}
+	gone := pki.Subject{Node: "edge-1", Name: "one", Hosts: hosts}
+	p.take(h, p.first(now, Entry{Node: "edge-1", Replica: "one", Hosts: hosts, Before: now}, Entry{Node: "edge-3", Before: now}))
+	for _, c := range []struct {
+		about   string
+		kind    pki.Kind
+		subject pki.Subject
+		at      time.Time
+		refused bool
+	}{
+		{"its hub", pki.Hub, gone, now.Add(-time.Hour), true},
+		{"its hub, of a moment before", pki.Hub, gone, now, true},
+		{"its replica", pki.Replica, gone, now.Add(-time.Hour), true},
+		{"its coordinator", pki.Coordinator, gone, now.Add(-time.Hour), true},
+		{"another node's hub", pki.Hub, pki.Subject{Node: "edge-2"}, now.Add(-time.Hour), false},
+		{"a hub whose name begins so", pki.Hub, pki.Subject{Node: "edge-10"}, now.Add(-time.Hour), false},
+		{"another replica at the same address", pki.Replica, pki.Subject{Name: "two", Hosts: hosts}, now.Add(-time.Hour), false},
+		{"a coordinator at another address", pki.Coordinator, pki.Subject{Hosts: []string{"10.0.0.2"}}, now.Add(-time.Hour), false},
+		{"a person of that name", pki.Viewer, pki.Subject{Name: "edge-1"}, now.Add(-time.Hour), false},
+		{"the hub of a node of that name that came later", pki.Hub, gone, now.Add(2 * time.Hour), false},
+		{"a coordinator that came there later", pki.Coordinator, gone, now.Add(2 * time.Hour), false},
+		{"a replica of a node without one", pki.Replica, pki.Subject{Name: "edge-3", Hosts: hosts}, now, false},
+	} {
+		err := h.Refuse(p.cert(c.kind, c.subject, c.at))
+		var why *RefusedError
+		if errors.As(err, &why) != c.refused {
+			t.Errorf("%s: %v", c.about, err)
+		}
+	}
+	if n := testutil.CollectAndCount(h); n != 3 {
+		t.Errorf("%d metrics", n)
+	}
+}
+
+// TestFloor: a certificate that begins at the floor counts at once, for each kind that the list refuses.
+func TestFloor(t *testing.T) {
+	p := newPool(t, "harbour")
+	s := pki.Subject{Pool: p.name, Node: "edge-1", Name: "one", Hosts: []string{"10.0.0.1"}}
+	l := p.first(now, Entry{Node: "edge-1", Replica: "one", Hosts: s.Hosts, Before: now})
+	h := p.holder("")
+	p.take(h, l)
+	for _, k := range []pki.Kind{pki.Hub, pki.Replica, pki.Coordinator} {
+		i := pki.Must(k)
+		c := must(i.Template(s, now, i.Life.Usual))
+		if floor := l.Floor(c.CommonName, c.Hosts); !floor.Equal(now.Add(time.Second)) {
+			t.Errorf("floor of a %s: %s", k, floor)
+		}
+		r := must(pki.ParseRequest(must(i.Request(s, must(pki.NewKey())))))
+		cert := must(pki.ParseCertificates(must(p.authority.AnswerFrom(l.Floor(c.CommonName, c.Hosts), i, s, r, now.Add(time.Minute), i.Life.Usual))))[0]
+		if err := h.Refuse(cert); err != nil || cert.NotBefore.After(now.Add(time.Minute)) {
+			t.Errorf("a new %s that begins %s: %v", k, cert.NotBefore, err)
+		}
+	}
+	if floor := l.Floor("system:node:edge-2", nil); !floor.IsZero() {
+		t.Errorf("floor of another: %s", floor)
+	}
+}
+
+// TestForged: a list that no authority of the pool signed, for this pool, as it stands, changes nothing.
+func TestForged(t *testing.T) {
+	p, q := newPool(t, "harbour"), newPool(t, "quay")
+	h := p.holder("")
+	good := p.first(now, Entry{Node: "edge-1", Before: now})
+	p.take(h, good)
+	next, _ := good.Next(now.Add(time.Hour), Entry{Node: "edge-2", Before: now})
+	leaf := must(p.authority.Grant(pki.Must(pki.Hub), pki.Subject{Pool: "harbour", Node: "edge-9"}, now, time.Hour))
+	hub := &pki.Authority{}
+	if a, err := pki.LoadAuthority(leaf.CertPEM, leaf.KeyPEM); err == nil {
+		hub = a
+	}
+	if hub.Cert() != nil {
+		t.Error("a hub's certificate is taken for an authority's")
+	}
+	foreign := next
+	foreign.Pool = "quay"
+	twice := next
+	twice.Entries = append(slices.Clone(next.Entries), next.Entries...)
+	for about, text := range map[string][]byte{
+		"by the authority of another pool": must(next.Sign(q.authority)),
+		"of another pool":                  must(foreign.Sign(p.authority)),
+		"altered":                          bytes.Replace(p.text(next), []byte("edge-2"), []byte("edge-3"), 1),
+		"cut":                              p.text(next)[:60],
+		"empty":                            []byte("{}"),
+		"no signature":                     []byte(`{"list":{"pool":"harbour","number":99999999999999}}`),
+		"too long":                         bytes.Repeat([]byte(" "), MaxText+1),
+		"too many":                         bytes.Repeat([]byte("{}\n"), MaxLists+1),
+	} {
+		if changed, err := h.Take(text); err == nil || changed {
+			t.Errorf("%s: changed %t, %v", about, changed, err)
+		}
+	}
+	if _, err := twice.Sign(p.authority); err == nil {
+		t.Error("a node twice is signed")
+	}
+	for about, l := range map[string]List{"the same": good, "an older one": {Pool: p.name, Number: 7, Issued: now.Add(-time.Hour), Entries: good.Entries}} {
+		if changed, err := h.Take(p.text(l)); changed || err != nil && about != "the same" || h.Number() != good.Number {
+			t.Errorf("%s: changed %t, %v", about, changed, err)
+		}
+	}
+	p.take(h, next)
+	if got := nodes(h); !slices.Equal(got, []string{"edge-1", "edge-2"}) || h.Number() != next.Number {
+		t.Errorf("%v, number %d", got, h.Number())
+	}
+}
+
+// TestRestoredCloud: the list of a cloud that was restored from before a deletion forgives nothing, and goes on above what is held.
+func TestRestoredCloud(t *testing.T) {
+	p := newPool(t, "harbour")
+	h := p.holder("")
+	backup := p.first(now, Entry{Node: "edge-1", Before: now})
+	p.take(h, backup)
+	lost, _ := backup.Next(now.Add(time.Hour), Entry{Node: "edge-2", Before: now.Add(time.Hour)})
+	p.take(h, lost)
+	if changed, err := h.Take(p.text(backup)); changed || err != nil || h.Number() != lost.Number {
+		t.Errorf("the list of the backup: changed %t, %v", changed, err)
+	}
+	restored, _ := backup.Next(now.Add(2*time.Hour), Entry{Node: "edge-3", Before: now.Add(2 * time.Hour)})
+	p.take(h, restored)
+	if got := nodes(h); h.Number() != restored.Number || !slices.Equal(got, []string{"edge-1", "edge-2", "edge-3"}) {
+		t.Errorf("number %d, nodes %v", h.Number(), got)
+	}
+	other := p.holder("")
+	text, tag := h.Text()
+	if _, err := other.Take(text); err != nil || !slices.Equal(nodes(other), nodes(h)) {
+		t.Errorf("who gets it from the pool has %v: %v", nodes(other), err)
+	}
+	if _, same := other.Text(); same != tag {
+		t.Error("the same lists have another tag")
+	}
+	// Once the cloud knows of it, the list between goes.
+	known, _ := restored.Next(now.Add(3*time.Hour), Entry{Node: "edge-2", Before: now.Add(time.Hour)})
+	p.take(h, known)
+	if text, _ := h.Text(); len(lines(text)) != 1 || len(nodes(h)) != 3 {
+		t.Errorf("%d lists, nodes %v", len(lines(text)), nodes(h))
+	}
+	if late, _ := known.Next(now.Add(2*time.Hour + Lasts())); len(late.Entries) != 0 {
+		t.Errorf("after their end: %v", late.Entries)
+	} else if p.take(h, late); len(nodes(h)) != 0 {
+		t.Errorf("held after their end: %v", nodes(h))
+	}
+}
+
+// TestKept: a restart forgets nothing, and half a file nothing else.
+func TestKept(t *testing.T) {
+	p, file := newPool(t, "harbour"), filepath.Join(t.TempDir(), "denylist")
+	h := p.holder(file)
+	l := p.first(now, Entry{Node: "edge-1", Before: now})
+	p.take(h, l)
+	if again := p.holder(file); again.Number() != l.Number || len(again.Entries()) != 1 {
+		t.Errorf("after a restart: %d, %v", again.Number(), again.Entries())
+	}
+	if info := must(os.Stat(file)); info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	text := must(os.ReadFile(file))
+	for about, bad := range map[string][]byte{"half": text[:len(text)/2], "altered": bytes.Replace(text, []byte("edge-1"), []byte("edge-7"), 1)} {
+		if err := os.WriteFile(file, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		broken := p.holder(file)
+		if broken.Number() != 0 || len(broken.Entries()) != 0 {
+			t.Errorf("%s: %v", about, broken.Entries())
+		}
+		if _, err := broken.Take(text); err != nil {
+			t.Error(err)
+		}
+		if got := must(os.ReadFile(file)); !bytes.Equal(got, text) {
+			t.Errorf("%s: it is not mended: %q", about, got)
+		}
+	}
+}
+
+// TestGuard: what is open ends when a list comes, once, and nothing of others.
+func TestGuard(t *testing.T) {
+	p := newPool(t, "harbour")
+	h := p.holder("")
+	var ended []string
+	guard := func(name, node string) func() {
+		return h.Guard(p.cert(pki.Hub, pki.Subject{Node: node}, now), func(err error) {
+			if why := (*RefusedError)(nil); !errors.As(err, &why) || why.Node != node {
+				t.Errorf("%s: %v", name, err)
+			}
+			ended = append(ended, name)
+		})
+	}
+	guard("open", "edge-1")
+	over := guard("over", "edge-1")
+	guard("another", "edge-2")
+	over()
+	l := p.first(now, Entry{Node: "edge-1", Before: now})
+	p.take(h, l)
+	guard("late", "edge-1")()
+	l, _ = l.Next(now.Add(time.Second))
+	p.take(h, l)
+	if want := []string{"open", "late"}; !slices.Equal(ended, want) {
+		t.Errorf("ended %v, want %v", ended, want)
+	}
+}
+
+// TestFull: a list that is full drops those whose certificates end first, and tells which.
+func TestFull(t *testing.T) {
+	p := newPool(t, "harbour")
+	var entries []Entry
+	for i := range MaxEntries {
+		entries = append(entries, Entry{Node: fmt.Sprintf("edge-%d", i), UID: strings.Repeat("x", 36), Before: now.Add(time.Duration(i) * time.Second)})
+	}
+	l, dropped := List{Pool: p.name}.Next(now, entries...)
+	if len(dropped) != 0 || len(l.Entries) != MaxEntries {
+		t.Errorf("dropped %v", dropped)
+	}
+	l, dropped = l.Next(now, Entry{Node: "edge-new", Before: now.Add(time.Hour)}, Entry{Node: "edge-newer", Before: now.Add(time.Hour)})
+	if len(dropped) != 2 || dropped[0].Node != "edge-0" || dropped[1].Node != "edge-1" {
+		t.Errorf("dropped %v", dropped)
+	}
+	text := p.text(l)
+	t.Logf("%d entries are %d bytes", len(l.Entries), len(text))
+	h := p.holder("")
+	if _, err := h.Take(text); err != nil || len(h.Entries()) != MaxEntries {
+		t.Errorf("%d entries, %v", len(h.Entries()), err)
+	}
+	again, _ := l.Next(now, Entry{Node: "edge-9", Before: now.Add(time.Hour)})
+	if len(again.Entries) != MaxEntries || again.Number != l.Number+1 {
+		t.Errorf("the same node twice: %d entries, number %d after %d", len(again.Entries), again.Number, l.Number)
+	}
+}

@@ -1,0 +1,186 @@
+package denylist
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/pki"
+)
+
+// Bounds.
+const (
+	MaxEntries = 1024
+	MaxLists   = 4       // that one holds, the newest and those with entries that it lacks
+	MaxText    = 1 << 20 // of all lists that one holds
+	maxList    = MaxText / MaxLists
+	maxHosts   = 32
+)
+
+// subject is what an authority says that it signs.
+const subject = "denylist"
+
+// Lasts is how long an entry counts: the longest life of a certificate, and as much again for those who were away when it ended.
+func Lasts() time.Duration { return 2 * pki.Must(pki.Hub).Life.Most }
+
+// Entry refuses the certificates of a node that began until a time.
+type Entry struct {
+	Node    string    `json:"node"`
+	UID     string    `json:"uid,omitempty"`     // of the Node, for people
+	Replica string    `json:"replica,omitempty"` // of the pool's coordinator, if one ran there
+	Hosts   []string  `json:"hosts,omitempty"`   // of that replica
+	Before  time.Time `json:"before"`            // whole seconds
+}
+
+// End is when the entry counts no more.
+func (e Entry) End() time.Time { return e.Before.Add(Lasts()) }
+
+// commonNames are those by which certificates name the holder alone.
+func (e Entry) commonNames(pool string) []string {
+	names := []string{contract.NodeUserPrefix + e.Node, contract.HubUserPrefix + pool + ":" + e.Node}
+	if e.Replica != "" {
+		names = append(names, contract.ReplicaUser(pool, e.Replica))
+	}
+	return names
+}
+
+// serves tells whether the coordinator at some addresses is the one on the node: its common name is that of all.
+func (e Entry) serves(hosts []string) bool {
+	return e.Replica != "" && slices.ContainsFunc(hosts, func(h string) bool { return slices.Contains(e.Hosts, h) })
+}
+
+// List is what is signed.
+type List struct {
+	Pool    string    `json:"pool"`
+	Number  uint64    `json:"number"`
+	Issued  time.Time `json:"issued"`
+	Entries []Entry   `json:"entries"` // in the order of their nodes
+}
+
+// Next is the list after this one: with more entries, and without those that have ended. dropped are those for which there is no room.
+func (l List) Next(now time.Time, more ...Entry) (next List, dropped []Entry) {
+	next = List{Pool: l.Pool, Number: max(l.Number+1, uint64(max(now.UnixMilli(), 0))), Issued: now.UTC().Truncate(time.Millisecond)}
+	next.Entries = merge(now, l.Entries, more)
+	if over := len(next.Entries) - MaxEntries; over > 0 {
+		slices.SortFunc(next.Entries, func(a, b Entry) int { return a.Before.Compare(b.Before) })
+		dropped, next.Entries = next.Entries[:over:over], next.Entries[over:]
+		slices.SortFunc(next.Entries, func(a, b Entry) int { return cmp.Compare(a.Node, b.Node) })
+	}
+	return next, dropped
+}
+
+// merge is all entries that have not ended, the latest of each node, in the order of nodes.
+func merge(now time.Time, lists ...[]Entry) []Entry {
+	latest := map[string]Entry{}
+	for _, l := range lists {
+		for _, e := range l {
+			if have, ok := latest[e.Node]; (!ok || have.Before.Before(e.Before)) && now.Before(e.End()) {
+				latest[e.Node] = e
+			}
+		}
+	}
+	all := make([]Entry, 0, len(latest))
+	for _, e := range latest {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.Node, b.Node) })
+	return all
+}
+
+// Floor is when a certificate that is asked for has to begin at the earliest, so that the list does not refuse it; the zero time: whenever.
+func (l List) Floor(commonName string, hosts []string) (floor time.Time) {
+	for _, e := range l.Entries {
+		names := slices.Contains(e.commonNames(l.Pool), commonName) || commonName == contract.CoordinatorName && e.serves(hosts)
+		if after := e.Before.Add(time.Second); names && after.After(floor) {
+			floor = after
+		}
+	}
+	return floor
+}
+
+// signed is a list as it travels: one line.
+type signed struct {
+	List      json.RawMessage `json:"list"`
+	Signature []byte          `json:"signature"`
+}
+
+// Sign is the list as one line of text.
+func (l List) Sign(a *pki.Authority) (text []byte, err error) {
+	fail := func(err error) ([]byte, error) {
+		return nil, fmt.Errorf("denylist %d of pool %s: %w", l.Number, l.Pool, err)
+	}
+	if err := l.check(); err != nil {
+		return fail(err)
+	}
+	var s signed
+	if s.List, err = json.Marshal(l); err != nil {
+		return fail(err)
+	}
+	if s.Signature, err = a.Vouch(subject, s.List); err != nil {
+		return fail(err)
+	}
+	if text, err = json.Marshal(s); err != nil {
+		return fail(err)
+	}
+	if text = append(text, '\n'); len(text) > maxList {
+		return fail(fmt.Errorf("%d bytes, want %d at most", len(text), maxList))
+	}
+	return text, nil
+}
+
+// check tells what cannot be in a list, whoever signed it.
+func (l List) check() error {
+	if n := len(l.Entries); n > MaxEntries {
+		return fmt.Errorf("%d entries, want %d at most", n, MaxEntries)
+	}
+	for i, e := range l.Entries {
+		switch {
+		case e.Node == "" || i > 0 && e.Node <= l.Entries[i-1].Node:
+			return fmt.Errorf("entry %d is of node %q, want each node once, in order", i, e.Node)
+		case len(e.Hosts) > maxHosts:
+			return fmt.Errorf("entry of node %s: %d hosts, want %d at most", e.Node, len(e.Hosts), maxHosts)
+		case e.Before.Nanosecond() != 0 || e.Before.IsZero():
+			return fmt.Errorf("entry of node %s: before is %s, want whole seconds", e.Node, e.Before)
+		}
+	}
+	return nil
+}
+
+var errUnsigned = errors.New("no authority of the pool has signed it")
+
+// Open reads one line of text, of a pool, if one of the authorities has signed it.
+func Open(text []byte, pool string, authorities []*x509.Certificate) (List, error) {
+	fail := func(err error) (List, error) { return List{}, fmt.Errorf("denylist of pool %s: %w", pool, err) }
+	var s signed
+	if len(text) > maxList {
+		return fail(fmt.Errorf("%d bytes, want %d at most", len(text), maxList))
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return fail(err)
+	}
+	if !slices.ContainsFunc(authorities, func(a *x509.Certificate) bool { return pki.Vouches(a, subject, s.List, s.Signature) }) {
+		return fail(errUnsigned)
+	}
+	var l List
+	if err := json.Unmarshal(s.List, &l); err != nil {
+		return fail(err)
+	}
+	if l.Pool != pool {
+		return fail(fmt.Errorf("it is of pool %q", l.Pool))
+	}
+	if err := l.check(); err != nil {
+		return fail(err)
+	}
+	return l, nil
+}
+
+// lines are those of a text that are not empty.
+func lines(text []byte) [][]byte {
+	return slices.DeleteFunc(bytes.Split(text, []byte("\n")), func(l []byte) bool { return len(bytes.TrimSpace(l)) == 0 })
+}

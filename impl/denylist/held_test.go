@@ -73,6 +73,12 @@ func TestFloor(t *testing.T) {
 			t.Errorf("a new %s that begins %s: %v", k, cert.NotBefore, err)
 		}
 	}
+	soon, _ := l.Next(now, Entry{Node: "edge-1", Before: now}, Entry{Node: "edge-2", Replica: "one", Before: now})
+	for _, e := range soon.Entries {
+		if !e.Before.Equal(now.Add(time.Second)) {
+			t.Errorf("taken back again within the second: %s until %s", e.Node, e.Before)
+		}
+	}
 	if floor := l.Floor("system:node:edge-2", nil); !floor.IsZero() {
 		t.Errorf("floor of another: %s", floor)
 	}

@@ -63,8 +63,21 @@ type List struct {
 	Entries []Entry   `json:"entries"` // in the order of their nodes
 }
 
-// Next is the list after this one: with more entries, and without those that have ended. dropped are those for which there is no room.
+// Next is the list after this one: with more entries, and without those that have ended. dropped are those for which there is no room. A certificate that
+// began late because of this list is refused by the next entry about its holder, however soon that comes.
 func (l List) Next(now time.Time, more ...Entry) (next List, dropped []Entry) {
+	more = slices.Clone(more)
+	for i, e := range more {
+		floor := l.Floor(contract.CoordinatorName, e.Hosts)
+		for _, name := range e.commonNames(l.Pool) {
+			if f := l.Floor(name, nil); f.After(floor) {
+				floor = f
+			}
+		}
+		if floor.After(e.Before) {
+			more[i].Before = floor
+		}
+	}
 	next = List{Pool: l.Pool, Number: max(l.Number+1, uint64(max(now.UnixMilli(), 0))), Issued: now.UTC().Truncate(time.Millisecond)}
 	next.Entries = merge(now, l.Entries, more)
 	if over := len(next.Entries) - MaxEntries; over > 0 {

@@ -190,10 +190,13 @@ func trimNode(o any) (any, error) {
 	}
 	slim := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion,
-		Labels:      only(n.Labels, contract.NodePoolLabel),
+		Labels:      only(n.Labels, contract.NodePoolLabel, contract.CoordinatorLabel),
 		Annotations: only(n.Annotations, contract.BindingAnnotation, contract.AutonomyAnnotation, contract.AutonomyDurationAnnotation),
 	}}
 	slim.Spec.Taints = n.Spec.Taints
+	if n.Labels[contract.CoordinatorLabel] != "" {
+		slim.Status.Addresses = n.Status.Addresses
+	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady || c.Type == contract.CutOffCondition {
 			slim.Status.Conditions = append(slim.Status.Conditions, c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,7 +48,7 @@ func (f *forwarders) add(m ctrl.Manager) error {
 	)
 }
 
-// membership asks for the pools that a change of a Node concerns: none, mostly.
+// membership asks for the pools that a change of a Node concerns: none, mostly. Addresses are held of coordinators only.
 func membership() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 	add := func(q queue, n *corev1.Node) {
 		if pool := n.Labels[contract.NodePoolLabel]; pool != "" {
@@ -58,7 +59,7 @@ func membership() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Node], q queue) { add(q, e.Object) },
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Node], q queue) { add(q, e.Object) },
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
-			if e.ObjectOld.Labels[contract.NodePoolLabel] != e.ObjectNew.Labels[contract.NodePoolLabel] {
+			if !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) || e.ObjectOld.UID != e.ObjectNew.UID || !slices.Equal(e.ObjectOld.Status.Addresses, e.ObjectNew.Status.Addresses) {
 				add(q, e.ObjectOld)
 				add(q, e.ObjectNew)
 			}

@@ -21,11 +21,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/certificates"
+	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/impl/manager/verdict"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 const (
@@ -155,13 +158,26 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	return m.ctrl.AddReadyzCheck("policies", m.policies.check)
 }
 
-// addCertificates lets the replica that leads judge requests for certificates.
+// addCertificates lets the replica that leads judge requests for certificates, and take certificates back.
 func (m *Manager) addCertificates() error {
 	if !m.set.certifies() {
 		return nil
 	}
+	c, r := m.ctrl.GetClient(), m.ctrl.GetAPIReader()
+	revoker := &revocation.Revoker{Config: revocation.Config{
+		Client: c, Reader: r, Clock: m.set.Clock, Metrics: m.metrics.revocations, Log: m.set.Logger,
+		Authority: func(ctx context.Context, pool string) (*pki.Succession, error) {
+			if m.set.Certificates != signCertificates { // another signer has the keys
+				return nil, nil
+			}
+			return certificates.Authority(ctx, c, r, m.set.Clock, pool)
+		},
+	}}
+	if err := reconciles(m.ctrl, "revocation", revoker, 1, source.Kind(m.ctrl.GetCache(), &corev1.Node{}, membership())); err != nil {
+		return err
+	}
 	if err := m.ctrl.Add(certificates.New(certificates.Config{
-		Cache: m.ctrl.GetCache(), Client: m.ctrl.GetClient(), Reader: m.ctrl.GetAPIReader(), Events: m.ctrl.GetEventRecorder("weir-manager"),
+		Cache: m.ctrl.GetCache(), Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Begin: revoker.Begin,
 		Clock: m.set.Clock, Sign: m.set.Certificates == signCertificates, Metrics: m.metrics.certificates, Log: m.set.Logger,
 	})); err != nil {
 		return fmt.Errorf("manager: %w", err)

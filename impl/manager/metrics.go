@@ -1,9 +1,12 @@
 package manager
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-edge/weir/impl/manager/certificates"
+	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
@@ -19,6 +22,7 @@ type metrics struct {
 	releases     prometheus.Counter
 	missing      prometheus.Gauge
 	certificates *certificates.Metrics
+	revocations  *revocation.Metrics
 
 	nodes, marked, pools, deaf *prometheus.Desc
 }
@@ -43,6 +47,7 @@ func newMetrics(b *board) *metrics {
 			Name: "weir_manager_policies_missing", Help: "Admission policies, bindings and ConfigMaps that are not there or say something else.",
 		}),
 		certificates: certificates.NewMetrics(),
+		revocations:  revocation.NewMetrics(),
 
 		nodes:  prometheus.NewDesc("weir_manager_nodes", "Nodes by what is known of them.", []string{"state"}, nil),
 		marked: prometheus.NewDesc("weir_manager_nodes_marked", "Nodes that are dead, kept, bound or owed a release.", []string{"mark"}, nil),
@@ -53,7 +58,7 @@ func newMetrics(b *board) *metrics {
 
 func (m *metrics) counters() []prometheus.Collector {
 	own := []prometheus.Collector{m.heartbeats, m.taints, m.conditions, m.keepWrites, m.keepFailures, m.releases, m.missing}
-	return append(own, m.certificates.Collectors()...)
+	return slices.Concat(own, m.certificates.Collectors(), m.revocations.Collectors())
 }
 
 // Describe implements prometheus.Collector.

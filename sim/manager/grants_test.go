@@ -23,8 +23,9 @@ var unasked = map[string]string{
 	"Role kube-node-lease/weir:manager: update leases.coordination.k8s.io": given,
 	"Role kube-node-lease/weir:manager: patch leases.coordination.k8s.io":  given,
 
-	"Role kube-system/weir:manager: patch events":   "an Event that comes again within minutes is counted, not written anew",
-	"Role weir-pki/weir:manager: update configmaps": "what somebody changed is put right with the next certificate",
+	"Role kube-system/weir:manager: patch events":                        "an Event that comes again within minutes is counted, not written anew",
+	"Role weir-pki/weir:manager: update roles.rbac.authorization.k8s.io": "what somebody changed is put right when a node joins or leaves",
+	"Role weir-pki/weir:manager: watch configmaps":                       "nobody may grant what he does not have, and hubs have it",
 }
 
 const (

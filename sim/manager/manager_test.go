@@ -35,6 +35,7 @@ func TestManager(t *testing.T) {
 	t.Run("forwarders", func(t *testing.T) { testForwarders(t, w) })
 	t.Run("far ahead", func(t *testing.T) { testAhead(t, w) })
 	t.Run("certificates", func(t *testing.T) { testCertificates(t, w, approved) })
+	t.Run("revocation", func(t *testing.T) { testRevocation(t, w) })
 	t.Run("a node that dies", func(t *testing.T) { testDead(t, w) })
 	t.Run("keep, evict, return", func(t *testing.T) { testSilent(t, w) })
 	t.Run("bound", func(t *testing.T) { testBound(t, w) })

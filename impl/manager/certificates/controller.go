@@ -35,12 +35,14 @@ const (
 
 // Config of a Controller. All fields are required.
 type Config struct {
-	Cache   cache.Cache   // whose watch tells of requests; see Trim
-	Client  client.Client // writes
-	Reader  client.Reader // not from the cache
-	Events  events.EventRecorder
-	Clock   clock.WithTicker
-	Sign    bool // else another signer signs what is approved
+	Cache  cache.Cache   // whose watch tells of requests; see Trim
+	Client client.Client // writes
+	Reader client.Reader // not from the cache
+	Events events.EventRecorder
+	Clock  clock.WithTicker
+	Sign   bool // else another signer signs what is approved
+	// Begin tells when a certificate of a node has to begin at the earliest, because those before are refused; an error: that is not known yet.
+	Begin   func(ctx context.Context, pool string, node *corev1.Node, commonName string, hosts []string) (time.Time, error)
 	Metrics *Metrics
 	Log     *slog.Logger
 }
@@ -169,7 +171,11 @@ func (c *Controller) sign(ctx context.Context, r *certificatesv1.CertificateSign
 	if err != nil {
 		return err
 	}
-	if r.Status.Certificate, err = s.Signer.Answer(f.identity, f.subject, f.request, c.Clock.Now(), f.life); err != nil {
+	begin, err := c.Begin(ctx, f.subject.Pool, f.node, f.request.Subject.CommonName, f.subject.Hosts)
+	if err != nil {
+		return fmt.Errorf("request %s: %w", r.Name, err)
+	}
+	if r.Status.Certificate, err = s.Signer.AnswerFrom(begin, f.identity, f.subject, f.request, c.Clock.Now(), f.life); err != nil {
 		return fmt.Errorf("request %s: %w", r.Name, err)
 	}
 	if err := c.Client.SubResource("status").Update(ctx, r); err != nil {

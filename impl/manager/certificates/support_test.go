@@ -1,6 +1,7 @@
 package certificates
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/x509"
@@ -71,6 +72,11 @@ func asked(k pki.Kind, key crypto.Signer) *certificatesv1.CertificateSigningRequ
 	return r
 }
 
+// anytime is when certificates may begin where nothing was ever taken back.
+func anytime(context.Context, string, *corev1.Node, string, []string) (begin time.Time, err error) {
+	return begin, nil
+}
+
 // desk is a controller at a cluster in memory.
 type desk struct {
 	*Controller
@@ -82,7 +88,7 @@ func newDesk(c *cluster) *desk {
 	recorder := events.NewFakeRecorder(100)
 	return &desk{
 		Controller: New(Config{
-			Client: c, Reader: c, Events: recorder, Clock: clocktesting.NewFakeClock(now), Sign: true, Metrics: NewMetrics(), Log: slog.New(slog.DiscardHandler),
+			Client: c, Reader: c, Events: recorder, Clock: clocktesting.NewFakeClock(now), Sign: true, Begin: anytime, Metrics: NewMetrics(), Log: slog.New(slog.DiscardHandler),
 		}),
 		cluster: c, events: recorder.Events,
 	}

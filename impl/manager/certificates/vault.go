@@ -70,6 +70,18 @@ func (v *vault) open(ctx context.Context, pool string) (*pki.Succession, error) 
 	return s, nil
 }
 
+// Authority returns the authority of a pool, nil if the pool has none.
+func Authority(ctx context.Context, c client.Client, r client.Reader, now clock.PassiveClock, pool string) (*pki.Succession, error) {
+	err := r.Get(ctx, types.NamespacedName{Namespace: contract.KeyNamespace, Name: keyName(pool)}, &corev1.ConfigMap{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("authority of pool %s: %w", pool, err)
+	}
+	return (&vault{c, r, now}).open(ctx, pool)
+}
+
 func (v *vault) create(ctx context.Context, pool string) error {
 	a, err := pki.NewPoolAuthority(pool, v.clock.Now())
 	if err != nil {

@@ -1,8 +1,11 @@
 package certificates
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -85,5 +88,26 @@ func TestRotation(t *testing.T) {
 	d.step(t)
 	if _, err := d.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "r"}}); err == nil || len(d.read(t).Status.Certificate) > 0 {
 		t.Errorf("the authority of another pool signs: %v", err)
+	}
+}
+
+// TestBegin: a certificate begins no earlier than what is taken back of its name ends, and is not signed while that is not known.
+func TestBegin(t *testing.T) {
+	d, known := newDesk(newCluster(coordinator())), errors.New("not known")
+	d.Begin = func(_ context.Context, pool string, n *corev1.Node, commonName string, _ []string) (time.Time, error) {
+		if pool != "harbour" || n.UID != "u-1" || commonName != "system:node:edge-1" {
+			t.Errorf("asked for %s of pool %s", commonName, pool)
+		}
+		return now.Add(-time.Second), known
+	}
+	d.cluster.put(asked(pki.Hub, must(pki.NewKey())))
+	d.step(t)
+	if _, err := d.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "r"}}); err == nil || len(d.read(t).Status.Certificate) > 0 {
+		t.Errorf("signed while it is not known: %v", err)
+	}
+	known = nil
+	d.step(t)
+	if c := must(pki.ParseCertificates(d.read(t).Status.Certificate))[0]; !c.NotBefore.Equal(now.Add(-time.Second)) {
+		t.Errorf("it begins %s", c.NotBefore)
 	}
 }

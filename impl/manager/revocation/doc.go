@@ -1,0 +1,32 @@
+// Package revocation takes back what a node had when its Node is deleted, or leaves its pool.
+//
+// For each pool it keeps a roster: a ConfigMap with the nodes that the pool has. So it sees who left, even if weir-manager was away when that happened.
+// A node that is on the roster, and whose Node does not exist any more, or is another one of the same name, or is of another pool, loses:
+//
+//   - its certificates inside the pool: they are entered in the pool's denylist, which the authority of the pool signs (package denylist). The
+//     list is a ConfigMap too. Hubs of the pool watch it;
+//   - its grant to read that list and whom to trust: a Role and a RoleBinding for each pool name its users, one by one;
+//   - if the Node was deleted: the right to register itself again. Its name is entered in the ConfigMap that the policy weir-revoked reads. Whoever
+//     operates the cluster makes the Node in its place, or takes the name out.
+//
+// The roster is written last. Who is stopped between these steps does them again.
+//
+// # A node that comes back
+//
+// It gets certificates as every node does. Those that began before are refused, so its new ones begin later: Revoker.Begin tells when, and that it
+// is not known yet while its predecessor of the same name is still on the roster.
+//
+// # What stays
+//
+// kube-apiserver knows no denylist. Until the certificate for it has ended, the kubelet of a deleted Node may do there what the node authorizer
+// grants to every node, and a watch that it has opened goes on until kube-apiserver ends it.
+//
+// # Bounds
+//
+// A list has denylist.MaxEntries, the policy's ConfigMap MaxNames. What ends first makes room, which is an error in the log and a metric: replace
+// the authority of the pool then. A pool has MaxNodes on its roster; beyond that nothing is taken back, and each look says so.
+//
+// # Goroutines
+//
+// None. Reconcile is called for a pool by the controllers of package manager.
+package revocation

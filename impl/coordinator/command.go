@@ -33,7 +33,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	logger.Info("starting", "version", cli.Version(), "pool", c.NodePoolName, "address", co.Addr().String(), "dataDir", c.DataDir)
 	g, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
-	g.Go(func() error { return memory.Headroom{Min: 3 << 20}.Keep(ctx) }) // a coordinator that holds little has little
+	g.Go(func() error { return memory.Headroom{Min: 2 << 20}.Keep(ctx) }) // a coordinator that holds little has little
 	g.Go(func() error {
 		defer stop()
 		return co.Run(ctx)

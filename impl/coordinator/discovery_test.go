@@ -1,7 +1,6 @@
 package coordinator_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -76,11 +75,6 @@ func TestDiscovery(t *testing.T) {
 		}
 	})
 	t.Run("OpenAPI", func(t *testing.T) {
-		var v2 struct{ Definitions map[string]any }
-		check(t, json.Unmarshal([]byte(viewer.want(http.StatusOK, http.MethodGet, "/openapi/v2", "")), &v2))
-		if v2.Definitions["io.k8s.api.coordination.v1.Lease"] == nil {
-			t.Errorf("no Lease among %d definitions", len(v2.Definitions))
-		}
 		if v3 := viewer.want(http.StatusOK, http.MethodGet, "/openapi/v3/apis/coordination.k8s.io/v1", ""); !strings.Contains(v3, "io.k8s.api.coordination.v1.LeaseSpec") {
 			t.Errorf("no LeaseSpec in %d bytes", len(v3))
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/member"
 	"github.com/weir-edge/weir/impl/hub/shelter"
@@ -63,8 +64,9 @@ type Status struct {
 	Cloud       []uplink.ServerStatus               `json:"cloud"`
 	Coordinator *member.CoordinatorStatus           `json:"coordinator,omitempty"`
 	Heartbeat   beat.HeartbeatStatus                `json:"heartbeat"`
-	Delegation  *beat.DelegationStatus              `json:"delegation,omitempty"` // of other nodes of the pool
-	Offline     *shelter.Status                     `json:"offline,omitempty"`    // nil: nothing is kept
+	Delegation  *beat.DelegationStatus              `json:"delegation,omitempty"`   // of other nodes of the pool
+	Offline     *shelter.Status                     `json:"offline,omitempty"`      // nil: nothing is kept
+	Asked       []enrol.Status                      `json:"certificates,omitempty"` // those that the hub asks for itself
 	Resources   []ResourceStatus                    `json:"resources"`
 	Bytes       map[uplink.Class]uplink.BytesStatus `json:"bytes"` // to and from the cloud, by class
 }
@@ -110,6 +112,9 @@ func (h *Hub) Status() Status {
 	}
 	s.Cloud = h.cloud.Status()
 	s.Heartbeat, s.Offline = h.door.Beats.Status(), h.shelter.Status()
+	for _, k := range h.keepers {
+		s.Asked = append(s.Asked, k.Status())
+	}
 	for _, c := range uplink.Classes {
 		s.Bytes[c] = h.cloud.Bytes(c)
 	}

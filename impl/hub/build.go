@@ -44,14 +44,13 @@ func (h *Hub) buildCloud() (err error) {
 	if c.Roots, err = h.reload.Bundle("--cloud-ca-file", h.CloudCAFile); err != nil {
 		return err
 	}
-	if c.Cert, err = h.reload.Pair("--cloud-client-cert-file", h.CloudClientCertFile, "--cloud-client-key-file", h.CloudClientKeyFile); err != nil {
+	if h.node, err = h.reload.Pair("--cloud-client-cert-file", h.CloudClientCertFile, "--cloud-client-key-file", h.CloudClientKeyFile); err != nil {
 		return err
 	}
-	if h.EnableCoordinator && h.DelegateClientCertFile != "" {
-		if c.Forward, err = h.reload.Pair("--delegate-client-cert-file", h.DelegateClientCertFile, "--delegate-client-key-file", h.DelegateClientKeyFile); err != nil {
-			return err
-		}
+	if err := h.buildForwarder(); err != nil {
+		return err
 	}
+	c.Cert, c.Forward = h.node, h.forward
 	h.cloud = uplink.NewCloud(c)
 	return nil
 }
@@ -82,9 +81,10 @@ func (h *Hub) buildClient() error {
 	if c.Roots, err = h.reload.Bundle("--coordinator-ca-file", h.CoordinatorCAFile); err != nil {
 		return err
 	}
-	if c.Cert, err = h.reload.Pair("--coordinator-client-cert-file", h.CoordinatorClientCertFile, "--coordinator-client-key-file", h.CoordinatorClientKeyFile); err != nil {
+	if err := h.buildMember(c.Roots); err != nil {
 		return err
 	}
+	c.Cert = h.member
 	h.coordinator = coordinator.New(c)
 	return nil
 }
@@ -172,6 +172,10 @@ func (h *Hub) buildPool() (err error) {
 	rc := h.role(identity)
 	rc.Seed = seed
 	h.poolDoor = h.buildPoolDoor()
+	h.forwarding = beat.NewForwarding(beat.ForwardingConfig{
+		Cloud: h.cloud.Urgent(uplink.AsForwarder), Coordinator: h.coordinator, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger,
+		Count: func(step, outcome string) { h.metrics.forwards.WithLabelValues(step, outcome).Inc() }, Leads: h.leads,
+	})
 	h.pool, err = member.New(member.Config{
 		Role: rc, Coordinator: h.coordinator, Policy: h.policy(), Cloud: h.cloud,
 		Relays: h.relays, Feeders: h.sources.Feeders, Sources: h.sources, MaxAge: h.maxAge(), Read: h.poolDoor.Read, Overrule: h.overrule, Judge: h.cloudAsJudge,
@@ -179,11 +183,7 @@ func (h *Hub) buildPool() (err error) {
 		Mirror: beat.NewMirror(beat.MirrorConfig{
 			Coordinator: h.coordinator, Node: h.NodeName, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger, Count: counted(h.metrics.mirrored),
 		}),
-		Forwarding: beat.NewForwarding(beat.ForwardingConfig{
-			Cloud: h.cloud.Urgent(uplink.AsForwarder), Coordinator: h.coordinator, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger,
-			Count: func(step, outcome string) { h.metrics.forwards.WithLabelValues(step, outcome).Inc() },
-		}),
-		Clock: h.clock, Logger: h.Logger,
+		Forwarding: h.forwarding, Clock: h.clock, Logger: h.Logger,
 	})
 	return err
 }
@@ -204,7 +204,7 @@ func (h *Hub) buildPoolDoor() *poolDoor {
 	c := h.coordinator
 	d := &poolDoor{
 		Server: hop.NewServer(h.NodeName, h.relays, h.clock), node: h.NodeName, pool: h.NodePoolName, coordinators: h.coordinators,
-		roots: c.Roots, cert: c.Cert, address: h.PoolAddress, local: c.Local,
+		roots: c.Roots, cert: h.member, address: h.PoolAddress, local: c.Local,
 	}
 	d.Handle(contract.DocumentsPath, h.discovery.Show(h.judge.Keys))
 	if d.address == contract.PoolAddressReverse {

@@ -213,10 +213,21 @@ func (s *settings) checkCoordinator() error {
 			return err
 		}
 	}
+	if s.enrols() {
+		return needFiles("--coordinator-ca-file", s.CoordinatorCAFile)
+	}
+	if s.BootstrapTokenFile != "" {
+		return cli.Usage("--bootstrap-token-file", s.BootstrapTokenFile, "none with --coordinator-client-cert-file: it would not be used")
+	}
 	return needFiles(
 		"--coordinator-ca-file", s.CoordinatorCAFile,
 		"--coordinator-client-cert-file", s.CoordinatorClientCertFile,
 		"--coordinator-client-key-file", s.CoordinatorClientKeyFile)
+}
+
+// enrols tells whether the hub asks for its certificates in the pool itself.
+func (s *settings) enrols() bool {
+	return s.EnableCoordinator && s.CoordinatorClientCertFile == "" && s.CoordinatorClientKeyFile == ""
 }
 
 func (s *settings) checkPoolDoor() error {

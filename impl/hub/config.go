@@ -69,6 +69,7 @@ type Config struct {
 	CoordinatorCAFile         string
 	CoordinatorClientCertFile string
 	CoordinatorClientKeyFile  string
+	BootstrapTokenFile        string // "": the hub asks for its certificate in the pool as its node
 	CoordinatorWait           time.Duration
 	PoolBindAddress           string // "": all
 	PoolPort                  int    // 0: any free one

@@ -21,6 +21,12 @@
 //	bounds      what others may take              discovery    API discovery, one copy in a pool
 //	nodelease   the Lease of a node
 //
+// # Certificates
+//
+// What is given as files is read again when the files change. A hub without --coordinator-client-cert-file asks weir-manager for its certificate in the
+// pool, as its node or by a bootstrap token, keeps it in <data-dir>/pki and renews it (package enrol). It asks for that of a forwarder while it leads. Until
+// it is in the pool it works as a hub without one. A new certificate is for new connections: streams go on where they are.
+//
 // # What a component sees
 //
 // With --filters some components of the node see another address of the hub, fewer Services or only near endpoints (package filter). Answers are altered on

@@ -45,6 +45,7 @@ type fakeCloud struct {
 	relays map[string]*relay.Relay // by resource
 	stop   context.CancelFunc
 	leases *fakeLeases
+	signer *fakeSigner
 
 	mu      sync.Mutex
 	version uint64
@@ -101,6 +102,8 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 	c.leases = newFakeLeases(t, c.user)
 	mux.Handle(nodelease.Path+"/", c.leases)
 	mux.Handle(nodelease.Path, c.leases)
+	c.signer = newFakeSigner(t, c.user)
+	mux.Handle("/apis/certificates.k8s.io/", c.signer)
 	mux.HandleFunc("/echo/", c.echo)
 	mux.HandleFunc("GET /slow/", c.slow)
 	mux.HandleFunc("GET /pour", func(w http.ResponseWriter, _ *http.Request) { pour(w, new(atomic.Int64)) })

@@ -87,10 +87,13 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringArrayVar(&c.CoordinatorServers, "coordinator-server", nil,
 		"URL of the coordinator, repeated for each of its replicas; an address, not a Service, because Services need what it serves")
 	f.StringVar(&c.CoordinatorCAFile, "coordinator-ca-file", "", "PEM file of the pool's authority")
-	f.StringVar(&c.CoordinatorClientCertFile, "coordinator-client-cert-file", "", "PEM file of the hub's certificate in the pool")
+	f.StringVar(&c.CoordinatorClientCertFile, "coordinator-client-cert-file", "", "PEM file of the hub's certificate in the pool; without it the hub asks weir-manager for it, and for that of a leader that forwards heartbeats, keeps it in --data-dir and renews it")
 	f.StringVar(&c.CoordinatorClientKeyFile, "coordinator-client-key-file", "", "PEM file of its key")
 	f.StringVar(&c.DelegateClientCertFile, "delegate-client-cert-file", "",
-		"PEM file of the certificate, of user "+contract.ForwarderUserPrefix+"<nodepool-name>, by which a leader forwards heartbeats of nodes that are cut off; without it none are forwarded")
+		"PEM file of the certificate, of user "+contract.ForwarderUserPrefix+"<nodepool-name>, by which a leader forwards heartbeats of nodes that are cut off; without it a leader asks for one of its own, "+
+			"or forwards none if --coordinator-client-cert-file is given")
+	f.StringVar(&c.BootstrapTokenFile, "bootstrap-token-file", "",
+		"file of a bootstrap token of this node, by which the hub asks for its certificate in the pool while it holds none; without it, it asks by --cloud-client-cert-file")
 	f.StringVar(&c.DelegateClientKeyFile, "delegate-client-key-file", "", "PEM file of its key")
 	f.DurationVar(&c.CoordinatorWait, "coordinator-wait", 10*time.Second,
 		"how long a starting hub waits for the coordinator to be ready before it lists from the cloud; a third of it if the coordinator does not answer")

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
@@ -32,9 +33,7 @@ type Hub struct {
 	*settings
 	clock   clock.WithTickerAndDelayedExecution
 	metrics *metrics
-	reload  *uplink.Reloader
-
-	serving serving
+	credentials
 
 	cloud       *uplink.Cloud
 	asHub       http.RoundTripper // to it, of what this node's own certificate asks
@@ -45,6 +44,7 @@ type Hub struct {
 	coordinator *coordinator.Client // nil: there is none, and so for what follows
 	pool        pool
 	poolDoor    *poolDoor
+	forwarding  *beat.Forwarding
 
 	discovery *discovery.Discovery
 	store     *store.Store // nil: nothing is served without the cloud but by relays
@@ -53,6 +53,17 @@ type Hub struct {
 	filters   *filter.Filters // nil: all see what the cloud shows
 
 	ports
+}
+
+// credentials are all certificates of the hub.
+type credentials struct {
+	reload  *uplink.Reloader // of those in files
+	serving serving
+	node    *uplink.Pair       // at the cloud
+	member  uplink.Certificate // in the pool; nil: there is none
+	forward uplink.Certificate // of a leader, at the cloud; nil: it forwards nothing
+	keepers []*enrol.Keeper    // of those that the hub asks for itself
+	asking  *enrol.Metrics
 }
 
 // ports are those that are open; nil: one is not.
@@ -101,11 +112,14 @@ type sheltering interface {
 	Status() *shelter.Status // nil: nothing is kept
 }
 
-// renew follows a change of credentials.
+// renew follows a change of credentials in files.
 func (h *Hub) renew() {
 	defer h.shelter.Renewing()()
 	h.cloud.Renew()
 	h.pool.Renew()
+	for _, k := range h.keepers {
+		k.Look()
+	}
 }
 
 // cloudAsJudge is the cloud while it can be asked.

@@ -27,7 +27,7 @@ type poolDoor struct {
 	node, pool   string
 	coordinators []*url.URL
 	roots        *uplink.Bundle
-	cert         *uplink.Pair
+	cert         uplink.Certificate
 	listener     net.Listener
 	address      string // that was given; "": it is found out
 	local        func() string
@@ -55,7 +55,7 @@ func (d *poolDoor) told() string {
 func (d *poolDoor) tls() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ClientAuth: tls.RequireAnyClientCert, DynamicRecordSizingDisabled: true,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return d.cert.Get(), nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return uplink.Held(d.cert) },
 		VerifyConnection: func(s tls.ConnectionState) error {
 			_, err := d.who(s.PeerCertificates)
 			return err

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/listen"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/relay"
@@ -22,14 +23,14 @@ func New(c Config) (*Hub, error) {
 		return nil, err
 	}
 	h := &Hub{settings: s, clock: clock.RealClock{}, metrics: newMetrics()}
-	h.reload = &uplink.Reloader{Clock: h.clock, Logger: s.Logger}
+	h.reload, h.asking = &uplink.Reloader{Clock: h.clock, Logger: s.Logger}, enrol.NewMetrics()
 	for _, build := range []func() error{h.buildCloud, h.buildRelays, h.buildCoordinator, h.keep, h.buildShelter, h.buildFilters, h.buildPool, h.buildDoor, h.listen} {
 		if err := build(); err != nil {
 			h.Close()
 			return nil, err
 		}
 	}
-	h.metrics.registry.MustRegister(append(h.shelter.Collectors(), state{h}, relay.NewCollector(h.relays...))...)
+	h.metrics.registry.MustRegister(append(append(h.shelter.Collectors(), h.asking.Collectors()...), state{h}, relay.NewCollector(h.relays...))...)
 	return h, nil
 }
 
@@ -108,6 +109,9 @@ func (h *Hub) Run(ctx context.Context) error {
 	g.Go(func() error { return h.cloud.Run(serving) })
 	g.Go(func() error { return h.door.Stalls.Run(serving) })
 	g.Go(func() error { return h.reload.Run(serving, h.renew) })
+	for _, k := range h.keepers {
+		g.Go(func() error { return k.Run(serving) })
+	}
 	g.Go(func() error {
 		defer stop()
 		defer h.door.Close()

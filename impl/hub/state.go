@@ -10,6 +10,8 @@ import (
 // state exports what the parts of a hub hold.
 type state struct{ *Hub }
 
+var expiry = prometheus.NewDesc("weir_certificate_expiry_timestamp_seconds", "When a certificate of this process ends, by kind; absent while there is none.", []string{"kind"}, nil)
+
 // Describe implements prometheus.Collector.
 func (s state) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, ch) }
 
@@ -28,6 +30,9 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 	}
 	counter := func(name, help string, v float64, labels ...string) {
 		send(prometheus.CounterValue, name, help, v, labels)
+	}
+	for _, c := range h.certificates() {
+		ch <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(c.end.Unix()), c.kind)
 	}
 	for _, server := range h.cloud.Status() {
 		gauge("cloud_server_healthy", "1 while a cloud server answers.", number(server.Healthy), "server", server.Server)

@@ -195,11 +195,8 @@ func (i Identity) Verify(chain []*x509.Certificate, authorities []*x509.Certific
 		o.Intermediates.AddCert(c)
 	}
 	leaf := chain[0]
-	switch {
-	case now.Before(leaf.NotBefore):
-		return mismatch("begin", leaf.NotBefore.UTC().Format(time.RFC3339), "not after "+now.UTC().Format(time.RFC3339))
-	case now.After(leaf.NotAfter):
-		return mismatch("end", leaf.NotAfter.UTC().Format(time.RFC3339), "not before "+now.UTC().Format(time.RFC3339))
+	if err := CheckSpan(leaf, now); err != nil {
+		return err
 	}
 	for _, usage := range i.extKeyUsages() {
 		o.KeyUsages = []x509.ExtKeyUsage{usage}
@@ -210,20 +207,38 @@ func (i Identity) Verify(chain []*x509.Certificate, authorities []*x509.Certific
 	return nil
 }
 
-// CheckPair is for a holder: the certificate that it got is of its own key, and all that CheckCertificate and Verify ask.
-func (i Identity) CheckPair(p *Pair, s Subject, authorities []*x509.Certificate, now time.Time) error {
+// CheckSpan tells whether a certificate is valid at a time.
+func CheckSpan(cert *x509.Certificate, now time.Time) error {
+	switch {
+	case now.Before(cert.NotBefore):
+		return mismatch("begin", cert.NotBefore.UTC().Format(time.RFC3339), "not after "+now.UTC().Format(time.RFC3339))
+	case now.After(cert.NotAfter):
+		return mismatch("end", cert.NotAfter.UTC().Format(time.RFC3339), "not before "+now.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// CheckHeld is for a holder that knows no authority: a certificate is of its own key, and all that CheckCertificate asks. It returns the
+// chain, leaf first.
+func (i Identity) CheckHeld(p *Pair, s Subject) ([]*x509.Certificate, error) {
 	chain, err := ParseCertificates(p.CertPEM)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	key, err := ParseKey(p.KeyPEM)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !sameKey(chain[0].PublicKey, key.Public()) {
-		return mismatch("public key", keyType(chain[0].PublicKey)+" of another", "that of the private key")
+		return nil, mismatch("public key", keyType(chain[0].PublicKey)+" of another", "that of the private key")
 	}
-	if err := i.CheckCertificate(chain[0], s); err != nil {
+	return chain, i.CheckCertificate(chain[0], s)
+}
+
+// CheckPair is for a holder: all that CheckHeld and Verify ask of what it got.
+func (i Identity) CheckPair(p *Pair, s Subject, authorities []*x509.Certificate, now time.Time) error {
+	chain, err := i.CheckHeld(p, s)
+	if err != nil {
 		return err
 	}
 	return i.Verify(chain, authorities, now)

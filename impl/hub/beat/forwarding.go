@@ -65,12 +65,13 @@ type DelegationStatus struct {
 
 // ForwardingConfig is what a forwarding is made of.
 type ForwardingConfig struct {
-	Cloud       *uplink.Urgent // with the forwarder's certificate; nil: there is none, and nothing is forwarded
+	Cloud       *uplink.Urgent // with the forwarder's certificate; nil: there will be none, and nothing is forwarded
 	Coordinator *coordinator.Client
 	Timeout     time.Duration // of a request to the coordinator
 	Clock       clock.WithTicker
 	Logger      *slog.Logger
 	Count       func(step, outcome string)
+	Leads       func(yes bool) // told of what Lead says; may be nil
 }
 
 // NewForwarding makes what has seen nobody yet.
@@ -83,6 +84,14 @@ func NewForwarding(c ForwardingConfig) *Forwarding {
 // Lead says whether this hub leads. It never blocks.
 func (f *Forwarding) Lead(yes bool) {
 	f.leads.Store(yes)
+	if f.Leads != nil {
+		f.Leads(yes)
+	}
+	f.Look()
+}
+
+// Look says that there is another certificate. It never blocks.
+func (f *Forwarding) Look() {
 	select {
 	case f.poke <- struct{}{}:
 	default:
@@ -97,7 +106,7 @@ func (f *Forwarding) Run(ctx context.Context) error {
 	told := false
 	for ctx.Err() == nil {
 		now := f.Clock.Since(f.began)
-		forwarder.Lead(f.leads.Load() && f.Cloud != nil)
+		forwarder.Lead(f.leads.Load() && f.Cloud.Able())
 		actions, wake := forwarder.Next(now)
 		for _, a := range actions {
 			g.Go(func() error {
@@ -112,7 +121,7 @@ func (f *Forwarding) Run(ctx context.Context) error {
 		f.publish(forwarder)
 		if f.Cloud == nil && f.leads.Load() && forwarder.Delegated() > 0 && !told {
 			told = true
-			f.Logger.Warn("this hub leads and forwards no heartbeats: it has no certificate for that; set --delegate-client-cert-file and --delegate-client-key-file")
+			f.Logger.Warn("this hub leads and forwards no heartbeats: it has no certificate for that; set --delegate-client-cert-file and --delegate-client-key-file, or neither them nor --coordinator-client-cert-file")
 		}
 		timer := f.Clock.NewTimer(max(wake-now, 0))
 		select {

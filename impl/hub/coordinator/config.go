@@ -15,7 +15,7 @@ type Config struct {
 	Servers []*url.URL
 	Node    string
 	Roots   *uplink.Bundle
-	Cert    *uplink.Pair
+	Cert    uplink.Certificate
 	Policy  uplink.HealthPolicy
 	OnBytes func(int)     // of what feeds relays
 	Leads   func() bool   // this hub is the leader

@@ -41,7 +41,7 @@ func newReplica(cfg Config, u *url.URL, from *atomic.Pointer[string], meter *upl
 	by := func(protocol string) *uplink.Dialer {
 		return &uplink.Dialer{Net: &notingNet{cfg.Net, from}, Meter: meter, TLS: &tls.Config{
 			RootCAs: cfg.Roots.Get(), MinVersion: tls.VersionTLS13, NextProtos: []string{protocol}, ClientSessionCache: r.resume,
-			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cfg.Cert.Get(), nil },
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return uplink.Held(cfg.Cert) },
 		}}
 	}
 	r.Transport = uplink.NewTransport(func() *http.Transport {

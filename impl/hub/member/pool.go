@@ -76,8 +76,11 @@ func New(c Config) (*Pool, error) {
 	return p, nil
 }
 
-// Renew follows a change of credentials.
-func (p *Pool) Renew() { p.Coordinator.Renew() }
+// Renew follows a change of credentials. What was refused may be granted now.
+func (p *Pool) Renew() {
+	p.Coordinator.Renew()
+	p.checker.Kick()
+}
 
 // Close gives back the connections to the coordinator.
 func (p *Pool) Close() { p.Coordinator.Close() }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,6 +21,21 @@ import (
 // reloadPeriod is how often credential files are read again. Reading beats watching: it does not matter how the files are
 // replaced, and a few kilobytes are read from the page cache.
 const reloadPeriod = 10 * time.Second
+
+// Certificate is one that may be replaced at any time.
+type Certificate interface {
+	Get() *tls.Certificate // nil: there is none yet
+}
+
+var errNone = errors.New("there is no certificate yet: it was asked for, see weir_certificate_failures_total")
+
+// Held is what a certificate is now. Without one it is an error: a handshake that shows none says less.
+func Held(c Certificate) (*tls.Certificate, error) {
+	if now := c.Get(); now != nil {
+		return now, nil
+	}
+	return nil, errNone
+}
 
 // Pair is a certificate with its key, from files.
 type Pair struct {
@@ -58,12 +75,26 @@ func (p *Pair) Reload() (changed bool, err error) {
 // Bundle is a set of authorities, from a file.
 type Bundle struct {
 	flag, file string
-	raw        []byte
+	raw        atomic.Pointer[[]byte]
 	current    atomic.Pointer[x509.CertPool]
 }
 
 // Get is the set as it was read last.
 func (b *Bundle) Get() *x509.CertPool { return b.current.Load() }
+
+// List is the same, one by one.
+func (b *Bundle) List() (all []*x509.Certificate) {
+	raw := b.raw.Load()
+	if raw == nil {
+		return nil
+	}
+	for block, rest := pem.Decode(*raw); block != nil; block, rest = pem.Decode(rest) {
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
+			all = append(all, c)
+		}
+	}
+	return all
+}
 
 // Reload tells whether the file changed.
 func (b *Bundle) Reload() (changed bool, err error) {
@@ -71,14 +102,14 @@ func (b *Bundle) Reload() (changed bool, err error) {
 	if err != nil {
 		return false, cli.Usage(b.flag, b.file, err.Error())
 	}
-	if bytes.Equal(raw, b.raw) {
+	if former := b.raw.Load(); former != nil && bytes.Equal(raw, *former) {
 		return false, nil
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(raw) {
 		return false, cli.Usage(b.flag, b.file, "a PEM file with at least one certificate")
 	}
-	b.raw = raw
+	b.raw.Store(&raw)
 	b.current.Store(pool)
 	return true, nil
 }

@@ -38,6 +38,7 @@ type Cloud struct {
 	doors   map[doorKey]*door
 	meters  map[Class]*Meter
 	resume  *Sessions // of connections without the hub's certificate
+	forward Certificate
 	logger  *slog.Logger
 	clock   clock.WithTicker
 	doubted atomic.Pointer[time.Time] // since when somebody wanted to know of it, see Patience
@@ -53,9 +54,9 @@ type CloudConfig struct {
 	Policy  HealthPolicy
 	Roots   *Bundle
 	Cert    *Pair
-	Forward *Pair // nil: no way is AsForwarder
-	Quantum bool  // post-quantum key exchange
-	Leads   bool  // this hub may feed a pool, which should not wait for it
+	Forward Certificate // nil: no way is AsForwarder
+	Quantum bool        // post-quantum key exchange
+	Leads   bool        // this hub may feed a pool, which should not wait for it
 	Clock   clock.WithTicker
 	Logger  *slog.Logger
 }
@@ -64,7 +65,7 @@ type CloudConfig struct {
 func NewCloud(c CloudConfig) *Cloud {
 	k := &Cloud{
 		doors: map[doorKey]*door{}, meters: map[Class]*Meter{}, logger: c.Logger, clock: c.Clock,
-		resume: NewSessions(),
+		resume: NewSessions(), forward: c.Forward,
 	}
 	k.gone = NewLink(func() bool { return k.Reach() != Away })
 	open := func(key doorKey) {
@@ -116,7 +117,7 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 		case AsHub:
 			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.Cert.Get(), nil }
 		case AsForwarder:
-			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.Forward.Get(), nil }
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return Held(c.Forward) }
 		default:
 			config.ClientSessionCache = k.resume
 		}
@@ -306,6 +307,13 @@ func (k *Cloud) Renew() {
 	}
 }
 
+// RenewForwarder follows a change of the forwarder's certificate.
+func (k *Cloud) RenewForwarder() {
+	if d := k.doors[doorKey{ClassHeartbeat, AsForwarder, overHTTP2}]; d != nil {
+		d.transport.Renew()
+	}
+}
+
 // Close closes connections on which nothing runs.
 func (k *Cloud) Close() {
 	for _, d := range k.doors {
@@ -331,7 +339,11 @@ func (k *Cloud) Silence() *Silence { return k.silence }
 // Urgent is the way of small requests that must not wait for a server that is dead; nil: there is no such certificate.
 func (k *Cloud) Urgent(as Credential) *Urgent {
 	if d := k.doors[doorKey{ClassHeartbeat, as, overHTTP2}]; d != nil {
-		return &Urgent{d, k.clock}
+		u := &Urgent{door: d, clock: k.clock}
+		if as == AsForwarder {
+			u.cert = k.forward
+		}
+		return u
 	}
 	return nil
 }

@@ -18,8 +18,12 @@ import (
 // Urgent sends small requests that must not wait for a server that is dead.
 type Urgent struct {
 	door  *door
+	cert  Certificate // nil: the hub's
 	clock clock.WithTicker
 }
+
+// Able tells whether there is a certificate to send anything with.
+func (u *Urgent) Able() bool { return u != nil && (u.cert == nil || u.cert.Get() != nil) }
 
 // Message is a small request.
 type Message struct {

@@ -1,0 +1,157 @@
+package hub
+
+import (
+	"crypto/x509"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pki"
+)
+
+// buildMember gets the hub's certificate in its pool: from files, or one that the hub asks for itself and keeps.
+func (h *Hub) buildMember(roots *uplink.Bundle) error {
+	if !h.enrols() {
+		p, err := h.reload.Pair("--coordinator-client-cert-file", h.CoordinatorClientCertFile, "--coordinator-client-key-file", h.CoordinatorClientKeyFile)
+		h.member = p
+		return err
+	}
+	token := ""
+	c := enrol.Config{Identity: pki.Must(pki.Hub), Trusted: func() []*x509.Certificate { return roots.List() }, Changed: func() { h.pool.Renew() }}
+	if h.DataDir != "" {
+		c.Dir = filepath.Join(h.DataDir, "pki")
+	}
+	k, err := h.keeper(c, func(k *enrol.Keeper) http.RoundTripper {
+		if token != "" && k.Get() == nil {
+			return bearer{token, h.cloud.Way(uplink.ClassControl, uplink.AsCaller)}
+		}
+		return h.cloud.Way(uplink.ClassControl, uplink.AsHub)
+	})
+	if err != nil {
+		return err
+	}
+	h.member = k
+	if k.Get() == nil {
+		if token, err = readToken(h.BootstrapTokenFile); err != nil {
+			return err
+		}
+	}
+	h.cloud.Follow(func() {
+		if h.cloud.Healthy() {
+			for _, k := range h.keepers {
+				k.Retry()
+			}
+		}
+	})
+	return nil
+}
+
+// buildForwarder gets the certificate of a leader that forwards heartbeats: from files, or one that the hub asks for while it leads. That one lives
+// for an hour, so it is kept nowhere.
+func (h *Hub) buildForwarder() error {
+	switch {
+	case !h.EnableCoordinator:
+	case h.DelegateClientCertFile != "":
+		p, err := h.reload.Pair("--delegate-client-cert-file", h.DelegateClientCertFile, "--delegate-client-key-file", h.DelegateClientKeyFile)
+		h.forward = p
+		return err
+	case h.enrols():
+		c := enrol.Config{Identity: pki.Must(pki.Forwarder), Idle: true, Changed: func() {
+			h.cloud.RenewForwarder()
+			h.forwarding.Look()
+		}}
+		k, err := h.keeper(c, func(*enrol.Keeper) http.RoundTripper { return h.cloud.Way(uplink.ClassControl, uplink.AsHub) })
+		if err != nil {
+			return err
+		}
+		h.forward = k
+	}
+	return nil
+}
+
+// keeper makes what asks for a certificate of this node. way is by whom it asks.
+func (h *Hub) keeper(c enrol.Config, way func(*enrol.Keeper) http.RoundTripper) (k *enrol.Keeper, err error) {
+	c.Subject = pki.Subject{Pool: h.NodePoolName, Node: h.NodeName}
+	c.Cloud = roundTripper(func(req *http.Request) (*http.Response, error) { return way(k).RoundTrip(req) })
+	c.Clock, c.Metrics, c.Logger = h.clock, h.asking, h.Logger
+	if k, err = enrol.Open(c); err == nil {
+		h.keepers = append(h.keepers, k)
+	}
+	return k, err
+}
+
+// leads follows who leads: only a leader needs the certificate of a forwarder.
+func (h *Hub) leads(yes bool) {
+	if k, ok := h.forward.(*enrol.Keeper); ok {
+		k.Want(yes)
+	}
+}
+
+// roundTripper is a function that is one.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// bearer shows a token.
+type bearer struct {
+	token string
+	http.RoundTripper
+}
+
+func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Set("Authorization", "Bearer "+b.token)
+	return b.RoundTripper.RoundTrip(req)
+}
+
+var bootstrapToken = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
+
+// readToken reads a bootstrap token, by which a hub joins that holds nothing yet. Its value is in no error.
+func readToken(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", cli.Usage("--bootstrap-token-file", path, err.Error())
+	}
+	token := strings.TrimSpace(string(text))
+	if !bootstrapToken.MatchString(token) {
+		return "", cli.Usage("--bootstrap-token-file", path, "a file of one bootstrap token, as in abcdef.0123456789abcdef")
+	}
+	return token, nil
+}
+
+// certificate is when one of the hub's own ends.
+type certificate struct {
+	kind string
+	end  time.Time
+}
+
+// certificates are all that the hub has and needs.
+func (h *Hub) certificates() (all []certificate) {
+	add := func(k pki.Kind, c uplink.Certificate) {
+		if now := c.Get(); now != nil && now.Leaf != nil {
+			all = append(all, certificate{string(k), now.Leaf.NotAfter})
+		}
+	}
+	add(pki.HubAsNode, h.node)
+	add(pki.Door, h.serving.cert)
+	if h.member != nil {
+		add(pki.Hub, h.member)
+	}
+	switch k, asked := h.forward.(*enrol.Keeper); {
+	case h.forward == nil:
+	case !asked:
+		add(pki.ForwarderOfPool, h.forward)
+	case k.Wanted():
+		add(pki.Forwarder, h.forward)
+	}
+	return all
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -47,8 +48,8 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		fmt.Fprintln(stdout, "weir", cli.Version())
 		return nil
 	}
-	if len(args) == 0 || args[0] == "--help" || args[0] == "-h" || args[0] == "help" {
-		help(stdout)
+	if len(args) == 0 || isHelp(args[0]) {
+		help(stdout, subcommands())
 		return nil
 	}
 	line := strings.Join(args, " ") + " "
@@ -57,16 +58,26 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return c.run(ctx, args[strings.Count(c.name, " ")+1:], stdout, stderr)
 		}
 	}
+	meant := slices.DeleteFunc(subcommands(), func(c subcommand) bool { return !strings.HasPrefix(c.name, args[0]+" ") })
+	switch {
+	case len(meant) == 0:
+		meant = subcommands()
+	case len(args) > 1 && isHelp(args[1]):
+		help(stdout, meant)
+		return nil
+	}
 	var names []string
-	for _, c := range subcommands() {
+	for _, c := range meant {
 		names = append(names, c.name)
 	}
 	return cli.Usage("command", strings.Join(args, " "), strings.Join(names, ", ")+"; see weir --help")
 }
 
-func help(w io.Writer) {
+func isHelp(arg string) bool { return arg == "--help" || arg == "-h" || arg == "help" }
+
+func help(w io.Writer, of []subcommand) {
 	fmt.Fprint(w, "weir runs scenarios of edge pools against a real control plane and reports what crossed the link.\n\nUsage:\n")
-	for _, c := range subcommands() {
+	for _, c := range of {
 		fmt.Fprintf(w, "  weir %-34s %s\n", c.name+" "+c.args, c.about)
 	}
 	fmt.Fprint(w, "  weir --version\n\nEach command has --help. Exit codes: 0 success, 1 failure (an expectation that did not hold, too), 2 wrong usage.\n")

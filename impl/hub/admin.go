@@ -64,8 +64,8 @@ type Status struct {
 	Cloud       []uplink.ServerStatus               `json:"cloud"`
 	Coordinator *member.CoordinatorStatus           `json:"coordinator,omitempty"`
 	Heartbeat   beat.HeartbeatStatus                `json:"heartbeat"`
-	Delegation  *beat.DelegationStatus              `json:"delegation,omitempty"`   // of other nodes of the pool
-	Offline     *shelter.Status                     `json:"offline,omitempty"`      // nil: nothing is kept
+	Delegation  *beat.DelegationStatus              `json:"delegation,omitempty"` // of other nodes of the pool
+	Offline     *shelter.Status                     `json:"offline"`
 	Asked       []enrol.Status                      `json:"certificates,omitempty"` // those that the hub asks for itself
 	Resources   []ResourceStatus                    `json:"resources"`
 	Bytes       map[uplink.Class]uplink.BytesStatus `json:"bytes"` // to and from the cloud, by class

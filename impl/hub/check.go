@@ -148,8 +148,8 @@ func (s *settings) checkResources() error {
 }
 
 func (s *settings) checkStore() error {
-	if !s.Offline || s.DataDir == "" {
-		return nil
+	if s.DataDir == "" {
+		return cli.Usage("--data-dir", "", "a directory on a disk that survives restarts")
 	}
 	if s.StorePlaintextSecrets && s.StoreKeyFile != "" {
 		return cli.Usage("--store-plaintext-secrets", true, "false, or no --store-key-file")

@@ -40,9 +40,8 @@ type Config struct {
 	Anonymous               bool
 	CallerRate, CallerBurst int // 0: the default
 
-	DataDir string // "": nothing is kept
+	DataDir string
 
-	Offline                                       bool
 	StoreMaxBytes                                 int64
 	StoreEvery, StoreLazy, StoreIdle, StoreForget time.Duration
 	StoreKeyFile                                  string // "": the credential, else the generated one

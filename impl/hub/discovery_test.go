@@ -2,7 +2,6 @@ package hub
 
 import (
 	"net/http"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -29,9 +28,6 @@ func TestDocumentsShared(t *testing.T) {
 	cloud.set(func() {
 		cloud.docs = map[string]string{"/api": discoveryOf("v1"), "/apis": discoveryOf("apps"), documents.Version: `{"major":"1"}`, documents.Keys: string(of.keys)}
 	})
-	for _, n := range nodes {
-		p.hubs[n].config.DataDir, p.hubs[n].config.Offline = filepath.Join(p.hubs[n].dir, "data"), true
-	}
 	p.start(nodes...)
 	eventually(t, "one hub to lead and the others to follow", func() bool { return p.settled(nodes...) != "" })
 	leader := p.settled(nodes...)
@@ -47,12 +43,12 @@ func TestDocumentsShared(t *testing.T) {
 	}
 	for _, n := range nodes {
 		uses(n)
-		check(t, p.hubs[n].shelter().Prefetch(t.Context()))
+		check(t, p.hubs[n].hub.shelter.Prefetch(t.Context()))
 		for path, accept := range map[string]string{"/api": documents.Accept, "/apis": documents.Accept, documents.Version: runtime.ContentTypeJSON} {
 			req, err := http.NewRequest(http.MethodGet, "https://cloud"+path, nil)
 			check(t, err)
 			req.Header.Set("Accept", accept)
-			if !p.hubs[n].shelter().Offline.Knows(contract.UserAgent, req, request.Parse(req)) {
+			if !p.hubs[n].hub.shelter.Offline.Knows(contract.UserAgent, req, request.Parse(req)) {
 				t.Errorf("%s does not keep %s", n, path)
 			}
 		}

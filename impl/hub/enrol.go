@@ -23,9 +23,8 @@ func (h *Hub) buildMember(roots *uplink.Bundle) error {
 		return err
 	}
 	token := ""
-	c := enrol.Config{Identity: pki.Must(pki.Hub), Trusted: func() []*x509.Certificate { return roots.List() }, Changed: func() { h.pool.Renew() }}
-	if h.DataDir != "" {
-		c.Dir = filepath.Join(h.DataDir, "pki")
+	c := enrol.Config{
+		Identity: pki.Must(pki.Hub), Dir: filepath.Join(h.DataDir, "pki"), Trusted: func() []*x509.Certificate { return roots.List() }, Changed: func() { h.pool.Renew() },
 	}
 	k, err := h.keeper(c, func(k *enrol.Keeper) http.RoundTripper {
 		if token != "" && k.Get() == nil {

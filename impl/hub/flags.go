@@ -41,9 +41,8 @@ func (c *Config) bind(f *cli.Flags) {
 	f.IntVar(&c.CallerBurst, "caller-burst", bounds.DefaultCallerBurst, "how many of them may come at once, by one that rested")
 
 	f.StringVar(&c.DataDir, "data-dir", "/var/lib/weir-hub",
-		"directory, on a disk that survives restarts, of what the hub serves on with after a restart without the cloud; one process at a time; empty keeps nothing")
+		"directory, on a disk that survives restarts, of what relays hold, clients of this node read and the node wrote, which the hub serves from while the cloud is away; one process at a time; required")
 
-	f.BoolVar(&c.Offline, "offline", true, "keep in --data-dir what clients of this node read, and answer them from there while the cloud is away")
 	f.Int64Var(&c.StoreMaxBytes, "store-max-bytes", 256<<20,
 		"bytes that this may take on the disk; when it is full, what the component read that asked least recently is dropped, but nothing of the kubelet's")
 	f.DurationVar(&c.StoreEvery, "store-every", 5*time.Second, "time between two writes of objects that came or went; a power cut may cost that, of what the cloud has as well")

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +39,7 @@ func TestCloudRestored(t *testing.T) {
 	p := newPoolBed(t, "edge-1", "edge-2", "edge-3")
 	cloud := p.clouds[0]
 	for _, h := range p.hubs {
-		h.config.DataDir, h.config.Offline, h.config.StoreEvery, h.config.StorePlaintextSecrets = filepath.Join(h.dir, "data"), true, 10*time.Millisecond, true
+		h.config.StoreEvery, h.config.StorePlaintextSecrets = 10*time.Millisecond, true
 	}
 	cloud.put("default", "kept")
 	p.start("edge-1", "edge-2")
@@ -143,7 +142,7 @@ func TestStoreOfFollower(t *testing.T) {
 	follower := p.hubs["edge-2"]
 	link := newCut(t, strings.TrimPrefix(cloud.url(), "https://"))
 	follower.config.CloudServers = []string{link.url()}
-	follower.config.DataDir, follower.config.Offline, follower.config.StoreEvery = filepath.Join(follower.dir, "data"), true, 10*time.Millisecond
+	follower.config.StoreEvery = 10 * time.Millisecond
 	follower.config.StorePlaintextSecrets = true
 	cloud.put("default", "kept")
 	p.start("edge-1")

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/enrol"
@@ -38,7 +37,7 @@ type Hub struct {
 	cloud       *uplink.Cloud
 	asHub       http.RoundTripper // to it, of what this node's own certificate asks
 	relays      []*relay.Relay
-	kept        *snapshot.Snapshots // nil: nothing is kept
+	kept        *snapshot.Snapshots
 	sources     *feeder.Sources
 	door        *door.Door
 	coordinator *coordinator.Client // nil: there is none, and so for what follows
@@ -47,8 +46,8 @@ type Hub struct {
 	forwarding  *beat.Forwarding
 
 	discovery *discovery.Discovery
-	store     *store.Store // nil: nothing is served without the cloud but by relays
-	shelter   sheltering
+	store     *store.Store
+	shelter   *shelter.Shelter
 	judge     *identity.Judge // of callers, while the cloud is away
 	filters   *filter.Filters // nil: all see what the cloud shows
 
@@ -100,16 +99,6 @@ type pool interface {
 	Renew()                                  // follows a change of credentials
 	Close()                                  // gives back connections on which nothing runs, after Run
 	Status() *member.Status                  // nil: there is no pool
-}
-
-// sheltering is what serves this node while the cloud is away: a *shelter.Shelter, or shelter.None.
-type sheltering interface {
-	door.Shelter
-	Run(ctx context.Context, served func()) error
-	Renewing() (done func()) // credentials change until done is called
-	History(number uint64)   // the cloud is in this one
-	Collectors() []prometheus.Collector
-	Status() *shelter.Status // nil: nothing is kept
 }
 
 // renew follows a change of credentials in files.

@@ -23,9 +23,6 @@ import (
 // keep brings back what the relays held before, and keeps what they hold from now on.
 func (h *Hub) keep() (err error) {
 	h.tellOpenKeys()
-	if h.DataDir == "" {
-		return h.buildJudge("")
-	}
 	if err := disk.Make(h.DataDir); err != nil {
 		return h.cannotKeep(err)
 	}
@@ -34,13 +31,10 @@ func (h *Hub) keep() (err error) {
 		return h.cannotKeep(err)
 	}
 	h.metrics.registry.MustRegister(h.kept)
-	if h.Offline {
-		err = h.openStore()
-	}
-	if err != nil {
+	if err := h.openStore(); err != nil {
 		return err
 	}
-	return h.buildJudge(filepath.Join(h.DataDir, "verdicts"))
+	return h.buildJudge()
 }
 
 // tellOpenKeys warns of keys of certificates that others than their owner can read. It is no error: in a container's
@@ -59,7 +53,7 @@ func (h *Hub) cannotKeep(err error) error {
 	if inUse := (*disk.InUseError)(nil); errors.As(err, &inUse) {
 		return err
 	}
-	return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write, or nothing: "+err.Error())
+	return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write: "+err.Error())
 }
 
 // openStore opens what is kept for the time without the cloud.
@@ -78,10 +72,6 @@ func (h *Hub) openStore() error {
 
 // buildShelter puts the store beside the way to the cloud.
 func (h *Hub) buildShelter() error {
-	if h.store == nil {
-		h.shelter = shelter.None{}
-		return nil
-	}
 	_, seed, err := newIdentity(h.NodeName)
 	if err != nil {
 		return err
@@ -116,16 +106,13 @@ func (h *Hub) storeKey() (*seal.Key, error) {
 }
 
 // buildJudge makes who tells callers apart while the cloud is away.
-func (h *Hub) buildJudge(file string) (err error) {
+func (h *Hub) buildJudge() (err error) {
 	c := identity.Config{
-		Node: h.NodeName, Cloud: h.cloud.Way(uplink.ClassControl, uplink.AsHub), Callers: h.cloud.Way(uplink.ClassNode, uplink.AsCaller), File: file, Audiences: h.APIAudiences, Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
-		Clock: h.clock, Logger: h.Logger,
+		Node: h.NodeName, Cloud: h.cloud.Way(uplink.ClassControl, uplink.AsHub), Callers: h.cloud.Way(uplink.ClassNode, uplink.AsCaller), File: filepath.Join(h.DataDir, "verdicts"), Audiences: h.APIAudiences, Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
+		Documents: h.store, Pods: identity.PodsOf(h.store), Clock: h.clock, Logger: h.Logger,
 	}
 	if h.EnableCoordinator {
 		c.Shared = h.discovery.SharedKeys
-	}
-	if h.store != nil {
-		c.Documents, c.Pods = h.store, identity.PodsOf(h.store)
 	}
 	h.judge, err = identity.New(c)
 	return err
@@ -137,15 +124,12 @@ func (h *Hub) buildFilters() error {
 		return nil
 	}
 	c := h.filterConfig()
-	c.Cloud, c.Clock = h.cloud.Way(uplink.ClassNode, uplink.AsHub), h.clock
+	c.Cloud, c.Clock, c.File = h.cloud.Way(uplink.ClassNode, uplink.AsHub), h.clock, filepath.Join(h.DataDir, "topology")
 	if i := slices.IndexFunc(h.resources, func(r relay.Resource) bool {
 		return r.Resource == contract.EndpointSlices && r.Group == contract.DiscoveryGroup
 	}); i >= 0 {
 		r := h.relays[i]
 		c.Slices = func() (uint64, iter.Seq[*wire.Object]) { return r.Status().Version, r.Objects() }
-	}
-	if h.DataDir != "" {
-		c.File = filepath.Join(h.DataDir, "topology")
 	}
 	var err error
 	h.filters, err = filter.New(c)

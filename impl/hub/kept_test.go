@@ -192,7 +192,6 @@ func (c *fakeCloud) listed() (n int) {
 // TestStoppedHubKeepsAll: a hub that is told to end writes what it has, however short it ran.
 func TestStoppedHubKeepsAll(t *testing.T) {
 	b := newBed(t, 1)
-	b.config.DataDir = filepath.Join(b.dir, "data")
 	b.clouds[0].put("default", "web")
 	stop := b.start()
 	eventually(t, "the relays", func() bool {

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +24,7 @@ func offlineBed(t *testing.T) (*bed, *cut) {
 	b.config.CloudServers = []string{link.url()}
 	b.config.PoolScopeResources = []string{"endpointslices.v1.discovery.k8s.io"}
 	b.config.ReturnSpread = 50 * time.Millisecond
-	b.config.DataDir, b.config.Offline, b.config.StoreEvery = filepath.Join(b.dir, "data"), true, 10*time.Millisecond
+	b.config.StoreEvery = 10 * time.Millisecond
 	return b, link
 }
 
@@ -200,7 +199,7 @@ func TestWatchesWithoutCloud(t *testing.T) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url()+"/api/v1/namespaces/default/endpoints/late", nil)
 		check(t, err)
 		req.Header.Set("User-Agent", "Go-http-client/2.0")
-		return b.shelter().Offline.Knows("Go-http-client", req, request.Parse(req))
+		return b.hub.shelter.Offline.Knows("Go-http-client", req, request.Parse(req))
 	})
 	if n := b.clouds[0].listed(); n != lists {
 		t.Errorf("%d lists from the cloud since the cut", n-lists)

@@ -33,6 +33,7 @@ func newPoolOf(t *testing.T, resources []string, nodes ...string) *poolBed {
 		for _, f := range []*string{
 			&h.config.CloudCAFile, &h.config.CloudClientCertFile, &h.config.CloudClientKeyFile, &h.config.TLSCertFile, &h.config.TLSPrivateKeyFile,
 			&h.config.ClientCAFile, &h.config.DelegateClientCertFile, &h.config.DelegateClientKeyFile, &h.config.CoordinatorCAFile, &h.config.CoordinatorClientCertFile, &h.config.CoordinatorClientKeyFile,
+			&h.config.DataDir, &h.config.StoreGeneratedKeyFile,
 		} {
 			*f = strings.Replace(*f, p.dir, h.dir, 1)
 		}

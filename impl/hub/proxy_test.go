@@ -106,7 +106,7 @@ func TestProxyUpgrade(t *testing.T) {
 	}
 }
 
-// TestProxyWithoutCloud: a hub whose cloud is away says so in a way that clients retry, and recovers by itself.
+// TestProxyWithoutCloud: a hub whose cloud is away says so to whom it does not know, and recovers by itself.
 func TestProxyWithoutCloud(t *testing.T) {
 	b := newBed(t, 1)
 	link := newCut(t, strings.TrimPrefix(b.clouds[0].url(), "https://"))
@@ -118,8 +118,8 @@ func TestProxyWithoutCloud(t *testing.T) {
 		resp, body := get(t, client, b.url()+path, alice...)
 		var s metav1.Status
 		check(t, json.Unmarshal([]byte(body), &s))
-		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || s.Kind != "Status" ||
-			s.Reason != metav1.StatusReasonServiceUnavailable {
+		again := resp.Header.Get("Retry-After") != "" // what a relay may know soon; client-go would ask ten times before it tells that nobody knows a caller
+		if resp.StatusCode != http.StatusServiceUnavailable || again != (path == "/api/v1/endpoints") || s.Kind != "Status" || s.Reason != metav1.StatusReasonServiceUnavailable {
 			t.Errorf("%s: got %d %v %s", path, resp.StatusCode, resp.Header, body)
 		}
 	}

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +16,7 @@ func TestRefillWithoutCloud(t *testing.T) {
 	p := newPoolBed(t, append(nodes, "edge-3")...)
 	cloud, link := p.clouds[0], newCut(t, strings.TrimPrefix(p.clouds[0].url(), "https://"))
 	for _, h := range p.hubs {
-		h.config.CloudServers, h.config.DataDir = []string{link.url()}, filepath.Join(h.dir, "data")
+		h.config.CloudServers = []string{link.url()}
 		h.config.CoordinatorWait = time.Second
 	}
 	cloud.put("default", "first")

@@ -94,9 +94,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	if d := h.poolDoor; d != nil {
 		g.Go(func() error { return listen.Serve(serving, d.listener, d.tls(), d, nil, h.Logger) })
 	}
-	if h.kept != nil {
-		g.Go(func() error { return h.kept.Run(serving) })
-	}
+	g.Go(func() error { return h.kept.Run(serving) })
 	g.Go(func() error { return h.shelter.Run(serving, doors.Wait) })
 	for i, r := range h.relays {
 		g.Go(func() error { return r.Run(serving) })

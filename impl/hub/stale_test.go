@@ -2,7 +2,6 @@ package hub
 
 import (
 	"net/http"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,7 +18,7 @@ func staleBed(t *testing.T) (b *bed, link *cut, before uint64) {
 	b = newBed(t, 1)
 	link = newCut(t, strings.TrimPrefix(b.clouds[0].url(), "https://"))
 	b.config.CloudServers = []string{link.url()}
-	b.config.DataDir, b.config.StorePlaintextSecrets = filepath.Join(b.dir, "data"), true
+	b.config.StorePlaintextSecrets = true
 	b.clouds[0].put("default", "web")
 	stop := b.start()
 	b.fed()

@@ -26,7 +26,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/hub/shelter"
 )
 
 // asCommand makes the test binary be weir-hub, for tests that need a process to kill.
@@ -139,8 +138,8 @@ func newBed(t testing.TB, clouds int) *bed {
 	b.credentials("edge-1")
 	path := func(name string) string { return filepath.Join(b.dir, name) }
 	b.config = Config{
-		StoreGeneratedKeyFile: path("store.key"),
-		NodeName:              "edge-1", NodePoolName: "pool-a",
+		DataDir: path("data"), StoreGeneratedKeyFile: path("store.key"),
+		NodeName: "edge-1", NodePoolName: "pool-a",
 		CloudCAFile: path("cloud-ca.crt"), CloudClientCertFile: path("cloud.crt"), CloudClientKeyFile: path("cloud.key"), CloudPostQuantum: true,
 		BindAddress: "127.0.0.1", HealthBindAddress: "127.0.0.1", PoolBindAddress: "127.0.0.1",
 		TLSCertFile: path("serving.crt"), TLSPrivateKeyFile: path("serving.key"), ClientCAFile: path("cloud-ca.crt"),
@@ -208,9 +207,6 @@ func (b *bed) fed() {
 		return resp.StatusCode == http.StatusOK
 	})
 }
-
-// shelter is that of a hub that keeps what passes.
-func (b *bed) shelter() *shelter.Shelter { return b.hub.shelter.(*shelter.Shelter) }
 
 func (b *bed) url() string { return "https://" + b.hub.Addr().String() }
 

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -128,8 +127,6 @@ func TestHiddenTokenProvesNoKey(t *testing.T) {
 	forger := newIssuer(t)
 	p.coordinator.documents.Put(documents.Key{Path: documents.Keys}, &documents.Document{ETag: `"1"`, ContentType: runtime.ContentTypeJSON, Body: forger.keys})
 	h := p.hubs["edge-1"]
-	h.config.DataDir, h.config.Offline = filepath.Join(h.dir, "data"), true
-	h.config.StoreGeneratedKeyFile = filepath.Join(h.dir, "store.key")
 	p.start("edge-1")
 	eventually(t, "the hub to lead", func() bool { return p.settled("edge-1") != "" })
 	client, forged := h.old(), forger.token("web", "edge-1")

@@ -150,7 +150,7 @@ func (d *Door) route(header http.Header, asked *request.Request, who access.Call
 	switch {
 	case t == nil || t.Writes():
 		return t, nil
-	case d.Shelter.Keeps() && who.Kind == access.ThisNode && t.OfNode(d.Node) && !access.Impersonates(header):
+	case who.Kind == access.ThisNode && t.OfNode(d.Node) && !access.Impersonates(header):
 		return nil, nil
 	case !d.Feeders[t.Index].Unavailable():
 		return t, nil

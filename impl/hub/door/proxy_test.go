@@ -11,7 +11,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/relayed"
-	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/request"
 )
@@ -20,9 +19,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // seen notes what a request is for the store.
 type seen struct {
-	shelter.None
-	asked *request.Request
+	Shelter // what is not below is not called
+	asked   *request.Request
 }
+
+func (s *seen) Observe(*http.Response) error { return nil }
 
 func (s *seen) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, _ access.Caller, _ http.RoundTripper, next http.Handler) {
 	s.asked = asked

@@ -16,5 +16,4 @@ type Shelter interface {
 	Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, who access.Caller, via http.RoundTripper, next http.Handler)
 	Observe(resp *http.Response) error
 	Rescue(ctx context.Context, w http.ResponseWriter, err error) bool
-	Keeps() bool
 }

@@ -11,7 +11,7 @@
 // With --data-dir the relays are kept on disk (package snapshot), and so are the cloud's decisions: a hub that restarts while the cloud is
 // away serves on. The header contract.AgeHeader of each read tells how old the state is, wherever this hub has it from.
 //
-// With --offline what passes the proxy is kept as well, and answers reads while the cloud is away (packages store and offline). The
+// What passes the proxy is kept as well, and answers reads while the cloud is away (packages store and offline). The
 // cloud is away when each of its servers was judged and none is healthy. A read that cannot connect before anybody has judged the cloud is answered so too, and so is one that waits for an answer
 // when the cloud is judged to be away, or for a connection for 200 ms after a start. Watches without the cloud end when it is back.
 // Who may read is told by package identity; who may read a collection may also get what is in it.

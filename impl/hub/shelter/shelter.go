@@ -97,9 +97,6 @@ func (s *Shelter) Collectors() []prometheus.Collector {
 // Renewing holds writes while credentials change, until done is called.
 func (s *Shelter) Renewing() (done func()) { return s.Writes.Renewing() }
 
-// Keeps tells that what clients ask is kept.
-func (s *Shelter) Keeps() bool { return true }
-
 // attempt is one request on its way to the cloud.
 type attempt struct {
 	req       *http.Request

@@ -63,7 +63,7 @@ func (f *Filters) listMembers(ctx context.Context) (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("User-Agent", "weir-hub")
+	req.Header.Set("User-Agent", contract.UserAgent)
 	req.Header.Set("Accept", asMetadata)
 	resp, err := f.Cloud.RoundTrip(req)
 	if err != nil {

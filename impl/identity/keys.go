@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -319,7 +320,7 @@ func (k *keys) read(ctx context.Context, cloud http.RoundTripper, path string, w
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("User-Agent", "weir-hub")
+	req.Header.Set("User-Agent", contract.UserAgent)
 	if with != nil {
 		req.Header.Set("Authorization", "Bearer "+with.raw)
 	}

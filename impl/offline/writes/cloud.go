@@ -14,13 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/store"
 	"github.com/weir-edge/weir/impl/store/queue"
 )
 
 const (
-	userAgent = "weir-hub"
 	// callTimeout is of one request to the cloud: a link that delays a status for longer carries none.
 	callTimeout = 10 * time.Second
 	maxAnswer   = 16 << 20
@@ -203,7 +203,7 @@ func (c *cloud) send(ctx context.Context, in call) (code int, body []byte, s *me
 	if err != nil {
 		return 0, nil, nil, err
 	}
-	req.Header.Set("User-Agent", userAgent)
+	req.Header.Set("User-Agent", contract.UserAgent)
 	req.Header.Set("Accept", in.accept)
 	if in.contentType != "" {
 		req.Header.Set("Content-Type", in.contentType)

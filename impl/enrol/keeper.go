@@ -256,10 +256,10 @@ func (k *Keeper) rest() time.Duration {
 	switch {
 	case !k.wanted.Load():
 		return look
-	case h == nil, k.renew.Due(h.chain[0]), !k.vouched(h):
+	case h == nil, !k.vouched(h):
 		return 0
 	}
-	return min(look, k.renew.At(h.chain[0]).Sub(k.Clock.Now()))
+	return max(0, min(look, k.renew.At(h.chain[0]).Sub(k.Clock.Now())))
 }
 
 // vouched is verify, once for each change of authorities. The end of a certificate is seen by its being due.

@@ -60,6 +60,15 @@ func (a *Authority) IssueTo(k pki.Kind, s pki.Subject, life time.Duration) (*Pai
 	return a.inner.Issue(t)
 }
 
+// Answer signs a request that somebody else has judged, for any life.
+func (a *Authority) Answer(i pki.Identity, s pki.Subject, r *x509.CertificateRequest, life time.Duration) ([]byte, error) {
+	t, err := i.Template(s, time.Now(), life)
+	if err != nil {
+		return nil, err
+	}
+	return a.inner.Sign(t, r.PublicKey)
+}
+
 // Request says what a certificate that is not Weir's is for: one of kube-apiserver, of a component of Kubernetes, of an attacker. Server
 // certificates name hosts, client certificates a user; one may be both.
 type Request struct {

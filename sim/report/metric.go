@@ -97,6 +97,8 @@ func Metrics() []Metric {
 		{"return_peak_ratio", UnitRatio, "the busiest second of the uplink after the link returned ÷ what the link carries in a second"},
 		{"joined_nodes", UnitCount, "nodes that were Ready in the end"},
 		{"marks_left", UnitCount, "nodes that were back and still shown as cut off, or not Ready, in the end"},
+		{"rotated_certificates", UnitCount, "certificates that hubs renewed once all caches were there"},
+		{"dropped_streams", UnitCount, "streams of clients that ended from then on, and relays of hubs that listed, compared or changed their source: more than a resume repairs"},
 		{"resync_bytes_share", UnitShare, "bytes to catch up after 410 ÷ one gzipped full list"},
 	}
 }

@@ -76,6 +76,7 @@ type run struct {
 	stale   staleness
 	offline offline
 	configs configs
+	before  rotation // what hubs counted when all caches were there
 	// watching is the life of all clients; it ends when they are judged.
 	watching     context.Context
 	stopWatching context.CancelFunc
@@ -168,7 +169,7 @@ func (r *run) topology() runtime.Topology {
 	p := r.s.Topology.Pool
 	weir, stock, reference := r.s.WeirPool(), p.RuntimePool(runtime.Stock), p.RuntimePool(runtime.Stock)
 	stock.Name, stock.Bare, reference.Name, reference.Nodes, reference.Bare = stockPool, true, referencePool, 1, true
-	t := runtime.Topology{Tools: r.s.Tools()}
+	t := runtime.Topology{Tools: r.s.Tools(), Manager: weir.Lives != nil}
 	for _, x := range []struct {
 		name string
 		pool runtime.Pool
@@ -295,6 +296,9 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.enrolled(ctx); err != nil {
+		return err
+	}
 	r.synced = time.Now()
 	r.metrics["cache_ready_seconds"] = r.readySeconds()
 	return r.kubectl(ctx, r.weir())
@@ -304,6 +308,9 @@ func (r *run) startWeir(ctx context.Context) error {
 	p := r.s.Topology.Pool
 	r.Progress(fmt.Sprintf("starting %d hubs and %d coordinators", p.Nodes, p.Coordinators))
 	ids := r.coordinators()
+	if p.Lives != nil {
+		ids = append(ids, runtime.Manager)
+	}
 	for _, n := range r.weir().nodes {
 		ids = append(ids, runtime.HubOf(n))
 	}
@@ -351,6 +358,9 @@ func (r *run) settle(ctx context.Context) error {
 		r.stale.end()
 	}()
 	if err := r.proveHealed(ctx); err != nil {
+		return err
+	}
+	if err := r.addRotation(ctx); err != nil {
 		return err
 	}
 	r.weir().streams = append(r.weir().streams, r.offline.streams...) // to be judged as all others are

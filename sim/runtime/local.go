@@ -104,7 +104,8 @@ type localSite struct {
 	blocks  []*loopback.Block // the cloud's and one per pool
 	cloud   *cloud.Cloud
 	pools   []*localPool
-	label   func() // ends the labelling of nodes
+	label   func()  // ends the labelling of nodes
+	notary  *notary // nil: nobody signs
 
 	endpoints map[string]func(class string) (Endpoint, error) // by node
 	machines  map[string]Machine                              // by node
@@ -248,6 +249,9 @@ func (s *localSite) Down(ctx context.Context) error {
 		}
 		for _, p := range s.pools {
 			p.close()
+		}
+		if s.notary != nil {
+			s.notary.close()
 		}
 		if s.cloud != nil {
 			all = append(all, s.cloud.Close())

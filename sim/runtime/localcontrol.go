@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/sim/cloud"
@@ -62,15 +63,20 @@ func (s *localSite) addManager(ctx context.Context) error {
 		return err
 	}
 	health := net.JoinHostPort(address, managerHealthPort)
+	args := []string{
+		"--kubeconfig=" + kubeconfig,
+		"--metrics-bind-address=" + net.JoinHostPort(address, managerMetricsPort), "--health-probe-bind-address=" + health,
+		"--node-monitor-grace-period=" + s.topology.timers().MonitorGrace.String(),
+	}
+	if slices.ContainsFunc(s.topology.Pools, func(p Pool) bool { return p.Lives != nil }) {
+		args = append(args, "--certificates=approve")
+		s.notary = newNotary(s)
+	}
 	s.addCommand(Manager, cloud.Command{
 		Name: node.ManagerCommand, Path: s.commands[node.ManagerCommand], Dir: dir,
 		LogFile: filepath.Join(s.logDir, node.ManagerCommand+".log"),
 		URL:     "http://" + health, Transport: http.DefaultTransport,
-		Args: []string{
-			"--kubeconfig=" + kubeconfig,
-			"--metrics-bind-address=" + net.JoinHostPort(address, managerMetricsPort), "--health-probe-bind-address=" + health,
-			"--node-monitor-grace-period=" + s.topology.timers().MonitorGrace.String(),
-		},
+		Args: args,
 	})
 	return nil
 }

@@ -341,14 +341,15 @@ func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address s
 		}
 		c.CoordinatorServers = append(c.CoordinatorServers, "https://"+server)
 	}
+	var err error
+	if c.CoordinatorCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil || x.Lives != nil {
+		return err
+	}
 	forwarder, err := x.site.cloud.ForwarderCertificate(x.Name)
 	if err != nil {
 		return err
 	}
 	if c.DelegateClientCert, c.DelegateClientKey, err = forwarder.Write(dir, "delegate"); err != nil {
-		return err
-	}
-	if c.CoordinatorCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil {
 		return err
 	}
 	c.CoordinatorClientCert, c.CoordinatorClientKey, err = issue(x.authority, dir, "coordinator", weirpki.Hub, weirpki.Subject{Pool: x.Name, Node: name})

@@ -56,9 +56,17 @@ type Pool struct {
 	// Unlinked nodes reach the cloud without a link in between, which takes time of its own.
 	Unlinked bool
 
+	// Lives, if any, are those of the certificates that hubs ask for themselves. Without, the testbed makes them beforehand.
+	Lives *Lives
+
 	PoolScopeResources []string // "resource.version.group"; empty: the default of the commands
 	HubFlags           node.Flags
 	CoordinatorFlags   node.Flags
+}
+
+// Lives are how long certificates live. weir-manager approves requests for them, and the testbed signs: no other signer makes them so short.
+type Lives struct {
+	Hub, Forwarder time.Duration
 }
 
 // Link describes a link; its fields are those of link.Config.
@@ -163,6 +171,9 @@ func (t Topology) Validate() error {
 		}
 		if !slices.Contains(Modes, p.Mode) {
 			return fmt.Errorf("topology: pool %s has mode %q: want one of %v", p.Name, p.Mode, Modes)
+		}
+		if p.Lives != nil && (p.Mode != Weir || !t.Manager || p.Lives.Hub <= 0 || p.Lives.Forwarder <= 0) {
+			return fmt.Errorf("topology: pool %s of mode %s with lives %v: want mode %s, weir-manager, and more than 0", p.Name, p.Mode, *p.Lives, Weir)
 		}
 		if p.Bare && p.Mode != Stock {
 			return fmt.Errorf("topology: pool %s of mode %s is bare: want mode %s", p.Name, p.Mode, Stock)

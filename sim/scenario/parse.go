@@ -178,7 +178,7 @@ func (o object) name(field string, limit int) string {
 
 func (v value) pool() Pool {
 	p := Pool{Coordinators: 1}
-	o, ok := v.object("name", "nodes", "uplink", "coordinators", "reverse")
+	o, ok := v.object("name", "nodes", "uplink", "coordinators", "reverse", "lives")
 	if !ok {
 		return p
 	}
@@ -197,7 +197,31 @@ func (v value) pool() Pool {
 	if o.has("reverse") {
 		p.Reverse = o.fields["reverse"].boolean()
 	}
+	if o.has("lives") {
+		p.Lives = o.fields["lives"].lives()
+		if p.Coordinators == 0 {
+			o.fields["lives"].contradiction("coordinators is 0: want a coordinator, which hubs show these certificates to")
+		}
+	}
 	return p
+}
+
+// Lives of certificates: a part of one is needed to renew it, and a scenario is to see that.
+const (
+	minLife = 5 * time.Second
+	maxLife = time.Hour
+)
+
+func (v value) lives() *Lives {
+	o, ok := v.object("hub", "forwarder")
+	if !ok {
+		return nil
+	}
+	l := &Lives{}
+	for name, life := range map[string]*time.Duration{"hub": &l.Hub, "forwarder": &l.Forwarder} {
+		*life = o.fields[name].between(minLife, maxLife)
+	}
+	return l
 }
 
 // count reads a number from 1 on.
@@ -241,14 +265,16 @@ func (v value) rate() Rate {
 	return rate
 }
 
-func (v value) duration(to time.Duration) time.Duration {
-	allowed := fmt.Sprintf("a duration from 0s to %v with its unit, as 60ms", to)
+func (v value) duration(to time.Duration) time.Duration { return v.between(0, to) }
+
+func (v value) between(from, to time.Duration) time.Duration {
+	allowed := fmt.Sprintf("a duration from %v to %v with its unit, as 60ms", from, to)
 	s, ok := v.str(allowed)
 	if !ok {
 		return 0
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 || d > to {
+	if err != nil || d < from || d > to {
 		v.wrong(allowed)
 		return 0
 	}
@@ -359,6 +385,8 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " is measured in a blackout: want a fault of that action"
 	case metric == "resync_bytes_share" && !s.RestartsAPIServer():
 		return metric + " is measured when the apiserver ends: want a fault of target apiserver"
+	case slices.Contains([]string{"rotated_certificates", "dropped_streams"}, metric) && s.Topology.Pool.Lives == nil:
+		return metric + " is measured where hubs ask for their certificates: want topology.pool.lives"
 	case strings.HasPrefix(metric, "stock_") && !slices.Contains(s.Compare, report.WayStock):
 		return metric + " needs the stock way, and compare leaves it out"
 	case strings.HasSuffix(metric, "_bytes_ratio") && !slices.Contains(s.Compare, report.WayReference):

@@ -50,6 +50,13 @@ type Pool struct {
 	Uplink       Uplink `yaml:"uplink"`
 	Coordinators int    `yaml:"coordinators"`
 	Reverse      bool   `yaml:"reverse,omitempty"` // nodes accept no connection from their pool
+	Lives        *Lives `yaml:"lives,omitempty"`   // nil: hubs have all certificates from the beginning
+}
+
+// Lives are how long certificates live that hubs ask for themselves.
+type Lives struct {
+	Hub       time.Duration `yaml:"hub"`
+	Forwarder time.Duration `yaml:"forwarder"`
 }
 
 // Uplink is the link between a pool and the cloud.
@@ -111,6 +118,9 @@ func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
 		if p.Reverse {
 			r.HubFlags = node.Flags{"pool-address": contract.PoolAddressReverse}
 		}
+		if p.Lives != nil {
+			r.Lives = &runtime.Lives{Hub: p.Lives.Hub, Forwarder: p.Lives.Forwarder}
+		}
 	}
 	return r
 }
@@ -130,7 +140,7 @@ func (s *Scenario) RuntimeTopology(mode runtime.Mode) runtime.Topology {
 	if mode == s.Topology.Pool.Mode() {
 		p = s.WeirPool()
 	}
-	return runtime.Topology{Pools: []runtime.Pool{p}, Tools: s.Tools()}
+	return runtime.Topology{Pools: []runtime.Pool{p}, Tools: s.Tools(), Manager: p.Lives != nil}
 }
 
 // Tools are the command-line tools that the clients need.

@@ -196,6 +196,27 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// TestLives: hubs that ask for their certificates need weir-manager, and a coordinator to show them to.
+func TestLives(t *testing.T) {
+	text := strings.NewReplacer("nodes: 3", "nodes: 3, lives: {hub: 20s, forwarder: 15s}").Replace(small)
+	s, err := scenario.Parse("", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roundTrip(t, s)
+	topology := s.RuntimeTopology(runtime.Weir)
+	if l := topology.Pools[0].Lives; l == nil || l.Hub != 20*time.Second || l.Forwarder != 15*time.Second || !topology.Manager {
+		t.Errorf("topology %+v", topology)
+	}
+	if err := topology.Validate(); err != nil {
+		t.Error(err)
+	}
+	topology.Manager = false
+	if topology.Validate() == nil {
+		t.Error("the runtime takes it without weir-manager")
+	}
+}
+
 // TestMistakes compares all that is said about each file of testdata/mistakes with its golden file.
 func TestMistakes(t *testing.T) {
 	files, err := filepath.Glob("testdata/mistakes/*.yaml")

@@ -1,0 +1,71 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weir-edge/weir/sim/client"
+	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runtime"
+)
+
+// rotation is what all hubs of the pool have counted about certificates, and about what feeds their relays.
+type rotation struct {
+	issued float64 // certificates
+	holds  int     // hubs that got one for the pool
+	upset  float64 // lists, comparisons and changes of a source
+}
+
+func (r *run) rotation(ctx context.Context) (now rotation, err error) {
+	for _, node := range r.weir().nodes {
+		p, err := r.site.Part(runtime.HubOf(node))
+		if err != nil {
+			return now, err
+		}
+		m, err := p.Metrics(ctx)
+		if err != nil {
+			return now, fmt.Errorf("metrics of the hub of %s: %w", node, err)
+		}
+		now.issued += m.Sum("weir_certificate_renewals_total")
+		if m.Sum("weir_certificate_renewals_total", `kind="hub"`) > 0 {
+			now.holds++
+		}
+		for _, name := range []string{"lists", "resyncs", "switches"} {
+			now.upset += m.Sum("weir_hub_relay_source_" + name + "_total")
+		}
+	}
+	return now, nil
+}
+
+// enrolled waits until all hubs have the certificates that they ask for, and notes what they have counted so far.
+func (r *run) enrolled(ctx context.Context) error {
+	if r.s.Topology.Pool.Lives == nil {
+		return nil
+	}
+	return r.until(ctx, syncPatience, func() (bool, string) {
+		now, err := r.rotation(ctx)
+		r.before = now
+		return err == nil && now.holds == len(r.weir().nodes), fmt.Sprintf("waiting for certificates: %d of %d hubs have one (%v)", now.holds, len(r.weir().nodes), err)
+	})
+}
+
+// addRotation tells what became of certificates and streams since then.
+func (r *run) addRotation(ctx context.Context) error {
+	if r.s.Topology.Pool.Lives == nil {
+		return nil
+	}
+	now, err := r.rotation(ctx)
+	if err != nil {
+		return err
+	}
+	dropped := now.upset - r.before.upset
+	for _, s := range r.way(report.WayWeir).streams {
+		for _, op := range s.Recording.Ops() {
+			if op.At.After(r.synced) && (op.What == client.OpError || op.What == client.OpClose) {
+				dropped++
+			}
+		}
+	}
+	r.metrics["rotated_certificates"], r.metrics["dropped_streams"] = now.issued-r.before.issued, dropped
+	return nil
+}

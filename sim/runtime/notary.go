@@ -1,0 +1,104 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/contract"
+	weirpki "github.com/weir-edge/weir/impl/pki"
+)
+
+// notaryEvery is how often it is looked for requests.
+const notaryEvery = 100 * time.Millisecond
+
+// notary signs what weir-manager has approved, in the place of its own signer and of kube-controller-manager's: for lives that they do not
+// sign, and with the authorities of the testbed.
+type notary struct {
+	site *localSite
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+func newNotary(s *localSite) *notary {
+	ctx, cancel := context.WithCancel(context.Background())
+	n := &notary{s, cancel, make(chan struct{})}
+	go func() {
+		defer close(n.done)
+		n.run(ctx)
+	}()
+	return n
+}
+
+// close ends it.
+func (n *notary) close() {
+	n.stop()
+	<-n.done
+}
+
+func (n *notary) run(ctx context.Context) {
+	tick := time.NewTicker(notaryEvery)
+	defer tick.Stop()
+	requests := n.site.cloud.Client().CertificatesV1().CertificateSigningRequests()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		list, err := requests.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			continue // the cloud may be away
+		}
+		for i := range list.Items {
+			r := &list.Items[i]
+			if len(r.Status.Certificate) > 0 || len(r.Status.Conditions) != 1 || r.Status.Conditions[0].Type != certificatesv1.CertificateApproved {
+				continue
+			}
+			if r.Status.Certificate, err = n.sign(r); err == nil {
+				_, err = requests.UpdateStatus(ctx, r, metav1.UpdateOptions{})
+			}
+			if err != nil && ctx.Err() == nil {
+				n.logger().Warn("a request is not signed", "request", r.Name, "err", err)
+			}
+		}
+	}
+}
+
+func (n *notary) logger() *slog.Logger {
+	if n.site.logger == nil {
+		return slog.Default()
+	}
+	return n.site.logger
+}
+
+func (n *notary) sign(r *certificatesv1.CertificateSigningRequest) ([]byte, error) {
+	request, err := weirpki.ParseRequest(r.Spec.Request)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range weirpki.SignedBy(r.Spec.SignerName) {
+		subject, ok := i.Read(request.Subject.CommonName)
+		if !ok {
+			continue
+		}
+		x, err := n.site.poolOf(subject.Node)
+		if err != nil || x.Lives == nil {
+			continue
+		}
+		subject.Pool = x.Name
+		by, life := x.authority, x.Lives.Hub
+		if i.Signer == contract.CloudSigner {
+			by = n.site.cloud.CA()
+		}
+		if i.Kind == weirpki.Forwarder {
+			life = x.Lives.Forwarder
+		}
+		return by.Answer(i, subject, request, life)
+	}
+	return nil, fmt.Errorf("%s for %s: no pool of the testbed asks for that", r.Spec.SignerName, request.Subject.CommonName)
+}

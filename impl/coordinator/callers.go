@@ -11,6 +11,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/denylist"
 )
 
 // maxStrangers is how many connections may be open over which nobody of the pool has asked anything. Hubs that start together each are
@@ -20,6 +22,7 @@ const maxStrangers = 256
 // callers bounds what the connections of strangers cost: the oldest of them ends when there are too many. It is the net.Listener of the API.
 type callers struct {
 	net.Listener
+	denied *denylist.Held
 
 	mu        sync.Mutex
 	strangers *list.List // of *connection, oldest first
@@ -31,10 +34,11 @@ type connection struct {
 	net.Conn
 	callers  *callers
 	stranger *list.Element // nil: no longer, or closed
+	forget   func()        // what guards it; nil: nothing does yet, or it is closed
 }
 
-func newCallers(l net.Listener) *callers {
-	return &callers{Listener: l, strangers: list.New(), open: map[string]*connection{}}
+func newCallers(l net.Listener, denied *denylist.Held) *callers {
+	return &callers{Listener: l, denied: denied, strangers: list.New(), open: map[string]*connection{}}
 }
 
 // Accept implements net.Listener.
@@ -74,20 +78,37 @@ func (c *connection) Close() error {
 	if at := c.RemoteAddr().String(); c.callers.open[at] == c {
 		delete(c.callers.open, at)
 	}
+	forget := c.forget
+	c.forget = nil
 	c.callers.mu.Unlock()
+	if forget != nil {
+		forget()
+	}
 	return c.Conn.Close()
 }
 
-// proves notes that somebody of the pool asks something over a connection.
+// proves notes that somebody of the pool asks something over a connection. It ends, with all that is open over it, when the certificate is taken back.
 func (c *callers) proves(req *http.Request) {
 	if u, ok := genericrequest.UserFrom(req.Context()); !ok || u.GetName() == user.Anonymous {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if conn := c.open[req.RemoteAddr]; conn != nil {
-		c.known(conn)
+	conn := c.open[req.RemoteAddr]
+	if conn == nil || conn.forget != nil || req.TLS == nil || len(req.TLS.PeerCertificates) == 0 {
+		c.mu.Unlock()
+		return
 	}
+	c.known(conn)
+	conn.forget = func() {}
+	c.mu.Unlock()
+	forget := c.denied.Guard(req.TLS.PeerCertificates[0], func(error) { _ = conn.Close() })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[req.RemoteAddr] != conn { // closed meanwhile
+		forget()
+		return
+	}
+	conn.forget = forget
 }
 
 var errExpired = errors.New("the certificate of the caller has expired: come again with its successor")

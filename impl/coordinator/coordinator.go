@@ -18,6 +18,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/jury"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/coordinator/store"
+	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/memory"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/reverse"
@@ -77,7 +78,11 @@ func New(config Config) (*Coordinator, error) {
 		c.dir.Close()
 		return nil, cli.Usage("--data-dir", set.DataDir, "a directory that this process may make and write: "+err.Error())
 	}
-	if c.serving.listener, err = listen(set); err != nil {
+	c.serving.denied = denylist.New(denylist.Config{
+		Pool: set.NodePoolName, Trusted: c.serving.authorities, File: filepath.Join(c.dir.Path(), "denylist"), Logger: set.Logger,
+	})
+	c.peers.refuse(c.serving.denied)
+	if c.serving.listener, err = listen(set, c.serving.denied); err != nil {
 		c.kept.Close()
 		c.dir.Close()
 		return nil, err
@@ -143,10 +148,11 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	lies := jury.New(jury.Config{Notes: etcd, Leader: leader.Leader, Free: vote.Free, Relays: c.relays, Clock: c.set.Clock, Logger: c.set.Logger})
 	ready := readiness{c.set.FreshWithin, lies.Floor, c.set.Clock}
 	metrics := newMetrics(c.relays, c.kept, ready.unready)
+	metrics.registry.MustRegister(c.serving.denied)
 	lies.Lied = metrics.lied.Inc
 	health := &recently{check: etcd.Check, lasts: checkLasts, clock: c.set.Clock}
 	leases.holders = &holders{barred: bars, jury: lies, leads: vote.look, fence: leader, clock: c.set.Clock}
-	ways := &lines{lot: &c.lot, known: c.serving.ca.VerifyOptions, rules: c.rules, clock: c.set.Clock, cert: c.serving.certificate}
+	ways := &lines{lot: &c.lot, known: c.serving.ca.VerifyOptions, rules: c.rules, clock: c.set.Clock, cert: c.serving.certificate, denied: c.serving.denied}
 	pulled := pull.Config{
 		Relays: c.relays, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.unready, Majority: health.ask,
 		Beside: func(ctx context.Context, up *hop.Upstream) { shared.keep(ctx, up, c.set.Clock) },
@@ -172,6 +178,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 			u, _ := genericrequest.UserFrom(req.Context())
 			c.lot.Admit(w, req, authz.NodeOf(u))
 		}),
+		contract.DenylistPath: c.serving.denied,
 		contract.DoubtPath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			u, _ := genericrequest.UserFrom(req.Context())
 			lies.Serve(w, req, authz.NodeOf(u))
@@ -191,6 +198,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	if claims != nil {
 		claims.moved = puller.Moved
 		g.Go(func() error { return claims.run(ctx) })
+		g.Go(func() error { return c.peers.shareDenied(ctx, c.serving.denied) })
 	}
 	for _, r := range c.relays {
 		g.Go(func() error { return r.Run(ctx) })

@@ -7,23 +7,26 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // lines lead to hubs of the pool.
 type lines struct {
-	lot   *reverse.Lot
-	cert  func() (*tls.Certificate, error)          // by which hubs know this coordinator
-	known func() (opts x509.VerifyOptions, ok bool) // how the certificates of hubs are verified
-	rules *authz.Rules
-	clock clock.WithDelayedExecution
+	lot    *reverse.Lot
+	cert   func() (*tls.Certificate, error)          // by which hubs know this coordinator
+	known  func() (opts x509.VerifyOptions, ok bool) // how the certificates of hubs are verified
+	rules  *authz.Rules
+	denied *denylist.Held
+	clock  clock.WithDelayedExecution
 }
 
 // dial opens a connection to the hub of a node that shows its relays at an address, or takes one that the hub has opened.
@@ -39,13 +42,30 @@ func (x *lines) dial(ctx context.Context, node, address string) (net.Conn, error
 
 // to is the line to the hub of a node.
 func (x *lines) to(node, address string) *hop.Line {
+	var last atomic.Pointer[guarded] // a line has one connection at a time
 	return hop.NewLine(hop.LineConfig{
 		Name: node, Clock: x.clock,
-		Dial: func(ctx context.Context) (net.Conn, error) { return x.dial(ctx, node, address) },
+		Dial: func(ctx context.Context) (net.Conn, error) {
+			conn, err := x.dial(ctx, node, address)
+			if err != nil {
+				return nil, err
+			}
+			g := &guarded{Conn: conn}
+			last.Store(g)
+			return g, nil
+		},
 		TLS: &tls.Config{
-			MinVersion:           tls.VersionTLS13,
-			InsecureSkipVerify:   true, //nolint:gosec // a hub is known by its node, not by an address: see demand
-			VerifyConnection:     func(s tls.ConnectionState) error { return x.demand(node, s.PeerCertificates) },
+			MinVersion:         tls.VersionTLS13,
+			InsecureSkipVerify: true, //nolint:gosec // a hub is known by its node, not by an address: see demand
+			VerifyConnection: func(s tls.ConnectionState) error {
+				if err := x.demand(node, s.PeerCertificates); err != nil {
+					return err
+				}
+				g := last.Load()
+				forget := x.denied.Guard(s.PeerCertificates[0], func(error) { _ = g.Conn.Close() })
+				g.forget.Store(&forget)
+				return nil
+			},
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return x.cert() },
 		},
 	})
@@ -71,5 +91,19 @@ func (x *lines) demand(node string, chain []*x509.Certificate) error {
 	case who != node:
 		return fmt.Errorf("it is the hub of node %s, not of %s", who, node)
 	}
-	return nil
+	return x.denied.Refuse(chain[0])
+}
+
+// guarded is a connection to a hub that ends when the hub's certificate is taken back.
+type guarded struct {
+	net.Conn
+	forget atomic.Pointer[func()]
+}
+
+// Close implements net.Conn.
+func (g *guarded) Close() error {
+	if forget := g.forget.Swap(nil); forget != nil {
+		(*forget)()
+	}
+	return g.Conn.Close()
 }

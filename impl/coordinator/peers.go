@@ -22,6 +22,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/store"
+	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -225,6 +227,27 @@ func (p *peers) rejoin(readmit func(ctx context.Context, name string) error) htt
 		p.logger.Info("a replica without data is taken in", "replica", name)
 		w.WriteHeader(http.StatusOK)
 	})
+}
+
+// refuse lets no other replica answer whose certificate is taken back.
+func (p *peers) refuse(denied *denylist.Held) {
+	if p != nil {
+		p.transport.TLSClientConfig.VerifyConnection = func(s tls.ConnectionState) error { return denied.Refuse(s.PeerCertificates[0]) }
+	}
+}
+
+// shareDenied lets all replicas hold the same denylist, until ctx ends.
+func (p *peers) shareDenied(ctx context.Context, denied *denylist.Held) error {
+	for ; ctx.Err() == nil; pause.For(ctx, p.set.Clock, denylist.Often) {
+		for _, up := range p.upstreams {
+			asking, cancel := context.WithTimeout(ctx, peerSilence)
+			if err := denied.Exchange(asking, p.transport, up.URL.JoinPath(contract.DenylistPath)); err != nil {
+				p.logger.Debug("a replica does not take or show the denylist", "replica", up.Name, "err", err)
+			}
+			cancel()
+		}
+	}
+	return nil
 }
 
 // close ends connections on which nothing runs.

@@ -35,6 +35,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	definitions "github.com/weir-edge/weir/impl/coordinator/openapi"
+	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -73,7 +74,7 @@ func (a api) server() (*genericapiserver.GenericAPIServer, error) {
 		Listener: a.serving.listener, Cert: a.serving.cert, ClientCA: a.serving.ca, MinTLSVersion: tls.VersionTLS13,
 	}
 	cfg.LoopbackClientConfig = &clientrest.Config{}
-	cfg.Authentication.Authenticator = newAuthenticator(a.serving.ca)
+	cfg.Authentication.Authenticator = newAuthenticator(a.serving.ca, a.serving.denied)
 	cfg.Authorization.Authorizer = a.authorizer
 	cfg.EnableProfiling = false
 	cfg.EnableMetrics = false // ours is served instead
@@ -134,13 +135,22 @@ func (a api) addHealth(cfg *genericapiserver.Config) {
 	}
 }
 
-// newAuthenticator knows callers by client certificate, and lets in others where it does not matter who they are.
-func newAuthenticator(ca *dynamiccertificates.DynamicFileCAContent) authenticator.Request {
+// newAuthenticator knows callers by client certificate, and lets in others where it does not matter who they are. Whose certificate is taken back
+// is nobody.
+func newAuthenticator(ca *dynamiccertificates.DynamicFileCAContent, denied *denylist.Held) authenticator.Request {
 	var public []apiserverv1.AnonymousAuthCondition
 	for _, p := range authz.PublicPaths() {
 		public = append(public, apiserverv1.AnonymousAuthCondition{Path: p})
 	}
-	return union.New(x509.NewDynamic(ca.VerifyOptions, x509.CommonNameUserConversion), anonymous.NewAuthenticator(public))
+	known := x509.NewDynamic(ca.VerifyOptions, x509.CommonNameUserConversion)
+	counted := authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
+		who, ok, err := known.AuthenticateRequest(req)
+		if ok && err == nil {
+			err = denied.Refuse(req.TLS.PeerCertificates[0])
+		}
+		return who, ok && err == nil, err
+	})
+	return union.New(counted, anonymous.NewAuthenticator(public))
 }
 
 // storage says how Leases are kept: as protobuf, under /registry, behind a watch cache.

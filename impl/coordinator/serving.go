@@ -14,11 +14,14 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 // serving is what is taken before the server starts: the port and the files of credentials.
 type serving struct {
 	listener *callers
+	denied   *denylist.Held // certificates of the pool that count no more
 	cert     dynamiccertificates.CertKeyContentProvider
 	ca       *dynamiccertificates.DynamicFileCAContent
 }
@@ -51,7 +54,7 @@ func loadCredentials(set *settings) (s serving, err error) {
 	return s, nil
 }
 
-func listen(set *settings) (*callers, error) {
+func listen(set *settings, denied *denylist.Held) (*callers, error) {
 	address := net.JoinHostPort(set.BindAddress, strconv.Itoa(set.SecurePort))
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	switch {
@@ -62,7 +65,16 @@ func listen(set *settings) (*callers, error) {
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
-	return newCallers(l), nil
+	return newCallers(l, denied), nil
+}
+
+// authorities are those of the pool as they are now.
+func (s *serving) authorities() []*x509.Certificate {
+	all, err := pki.ParseCertificates(s.ca.CurrentCABundleContent())
+	if err != nil { // it is no pool's: x509 takes more for a bundle than what there may be of authorities
+		return nil
+	}
+	return all
 }
 
 // certificate is the one by which this coordinator is known now.

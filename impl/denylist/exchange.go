@@ -8,9 +8,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
 )
+
+// Often is between two exchanges, of each with the one that it uses.
+const Often = 10 * time.Second
 
 // ServeHTTP shows what is held, and takes what somebody else holds. Who may ask is the caller's business; who signed is this one's.
 func (h *Held) ServeHTTP(w http.ResponseWriter, req *http.Request) {

@@ -144,6 +144,8 @@ func refusePath(r role, a authorizer.Attributes) string {
 	switch {
 	case a.GetVerb() == "get":
 		return ""
+	case a.GetVerb() == "post" && a.GetPath() == contract.DenylistPath && (r == hub || r == replica):
+		return "" // who signed it counts, and not who brings it
 	case a.GetVerb() == "post" && a.GetPath() == contract.RejoinPath && r == replica:
 		return "" // the handler goes by the name in its certificate
 	case a.GetVerb() == "post" && r == hub && (a.GetPath() == contract.LinePath || a.GetPath() == contract.DoubtPath):

@@ -97,6 +97,11 @@ func TestRules(t *testing.T) {
 		{"replica of another pool", path(secondOf, "post", "/weir/v1/rejoin"), `of pool "q"`},
 		{"replica without a name", path(nameless, "post", "/weir/v1/rejoin"), "must be of a user weir:coordinator:p:<name>"},
 		{"replica by its name of another pool", path(poolOnly, "post", "/weir/v1/rejoin"), "must be of a user weir:coordinator:p:<name>"},
+		{"hub brings a denylist", path(hubA, "post", "/weir/v1/denylist"), ""},
+		{"replica brings a denylist", path(second, "post", "/weir/v1/denylist"), ""},
+		{"hub of another pool brings a denylist", path(hubOther, "post", "/weir/v1/denylist"), `of pool "q"`},
+		{"viewer brings no denylist", path(reader, "post", "/weir/v1/denylist"), "only read"},
+		{"viewer reads the denylist", path(reader, "get", "/weir/v1/denylist"), ""},
 		{"hub is no replica", path(hubA, "post", "/weir/v1/rejoin"), "only read"},
 		{"viewer is no replica", path(reader, "post", "/weir/v1/rejoin"), "only read"},
 

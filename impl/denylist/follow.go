@@ -22,23 +22,26 @@ import (
 const (
 	watchLasts  = 12 * time.Hour   // each begins with the list once more, so that an old version is never asked for
 	watchAgain  = 5 * time.Second  // after one that ended, or that did not come about for lack of a connection
-	watchDenied = 30 * time.Second // after one that the cloud refused
+	watchDenied = 30 * time.Second // after one that the cloud refused: there is no weir-manager, or it does not know this node
+	watchRarely = 10 * time.Minute // after more of them
 	maxEvent    = 2 * maxList
 )
 
 // Follow reads the list of the pool in the cloud, now and whenever it changes, until ctx ends. It is one watch of one object.
 func (h *Held) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Clock) {
-	said := ""
+	said, denied := "", watchDenied
 	for ctx.Err() == nil {
 		wait := watchAgain
 		err := h.watch(ctx, cloud)
 		var refused *refusedWatch
 		if errors.As(err, &refused) {
-			wait = watchDenied
+			wait, denied = denied, min(2*denied, watchRarely)
 			if s := err.Error(); s != said && ctx.Err() == nil {
 				said = s
-				h.Logger.Warn("the cloud does not show which certificates are taken back; the pool may still know", "pool", h.Pool, "err", err)
+				h.Logger.Info("the cloud does not show which certificates are taken back; the pool may still know", "pool", h.Pool, "err", err)
 			}
+		} else {
+			denied = watchDenied
 		}
 		pause.For(ctx, c, wait)
 	}

@@ -50,7 +50,7 @@ type state struct {
 	tag     string           // "": nothing is held
 }
 
-// Held is what a verifier holds of the lists of its pool. It is safe for concurrent use.
+// Held is what a verifier holds of the lists of its pool. It is safe for concurrent use. A nil one refuses nothing.
 type Held struct {
 	Config
 	refused atomic.Uint64
@@ -186,6 +186,9 @@ func combine(all []held) *state {
 
 // Refuse tells why a certificate does not count: a *RefusedError. nil: no list says anything of it.
 func (h *Held) Refuse(cert *x509.Certificate) error {
+	if h == nil {
+		return nil
+	}
 	if err := h.now.Load().refuse(cert); err != nil {
 		h.refused.Add(1)
 		return err
@@ -215,6 +218,9 @@ func (s *state) refuse(cert *x509.Certificate) error {
 // Guard calls end with a *RefusedError when a certificate is refused, at once if it is already. It may be called from any goroutine, and holds no lock.
 // After forget it is not called any more, but it may be running.
 func (h *Held) Guard(cert *x509.Certificate, end func(error)) (forget func()) {
+	if h == nil {
+		return func() {}
+	}
 	g := &guard{cert, end}
 	h.mu.Lock()
 	h.guards[g] = struct{}{}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
+	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/beat"
@@ -81,6 +83,12 @@ func (h *Hub) buildClient() error {
 	if c.Roots, err = h.reload.Bundle("--coordinator-ca-file", h.CoordinatorCAFile); err != nil {
 		return err
 	}
+	denied := denylist.Config{Pool: h.NodePoolName, Trusted: c.Roots.List, Logger: h.Logger}
+	if h.DataDir != "" {
+		denied.File = filepath.Join(h.DataDir, "denylist")
+	}
+	c.Denied = denylist.New(denied)
+	h.metrics.registry.MustRegister(c.Denied)
 	if err := h.buildMember(c.Roots); err != nil {
 		return err
 	}
@@ -204,7 +212,7 @@ func (h *Hub) buildPoolDoor() *poolDoor {
 	c := h.coordinator
 	d := &poolDoor{
 		Server: hop.NewServer(h.NodeName, h.relays, h.clock), node: h.NodeName, pool: h.NodePoolName, coordinators: h.coordinators,
-		roots: c.Roots, cert: h.member, address: h.PoolAddress, local: c.Local,
+		roots: c.Roots, denied: c.Denied, cert: h.member, address: h.PoolAddress, local: c.Local,
 	}
 	d.Handle(contract.DocumentsPath, h.discovery.Show(h.judge.Keys))
 	if d.address == contract.PoolAddressReverse {

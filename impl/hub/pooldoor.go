@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -27,6 +28,7 @@ type poolDoor struct {
 	node, pool   string
 	coordinators []*url.URL
 	roots        *uplink.Bundle
+	denied       *denylist.Held // certificates of the pool that count no more
 	cert         uplink.Certificate
 	listener     net.Listener
 	address      string // that was given; "": it is found out
@@ -68,6 +70,9 @@ func (d *poolDoor) who(chain []*x509.Certificate) (coordinator bool, err error) 
 	if len(chain) == 0 {
 		return false, errors.New("a certificate of the pool is needed")
 	}
+	if err := d.denied.Refuse(chain[0]); err != nil {
+		return false, err
+	}
 	cert, issuers := chain[0], x509.NewCertPool()
 	for _, c := range chain[1:] {
 		issuers.AddCert(c)
@@ -86,7 +91,7 @@ func (d *poolDoor) who(chain []*x509.Certificate) (coordinator bool, err error) 
 	return false, vouched(x509.ExtKeyUsageClientAuth)
 }
 
-// ServeHTTP implements http.Handler. No answer outlives the certificate of who asked.
+// ServeHTTP implements http.Handler. No answer outlives the certificate of who asked: it ends when that has expired, or is taken back.
 func (d *poolDoor) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	coordinator, err := d.who(req.TLS.PeerCertificates)
 	if err != nil || req.URL.Path == contract.PulsePath && !coordinator {
@@ -95,5 +100,6 @@ func (d *poolDoor) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	ctx, cancel := context.WithDeadline(req.Context(), req.TLS.PeerCertificates[0].NotAfter)
 	defer cancel()
+	defer d.denied.Guard(req.TLS.PeerCertificates[0], func(error) { cancel() })()
 	d.Server.ServeHTTP(w, req.WithContext(ctx))
 }

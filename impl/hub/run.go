@@ -93,6 +93,11 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	if d := h.poolDoor; d != nil {
 		g.Go(func() error { return listen.Serve(serving, d.listener, d.tls(), d, nil, h.Logger) })
+		g.Go(func() error { return h.coordinator.ShareDenied(serving) })
+		g.Go(func() error {
+			d.denied.Follow(serving, h.cloud.Way(uplink.ClassControl, uplink.AsHub), h.clock)
+			return nil
+		})
 	}
 	g.Go(func() error { return h.kept.Run(serving) })
 	g.Go(func() error { return h.shelter.Run(serving, doors.Wait) })

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
@@ -16,6 +17,7 @@ type Config struct {
 	Node    string
 	Roots   *uplink.Bundle
 	Cert    uplink.Certificate
+	Denied  *denylist.Held // certificates of the pool that count no more; nil: none
 	Policy  uplink.HealthPolicy
 	OnBytes func(int)     // of what feeds relays
 	Leads   func() bool   // this hub is the leader

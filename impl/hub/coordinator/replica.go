@@ -39,7 +39,7 @@ type Replica struct {
 func newReplica(cfg Config, u *url.URL, from *atomic.Pointer[string], meter *uplink.Meter) *Replica {
 	r := &Replica{URL: u, resume: uplink.NewSessions()}
 	by := func(protocol string) *uplink.Dialer {
-		return &uplink.Dialer{Net: &notingNet{cfg.Net, from}, Meter: meter, TLS: &tls.Config{
+		return &uplink.Dialer{Net: &notingNet{cfg.Net, from}, Meter: meter, Denied: cfg.Denied, TLS: &tls.Config{
 			RootCAs: cfg.Roots.Get(), MinVersion: tls.VersionTLS13, NextProtos: []string{protocol}, ClientSessionCache: r.resume,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return uplink.Held(cfg.Cert) },
 		}}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-edge/weir/impl/denylist"
 )
 
 const (
@@ -50,6 +52,14 @@ type meteredConn struct {
 	m       *Meter
 	heard   atomic.Pointer[func()] // called when something arrives; nil before the peer has proved who it is
 	silence atomic.Int64           // nothing at all comes for this long: the connection is dead; 0: it never is
+	forget  atomic.Pointer[func()] // what guards it; nil: nothing
+}
+
+func (c *meteredConn) Close() error {
+	if forget := c.forget.Swap(nil); forget != nil {
+		(*forget)()
+	}
+	return c.Conn.Close()
 }
 
 func (c *meteredConn) Read(p []byte) (int, error) {
@@ -78,7 +88,9 @@ type Dialer struct {
 	Net   Dials
 	TLS   *tls.Config // ServerName is filled in
 	Meter *Meter
-	heard func(address string) func() // what to call when something arrives from an address; may be nil, and return nil
+	// Denied ends connections to those whose certificate is taken back; nil: nobody's is.
+	Denied *denylist.Held
+	heard  func(address string) func() // what to call when something arrives from an address; may be nil, and return nil
 	// turns, if set, lets one dial at a time go on to each address. http.Transport dials for each request that finds no connection, and a hub
 	// that starts has many at once; but HTTP/2 needs one connection, and each further handshake costs kilobytes.
 	turns *turns
@@ -159,6 +171,13 @@ func (d *Dialer) Connect(ctx context.Context, network, address string) (net.Conn
 	cancel()
 	if err != nil {
 		_ = raw.Close()
+		return nil, &connectError{address, err}
+	}
+	peer := conn.ConnectionState().PeerCertificates[0]
+	forget := d.Denied.Guard(peer, func(error) { _ = raw.Close() })
+	metered.forget.Store(&forget)
+	if err := d.Denied.Refuse(peer); err != nil {
+		_ = conn.Close()
 		return nil, &connectError{address, err}
 	}
 	metered.silence.Store(0)

@@ -1,0 +1,123 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/x509"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"crypto/tls"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pki"
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// often is a clock by which nothing takes long.
+type often struct{ clock.RealClock }
+
+func (often) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.NewTimer(time.Millisecond) }
+
+// TestCoordinatorTakenBack: a hub and its coordinator come to hold the same denylist. When the coordinator itself is on it, what is open to it ends, and nothing is
+// asked of it any more. That of another address goes on.
+func TestCoordinatorTakenBack(t *testing.T) {
+	now := time.Now()
+	authority := must(pki.NewPoolAuthority("p", now))
+	trusted := func() []*x509.Certificate { return []*x509.Certificate{authority.Cert()} }
+	held := func() *denylist.Held {
+		return denylist.New(denylist.Config{Pool: "p", Trusted: trusted, Logger: slog.New(slog.DiscardHandler)})
+	}
+	cert := must(must(authority.Grant(pki.Must(pki.Coordinator), pki.Subject{Pool: "p", Hosts: []string{"127.0.0.1"}}, now, time.Hour)).TLS())
+	theirs, mine := held(), held()
+	var asked atomic.Int32
+	mux := http.NewServeMux()
+	mux.Handle(contract.DenylistPath, theirs)
+	mux.HandleFunc("/stream", func(w http.ResponseWriter, req *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-req.Context().Done()
+	})
+	server := httptest.NewUnstartedServer(mux)
+	server.EnableHTTP2 = true
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.StartTLS()
+	defer server.Close()
+	dir := t.TempDir()
+	must(pki.WriteFile(dir, "ca.crt", authority.CertPEM()))
+	pair := must(authority.Grant(pki.Must(pki.Hub), pki.Subject{Pool: "p", Node: "a"}, now, time.Hour))
+	must(pki.WriteFile(dir, "c.crt", pair.CertPEM))
+	must(pki.WriteFile(dir, "c.key", pair.KeyPEM))
+	reload := &uplink.Reloader{}
+	c := New(Config{
+		Net: &net.Dialer{}, Servers: []*url.URL{must(url.Parse(server.URL))}, Node: "a", Denied: mine, Clock: often{}, Logger: slog.New(slog.DiscardHandler),
+		Roots: must(reload.Bundle("", dir+"/ca.crt")), Cert: must(reload.Pair("", dir+"/c.crt", "", dir+"/c.key")),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.ShareDenied(ctx) }()
+	list := denylist.List{Pool: "p"}
+	next := func(e denylist.Entry) []byte {
+		e.Before = now.UTC().Truncate(time.Second)
+		list, _ = list.Next(time.Now(), e)
+		return must(list.Sign(authority))
+	}
+	must(mine.Take(next(denylist.Entry{Node: "b", Replica: "two", Hosts: []string{"127.0.0.2"}})))
+	await.Until(t, time.Minute, "the coordinator hears of it", func() bool { return theirs.Number() == list.Number })
+	stream := func() (*http.Response, error) {
+		req := must(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/stream", nil))
+		return c.InUse().Transport.RoundTrip(req)
+	}
+	open, err := stream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := open.Body.Read(make([]byte, 1))
+		_ = open.Body.Close()
+		ended <- err
+	}()
+	must(theirs.Take(next(denylist.Entry{Node: "c"})))
+	await.Until(t, time.Minute, "the hub hears of it", func() bool { return mine.Number() == list.Number })
+	select {
+	case err := <-ended:
+		t.Fatalf("the stream ended for another node: %v", err)
+	default:
+	}
+	must(mine.Take(next(denylist.Entry{Node: "d", Replica: "one", Hosts: []string{"127.0.0.1"}})))
+	if err := await.Value(t, time.Minute, "the end of the stream", ended); err == nil {
+		t.Error("the stream goes on")
+	}
+	before := asked.Load()
+	if resp, err := stream(); err == nil {
+		_ = resp.Body.Close()
+		t.Error("a coordinator whose certificate is taken back is asked")
+	}
+	if asked.Load() != before || theirs.Number() == list.Number {
+		t.Error("a coordinator whose certificate is taken back is told something")
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	c.Close()
+}

@@ -16,7 +16,7 @@ import (
 const MaxNames = 4096
 
 // bar lets nodes that were deleted not register themselves again. A value begins with the time, so that those that come first end first.
-func (r *Revoker) bar(ctx context.Context, pool string, left []gone) error {
+func bar(ctx context.Context, r *Config, pool string, left []gone) error {
 	left = slices.DeleteFunc(slices.Clone(left), func(g gone) bool { return !g.deleted })
 	if len(left) == 0 {
 		return nil

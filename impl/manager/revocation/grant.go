@@ -18,7 +18,7 @@ import (
 const RolePrefix = "weir-pool-"
 
 // grant lets the nodes of a pool, each by its users, read whom to trust and whom not. It is bound to no group: who is deleted has lost it.
-func (r *Revoker) grant(ctx context.Context, pool string, nodes []string) error {
+func grant(ctx context.Context, r *Config, pool string, nodes []string) error {
 	meta := metav1.ObjectMeta{Namespace: contract.KeyNamespace, Name: RolePrefix + pool, Labels: map[string]string{"app.kubernetes.io/part-of": "weir"}}
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{corev1.GroupName}, Resources: []string{"configmaps"}, Verbs: []string{"get", "watch"},
@@ -40,7 +40,7 @@ func (r *Revoker) grant(ctx context.Context, pool string, nodes []string) error 
 }
 
 // put creates an object or makes it what it should be. have is filled with what there is.
-func put(ctx context.Context, r *Revoker, want, have client.Object, same func() bool) error {
+func put(ctx context.Context, r *Config, want, have client.Object, same func() bool) error {
 	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(want), have)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -3,7 +3,6 @@ package revocation
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -26,30 +24,12 @@ const (
 	lag   = 100 * time.Millisecond // after which a cache has heard of what was written
 	again = time.Hour              // after which a pool is looked at anyway: its authority may be another one
 
-	maxHosts = 32
 	// MaxNodes are on a roster: an object has a megabyte.
 	MaxNodes = 5000
 )
 
-// Config of a Revoker. All fields are required.
-type Config struct {
-	Client    client.Client                                                   // lists Nodes from a cache, and writes
-	Reader    client.Reader                                                   // not from a cache
-	Authority func(ctx context.Context, pool string) (*pki.Succession, error) // nil without an error: the pool has none
-	Clock     clock.PassiveClock
-	Metrics   *Metrics
-	Log       *slog.Logger
-}
-
 // Revoker takes back what nodes had. See the package comment.
 type Revoker struct{ Config }
-
-// gone is a node that is not in its pool any more.
-type gone struct {
-	name string
-	member
-	deleted bool // its Node; else it is of another pool
-}
 
 // Reconcile implements reconcile.Reconciler: a request is the name of a pool.
 func (r *Revoker) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
@@ -103,13 +83,13 @@ func (r *Revoker) look(ctx context.Context, pool string) (stale bool, err error)
 		}
 	}
 	slices.SortFunc(left, func(a, b gone) int { return strings.Compare(a.name, b.name) })
-	if err := r.bar(ctx, pool, left); err != nil {
+	if err := bar(ctx, &r.Config, pool, left); err != nil {
 		return false, err
 	}
 	if err := r.deny(ctx, pool, left); err != nil {
 		return false, err
 	}
-	if err := r.grant(ctx, pool, slices.Sorted(maps.Keys(now))); err != nil {
+	if err := grant(ctx, &r.Config, pool, slices.Sorted(maps.Keys(now))); err != nil {
 		return false, err
 	}
 	data, err := encode(now)
@@ -186,13 +166,6 @@ func (r *Revoker) open(kept *corev1.ConfigMap, pool string, s *pki.Succession) (
 		return denylist.List{Pool: pool}, false
 	}
 	return l, false
-}
-
-func (g gone) cause() string {
-	if g.deleted {
-		return "deleted"
-	}
-	return "left"
 }
 
 // Begin is when a certificate of a node has to begin at the earliest: those that began before are refused. An error says that this is not known yet.

@@ -312,7 +312,7 @@ func TestManyNames(t *testing.T) {
 		for i := range MaxNames {
 			left = append(left, gone{fmt.Sprintf("edge-%d-%d", round, i), member{UID: "u"}, true})
 		}
-		if err := d.bar(t.Context(), "harbour", left); err != nil {
+		if err := bar(t.Context(), &d.Config, "harbour", left); err != nil {
 			t.Fatal(err)
 		}
 		d.clock.SetTime(d.clock.Now().Add(time.Hour))
@@ -324,7 +324,7 @@ func TestManyNames(t *testing.T) {
 		}
 	}
 	d.clock.SetTime(now.Add(2 * 366 * 24 * time.Hour))
-	if err := d.bar(t.Context(), "harbour", []gone{{"edge-9", member{UID: "u"}, true}}); err != nil {
+	if err := bar(t.Context(), &d.Config, "harbour", []gone{{"edge-9", member{UID: "u"}, true}}); err != nil {
 		t.Fatal(err)
 	}
 	if after := d.barred(); len(names) != MaxNames || len(after) != 1 {

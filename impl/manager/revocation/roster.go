@@ -15,6 +15,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
+const maxHosts = 32 // of a replica
+
 // member is what a roster says of a node.
 type member struct {
 	UID     string   `json:"uid"`
@@ -100,4 +102,18 @@ func encode(all map[string]member) (map[string]string, error) {
 		data[name] = string(text)
 	}
 	return data, nil
+}
+
+// gone is a node that is not in its pool any more.
+type gone struct {
+	name string
+	member
+	deleted bool // its Node; else it is of another pool
+}
+
+func (g gone) cause() string {
+	if g.deleted {
+		return "deleted"
+	}
+	return "left"
 }

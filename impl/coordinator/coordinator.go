@@ -59,7 +59,7 @@ func New(config Config) (*Coordinator, error) {
 	}
 	c.rules = authz.New(set.NodePoolName, relayed...)
 	c.front = newRelays(c.relays, set.Clock, set.Logger)
-	c.front.proves = func(req *http.Request) { c.serving.listener.proves(req) }
+	c.front.proves = func(req *http.Request) { c.serving.listener.Proves(req) }
 	if c.serving, err = loadCredentials(set); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/callers"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 )
@@ -46,7 +47,7 @@ func (x *relays) of(info *genericrequest.RequestInfo) *relay.Relay {
 // ServeHTTP implements http.Handler.
 func (x *relays) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	x.proves(req)
-	req, end := certified(req, x.clock)
+	req, end := callers.Certified(req, x.clock)
 	defer end()
 	info, _ := genericrequest.RequestInfoFrom(req.Context())
 	r := x.of(info)

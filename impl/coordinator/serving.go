@@ -14,13 +14,14 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/coordinator/callers"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
 // serving is what is taken before the server starts: the port and the files of credentials.
 type serving struct {
-	listener *callers
+	listener *callers.Callers
 	denied   *denylist.Held // certificates of the pool that count no more
 	cert     dynamiccertificates.CertKeyContentProvider
 	ca       *dynamiccertificates.DynamicFileCAContent
@@ -54,7 +55,7 @@ func loadCredentials(set *settings) (s serving, err error) {
 	return s, nil
 }
 
-func listen(set *settings, denied *denylist.Held) (*callers, error) {
+func listen(set *settings, denied *denylist.Held) (*callers.Callers, error) {
 	address := net.JoinHostPort(set.BindAddress, strconv.Itoa(set.SecurePort))
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	switch {
@@ -65,7 +66,7 @@ func listen(set *settings, denied *denylist.Held) (*callers, error) {
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
-	return newCallers(l, denied), nil
+	return callers.New(l, denied), nil
 }
 
 // authorities are those of the pool as they are now.

@@ -1,4 +1,6 @@
-package coordinator
+// Package callers ends connections to the API of a coordinator: those of too many strangers, and those of a certificate that is taken back.
+// It starts no goroutine.
+package callers
 
 import (
 	"container/list"
@@ -19,8 +21,8 @@ import (
 // one of them for the time of a handshake. Who has proven who it is does not count.
 const maxStrangers = 256
 
-// callers bounds what the connections of strangers cost: the oldest of them ends when there are too many. It is the net.Listener of the API.
-type callers struct {
+// Callers bounds what the connections of strangers cost: the oldest of them ends when there are too many. It is the net.Listener of the API.
+type Callers struct {
 	net.Listener
 	denied *denylist.Held
 
@@ -32,17 +34,18 @@ type callers struct {
 // connection is one connection to the API.
 type connection struct {
 	net.Conn
-	callers  *callers
+	callers  *Callers
 	stranger *list.Element // nil: no longer, or closed
 	forget   func()        // what guards it; nil: nothing does yet, or it is closed
 }
 
-func newCallers(l net.Listener, denied *denylist.Held) *callers {
-	return &callers{Listener: l, denied: denied, strangers: list.New(), open: map[string]*connection{}}
+// New is a listener in the place of another one.
+func New(l net.Listener, denied *denylist.Held) *Callers {
+	return &Callers{Listener: l, denied: denied, strangers: list.New(), open: map[string]*connection{}}
 }
 
 // Accept implements net.Listener.
-func (c *callers) Accept() (net.Conn, error) {
+func (c *Callers) Accept() (net.Conn, error) {
 	raw, err := c.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -64,7 +67,7 @@ func (c *callers) Accept() (net.Conn, error) {
 }
 
 // known takes a connection from the strangers; c.mu is held.
-func (c *callers) known(conn *connection) {
+func (c *Callers) known(conn *connection) {
 	if conn.stranger != nil {
 		c.strangers.Remove(conn.stranger)
 		conn.stranger = nil
@@ -87,8 +90,8 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// proves notes that somebody of the pool asks something over a connection. It ends, with all that is open over it, when the certificate is taken back.
-func (c *callers) proves(req *http.Request) {
+// Proves notes that somebody of the pool asks something over a connection. It ends, with all that is open over it, when the certificate is taken back.
+func (c *Callers) Proves(req *http.Request) {
 	if u, ok := genericrequest.UserFrom(req.Context()); !ok || u.GetName() == user.Anonymous {
 		return
 	}
@@ -113,8 +116,8 @@ func (c *callers) proves(req *http.Request) {
 
 var errExpired = errors.New("the certificate of the caller has expired: come again with its successor")
 
-// certified is a request that ends when the time of its caller's certificate is over. A watch may last for months.
-func certified(req *http.Request, c clock.WithDelayedExecution) (*http.Request, func()) {
+// Certified is a request that ends when the time of its caller's certificate is over. A watch may last for months.
+func Certified(req *http.Request, c clock.WithDelayedExecution) (*http.Request, func()) {
 	if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 {
 		return req, func() {}
 	}

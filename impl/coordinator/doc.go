@@ -53,6 +53,13 @@
 // A replica that is cut off from both others is not healthy: hubs leave it. It sees no election and no claim, so it goes on where it was, until the leader has
 // to step down because it cannot renew its Lease; what comes are the cloud's versions, so it harms nobody.
 //
+// # Who is not let in any more
+//
+// Hubs bring the pool's denylist (package denylist), and replicas give it to each other; it is kept on disk. Whose certificate is on it is nobody: its
+// requests get 401, its connections end with all that is open over them, and nobody connects to it. So a leader that is deleted is not read, and
+// loses its Lease. etcd knows its peers by name alone: a replica whose node is deleted has to be taken out of --initial-cluster, or its
+// connections to etcd go on.
+//
 // # Healthy and Ready
 //
 // /healthz and /livez tell whether it serves: whether Leases can be read and written. /readyz has one check more for each

@@ -23,7 +23,6 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/denylist"
-	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -238,7 +237,7 @@ func (p *peers) refuse(denied *denylist.Held) {
 
 // shareDenied lets all replicas hold the same denylist, until ctx ends.
 func (p *peers) shareDenied(ctx context.Context, denied *denylist.Held) error {
-	for ; ctx.Err() == nil; pause.For(ctx, p.set.Clock, denylist.Often) {
+	denied.Share(ctx, p.set.Clock, func() {
 		for _, up := range p.upstreams {
 			asking, cancel := context.WithTimeout(ctx, peerSilence)
 			if err := denied.Exchange(asking, p.transport, up.URL.JoinPath(contract.DenylistPath)); err != nil {
@@ -246,7 +245,7 @@ func (p *peers) shareDenied(ctx context.Context, denied *denylist.Held) error {
 			}
 			cancel()
 		}
-	}
+	})
 	return nil
 }
 

@@ -10,11 +10,28 @@ import (
 	"net/url"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// Often is between two exchanges, of each with the one that it uses.
-const Often = 10 * time.Second
+// often is between two exchanges, of each with the one that it uses, if nothing changes.
+const often = 10 * time.Second
+
+// Share exchanges by a function, now, often, and at once when something changes, until ctx ends.
+func (h *Held) Share(ctx context.Context, c clock.Clock, exchange func()) {
+	for ctx.Err() == nil {
+		changed := h.Changed()
+		exchange()
+		due := c.NewTimer(often)
+		select {
+		case <-changed:
+		case <-due.C():
+		case <-ctx.Done():
+		}
+		due.Stop()
+	}
+}
 
 // ServeHTTP shows what is held, and takes what somebody else holds. Who may ask is the caller's business; who signed is this one's.
 func (h *Held) ServeHTTP(w http.ResponseWriter, req *http.Request) {

@@ -58,8 +58,9 @@ type Held struct {
 	taking sync.Mutex // held by one Take at a time
 	now    atomic.Pointer[state]
 
-	mu     sync.Mutex
-	guards map[*guard]struct{}
+	mu      sync.Mutex
+	guards  map[*guard]struct{}
+	changed chan struct{} // closed by the next change
 }
 
 type guard struct {
@@ -69,7 +70,7 @@ type guard struct {
 
 // New reads what was kept. What cannot be read or is of other authorities does not count: who has the newest list will be asked for it.
 func New(c Config) *Held {
-	h := &Held{Config: c, guards: map[*guard]struct{}{}}
+	h := &Held{Config: c, guards: map[*guard]struct{}{}, changed: make(chan struct{})}
 	h.now.Store(&state{})
 	if c.File == "" {
 		return h
@@ -90,6 +91,13 @@ func (h *Held) Number() uint64 {
 		return s.lists[0].Number
 	}
 	return 0
+}
+
+// Changed is closed by the next change of what is held.
+func (h *Held) Changed() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changed
 }
 
 // Entries are those that count.
@@ -237,11 +245,13 @@ func (h *Held) Guard(cert *x509.Certificate, end func(error)) (forget func()) {
 	return forget
 }
 
-// enforce ends what is open.
+// enforce ends what is open, and tells who waits.
 func (h *Held) enforce() {
 	s := h.now.Load()
 	ends := map[*guard]error{}
 	h.mu.Lock()
+	close(h.changed)
+	h.changed = make(chan struct{})
 	for g := range h.guards {
 		if err := s.refuse(g.cert); err != nil {
 			ends[g] = err

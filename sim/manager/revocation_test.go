@@ -68,7 +68,7 @@ func testRevocation(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	text := (<-seen.ResultChan()).Object.(*corev1.ConfigMap).Data[contract.DenylistKey]
-	t.Logf("the list is there after %v", time.Since(began).Round(time.Millisecond))
+	t.Logf("the list of one entry is there after %v: %d bytes", time.Since(began).Round(time.Millisecond), len(text))
 	trust, err := hub("v-2").CoreV1().ConfigMaps(contract.KeyNamespace).Get(t.Context(), "pool-"+pool, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -37,6 +37,9 @@ const (
 func TestMain(m *testing.M) {
 	ctrllog.SetLogger(logr.Discard())
 	goleak.VerifyTestMain(m,
+		// Two controllers of k8s.io/apiserver's certificates never shut their queues down.
+		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*delayingType[...]).waitingLoop"),
+		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"),
 		goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
 		goleak.IgnoreAnyFunction("go.opencensus.io/stats/view.(*worker).start"))
 }

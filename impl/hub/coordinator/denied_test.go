@@ -35,6 +35,33 @@ type often struct{ clock.RealClock }
 
 func (often) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.NewTimer(time.Millisecond) }
 
+// never is a clock by which nothing is ever due.
+type never struct{ clock.RealClock }
+
+func (never) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.NewTimer(time.Hour) }
+
+// TestToldAtOnce: what a hub hears of the cloud it tells its coordinator at once.
+func TestToldAtOnce(t *testing.T) {
+	authority := must(pki.NewPoolAuthority("p", time.Now()))
+	h := denylist.New(denylist.Config{
+		Pool: "p", Trusted: func() []*x509.Certificate { return []*x509.Certificate{authority.Cert()} }, Logger: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	shared, done := make(chan uint64, 2), make(chan struct{})
+	go func() {
+		defer close(done)
+		h.Share(ctx, never{}, func() { shared <- h.Number() })
+	}()
+	await.Value(t, time.Minute, "the first exchange", shared)
+	l, _ := denylist.List{Pool: "p"}.Next(time.Now())
+	must(h.Take(must(l.Sign(authority))))
+	if n := await.Value(t, time.Minute, "the one after the change", shared); n != l.Number {
+		t.Errorf("shared %d", n)
+	}
+	cancel()
+	<-done
+}
+
 // TestCoordinatorTakenBack: a hub and its coordinator come to hold the same denylist. When the coordinator itself is on it, what is open to it ends, and nothing is
 // asked of it any more. That of another address goes on.
 func TestCoordinatorTakenBack(t *testing.T) {

@@ -1,0 +1,166 @@
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator"
+	"github.com/weir-edge/weir/impl/denylist"
+	hubcoordinator "github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	weirpki "github.com/weir-edge/weir/impl/pki"
+)
+
+// toCloud sends what a hub asks to a kube-apiserver.
+type toCloud struct {
+	http.RoundTripper
+	host *url.URL
+}
+
+func (c toCloud) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.URL.Scheme, req.URL.Host = c.host.Scheme, c.host.Host
+	return c.RoundTripper.RoundTrip(req)
+}
+
+// certified writes the files of a certificate that weir-manager signs for a node.
+func (w *world) certified(t *testing.T, dir string, k weirpki.Kind, s weirpki.Subject) (certFile, keyFile string) {
+	t.Helper()
+	key, name := newKey(t), "taken-"+string(k)+"-"+s.Node
+	send(t, w.as("system:node:"+s.Node, "system:nodes", "system:authenticated"), ask(t, name, k, s, key))
+	var r *certificatesv1.CertificateSigningRequest
+	w.eventually(t, name+" is signed", func() bool {
+		r, _ = w.outcome(t, name, certificatesv1.CertificateApproved)
+		return len(r.Status.Certificate) > 0
+	})
+	der := must(x509.MarshalPKCS8PrivateKey(key))
+	return must(weirpki.WriteFile(dir, name+".crt", r.Status.Certificate)),
+		must(weirpki.WriteFile(dir, name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+}
+
+// testTakenBack: from the deletion of a Node at a real kube-apiserver, over weir-manager, the watch of a hub and a real coordinator, until what the node
+// has open there ends and its requests are refused. The hub beside it keeps its stream.
+func testTakenBack(t *testing.T, w *world) {
+	const pool = "taken"
+	w.nodes(t, pool, "t-1", "t-2", "t-3")
+	label := []byte(`{"metadata":{"labels":{"` + contract.CoordinatorLabel + `":"one"}}}`)
+	if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), "t-3", types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key := w.certified(t, dir, weirpki.Coordinator, weirpki.Subject{Pool: pool, Node: "t-3", Name: "one", Hosts: []string{"127.10.0.1"}})
+	trust, err := w.client.CoreV1().ConfigMaps(contract.KeyNamespace).Get(t.Context(), "pool-"+pool, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := must(weirpki.WriteFile(dir, "ca.crt", []byte(trust.Data["ca.crt"])))
+	c, err := coordinator.New(coordinator.Config{
+		NodePoolName: pool, BindAddress: "127.10.0.1", DataDir: filepath.Join(dir, "data"), FreshWithin: 30 * time.Second, RingBytes: 1 << 20, RingAge: time.Minute,
+		TLSCertFile: cert, TLSPrivateKeyFile: key, ClientCAFile: ca, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done, at := make(chan error, 3), &url.URL{Scheme: "https", Host: c.Addr().String()}
+	go func() { done <- c.Run(ctx) }()
+
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(must(os.ReadFile(ca)))
+	caller := func(certFile, keyFile string) *http.Client {
+		pair := must(tls.LoadX509KeyPair(certFile, keyFile))
+		tr := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}}
+		t.Cleanup(tr.CloseIdleConnections)
+		return &http.Client{Transport: tr}
+	}
+	stolen := caller(w.certified(t, dir, weirpki.Hub, weirpki.Subject{Pool: pool, Node: "t-1"}))
+	besideCert, besideKey := w.certified(t, dir, weirpki.Hub, weirpki.Subject{Pool: pool, Node: "t-2"})
+	beside := caller(besideCert, besideKey)
+	get := func(by *http.Client, path string) (*http.Response, error) {
+		return by.Do(must(http.NewRequestWithContext(ctx, http.MethodGet, at.String()+path, nil)))
+	}
+	code := func(by *http.Client) int {
+		resp, err := get(by, contract.StatusPath)
+		if err != nil {
+			return 0
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	w.eventually(t, "both hubs are served", func() bool { return code(stolen) == http.StatusOK && code(beside) == http.StatusOK })
+	open := func(by *http.Client) chan struct{} {
+		resp, err := get(by, "/apis/coordination.k8s.io/v1/leases?watch=1")
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatal(resp, err)
+		}
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}()
+		return over
+	}
+	hers, his := open(stolen), open(beside)
+
+	var reload uplink.Reloader
+	bundle := must(reload.Bundle("", ca))
+	held := denylist.New(denylist.Config{Pool: pool, Trusted: bundle.List, Logger: slog.New(slog.DiscardHandler)})
+	hub := hubcoordinator.New(hubcoordinator.Config{
+		Net: &net.Dialer{}, Servers: []*url.URL{at}, Node: "t-2", Roots: bundle, Cert: must(reload.Pair("", besideCert, "", besideKey)), Denied: held,
+		Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
+	})
+	as := w.cloud.RESTConfig()
+	as.Impersonate = rest.ImpersonationConfig{UserName: "weir:hub:" + pool + ":t-2", Groups: []string{"system:authenticated"}}
+	cloud := toCloud{must(rest.TransportFor(as)), must(url.Parse(as.Host))}
+	go func() { done <- hub.ShareDenied(ctx) }()
+	go func() {
+		held.Follow(ctx, cloud, clock.RealClock{})
+		done <- nil
+	}()
+
+	began := time.Now()
+	if err := w.client.CoreV1().Nodes().Delete(t.Context(), "t-1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-hers:
+	case <-time.After(patience):
+		t.Fatal("what the deleted node has open goes on")
+	}
+	w.eventually(t, "its requests are refused", func() bool { return code(stolen) == http.StatusUnauthorized })
+	t.Logf("revoked after %v", time.Since(began).Round(time.Millisecond))
+	select {
+	case <-his:
+		t.Error("the stream of the hub beside it ended")
+	default:
+	}
+	if got := code(beside); got != http.StatusOK {
+		t.Errorf("the hub beside it: %d", got)
+	}
+	cancel()
+	for range 3 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	hub.Close()
+}

@@ -27,6 +27,10 @@
 // pool, as its node or by a bootstrap token, keeps it in <data-dir>/pki and renews it (package enrol). It asks for that of a forwarder while it leads. Until
 // it is in the pool it works as a hub without one. A new certificate is for new connections: streams go on where they are.
 //
+// Certificates of nodes that were deleted are on the pool's denylist (package denylist). Each hub watches it in the cloud, gives it to the coordinator and
+// takes it from there, and keeps it in <data-dir>/denylist. Who is on it does not come in at the pool port, and what he has open there ends;
+// so does a connection to such a coordinator.
+//
 // # What a component sees
 //
 // With --filters some components of the node see another address of the hub, fewer Services or only near endpoints (package filter). Answers are altered on

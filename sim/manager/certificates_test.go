@@ -13,7 +13,6 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -101,14 +100,6 @@ func approveTheWrong(t *testing.T, w *world) string {
 // is denied.
 func testCertificates(t *testing.T, w *world, approved string) {
 	w.nodes(t, "certified", "c-1", "c-2")
-	joins := &rbacv1.ClusterRoleBinding{ // as kubeadm makes it
-		ObjectMeta: metav1.ObjectMeta{Name: "joins"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node-bootstrapper"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:bootstrappers"}},
-	}
-	if _, err := w.client.RbacV1().ClusterRoleBindings().Create(t.Context(), joins, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	subject := weirpki.Subject{Pool: "certified", Node: "c-1", Name: "one", Hosts: []string{"127.10.0.1"}}
 	node := w.as("system:node:c-1", "system:nodes", "system:authenticated")
 	token := func(id, node string) kubernetes.Interface {

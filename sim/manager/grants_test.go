@@ -23,6 +23,9 @@ var unasked = map[string]string{
 	"Role kube-node-lease/weir:manager: update leases.coordination.k8s.io": given,
 	"Role kube-node-lease/weir:manager: patch leases.coordination.k8s.io":  given,
 
+	"ClusterRole weir:joins: create certificatesigningrequests.certificates.k8s.io": joins,
+	"ClusterRole weir:joins: get certificatesigningrequests.certificates.k8s.io":    joins,
+
 	"Role kube-system/weir:manager: patch events":                        "an Event that comes again within minutes is counted, not written anew",
 	"Role weir-pki/weir:manager: update roles.rbac.authorization.k8s.io": "what somebody changed is put right when a node joins or leaves",
 	"Role weir-pki/weir:manager: watch configmaps":                       "nobody may grant what he does not have, and hubs have it",
@@ -31,6 +34,7 @@ var unasked = map[string]string{
 const (
 	decided = "kube-apiserver looks for it when a certificate is approved or signed"
 	older   = "client-go lists where the cluster has no streaming lists"
+	joins   = "the log is of weir-manager; without them no node joins by a token here"
 	given   = "nobody may grant what he does not have, and forwarders have it"
 )
 

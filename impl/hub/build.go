@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"net/http"
 	"path/filepath"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -41,7 +42,7 @@ func (h *Hub) buildCloud() (err error) {
 		}
 	}
 	c := uplink.CloudConfig{
-		Net: h.Net, Servers: h.servers, Policy: h.policy(), Quantum: h.CloudPostQuantum, Leads: h.EnableCoordinator, Clock: h.clock, Logger: h.Logger,
+		Net: h.Net, Servers: h.servers, Policy: h.policy(), Quantum: h.CloudPostQuantum, Leads: h.EnableCoordinator, Now: h.now, Clock: h.clock, Logger: h.Logger,
 	}
 	if c.Roots, err = h.reload.Bundle("--cloud-ca-file", h.CloudCAFile); err != nil {
 		return err
@@ -77,7 +78,7 @@ func (h *Hub) buildClient() error {
 	c := coordinator.Config{
 		Net: h.Net, Servers: h.coordinators, Node: h.NodeName, Policy: h.policy(), OnBytes: h.metrics.body(role.Coordinator),
 		Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Moved: func() { h.pool.Changed() }, Address: func() string { return h.poolDoor.told() },
-		Clock: h.clock, Logger: h.Logger,
+		Now: h.now, Clock: h.clock, Logger: h.Logger,
 	}
 	var err error
 	if c.Roots, err = h.reload.Bundle("--coordinator-ca-file", h.CoordinatorCAFile); err != nil {
@@ -121,6 +122,10 @@ func (h *Hub) buildRelays() error {
 	}
 	return nil
 }
+
+// now is the time by which all certificates are judged: what the cloud said last, also to a process before this one. A machine without a battery
+// clock starts in 1970.
+func (h *Hub) now() time.Time { return h.judge.Now() }
 
 // counted counts by one label.
 func counted(m *prometheus.CounterVec) func(label string) {
@@ -212,7 +217,7 @@ func (h *Hub) buildPoolDoor() *poolDoor {
 	c := h.coordinator
 	d := &poolDoor{
 		Server: hop.NewServer(h.NodeName, h.relays, h.clock), node: h.NodeName, pool: h.NodePoolName, coordinators: h.coordinators,
-		roots: c.Roots, denied: c.Denied, cert: h.member, address: h.PoolAddress, local: c.Local,
+		roots: c.Roots, denied: c.Denied, cert: h.member, address: h.PoolAddress, local: c.Local, now: h.now,
 	}
 	d.Handle(contract.DocumentsPath, h.discovery.Show(h.judge.Keys))
 	if d.address == contract.PoolAddressReverse {

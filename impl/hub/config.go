@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/listen"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -86,7 +88,8 @@ type Config struct {
 	Logger *slog.Logger
 	Net    Net // nil: the system's
 
-	patience time.Duration // of tests, for an answer: a machine that is busy is not a server that is away; 0: the pace at which it is asked
+	clock    clock.WithTickerAndDelayedExecution // of tests: that of this machine; nil: the system's
+	patience time.Duration                       // of tests, for an answer: a machine that is busy is not a server that is away; 0: the pace at which it is asked
 }
 
 // Net is the network that a hub is on. Tests put hubs on one in memory.

@@ -134,9 +134,10 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 			w.WriteHeader(refused)
 			return
 		}
+		w.Header().Set("Date", ca.now().UTC().Format(http.TimeFormat))
 		mux.ServeHTTP(w, req)
 	}))
-	c.server.TLS = &tls.Config{Certificates: []tls.Certificate{ca.tls("kube-apiserver")}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: ca.pool()}
+	c.server.TLS = &tls.Config{Certificates: []tls.Certificate{ca.tls("kube-apiserver")}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: ca.pool(), Time: ca.now}
 	c.server.EnableHTTP2 = true
 	c.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	c.server.StartTLS()

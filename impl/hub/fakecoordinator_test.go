@@ -100,7 +100,7 @@ func newFakeCoordinator(t testing.TB, ca *authority, resources ...string) *fakeC
 		mux.ServeHTTP(w, req)
 	}))
 	c.server.TLS = &tls.Config{
-		Certificates: []tls.Certificate{ca.tls("coordinator")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.pool(), MinVersion: tls.VersionTLS13,
+		Certificates: []tls.Certificate{ca.tls("coordinator")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.pool(), Time: ca.now, MinVersion: tls.VersionTLS13,
 	}
 	c.server.EnableHTTP2 = true
 	c.server.Config.ErrorLog = log.New(io.Discard, "", 0)

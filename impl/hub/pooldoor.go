@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
@@ -33,6 +34,7 @@ type poolDoor struct {
 	listener     net.Listener
 	address      string // that was given; "": it is found out
 	local        func() string
+	now          func() time.Time // by which certificates are judged
 }
 
 // told is the address at which the pool reaches this hub, "" if that is not known yet: if none was given, it is the one that is listened on, or else
@@ -78,7 +80,7 @@ func (d *poolDoor) who(chain []*x509.Certificate) (coordinator bool, err error) 
 		issuers.AddCert(c)
 	}
 	vouched := func(usage x509.ExtKeyUsage) error {
-		_, err := cert.Verify(x509.VerifyOptions{Roots: d.roots.Get(), Intermediates: issuers, KeyUsages: []x509.ExtKeyUsage{usage}})
+		_, err := cert.Verify(x509.VerifyOptions{Roots: d.roots.Get(), Intermediates: issuers, CurrentTime: d.now(), KeyUsages: []x509.ExtKeyUsage{usage}})
 		return err
 	}
 	if slices.ContainsFunc(d.coordinators, func(u *url.URL) bool { return cert.VerifyHostname(u.Hostname()) == nil }) && vouched(x509.ExtKeyUsageServerAuth) == nil {
@@ -98,7 +100,7 @@ func (d *poolDoor) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, fmt.Sprint("not for you: ", err), http.StatusForbidden)
 		return
 	}
-	ctx, cancel := context.WithDeadline(req.Context(), req.TLS.PeerCertificates[0].NotAfter)
+	ctx, cancel := context.WithTimeout(req.Context(), req.TLS.PeerCertificates[0].NotAfter.Sub(d.now()))
 	defer cancel()
 	defer d.denied.Guard(req.TLS.PeerCertificates[0], func(error) { cancel() })()
 	d.Server.ServeHTTP(w, req.WithContext(ctx))

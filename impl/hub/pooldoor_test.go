@@ -29,7 +29,7 @@ func TestPoolDoor(t *testing.T) {
 	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
 	check(t, err)
 	d := &poolDoor{
-		Server: hop.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", coordinators: []*url.URL{here}, roots: roots,
+		Server: hop.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", coordinators: []*url.URL{here}, roots: roots, now: time.Now,
 	}
 	hub := func() *x509.Certificate {
 		return &x509.Certificate{
@@ -96,5 +96,37 @@ func TestPoolDoor(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPoolDoorByTheCloudsClock: certificates are judged by the time that the cloud told, whatever this machine believes.
+func TestPoolDoorByTheCloudsClock(t *testing.T) {
+	pool := newAuthority(t, "harbour")
+	dir := t.TempDir()
+	write(t, dir, map[string][]byte{"ca.crt": pool.pem})
+	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
+	check(t, err)
+	cert, _, _ := pool.sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: contract.NodeUserPrefix + "edge-2", Organization: []string{contract.HubGroup, contract.PoolGroupPrefix + "harbour"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, NotAfter: time.Now().Add(30 * time.Minute),
+	})
+	for _, c := range []struct {
+		by time.Duration
+		in bool
+	}{{0, true}, {29 * time.Minute, true}, {31 * time.Minute, false}, {-50 * time.Minute, true}, {-70 * time.Minute, false}} {
+		d := &poolDoor{
+			Server: hop.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", roots: roots,
+			now: func() time.Time { return time.Now().Add(c.by) },
+		}
+		chain := []*x509.Certificate{cert}
+		if err := d.tls().VerifyConnection(tls.ConnectionState{PeerCertificates: chain}); (err == nil) != c.in {
+			t.Errorf("%v from now: %v, want in: %t", c.by, err, c.in)
+		}
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, contract.StatusPath, nil)
+		req.TLS = &tls.ConnectionState{PeerCertificates: chain}
+		w := httptest.NewRecorder()
+		if d.ServeHTTP(w, req); (w.Code == http.StatusOK) != c.in {
+			t.Errorf("%v from now: %d, want in: %t", c.by, w.Code, c.in)
+		}
 	}
 }

@@ -22,7 +22,10 @@ func New(c Config) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{settings: s, clock: clock.RealClock{}, metrics: newMetrics()}
+	h := &Hub{settings: s, clock: s.clock, metrics: newMetrics()}
+	if h.clock == nil {
+		h.clock = clock.RealClock{}
+	}
 	h.reload, h.asking = &uplink.Reloader{Clock: h.clock, Logger: s.Logger}, enrol.NewMetrics()
 	for _, build := range []func() error{h.buildCloud, h.buildRelays, h.buildCoordinator, h.keep, h.buildShelter, h.buildFilters, h.buildPool, h.buildDoor, h.listen} {
 		if err := build(); err != nil {

@@ -45,11 +45,21 @@ type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	pem  []byte
+	by   time.Duration // how much later than here it is where the authority is
 }
+
+// now is the time where the authority is.
+func (a *authority) now() time.Time { return time.Now().Add(a.by) }
 
 func newAuthority(t testing.TB, name string) *authority {
 	t.Helper()
-	a := &authority{t: t}
+	return newAuthorityAt(t, name, 0)
+}
+
+// newAuthorityAt is one that is in another time.
+func newAuthorityAt(t testing.TB, name string, by time.Duration) *authority {
+	t.Helper()
+	a := &authority{t: t, by: by}
 	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	a.cert, a.key, a.pem = a.sign(template)
 	return a
@@ -62,9 +72,9 @@ func (a *authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.
 	template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
 	check(a.t, err)
 	if template.NotAfter.IsZero() {
-		template.NotAfter = time.Now().Add(time.Hour)
+		template.NotAfter = a.now().Add(time.Hour)
 	}
-	template.NotBefore = time.Now().Add(-time.Hour)
+	template.NotBefore = a.now().Add(-time.Hour)
 	parent, signer := a.cert, a.key
 	if parent == nil {
 		parent, signer = template, key
@@ -129,9 +139,12 @@ type bed struct {
 }
 
 // newBed prepares a hub; change it before start.
-func newBed(t testing.TB, clouds int) *bed {
+func newBed(t testing.TB, clouds int) *bed { return newBedAt(t, clouds, 0) }
+
+// newBedAt prepares a hub in a world of another time.
+func newBedAt(t testing.TB, clouds int, by time.Duration) *bed {
 	t.Helper()
-	b := &bed{t: t, dir: t.TempDir(), ca: newAuthority(t, "cloud"), local: newAuthority(t, "pool"), log: &logBuffer{}}
+	b := &bed{t: t, dir: t.TempDir(), ca: newAuthorityAt(t, "cloud", by), local: newAuthorityAt(t, "pool", by), log: &logBuffer{}}
 	for range clouds {
 		b.clouds = append(b.clouds, newFakeCloud(t, b.ca))
 	}

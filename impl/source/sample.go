@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/weir-edge/weir/impl/relay"
@@ -20,11 +21,12 @@ type ContradictionError struct {
 	witness *wire.Object // nil: the version alone
 	history uint64
 	version uint64
+	count   bool // of objects; it is contradicted
 }
 
 func (e *ContradictionError) Error() string { return "the cloud contradicts: " + e.Proof }
 
-// Held is the object that was compared, as the relay holds it; without a name the version of the relay alone was.
+// Held is the object that was compared, as the relay holds it; without a name its version and the number of objects were.
 func (e *ContradictionError) Held() (namespace, name string, version uint64) {
 	if e.witness == nil {
 		return "", "", e.version
@@ -32,31 +34,64 @@ func (e *ContradictionError) Held() (namespace, name string, version uint64) {
 	return e.witness.Namespace, e.witness.Name, e.witness.Version
 }
 
-// Sample compares what the relay holds, at the word of others, with the cloud: the metadata of one object out of those that changed after a
-// version. It returns the version up to which there is nothing more to compare, and a *ContradictionError if the cloud proves the contrary.
-// Nothing is asked if nothing changed. It cannot see an object whose content alone was forged, nor one that is withheld.
-func (f *Feeder) Sample(ctx context.Context, cloud *hop.Upstream, since uint64) (uint64, error) {
+// Sampler is what was compared of a relay so far. The zero value is ready; one goroutine uses it.
+type Sampler struct {
+	floor   uint64            // what changed until then was compared, or was there at the first look
+	checked map[string]uint64 // versions of objects that changed since and were compared
+	looks   int
+}
+
+// Sample compares what the relay holds, at the word of others, with the cloud, by small reads: how many objects there are, which shows what was
+// added or is withheld; and each second time the metadata of one object out of those that changed and were not compared yet. The error is a
+// *ContradictionError if the cloud proves the contrary. Nothing is asked if nothing changed. It cannot see an object whose content alone was forged.
+func (f *Feeder) Sample(ctx context.Context, cloud *hop.Upstream, of *Sampler) error {
 	s := f.cfg.Relay.Status()
-	if !s.Synced || s.Restored || s.Version <= since {
-		return min(since, s.Version), nil
+	if !s.Synced || s.Restored || s.Version < of.floor { // in another history it begins anew
+		*of = Sampler{}
+		return nil
 	}
-	witness := f.changed(since)
-	if witness == nil && s.Version-since < leap {
-		return s.Version, nil
+	if s.Version == of.floor {
+		return nil
 	}
-	return s.Version, f.contradicted(ctx, cloud, s, witness)
+	witness := f.unchecked(of)
+	if leaps := s.Version-of.floor >= leap; witness == nil && !leaps {
+		*of = Sampler{floor: s.Version}
+		return nil
+	} else if witness == nil || of.looks%2 == 0 || leaps {
+		if err := f.contradicted(ctx, cloud, s, witness); err != nil {
+			return err
+		}
+		of.note(witness, s.Version)
+	}
+	of.looks++
+	return f.counted(ctx, cloud, s)
+}
+
+// note remembers that an object was compared. What is there at the first look is not asked for one by one.
+func (of *Sampler) note(witness *wire.Object, reached uint64) {
+	if of.floor == 0 || witness == nil {
+		*of = Sampler{floor: reached, looks: -1} // the next one is compared at once
+		return
+	}
+	if of.checked == nil {
+		of.checked = map[string]uint64{}
+	}
+	of.checked[witness.Key] = witness.Version
 }
 
 // Confirm asks the cloud once more about what it contradicted. nil: the relay holds something else by now.
 func (f *Feeder) Confirm(ctx context.Context, cloud *hop.Upstream, before *ContradictionError) error {
 	s := f.cfg.Relay.Status()
-	if s.History.Number != before.history || before.witness != nil && !f.holds(before.witness) {
+	switch {
+	case s.History.Number != before.history || before.witness != nil && !f.holds(before.witness):
 		return nil
+	case before.count:
+		return f.counted(ctx, cloud, s)
 	}
 	return f.contradicted(ctx, cloud, s, before.witness)
 }
 
-// Compare compares one object with the cloud, or without a name the version alone, if the relay holds it in a version. known: it does.
+// Compare compares one object with the cloud, or without a name the version and the number of objects, if the relay holds it in a version. known: it does.
 func (f *Feeder) Compare(ctx context.Context, cloud *hop.Upstream, namespace, name string, version uint64) (known bool, err error) {
 	s := f.cfg.Relay.Status()
 	var witness *wire.Object
@@ -68,7 +103,10 @@ func (f *Feeder) Compare(ctx context.Context, cloud *hop.Upstream, namespace, na
 	if !s.Synced || name != "" && witness == nil || name == "" && s.Version < version {
 		return false, nil
 	}
-	return true, f.contradicted(ctx, cloud, s, witness)
+	if err := f.contradicted(ctx, cloud, s, witness); err != nil || witness != nil {
+		return true, err
+	}
+	return true, f.counted(ctx, cloud, s)
 }
 
 // Distrust makes the relay be listed anew as soon as the cloud is the upstream: what it holds was forged.
@@ -81,16 +119,33 @@ func (f *Feeder) contradicted(ctx context.Context, cloud *hop.Upstream, s relay.
 	_, err := f.check(ctx, cloud, witness)
 	var other *historyError
 	if errors.As(err, &other) {
-		return &ContradictionError{other.proof, witness, s.History.Number, s.Version}
+		return &ContradictionError{Proof: other.proof, witness: witness, history: s.History.Number, version: s.Version}
 	}
 	return err
 }
 
-// changed is an object out of those that changed after a version: the newest half of the time, since a lie is followed by more, or any one.
-func (f *Feeder) changed(since uint64) (one *wire.Object) {
+// counted compares how many objects the relay holds with how many there were in the cloud at that version. A cloud that has forgotten the version, or
+// does not count, says nothing.
+func (f *Feeder) counted(ctx context.Context, cloud *hop.Upstream, s relay.Status) error {
+	f.count(&f.status.Checks)
+	n, known, err := cloud.CountAt(ctx, f.cfg.Relay.Resource(), s.Version)
+	switch {
+	case hop.Gone(err):
+		return nil
+	case err != nil:
+		return err
+	case known && n != s.Objects:
+		proof := fmt.Sprintf("at version %d there were %d objects, not %d", s.Version, n, s.Objects)
+		return &ContradictionError{Proof: proof, history: s.History.Number, version: s.Version, count: true}
+	}
+	return nil
+}
+
+// unchecked is an object out of those that changed and were not compared: the newest half of the time, since a lie is followed by more, or any one.
+func (f *Feeder) unchecked(of *Sampler) (one *wire.Object) {
 	newest, n := rand.N(2) == 0, 0
 	for o := range f.cfg.Relay.Objects() {
-		if o.Version <= since {
+		if o.Version <= of.floor || of.checked[o.Key] == o.Version {
 			continue
 		}
 		n++

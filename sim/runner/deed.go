@@ -78,6 +78,8 @@ func (d *deed) aim(node string) {
 		}
 	case scenario.Vanish:
 		d.nodes, d.part, d.hubs = []string{node}, runtime.HubOf(node), []string{node}
+	case scenario.Lie:
+		d.part = runtime.HubOf(node) // whose clients are served on
 	default:
 		d.part, d.hubs = runtime.HubOf(node), []string{node}
 	}
@@ -96,7 +98,7 @@ func (d *deed) name() string {
 
 // ends tells whether the deed ends a process.
 func (d *deed) ends() bool {
-	return d.part != "" && d.fault.Action != scenario.Freeze
+	return d.part != "" && d.fault.Action != scenario.Freeze && d.fault.Action != scenario.Lie
 }
 
 // begin does it.
@@ -114,6 +116,8 @@ func (r *run) begin(ctx context.Context, d *deed) error {
 	switch d.fault.Action {
 	case scenario.Freeze:
 		return p.Freeze()
+	case scenario.Lie:
+		return r.lie(ctx, d.leader)
 	case scenario.Stop, scenario.Restart:
 		return p.Stop(ctx)
 	case scenario.Vanish:
@@ -133,6 +137,9 @@ func (r *run) heal(ctx context.Context, d *deed) error {
 	}
 	if d.fault.Action == scenario.Freeze {
 		return p.Thaw()
+	}
+	if d.fault.Action == scenario.Lie {
+		return r.endLie()
 	}
 	if d.fault.Action == scenario.Restore {
 		return r.restore(ctx, p)

@@ -77,6 +77,7 @@ type run struct {
 	offline offline
 	configs configs
 	before  rotation // what hubs counted when all caches were there
+	lies    lies
 	// watching is the life of all clients; it ends when they are judged.
 	watching     context.Context
 	stopWatching context.CancelFunc

@@ -35,6 +35,7 @@
 //	stop     the same                                            SIGTERM, started again after for
 //	restart  the same, or each of hubs and coordinator in turn   SIGTERM, started again at once
 //	freeze   as kill                                             SIGSTOP: its connections stay and say nothing
+//	lie      leader                                              its key is used by another, who shows a slice that never was
 //	vanish   leader, follower, hub/<n>                           the machine loses power: nobody is told
 //	cut      leader, follower, hub/<n>, pool                     link: cloud, coordinator or both; direction: both, up or down
 //	flap     as cut                                              that many cuts: within for, at times that the seed decides

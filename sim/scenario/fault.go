@@ -41,6 +41,7 @@ const (
 	Stop     Action = "stop"     // SIGTERM; healed by a start
 	Restart  Action = "restart"  // SIGTERM, and a start when it has ended
 	Freeze   Action = "freeze"   // SIGSTOP: connections stay and say nothing
+	Lie      Action = "lie"      // somebody with the key of the leader's node leads in its place, and shows an EndpointSlice that the cloud never had
 	Vanish   Action = "vanish"   // the machine loses power: nobody is told that its connections are gone
 	Cut      Action = "cut"      // nothing crosses a link, and nobody is told
 	Flap     Action = "flap"     // several cuts of a link, at random times
@@ -154,6 +155,7 @@ func actionRules() []actionRule {
 		{Stop, parts, []string{"for"}, []string{"disk", "repeat", "every"}},
 		{Restart, append(parts, Each), nil, []string{"disk", "repeat", "every"}},
 		{Freeze, parts, []string{"for"}, []string{"repeat", "every"}},
+		{Lie, []Target{Leader}, []string{"for"}, nil},
 		{Vanish, hubs, []string{"for"}, []string{"disk", "repeat", "every"}},
 		{Cut, nodes, []string{"for", "link"}, []string{"direction", "repeat", "every"}},
 		{Flap, nodes, []string{"for", "link", "cuts"}, []string{"direction"}},

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"log/slog"
 	"net/url"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -19,10 +20,11 @@ type Config struct {
 	Cert    uplink.Certificate
 	Denied  *denylist.Held // certificates of the pool that count no more; nil: none
 	Policy  uplink.HealthPolicy
-	OnBytes func(int)     // of what feeds relays
-	Leads   func() bool   // this hub is the leader
-	Moved   func()        // called without locks when another replica is used
-	Address func() string // where this hub shows its relays, "": not known
+	OnBytes func(int)        // of what feeds relays
+	Leads   func() bool      // this hub is the leader
+	Moved   func()           // called without locks when another replica is used
+	Address func() string    // where this hub shows its relays, "": not known
+	Now     func() time.Time // by which the coordinator's certificate is judged; nil: by this machine's clock
 	Clock   clock.WithTicker
 	Logger  *slog.Logger
 }

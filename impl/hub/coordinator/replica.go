@@ -40,7 +40,7 @@ func newReplica(cfg Config, u *url.URL, from *atomic.Pointer[string], meter *upl
 	r := &Replica{URL: u, resume: uplink.NewSessions()}
 	by := func(protocol string) *uplink.Dialer {
 		return &uplink.Dialer{Net: &notingNet{cfg.Net, from}, Meter: meter, Denied: cfg.Denied, TLS: &tls.Config{
-			RootCAs: cfg.Roots.Get(), MinVersion: tls.VersionTLS13, NextProtos: []string{protocol}, ClientSessionCache: r.resume,
+			RootCAs: cfg.Roots.Get(), Time: cfg.Now, MinVersion: tls.VersionTLS13, NextProtos: []string{protocol}, ClientSessionCache: r.resume,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return uplink.Held(cfg.Cert) },
 		}}
 	}

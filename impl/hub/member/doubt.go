@@ -36,8 +36,8 @@ type doubt struct {
 	tell    func(context.Context, contract.Doubt) (refused bool, err error) // the coordinator
 	changed func()
 
-	seen     map[string]uint64 // versions that were compared, by resource
-	answered contract.Doubt    // the last one that was asked
+	samplers map[string]*source.Sampler // by resource
+	answered contract.Doubt             // the last one that was asked
 
 	mu      sync.Mutex
 	against string          // node; "": nobody is doubted
@@ -53,7 +53,10 @@ func (d *doubt) holds() bool {
 
 // run compares until ctx ends.
 func (d *doubt) run(ctx context.Context) error {
-	d.seen = map[string]uint64{}
+	d.samplers = map[string]*source.Sampler{}
+	for _, f := range d.Feeders {
+		d.samplers[f.Resource] = &source.Sampler{}
+	}
 	for due := d.next(); ctx.Err() == nil; {
 		pause.For(ctx, d.Clock, sampleTick)
 		d.answer(ctx)
@@ -84,13 +87,7 @@ func (d *doubt) look(ctx context.Context, f *feeder.Feeder) {
 	if cloud == nil {
 		return
 	}
-	err := d.ask(ctx, func(ctx context.Context) error {
-		reached, err := f.Sample(ctx, cloud, d.seen[f.Resource])
-		if err == nil {
-			d.seen[f.Resource] = reached
-		}
-		return err
-	})
+	err := d.ask(ctx, func(ctx context.Context) error { return f.Sample(ctx, cloud, d.samplers[f.Resource]) })
 	d.pursue(ctx, f, cloud, err)
 }
 

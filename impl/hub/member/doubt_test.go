@@ -125,7 +125,7 @@ func TestForgedSlice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDoubted(t)
-			d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 1 })
+			d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 2 })
 			forge(d)
 			mine := d.doubt.Feeders[0].Relay
 			await.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version >= 1001 })
@@ -148,7 +148,7 @@ func TestForgedSlice(t *testing.T) {
 // TestForgedSliceDoesNotStay: a hub that leaves the pool's cache for the cloud because of a lie serves what the cloud has, though the versions fit.
 func TestForgedSliceDoesNotStay(t *testing.T) {
 	d := newDoubted(t)
-	d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 1 })
+	d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 2 })
 	check(t, d.pool.Apply(&wire.Event{Type: wire.Added, Version: 1001, Object: sliceOf(t, "forged", 1001)}))
 	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)}))
 	mine := d.doubt.Feeders[0].Relay
@@ -169,11 +169,50 @@ func TestForgedSliceDoesNotStay(t *testing.T) {
 	})
 }
 
+// TestForgedSliceInABusyPool: what is forged is found beside all that changes honestly at the same time, whatever is picked to be compared; and what is
+// withheld is, too.
+func TestForgedSliceInABusyPool(t *testing.T) {
+	for name, lie := range map[string]func(d *doubted, version uint64){
+		"forged": func(d *doubted, version uint64) {
+			check(t, d.pool.Apply(&wire.Event{Type: wire.Added, Version: version, Object: sliceOf(t, "forged", version)}))
+		},
+		"withheld": func(d *doubted, version uint64) {
+			check(t, d.cloud.Apply(&wire.Event{Type: wire.Added, Version: version, Object: sliceOf(t, "withheld", version)}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDoubted(t)
+			d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 2 })
+			version := uint64(1010)
+			busy := func() {
+				version++
+				name := fmt.Sprintf("busy-%d", version%40)
+				for _, r := range []*relay.Relay{d.cloud, d.pool} {
+					check(t, r.Apply(&wire.Event{Type: wire.Modified, Version: version, Object: sliceOf(t, name, version)}))
+				}
+			}
+			for range 40 {
+				busy()
+			}
+			version++
+			lie(d, version)
+			began := d.clock.Now()
+			await.Until(t, time.Minute, "it to be doubted", func() bool {
+				if d.clock.HasWaiters() && d.clock.Since(began) < 90*time.Second {
+					busy()
+					d.clock.Step(time.Second)
+				}
+				return d.doubt.holds()
+			})
+		})
+	}
+}
+
 // TestWitness: what another hub says of the leader is compared by this one, once, if it holds the same; and whatever it finds is said.
 func TestWitness(t *testing.T) {
 	d := newDoubted(t)
 	mine := d.doubt.Feeders[0].Relay
-	d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 1 })
+	d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 2 })
 	ask := func(leader, name string, held uint64) {
 		d.told.Store(nil)
 		d.asks.Store(&contract.Doubt{Leader: leader, Resource: mine.Resource().String(), Namespace: "default", Name: name, Held: held})
@@ -215,7 +254,7 @@ func TestWitness(t *testing.T) {
 // TestHonestPoolIsNotDoubted: lag is no lie, a restore that the leader learns of a moment later is none, and a quiet pool asks nothing of the cloud.
 func TestHonestPoolIsNotDoubted(t *testing.T) {
 	d := newDoubted(t)
-	d.within(time.Minute, "the state to be compared", func() bool { return d.asked.Load() == 1 })
+	d.within(time.Minute, "the state to be compared", func() bool { return d.asked.Load() == 2 })
 	mine := d.doubt.Feeders[0].Relay
 	pass := func(some time.Duration) {
 		began := d.clock.Now()
@@ -223,8 +262,8 @@ func TestHonestPoolIsNotDoubted(t *testing.T) {
 	}
 	check(t, d.pool.Apply(&wire.Event{Type: wire.Bookmark, Version: 1001}))
 	pass(2 * time.Minute)
-	if n := d.asked.Load(); n != 1 {
-		t.Errorf("the cloud is asked %d times, of which %d were of nothing new", n, n-1)
+	if n := d.asked.Load(); n != 2 {
+		t.Errorf("the cloud is asked %d times, of which %d were of nothing new", n, n-2)
 	}
 	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)})) // the pool will have it
 	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1010, Object: sliceOf(t, "other", 1010)}))

@@ -54,9 +54,10 @@ type CloudConfig struct {
 	Policy  HealthPolicy
 	Roots   *Bundle
 	Cert    *Pair
-	Forward Certificate // nil: no way is AsForwarder
-	Quantum bool        // post-quantum key exchange
-	Leads   bool        // this hub may feed a pool, which should not wait for it
+	Forward Certificate      // nil: no way is AsForwarder
+	Quantum bool             // post-quantum key exchange
+	Leads   bool             // this hub may feed a pool, which should not wait for it
+	Now     func() time.Time // by which the cloud's certificate is judged; nil: by this machine's clock
 	Clock   clock.WithTicker
 	Logger  *slog.Logger
 }
@@ -108,7 +109,7 @@ func NewCloud(c CloudConfig) *Cloud {
 func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 	return func() *http.Transport {
 		config := &tls.Config{
-			RootCAs: c.Roots.Get(), MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+			RootCAs: c.Roots.Get(), Time: c.Now, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 		}
 		if !c.Quantum || key.class != ClassNode { // what is secret for longer than a token lives is in class node
 			config.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384}

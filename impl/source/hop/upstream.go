@@ -174,20 +174,39 @@ func (u *Upstream) LookAt(ctx context.Context, res relay.Resource, namespace, na
 	if name != "" {
 		q.Namespace, q.Query = namespace, url.Values{"fieldSelector": {"metadata.name=" + name}}
 	}
+	meta, err := u.glance(ctx, res, q, at, func(o *wire.Object) {
+		if name != "" && o.Name == name && o.Namespace == namespace {
+			found = o
+		}
+	})
+	return meta.Version, found, err
+}
+
+// CountAt is how many objects there were at a version, known if the upstream tells it. That too is a read of some hundred bytes.
+func (u *Upstream) CountAt(ctx context.Context, res relay.Resource, at uint64) (n int, known bool, err error) {
+	meta, err := u.glance(ctx, res, Question{Of: MetadataList, Query: url.Values{"limit": {"1"}}, small: true}, at, func(*wire.Object) { n++ })
+	switch {
+	case err != nil:
+		return 0, false, err
+	case meta.Remaining != nil:
+		n += int(*meta.Remaining)
+	}
+	return n, meta.Remaining != nil || meta.Continue == "", nil
+}
+
+// glance reads a short list, as it was at a version; 0: as it is now.
+func (u *Upstream) glance(ctx context.Context, res relay.Resource, q Question, at uint64, take func(*wire.Object)) (wire.ListMeta, error) {
 	if at != 0 {
 		q.Query.Set("resourceVersion", wire.FormatVersion(at))
 		q.Query.Set("resourceVersionMatch", "Exact")
 	}
 	a, err := u.Get(ctx, res, q, func(relay.History, time.Duration) error { return nil })
 	if err != nil {
-		return 0, nil, err
+		return wire.ListMeta{}, err
 	}
 	defer a.Body.Close()
-	meta, err := wire.ReadList(a.Body, res.Encoding(), MetadataKind, func(o *wire.Object) error {
-		if name != "" && o.Name == name && o.Namespace == namespace {
-			found = o
-		}
+	return wire.ReadList(a.Body, res.Encoding(), MetadataKind, func(o *wire.Object) error {
+		take(o)
 		return nil
 	})
-	return meta.Version, found, err
 }

@@ -32,6 +32,7 @@ const (
 	PoolGroupPrefix    = "weir:pool:"        // organization of a hub certificate at its pool's coordinator: weir:pool:<pool>
 	ViewerGroup        = "weir:viewers"      // read-only access to a coordinator
 	OperatorGroup      = "weir:operators"    // the same, and may clear or delete the Leases of the pool there
+	LeaderGroup        = "weir:leaders"      // organization that a hub's certificate has besides if its Node has LeaderLabel
 	ReplicaGroup       = "weir:coordinators" // organization of the certificate by which one replica of a coordinator knows another
 	ReplicaUserPrefix  = "weir:coordinator:" // of its common name, see ReplicaUser
 	NodePoolLabel      = "apps.openyurt.io/nodepool"
@@ -58,6 +59,8 @@ const (
 	RosterPrefix = "nodes-"
 	// CoordinatorLabel of a Node says which replica of its pool's coordinator runs there. Kubelets cannot write labels of this prefix.
 	CoordinatorLabel = "weir.node-restriction.kubernetes.io/coordinator"
+	// LeaderLabel of a Node, with the value "true", says that its hub may lead its pool where coordinators have --leaders-only. Likewise.
+	LeaderLabel = "weir.node-restriction.kubernetes.io/leader"
 )
 
 // BootstrapGroup is the extra group of a bootstrap token that is of one node: Kubernetes allows neither dots nor capitals in it.

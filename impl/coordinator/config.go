@@ -17,6 +17,7 @@ type Config struct {
 	TLSCertFile       string
 	TLSPrivateKeyFile string
 	ClientCAFile      string
+	LeadersOnly       bool
 
 	PoolScopeResources []string // none: Endpoints and EndpointSlices
 	RingBytes          int64    // 0: the relay's default

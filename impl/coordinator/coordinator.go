@@ -151,7 +151,11 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	metrics.registry.MustRegister(c.serving.denied)
 	lies.Lied = metrics.lied.Inc
 	health := &recently{check: etcd.Check, lasts: checkLasts, clock: c.set.Clock}
-	leases.holders = &holders{barred: bars, jury: lies, leads: vote.look, fence: leader, clock: c.set.Clock}
+	only := ""
+	if c.set.LeadersOnly {
+		only = contract.LeaderGroup
+	}
+	leases.holders = &holders{only: only, barred: bars, jury: lies, leads: vote.look, fence: leader, clock: c.set.Clock}
 	ways := &lines{lot: &c.lot, known: c.serving.ca.VerifyOptions, rules: c.rules, clock: c.set.Clock, cert: c.serving.certificate, denied: c.serving.denied}
 	pulled := pull.Config{
 		Relays: c.relays, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.unready, Majority: health.ask,

@@ -16,6 +16,8 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "PEM file of the serving certificate; read again when it changes; required")
 	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "PEM file of its key; required")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of the pool's authorities, who sign all client certificates; read again when it changes; required")
+	f.BoolVar(&c.LeadersOnly, "leaders-only", false,
+		"only hubs lead whose certificate has the organization "+contract.LeaderGroup+": weir-manager gives it to Nodes with the label "+contract.LeaderLabel+"=true")
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
 		"resource.version.group that the leader feeds and the pool reads here, each node all of it (never Secrets); the same as at the hubs; "+
 			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 // holders decides who may hold the Leases of the pool, from the caller's certificate and this coordinator's clock. What a hub says of
 // itself, of the time and of others does not count.
 type holders struct {
+	only   string // organization that who leads has; "": any hub may
 	barred *pull.Bars
 	jury   *jury.Jury
 	tenure fence.Tenure                // of the election Lease
@@ -49,6 +51,9 @@ func (h *holders) check(ctx context.Context, lease, old *coordinationv1.Lease) e
 		return refuseLease(lease, fmt.Sprintf("spec.holderIdentity %q is not of the node of the certificate: want %s_<any>", holderOf(lease), node))
 	case lease.Name == contract.InformerSync:
 		return h.checkSync(ctx, lease, node)
+	case holderOf(lease) != "" && h.only != "" && !slices.Contains(u.GetGroups(), h.only):
+		return refuseLease(lease, fmt.Sprintf("only some nodes may lead (--leaders-only): the certificate of %s lacks the organization %s, which a Node with the label %s=true gets",
+			node, h.only, contract.LeaderLabel))
 	case holderOf(lease) != "" && h.barred.Hold(node, h.clock.Now()):
 		return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name,
 			errors.New("the coordinator could not read from this hub when it led: another one may lead for a while"))

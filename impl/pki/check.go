@@ -65,6 +65,9 @@ func (i Identity) CheckCertificate(cert *x509.Certificate, s Subject) error {
 	for _, u := range cert.URIs {
 		c.other = append(c.other, u.String())
 	}
+	if i.Leads != "" { // its holder does not know whether it may lead
+		c.name.Organization = slices.DeleteFunc(slices.Clone(c.name.Organization), func(o string) bool { return o == i.Leads })
+	}
 	if err := i.checkClaims(c, s); err != nil {
 		return err
 	}

@@ -46,6 +46,7 @@ type Identity struct {
 	About         string
 	CommonName    string
 	Organizations []string // exactly these
+	Leads         string   // organization that the signer adds for a Subject that may lead; nobody asks for it; "": none
 	Client        bool     // its holder proves by it who calls
 	Server        bool     // and by it who answers, at addresses of its machine
 	Keys          []string // types of key
@@ -84,6 +85,7 @@ func Identities() []Identity {
 		{
 			Kind: Hub, About: "a hub, to the coordinator and to other hubs of its pool, who asks or who answers", Issuer: PoolIssuer, Life: nodesLife, Signer: own(Hub), Joins: true,
 			CommonName: contract.NodeUserPrefix + "<node>", Organizations: []string{contract.HubGroup, pool}, Client: true,
+			Leads: contract.LeaderGroup,
 		},
 		{
 			Kind: Coordinator, About: "a coordinator, to hubs, who asks or who answers", Issuer: PoolIssuer, Life: nodesLife, Signer: own(Coordinator),

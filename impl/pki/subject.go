@@ -15,6 +15,7 @@ type Subject struct {
 	Name string // of a replica or of a person
 	// Hosts are IP addresses and DNS names of a server. A certificate that is made has all of them; one that is checked has some, and no others.
 	Hosts []string
+	Leads bool // the signer adds Identity.Leads; what is asked for, or checked, does not depend on it
 }
 
 const (
@@ -101,6 +102,9 @@ func (i Identity) Template(s Subject, now time.Time, life time.Duration) (Templa
 	}
 	for _, o := range i.Organizations {
 		t.Organizations = append(t.Organizations, s.fill(o))
+	}
+	if s.Leads && i.Leads != "" {
+		t.Organizations = append(t.Organizations, i.Leads)
 	}
 	t.NotBefore, t.NotAfter = span(now, life)
 	return t, nil

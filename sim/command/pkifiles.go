@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,6 +120,7 @@ func pkiFiles(_ context.Context, args []string, stdout, _ io.Writer) error {
 	fs.StringVar(&f.dir, "dir", "", "folder for the files, which replace those that are there; required")
 	fs.DurationVar(&f.life, "life", 0, "of all certificates; 0: the usual life of each kind")
 	nodes := fs.StringSlice("node", nil, "name of a node; may be repeated")
+	leaders := fs.StringSlice("leader", nil, "name of a --node that may lead where coordinators have --leaders-only; may be repeated")
 	coordinators := fs.StringArray("coordinator", nil,
 		"HOST[,HOST…] of the coordinator, or NAME=HOST[,HOST…] of one replica of several; may be repeated")
 	people := fs.StringSlice("viewer", nil, "name of a person who may read at the coordinator; may be repeated")
@@ -128,6 +130,11 @@ func pkiFiles(_ context.Context, args []string, stdout, _ io.Writer) error {
 	}
 	if f.dir == "" {
 		return cli.Usage("--dir", "", "the path of a folder")
+	}
+	for _, name := range *leaders {
+		if !slices.Contains(*nodes, name) {
+			return cli.Usage("--leader", name, "one of --node: "+strings.Join(*nodes, ", "))
+		}
 	}
 	pool, err := ofPool.load()
 	if err != nil {
@@ -148,7 +155,7 @@ func pkiFiles(_ context.Context, args []string, stdout, _ io.Writer) error {
 		f.make("--coordinator", pool, pki.Coordinator, s, strings.TrimSuffix("coordinator-"+name, "-"), "serving")
 	}
 	for _, node := range *nodes {
-		f.make("--node", pool, pki.Hub, pki.Subject{Node: node}, node, "coordinator-client")
+		f.make("--node", pool, pki.Hub, pki.Subject{Node: node, Leads: slices.Contains(*leaders, node)}, node, "coordinator-client")
 	}
 	for _, name := range *people {
 		f.make("--viewer", pool, pki.Viewer, pki.Subject{Name: name}, "viewer", name)

@@ -147,6 +147,7 @@ func (f *finding) place(ctx context.Context, nodes client.Reader, r *certificate
 			return refuse("node", name, "one with the label "+contract.CoordinatorLabel+"=<name of the replica>: the coordinator of the pool runs there")
 		}
 	}
+	f.subject.Leads = n.Labels[contract.LeaderLabel] == "true"
 	for _, a := range n.Status.Addresses {
 		f.subject.Hosts = append(f.subject.Hosts, a.Address)
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,40 @@ func TestGranted(t *testing.T) {
 				t.Errorf("it ends at %s", cert.NotAfter)
 			}
 		})
+	}
+}
+
+// TestWhoMayLead: the certificate of a hub says that it may lead if its Node has the label, which kubelets cannot write; and nobody gets that by asking.
+func TestWhoMayLead(t *testing.T) {
+	for value, leads := range map[string]bool{"true": true, "false": false, "": false} {
+		node := coordinator()
+		if value != "" {
+			node.Labels[contract.LeaderLabel] = value
+		}
+		d, key := newDesk(newCluster(node)), must(pki.NewKey())
+		r := d.work(t, asked(pki.Hub, key))
+		cert := must(pki.ParseCertificates(r.Status.Certificate))[0]
+		if got := slices.Contains(cert.Subject.Organization, contract.LeaderGroup); got != leads || len(cert.Subject.Organization) > 3 {
+			t.Errorf("label %q: organizations %q, want a leader: %t", value, cert.Subject.Organization, leads)
+		}
+		if err := pki.Must(pki.Hub).CheckPair(pairOf(r.Status.Certificate, key), subject, d.trusted(t), now); err != nil {
+			t.Errorf("label %q: its holder refuses it: %v", value, err)
+		}
+		for _, kind := range []pki.Kind{pki.Coordinator, pki.Replica} {
+			r := d.work(t, asked(kind, must(pki.NewKey())))
+			if cert := must(pki.ParseCertificates(r.Status.Certificate))[0]; slices.Contains(cert.Subject.Organization, contract.LeaderGroup) {
+				t.Errorf("a %s may lead", kind)
+			}
+		}
+	}
+	d, key := newDesk(newCluster(coordinator())), must(pki.NewKey())
+	r := asked(pki.Hub, key)
+	text := must(x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
+		CommonName: "system:node:edge-1", Organization: []string{contract.HubGroup, contract.PoolGroupPrefix + "harbour", contract.LeaderGroup},
+	}}, key))
+	r.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: text})
+	if r = d.work(t, r); !has(r, certificatesv1.CertificateDenied) || len(r.Status.Certificate) > 0 {
+		t.Errorf("who asks for it gets it: %+v", r.Status.Conditions)
 	}
 }
 

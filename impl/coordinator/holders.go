@@ -60,9 +60,6 @@ func (h *holders) check(ctx context.Context, lease, old *coordinationv1.Lease) e
 	case old == nil:
 		return nil
 	}
-	if err := h.checkLied(lease, old, node); err != nil {
-		return err
-	}
 	return h.checkElection(lease, old, node)
 }
 
@@ -77,36 +74,25 @@ func (h *holders) checkSync(ctx context.Context, lease *coordinationv1.Lease, no
 	return nil
 }
 
-// checkLied lets a node that lied as leader take the election Lease only if nobody else wants it.
-func (h *holders) checkLied(lease, old *coordinationv1.Lease, node string) error {
-	if holderOf(lease) == "" {
-		return nil
-	}
+// checkElection lets a hub take the election Lease if it is free, its own or expired; one that lied as leader, only if nobody else wants it.
+func (h *holders) checkElection(lease, old *coordinationv1.Lease, node string) error {
 	s, err := sight(old, false)
 	if err != nil {
 		return err
 	}
-	if why := h.jury.Refuses(node, contract.NodeOfIdentity(holderOf(old)) == node, h.tenure.Age(s.Version, h.clock.Now())); why != "" {
+	holder, age := holderOf(old), h.tenure.Age(s.Version, h.clock.Now())
+	mine := contract.NodeOfIdentity(holder) == node
+	if why := h.jury.Refuses(node, mine, age); why != "" && holderOf(lease) != "" {
 		return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, errors.New(why))
 	}
-	return nil
-}
-
-// checkElection lets a hub take the election Lease if it is free, its own or expired.
-func (h *holders) checkElection(lease, old *coordinationv1.Lease, node string) error {
-	holder := holderOf(old)
-	if holder == "" || contract.NodeOfIdentity(holder) == node {
+	if holder == "" || mine {
 		return nil
-	}
-	s, err := sight(old, false)
-	if err != nil {
-		return err
 	}
 	lasts := contract.MaxLeaseDuration
 	if n := old.Spec.LeaseDurationSeconds; n != nil {
 		lasts = min(lasts, time.Duration(*n)*time.Second)
 	}
-	if age := h.tenure.Age(s.Version, h.clock.Now()); age < lasts {
+	if age < lasts {
 		return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name,
 			fmt.Errorf("%s holds it, and renewed it %v ago; it expires after %v by the coordinator's clock", holder, age.Round(time.Millisecond), lasts))
 	}

@@ -98,7 +98,7 @@ func nameOf(i pki.Identity, s pki.Subject, key crypto.Signer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(fmt.Appendf(public, "%s %q", i.Kind, s))
+	sum := sha256.Sum256(fmt.Appendf(public, "%s %#v", i.Kind, s))
 	return fmt.Sprintf("weir-%s-%x", i.Kind, sum[:16]), nil
 }
 

@@ -33,9 +33,9 @@ import (
 )
 
 const (
-	// Forged is the name of the slice, and ForgedNamespace where it is said to be.
+	// Forged is the name of the slice.
 	Forged          = "forged-by-the-liar"
-	ForgedNamespace = "default"
+	forgedNamespace = "default"
 	forgedAddress   = "6.6.6.6"
 
 	renews  = time.Second
@@ -168,7 +168,7 @@ func (l *Liar) feed(ctx context.Context) error {
 
 // Forge adds the slice, and returns when. The version is that of an object of another resource, so that the cloud gives it to no slice.
 func (l *Liar) Forge(ctx context.Context) (time.Time, error) {
-	maps := l.cloud.CoreV1().ConfigMaps(ForgedNamespace)
+	maps := l.cloud.CoreV1().ConfigMaps(forgedNamespace)
 	for range forges {
 		m, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "version-"}}, metav1.CreateOptions{})
 		if err != nil {
@@ -197,7 +197,7 @@ func (l *Liar) Forge(ctx context.Context) (time.Time, error) {
 func (l *Liar) forged(version uint64) (*wire.Event, error) {
 	raw, err := (&discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: Forged, Namespace: ForgedNamespace, UID: "6b6b6b6b-0000-0000-0000-000000000000", ResourceVersion: wire.FormatVersion(version),
+			Name: Forged, Namespace: forgedNamespace, UID: "6b6b6b6b-0000-0000-0000-000000000000", ResourceVersion: wire.FormatVersion(version),
 			Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}, CreationTimestamp: metav1.Unix(time.Now().Unix(), 0),
 		},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{forgedAddress}}},

@@ -14,9 +14,11 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/coordinator/election"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/jury"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
+	"github.com/weir-edge/weir/impl/coordinator/status"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/memory"
@@ -143,23 +145,22 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	if err != nil {
 		return err
 	}
-	leader, bars, shared := &fence.Fence{Incarnation: etcd.Incarnation()}, &pull.Bars{}, &sharedDocuments{}
-	vote := &election{leases: leases, fence: leader, clock: c.set.Clock, logger: c.set.Logger}
+	leader, bars, shared := &fence.Fence{Incarnation: etcd.Incarnation()}, &pull.Bars{}, &pull.Documents{}
+	vote := &election.Election{Store: stored{leases.Store}, Fence: leader, Bars: bars, Clock: c.set.Clock, Logger: c.set.Logger}
 	lies := jury.New(jury.Config{Notes: etcd, Leader: leader.Leader, Free: vote.Free, Relays: c.relays, Clock: c.set.Clock, Logger: c.set.Logger})
-	ready := readiness{c.set.FreshWithin, lies.Floor, c.set.Clock}
-	metrics := newMetrics(c.relays, c.kept, ready.unready)
+	vote.Refuses, leases.election = lies.Refuses, vote
+	if c.set.LeadersOnly {
+		vote.Only = contract.LeaderGroup
+	}
+	ready := status.Readiness{FreshWithin: c.set.FreshWithin, Floor: lies.Floor, Clock: c.set.Clock}
+	metrics := newMetrics(c.relays, c.kept, ready.Unready)
 	metrics.registry.MustRegister(c.serving.denied)
 	lies.Lied = metrics.lied.Inc
 	health := &recently{check: etcd.Check, lasts: checkLasts, clock: c.set.Clock}
-	only := ""
-	if c.set.LeadersOnly {
-		only = contract.LeaderGroup
-	}
-	leases.holders = &holders{only: only, barred: bars, jury: lies, leads: vote.look, fence: leader, clock: c.set.Clock}
 	ways := &lines{lot: &c.lot, known: c.serving.ca.VerifyOptions, rules: c.rules, clock: c.set.Clock, cert: c.serving.certificate, denied: c.serving.denied}
 	pulled := pull.Config{
-		Relays: c.relays, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.unready, Majority: health.ask,
-		Beside: func(ctx context.Context, up *hop.Upstream) { shared.keep(ctx, up, c.set.Clock) },
+		Relays: c.relays, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.Unready, Majority: health.ask,
+		Beside: func(ctx context.Context, up *hop.Upstream) { shared.Keep(ctx, up, c.set.Clock) },
 		Freed:  func(reason string) { metrics.freed.WithLabelValues(reason).Inc() }, Refilled: func(resource, node string) { metrics.refilled.WithLabelValues(resource, node).Inc() },
 		Clock: c.set.Clock, Logger: c.set.Logger,
 	}
@@ -172,12 +173,15 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	if err != nil {
 		return err
 	}
-	leader.Moved, vote.held = puller.Moved, puller.Held
-	vote.attach()
+	leader.Moved, vote.Held = puller.Moved, puller.Held
+	stored{leases.Store}.tell(vote)
 	paths := map[string]http.Handler{
-		"/metrics":             metrics.handler(),
-		contract.StatusPath:    &reporter{c.set.NodePoolName, leader, claims, c.relays, ready, puller, lies, c.set.Clock},
-		contract.DocumentsPath: shared.serve(puller.Upstream),
+		"/metrics": metrics.handler(),
+		contract.StatusPath: &status.Reporter{
+			Pool: c.set.NodePoolName, Replica: c.set.Name, Replicas: pulled.Replicas, Fence: leader, Relays: c.relays, Ready: ready, Puller: puller,
+			Doubt: lies.Doubt, Clock: c.set.Clock,
+		},
+		contract.DocumentsPath: shared.Serve(puller.Upstream),
 		contract.LinePath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			u, _ := genericrequest.UserFrom(req.Context())
 			c.lot.Admit(w, req, authz.NodeOf(u))
@@ -192,7 +196,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		paths[contract.RejoinPath] = c.peers.rejoin(etcd.Readmit)
 	}
 	server, err := api{
-		types: t, serving: c.serving, authorizer: c.rules.Authorizer(), front: c.front, leases: leases, paths: paths, etcd: health.ask, waits: ready.waits,
+		types: t, serving: c.serving, authorizer: c.rules.Authorizer(), front: c.front, leases: leases, paths: paths, etcd: health.ask, waits: ready.Waits,
 	}.server()
 	if err != nil {
 		return err
@@ -208,7 +212,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		g.Go(func() error { return r.Run(ctx) })
 	}
 	g.Go(func() error { return c.kept.Run(ctx) })
-	g.Go(func() error { return vote.run(ctx) })
+	g.Go(func() error { return vote.Run(ctx) })
 	g.Go(func() error {
 		if err := server.PrepareRun().RunWithContext(ctx); err != nil {
 			return fmt.Errorf("api server: %w", err)

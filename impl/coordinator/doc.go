@@ -7,7 +7,7 @@
 //
 // # Leases of the pool
 //
-// Who may hold the election Lease and leader-informer-sync is decided here, by the certificate of the caller and by this coordinator's
+// Who may hold the election Lease and leader-informer-sync is decided here (package election), by the certificate of the caller and by this coordinator's
 // monotonic clock; what hubs say of each other counts for nothing. A holder is "<node of the certificate>_…". A hub takes the election
 // Lease if it is free, its own, or if the coordinator has seen no write of it for its duration (package fence, Tenure). It may give
 // it back, and asks for contract.MaxLeaseDuration at most. leader-informer-sync is written by the holder of the election Lease only. No

@@ -20,13 +20,15 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/coordinator/election"
 )
 
 // leases is the REST storage of Leases.
 type leases struct {
 	*registry.Store
 	authorizer authorizer.Authorizer
-	holders    *holders
+	election   *election.Election
 }
 
 func newLeases(t *types, options generic.RESTOptionsGetter, a authorizer.Authorizer) (*leases, error) {
@@ -65,13 +67,13 @@ func (l *leases) Create(ctx context.Context, obj runtime.Object, validate rest.V
 	return l.Store.Create(ctx, obj, l.checked(validate), o)
 }
 
-// Update lets the holders decide, inside the write that is on condition of what they saw.
+// Update lets the election decide, inside the write that is on condition of what they saw.
 func (l *leases) Update(
 	ctx context.Context, name string, obj rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc,
 	forceCreate bool, o *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
 	check := func(ctx context.Context, obj, old runtime.Object) error {
-		if err := l.holders.check(ctx, obj.(*coordinationv1.Lease), old.(*coordinationv1.Lease)); err != nil {
+		if err := l.election.Check(ctx, caller(ctx), obj.(*coordinationv1.Lease), old.(*coordinationv1.Lease)); err != nil {
 			return err
 		}
 		return update(ctx, obj, old)
@@ -79,14 +81,19 @@ func (l *leases) Update(
 	return l.Store.Update(ctx, name, obj, l.checked(create), check, forceCreate, o)
 }
 
-// checked lets the holders decide about a Lease that is created.
+// checked lets the election decide about a Lease that is created.
 func (l *leases) checked(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
-		if err := l.holders.check(ctx, obj.(*coordinationv1.Lease), nil); err != nil {
+		if err := l.election.Check(ctx, caller(ctx), obj.(*coordinationv1.Lease), nil); err != nil {
 			return err
 		}
 		return validate(ctx, obj)
 	}
+}
+
+func caller(ctx context.Context) election.Caller {
+	u, _ := genericrequest.UserFrom(ctx)
+	return election.Caller{Node: authz.NodeOf(u), Groups: u.GetGroups(), Operates: authz.Operates(u)}
 }
 
 // leaseStrategy validates as kube-apiserver does. It implements rest.RESTCreateStrategy and rest.RESTUpdateStrategy.
@@ -152,7 +159,7 @@ func (t leaseTable) ConvertToTable(ctx context.Context, obj, opts runtime.Object
 	}
 	for i := range table.Rows {
 		if l, ok := table.Rows[i].Object.Object.(*coordinationv1.Lease); ok {
-			table.Rows[i].Cells = []any{l.Name, holderOf(l), age(l.CreationTimestamp)}
+			table.Rows[i].Cells = []any{l.Name, election.HolderOf(l), age(l.CreationTimestamp)}
 		}
 	}
 	return table, nil

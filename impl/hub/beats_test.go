@@ -95,7 +95,7 @@ func (k *testKubelet) beats(want ...int) {
 func (p *poolBed) mirrored(k *testKubelet, delegated bool) {
 	p.t.Helper()
 	eventually(p.t, "the heartbeat of "+k.node+" in the coordinator, delegated "+strconv.FormatBool(delegated), func() bool {
-		l := p.coordinator.beats.get(k.node)
+		l := p.coordinator.leases.get(k.node)
 		return l != nil && nodelease.RenewTime(l).Sub(k.now).Abs() < time.Millisecond && nodelease.IsDelegated(l) == delegated
 	})
 }
@@ -114,7 +114,7 @@ func TestHeartbeat(t *testing.T) {
 	p.start("edge-1")
 	b, cloud := p.hubs["edge-1"], p.clouds[0].leases
 	k := b.kubelet()
-	k.beats(http.StatusNotFound, http.StatusOK) // made
+	k.beats(http.StatusNotFound, http.StatusCreated) // made
 	p.mirrored(k, false)
 	k.beats(http.StatusOK)
 	p.mirrored(k, false)
@@ -129,12 +129,12 @@ func TestHeartbeat(t *testing.T) {
 		t.Errorf("status: %+v, bytes %+v", s.Heartbeat, s.Bytes[uplink.ClassHeartbeat])
 	}
 
-	cloud.mu.Lock() // a leader forwarded it, a minute ahead
+	// A leader forwarded it, a minute ahead.
 	forwarded := l.DeepCopy()
 	nodelease.SetDelegated(forwarded, true)
 	nodelease.SetRenewTime(forwarded, k.now.Add(time.Minute))
-	cloud.put(forwarded, "weir:forwarder:pool-a")
-	cloud.mu.Unlock()
+	_, err := cloud.Update(t.Context(), "weir:forwarder:pool-a", forwarded)
+	check(t, err)
 	k.beats(http.StatusConflict, http.StatusOK, http.StatusOK)
 	l = cloud.get("edge-1")
 	if nodelease.IsDelegated(l) || !nodelease.RenewTime(l).Equal(k.now.Add(50*time.Second+time.Microsecond)) {
@@ -159,7 +159,7 @@ func TestHeartbeatCutOff(t *testing.T) {
 	b.config.DelegateClientCertFile, b.config.DelegateClientKeyFile = "", ""
 	p.start("edge-1")
 	k := b.kubelet()
-	k.beats(http.StatusNotFound, http.StatusOK)
+	k.beats(http.StatusNotFound, http.StatusCreated)
 	p.mirrored(k, false)
 
 	link.set(true)
@@ -187,7 +187,7 @@ func TestHeartbeatCutOff(t *testing.T) {
 	p.mirrored(k, false)
 	in := p.clouds[0].leases.written()[before:]
 	var out, last leaseWrite
-	for _, w := range p.coordinator.beats.written() {
+	for _, w := range p.coordinator.leases.written() {
 		if w.order < in[0].order {
 			last = w
 		}
@@ -218,9 +218,8 @@ func TestHeartbeatStartsCutOff(t *testing.T) {
 	k.now = k.now.Add(time.Hour)
 	k.beats(http.StatusOK, http.StatusOK)
 	p.mirrored(k, true)
-	p.clouds[0].leases.mu.Lock()
-	p.clouds[0].leases.put(k.lease, "somebody")
-	p.clouds[0].leases.mu.Unlock()
+	_, err := p.clouds[0].leases.Create(t.Context(), "somebody", k.lease)
+	check(t, err)
 	link.set(false)
 	eventually(t, "the cloud to be healthy", p.hubs["edge-1"].hub.cloud.Healthy)
 	k.beats(http.StatusConflict, http.StatusOK, http.StatusOK)
@@ -234,7 +233,7 @@ func TestHeartbeatAlone(t *testing.T) {
 	b.config.CloudServers = []string{link.url()}
 	b.start()
 	k := b.kubelet()
-	k.beats(http.StatusNotFound, http.StatusOK)
+	k.beats(http.StatusNotFound, http.StatusCreated)
 	link.set(true)
 	k.beats(http.StatusOK)
 	if s := b.hub.Status().Heartbeat; !s.CutOff {

@@ -15,12 +15,11 @@ import (
 	"github.com/weir-edge/weir/impl/role"
 )
 
-func testCoordinator(t *testing.T) (*fakeCoordinator, *coordinator.Client) {
+// clientOf is the client of the hub of a node.
+func clientOf(t *testing.T, ca *authority, fake *fakeCoordinator, node string) *coordinator.Client {
 	t.Helper()
-	ca := newAuthority(t, "pool")
-	fake := newFakeCoordinator(t, ca)
 	dir := t.TempDir()
-	cert, key := ca.issue("system:node:edge-1", "weir:pool:pool-a")
+	cert, key := ca.issue("system:node:"+node, "weir:pool:pool-a")
 	write(t, dir, map[string][]byte{"ca.crt": ca.pem, "pool.crt": cert, "pool.key": key})
 	roots, err := new(uplink.Reloader).Bundle("--coordinator-ca-file", filepath.Join(dir, "ca.crt"))
 	check(t, err)
@@ -30,15 +29,17 @@ func testCoordinator(t *testing.T) (*fakeCoordinator, *coordinator.Client) {
 	check(t, err)
 	c := coordinator.New(coordinator.Config{
 		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
-		Net: systemNet{}, Servers: []*url.URL{u}, Node: "edge-1", Roots: roots, Cert: p, OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
+		Net: systemNet{}, Servers: []*url.URL{u}, Node: node, Roots: roots, Cert: p, OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(c.Close)
-	return fake, c
+	return c
 }
 
 // TestLeases: the writes of the role machine, with their preconditions.
 func TestLeases(t *testing.T) {
-	fake, c := testCoordinator(t)
+	ca := newAuthority(t, "pool")
+	fake := newFakeCoordinator(t, ca)
+	c, other := clientOf(t, ca, fake, "edge-1"), clientOf(t, ca, fake, "edge-2")
 	ctx := t.Context()
 	check(t, c.Healthz(ctx))
 
@@ -62,6 +63,14 @@ func TestLeases(t *testing.T) {
 	if _, conflict, err := c.WriteLease(ctx, contract.ElectionLease, first, false); !conflict || err == nil {
 		t.Errorf("renew an old version: conflict %t, %v", conflict, err)
 	}
+	seized := second
+	seized.Holder = "edge-2_b"
+	if _, conflict, err := other.WriteLease(ctx, contract.ElectionLease, seized, true); !conflict || err == nil {
+		t.Errorf("take the Lease of who lives: conflict %t, %v", conflict, err)
+	}
+	if _, conflict, err := c.WriteLease(ctx, contract.ElectionLease, seized, true); conflict || err == nil {
+		t.Errorf("write in the name of another: conflict %t, %v", conflict, err)
+	}
 	if read, err := c.ReadLease(ctx, contract.ElectionLease); err != nil || read != second {
 		t.Errorf("read: got %+v, %v; want %+v", read, err, second)
 	}
@@ -71,15 +80,15 @@ func TestLeases(t *testing.T) {
 		t.Errorf("renew after the disk was lost: conflict %t, %v", conflict, err)
 	}
 	// Another hub takes the Lease, and versions come again: only the UID tells the two lives apart.
-	other, _, err := c.WriteLease(ctx, contract.ElectionLease, role.Record{Holder: "edge-2_b", Duration: 15 * time.Second}, true)
-	if err != nil || other.Version != first.Version {
-		t.Fatalf("acquire in the new life: got %+v, %v", other, err)
+	taken, _, err := other.WriteLease(ctx, contract.ElectionLease, role.Record{Holder: "edge-2_b", Duration: 15 * time.Second}, true)
+	if err != nil || taken.Version != first.Version {
+		t.Fatalf("acquire in the new life: got %+v, %v", taken, err)
 	}
 	if _, conflict, err := c.WriteLease(ctx, contract.ElectionLease, first, false); !conflict || err == nil {
 		t.Errorf("renew a Lease of another life: conflict %t, %v", conflict, err)
 	}
 	fake.set(func() { fake.down = true })
-	if _, conflict, err := c.WriteLease(ctx, contract.ElectionLease, other, false); conflict || err == nil {
+	if _, conflict, err := c.WriteLease(ctx, contract.ElectionLease, taken, false); conflict || err == nil {
 		t.Errorf("coordinator down: conflict %t, %v", conflict, err)
 	}
 	if c.Healthz(ctx) == nil {

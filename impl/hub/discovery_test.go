@@ -39,7 +39,7 @@ func TestDocumentsShared(t *testing.T) {
 	}
 	uses(leader)
 	for _, k := range []documents.Key{{Path: "/api", Accept: documents.Accept}, {Path: "/apis", Accept: documents.Accept}, {Path: documents.Version, Accept: runtime.ContentTypeJSON}, {Path: documents.Keys}} {
-		eventually(t, "the coordinator to have "+k.Path, func() bool { return p.coordinator.pullDocument(t.Context(), k) != nil })
+		eventually(t, "the coordinator to have "+k.Path, func() bool { return p.coordinator.now.Documents.Get(k) != nil })
 	}
 	for _, n := range nodes {
 		uses(n)

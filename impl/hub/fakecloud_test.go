@@ -28,7 +28,6 @@ import (
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
-	"github.com/weir-edge/weir/impl/hub/nodelease"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/relay"
@@ -44,7 +43,7 @@ type fakeCloud struct {
 	server *httptest.Server
 	relays map[string]*relay.Relay // by resource
 	stop   context.CancelFunc
-	leases *fakeLeases
+	leases *leaseLog
 	signer *fakeSigner
 
 	mu      sync.Mutex
@@ -99,9 +98,8 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 		w.WriteHeader(c.ready)
 	})
 	mux.HandleFunc("POST "+access.ReviewPath, c.review)
-	c.leases = newFakeLeases(t, c.user)
-	mux.Handle(nodelease.Path+"/", c.leases)
-	mux.Handle(nodelease.Path, c.leases)
+	c.leases = newLeaseLog("cloud", 1000)
+	mux.Handle("/apis/coordination.k8s.io/v1/namespaces/", c.leases.Handler(c.user))
 	c.signer = newFakeSigner(t, c.user)
 	mux.Handle("/apis/certificates.k8s.io/", c.signer)
 	mux.HandleFunc("/echo/", c.echo)
@@ -356,6 +354,20 @@ func (c *fakeCloud) nodes(w http.ResponseWriter, req *http.Request) {
 	c.node.APIVersion, c.node.Kind = "v1", "Node"
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 	_ = json.NewEncoder(w).Encode(&c.node)
+}
+
+// received decodes what a request carries; false: its sender has left.
+func received(t testing.TB, req *http.Request, into any) bool {
+	t.Helper()
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return false
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		t.Errorf("%s %s: %v", req.Method, req.URL, err)
+		return false
+	}
+	return true
 }
 
 // put changes an Endpoints object and returns it.

@@ -22,8 +22,8 @@ func TestForward(t *testing.T) {
 	p.start("edge-2")
 	eventually(t, "edge-2 to follow", func() bool { return p.settled("edge-1", "edge-2") == "edge-1" })
 	near, far := p.hubs["edge-1"].kubelet(), p.hubs["edge-2"].kubelet()
-	near.beats(http.StatusNotFound, http.StatusOK)
-	far.beats(http.StatusNotFound, http.StatusOK)
+	near.beats(http.StatusNotFound, http.StatusCreated)
+	far.beats(http.StatusNotFound, http.StatusCreated)
 	p.mirrored(far, false)
 
 	link.set(true)
@@ -85,7 +85,7 @@ func TestForwardAfterChange(t *testing.T) {
 	p.start("edge-2", "edge-3")
 	eventually(t, "the others to follow", func() bool { return p.settled("edge-1", "edge-2", "edge-3") == "edge-1" })
 	far := p.hubs["edge-3"].kubelet()
-	far.beats(http.StatusNotFound, http.StatusOK)
+	far.beats(http.StatusNotFound, http.StatusCreated)
 	links["edge-1"].set(true) // the leader cannot forward, and does not know yet
 	links["edge-3"].set(true)
 	far.beats(http.StatusOK)
@@ -125,7 +125,7 @@ func TestDeadServer(t *testing.T) {
 	b.config.HeartbeatInterval, b.config.HeartbeatTimeout = time.Minute, 30*time.Second // probes will not help
 	b.start()
 	k := b.kubelet()
-	k.beats(http.StatusNotFound, http.StatusOK)
+	k.beats(http.StatusNotFound, http.StatusCreated)
 	if s := b.hub.Status().Heartbeat; s.CutOff || b.clouds[0].leases.get("edge-1") == nil {
 		t.Errorf("status: %+v", s)
 	}

@@ -136,18 +136,9 @@ func TestPool(t *testing.T) {
 	if who := lists(); len(who) != 2 {
 		t.Errorf("another list after the leader changed: %v", who)
 	}
-	p.coordinator.set(func() {
-		var last string
-		for _, term := range p.coordinator.terms {
-			if term == last {
-				t.Errorf("terms: %v", p.coordinator.terms)
-			}
-			last = term
-		}
-		if len(p.coordinator.terms) != 2 {
-			t.Errorf("terms: %v", p.coordinator.terms)
-		}
-	})
+	if got := p.coordinator.leases.led(); len(got) != 2 || got[0] == got[1] {
+		t.Errorf("these led: %v", got)
+	}
 }
 
 // TestPoolLeaderLosesCloud: the leader hands over and follows.

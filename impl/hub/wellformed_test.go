@@ -125,7 +125,7 @@ func (i *issuer) token(name, node string) string {
 func TestHiddenTokenProvesNoKey(t *testing.T) {
 	p := newPoolBed(t, "edge-1")
 	forger := newIssuer(t)
-	p.coordinator.documents.Put(documents.Key{Path: documents.Keys}, &documents.Document{ETag: `"1"`, ContentType: runtime.ContentTypeJSON, Body: forger.keys})
+	p.coordinator.now.Documents.Put(documents.Key{Path: documents.Keys}, &documents.Document{ETag: `"1"`, ContentType: runtime.ContentTypeJSON, Body: forger.keys})
 	h := p.hubs["edge-1"]
 	p.start("edge-1")
 	eventually(t, "the hub to lead", func() bool { return p.settled("edge-1") != "" })

@@ -120,7 +120,7 @@ func pool(t *testing.T, rng *rand.Rand) {
 		t.Errorf("%d lists at the cloud to start a pool", lists)
 	}
 
-	leader := coordinator.Leader()
+	leader := coordinator.Leader().Node
 	say("the leader %s dies", leader)
 	n.Kill(nodes[leader].ip)
 	dying.Go(nodes[leader].kill) // its goroutines end, and nobody hears of it
@@ -129,7 +129,7 @@ func pool(t *testing.T, rng *rand.Rand) {
 	converge("leader killed", 5*time.Second)
 	churn(5 * time.Second)
 
-	leader = coordinator.Leader()
+	leader = coordinator.Leader().Node
 	say("the leader %s is in a black hole", leader)
 	hole := nodes[leader]
 	delete(nodes, leader)
@@ -157,7 +157,7 @@ func pool(t *testing.T, rng *rand.Rand) {
 	say("it is back, empty")
 	churn(30 * time.Second)
 	converge("coordinator back", 10*time.Second)
-	if leader := coordinator.Leader(); nodes[leader] == nil {
+	if leader := coordinator.Leader().Node; nodes[leader] == nil {
 		t.Errorf("%q leads", leader)
 	}
 	if got := cloud.lists.Load(); got != lists {

@@ -25,6 +25,7 @@ func TestImports(t *testing.T) {
 		{[]string{"impl/cmd/weir-hub"}, []string{"k8s.io/client-go", "k8s.io/apiserver", "go.etcd.io/etcd", "sigs.k8s.io/controller-runtime", "testing"}, "a hub has 16 MB"},
 		{[]string{"impl/cmd/weir-coordinator"}, []string{module + "impl/hub", module + "impl/offline", module + "impl/store", "testing"}, "a coordinator keeps Leases and relays, and no more"},
 		{[]string{"impl/cmd/weir-manager"}, []string{"go.etcd.io", module + "impl/hub", module + "impl/coordinator", "testing"}, "the manager needs the API only"},
+		{[]string{"impl/cmd/..."}, []string{module + "impl/coordinator/inmemory"}, "a coordinator in memory is for tests and simulations"},
 		{[]string{"impl/relay"}, []string{module + "impl/source", module + "impl/hub", module + "impl/coordinator", module + "impl/store"}, "a relay imports nothing of who uses it"},
 		{[]string{"impl/role", "impl/heartbeat", "impl/coordinator/fence"}, []string{"net/http"}, "what decides does no input or output"},
 	} {

@@ -1,18 +1,19 @@
 package virtual
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/coordinator/pull"
 )
 
 const (
 	pulseReturn  = 250 * time.Millisecond
 	pulseRetry   = 50 * time.Millisecond
 	pulseAwaited = 2 * contract.PulseSilence
-	barredFor    = 15 * time.Second
 	freshWithin  = 30 * time.Second
 )
 
@@ -28,7 +29,7 @@ type Coordinator struct {
 	run      int          // grows when another one is
 	patience time.Duration
 	pulse    *stream
-	barred   map[string]time.Duration // until when a node leaves the Lease to others
+	bars     *pull.Bars
 }
 
 // boot starts it. Without its disk it begins a new life.
@@ -38,7 +39,7 @@ func (c *Coordinator) boot(disk bool) {
 		c.leases.wipe()
 		c.saved = saved{}
 	}
-	c.leader, c.pulse, c.patience, c.barred = fence.Leader{}, nil, pulseAwaited, map[string]time.Duration{}
+	c.leader, c.pulse, c.patience, c.bars = fence.Leader{}, nil, pulseAwaited, &pull.Bars{}
 	c.run++
 	c.server = newServer(c.loop)
 	c.saved.restore(c.server)
@@ -50,7 +51,7 @@ func (c *Coordinator) boot(disk bool) {
 	c.pool.judge.fresh("coordinator")
 	c.keep()
 	c.hear(hearFirst)
-	c.leases.boot(c.moved, c.holds)
+	c.leases.boot(c.server, c.moved, c.bars)
 	c.moved()
 }
 
@@ -61,9 +62,6 @@ func (c *Coordinator) keep() {
 	})
 }
 
-// holds tells whether a node is barred.
-func (c *Coordinator) holds(node string) bool { return c.loop.Now() < c.barred[node] }
-
 // ready tells whether its relay is fresh.
 func (c *Coordinator) ready() bool {
 	s := c.server.Status()
@@ -72,7 +70,7 @@ func (c *Coordinator) ready() bool {
 
 // moved reads whoever leads now.
 func (c *Coordinator) moved() {
-	now := c.leases.fence.Leader()
+	now := c.leases.election.Fence.Leader()
 	if now == c.leader {
 		return
 	}
@@ -93,7 +91,7 @@ func (c *Coordinator) moved() {
 	}
 	c.feeder.use(&origin{
 		name: now.Node, l: h.fromCoordinator, relay: func() *server { return h.server }, p: &h.process,
-		admit:   func() error { return c.leases.fence.Admit(now) },
+		admit:   func() error { return c.leases.election.Fence.Admit(now) },
 		changes: func() { c.pool.judge.effective(now) },
 	})
 	patience := c.patience
@@ -125,9 +123,9 @@ func (c *Coordinator) follow(h *Hub, reason string, due time.Duration) {
 		}
 		c.pool.trace("coordinator", "the hub of %s is %s: its Lease is free", who.Node, reason)
 		if reason != "broken" {
-			c.barred[who.Node] = now + barredFor
+			c.bars.Add(who.Node, c.server.clock.Now())
 		}
-		c.leases.free()
+		must(c.leases.election.Free(context.Background(), who))
 	}
 	s := h.fromCoordinator.openStream(func(s *stream) {
 		h.lead.pulse(s)

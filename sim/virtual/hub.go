@@ -149,9 +149,9 @@ func (h *Hub) request(a role.Action) {
 	serve := func() {
 		switch a.Kind {
 		case role.ReadElection:
-			r.Lease = c.leases.records[contract.ElectionLease]
+			r.Lease = c.leases.read(contract.ElectionLease)
 		case role.ReadSync:
-			r.Lease = c.leases.records[contract.InformerSync]
+			r.Lease = c.leases.read(contract.InformerSync)
 		case role.RenewSync:
 			r.Lease, r.Outcome = c.leases.write(contract.InformerSync, h.name, a.Lease, false, h.wall())
 		case role.Acquire, role.Renew, role.Release:
@@ -176,7 +176,7 @@ func (h *Hub) request(a role.Action) {
 			done(err)
 			return
 		}
-		h.toCoordinator.ask(requestTimeout, func() { r.Incarnation = c.leases.fence.Incarnation }, done)
+		h.toCoordinator.ask(requestTimeout, func() { r.Incarnation = c.leases.election.Fence.Incarnation }, done)
 	})
 }
 

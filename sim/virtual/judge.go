@@ -64,14 +64,14 @@ func (j *judge) reached(name string, s *server) {
 // effective checks that there is one effective feed: the holder's, of a term that is not older than any that was read before.
 func (j *judge) effective(x fence.Leader) {
 	l := &j.pool.coord.leases
-	if holder := contract.NodeOfIdentity(l.records[contract.ElectionLease].Holder); holder != x.Node {
+	if holder := contract.NodeOfIdentity(l.read(contract.ElectionLease).Holder); holder != x.Node {
 		j.fail("coordinator", "takes a change from %s under %v, but %q holds the lease", x.Node, x.Term, holder)
 	}
 	if x.Term.Incarnation == j.applied.Incarnation && x.Term.Version < j.applied.Version {
 		j.fail("coordinator", "takes a change of %s under %v after one under %v", x.Node, x.Term, j.applied)
 	}
-	if x.Term.Incarnation != l.fence.Incarnation {
-		j.fail("coordinator", "takes a change under %v in its life %s", x.Term, l.fence.Incarnation)
+	if x.Term.Incarnation != l.election.Fence.Incarnation {
+		j.fail("coordinator", "takes a change under %v in its life %s", x.Term, l.election.Fence.Incarnation)
 	}
 	j.applied = x.Term
 }

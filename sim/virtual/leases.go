@@ -1,25 +1,30 @@
 package virtual
 
 import (
+	"context"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/election"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/coordinator/inmemory"
+	"github.com/weir-edge/weir/impl/coordinator/pull"
+	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/role"
 )
 
-// leases are the two Leases of the pool as the coordinator's etcd keeps them. Its life ends with the disk.
+// leases are the two Leases of the pool: the coordinator's disk, and what its process makes of it by the real rules.
 type leases struct {
-	loop        *Loop
-	incarnation int
-	version     uint64
-	records     map[string]role.Record // by name
-	fence       *fence.Fence
-	tenure      *fence.Tenure
-	watches     []*leaseWatch
-	barred      func(node string) bool
+	disk     *inmemory.Leases
+	lives    int // of the disk
+	election *election.Election
+	watches  []*leaseWatch
 }
 
 // leaseWatch is one watch of both Leases.
@@ -29,92 +34,61 @@ type leaseWatch struct {
 
 // wipe begins a new life.
 func (l *leases) wipe() {
-	l.incarnation, l.version, l.records = l.incarnation+1, 0, map[string]role.Record{}
+	l.lives++
+	l.disk = inmemory.NewLeases(strconv.Itoa(l.lives), 0)
 }
 
 // boot is a start of the coordinator: the fence follows the Lease from what is stored.
-func (l *leases) boot(moved func(), barred func(node string) bool) {
-	l.watches, l.barred = nil, barred
-	l.fence = &fence.Fence{Incarnation: strconv.Itoa(l.incarnation), Moved: moved}
-	s := fence.Sighting{Version: l.version}
-	if r := l.records[contract.ElectionLease]; r.Exists {
-		s = sighting(r)
+func (l *leases) boot(s *server, moved func(), bars *pull.Bars) {
+	l.watches = nil
+	l.election = &election.Election{
+		Store: l.disk, Fence: &fence.Fence{Incarnation: strconv.Itoa(l.lives), Moved: moved}, Bars: bars, Clock: s.clock, Logger: slog.New(slog.DiscardHandler),
 	}
-	l.fence.Follow(s, true)
-	l.tenure = &fence.Tenure{}
-	l.tenure.Saw(s.Version, l.now())
+	l.disk.Obey(l.election)
+	l.disk.Wrote = func(_ string, lease *coordinationv1.Lease) {
+		if lease.Name == contract.ElectionLease {
+			must(l.election.Follow(lease, false))
+		}
+		for _, w := range slices.Clone(l.watches) {
+			w.take(lease.Name, coordinator.FromLease(lease))
+		}
+	}
+	_, err := l.election.Begin(context.Background())
+	must(err)
 }
 
-// now is the coordinator's clock.
-func (l *leases) now() time.Time { return began.Add(l.loop.Now()) }
-
-// refuses tells whether the coordinator lets a node not write a Lease.
-func (l *leases) refuses(name, node string) (role.Outcome, bool) {
-	leader := l.records[contract.ElectionLease]
-	switch holder := contract.NodeOfIdentity(leader.Holder); {
-	case holder == node:
-		return role.OK, false
-	case name == contract.InformerSync:
-		return role.Failed, true
-	case holder == "":
-		return role.OK, false
+// read returns a Lease as it is.
+func (l *leases) read(name string) role.Record {
+	lease, err := l.disk.Get(context.Background(), contract.LeaseNamespace, name)
+	if err != nil {
+		return role.Record{}
 	}
-	return role.Conflict, l.tenure.Age(sighting(leader).Version, l.now()) < leader.Duration
-}
-
-func sighting(r role.Record) fence.Sighting {
-	version, _ := strconv.ParseUint(r.Version, 10, 64)
-	return fence.Sighting{Version: version, Holder: r.Holder}
+	return coordinator.FromLease(lease)
 }
 
 // write stores a Lease for a node if the stored one is the one that it was read from.
 func (l *leases) write(name, node string, r role.Record, acquire bool, wall time.Time) (role.Record, role.Outcome) {
-	stored := l.records[name]
-	if stored.Exists != r.Exists || r.Exists && (stored.UID != r.UID || stored.Version != r.Version) {
-		return role.Record{}, role.Conflict
-	}
-	if name == contract.ElectionLease && r.Holder != "" && l.barred(node) {
-		return role.Record{}, role.Conflict
-	}
-	if why, refused := l.refuses(name, node); refused {
-		return role.Record{}, why
-	}
-	if !r.Exists {
-		r.UID = strconv.Itoa(l.incarnation) + name
-	}
 	if acquire {
 		r.AcquireTime = wall
 	}
 	r.RenewTime = wall
-	return l.store(name, r), role.OK
-}
-
-// free takes the election Lease from its holder.
-func (l *leases) free() {
-	r := l.records[contract.ElectionLease]
-	r.Holder = ""
-	l.store(contract.ElectionLease, r)
-}
-
-func (l *leases) store(name string, r role.Record) role.Record {
-	l.version++
-	r.Exists, r.Version = true, strconv.FormatUint(l.version, 10)
-	l.records[name] = r
-	if name == contract.ElectionLease {
-		l.tenure.Saw(l.version, l.now())
-		l.fence.Observe(sighting(r))
-		l.fence.Follow(sighting(r), false)
+	do := l.disk.Update
+	if !r.Exists {
+		do = l.disk.Create
 	}
-	for _, w := range slices.Clone(l.watches) {
-		w.take(name, r)
+	switch written, err := do(context.Background(), contract.NodeUserPrefix+node, coordinator.ToLease(name, r)); {
+	case err == nil:
+		return coordinator.FromLease(written), role.OK
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		return role.Record{}, role.Conflict
 	}
-	return r
+	return role.Record{}, role.Failed
 }
 
 // watch shows the Leases as they are and as they change, until stop is called.
 func (l *leases) watch(take func(name string, r role.Record)) (stop func()) {
 	for _, name := range []string{contract.ElectionLease, contract.InformerSync} {
-		if r := l.records[name]; r.Exists {
+		if r := l.read(name); r.Exists {
 			take(name, r)
 		}
 	}

@@ -56,7 +56,6 @@ func New(c Config) *Pool {
 	}
 	p.cloud.oldest = p.cloud.version
 	p.coord = &Coordinator{process: process{loop: p.Loop, name: "coordinator"}, pool: p}
-	p.coord.leases.loop = p.Loop
 	p.coord.boot(false)
 	for i := range c.Hubs {
 		h := &Hub{process: process{loop: p.Loop, name: string(rune('a' + i))}, pool: p}

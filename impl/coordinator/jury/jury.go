@@ -87,6 +87,14 @@ func (j *Jury) State() State {
 	return j.state
 }
 
+// Doubt is what is doubted now, nil if nothing is.
+func (j *Jury) Doubt() *contract.Doubt {
+	if c := j.State().Case; c != nil {
+		return &c.Doubt
+	}
+	return nil
+}
+
 // Floor is the first history of the cloud of a resource that does not come from a leader that lied; 0: any.
 func (j *Jury) Floor(resource string) uint64 { return j.State().Floors[resource] }
 

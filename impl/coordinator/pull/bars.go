@@ -15,7 +15,8 @@ type Bars struct {
 	until map[string]time.Time
 }
 
-func (b *Bars) add(node string, now time.Time) {
+// Add bars a node from now on, for a while.
+func (b *Bars) Add(node string, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.until == nil {

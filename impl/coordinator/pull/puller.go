@@ -204,7 +204,7 @@ func (p *Puller) release(ctx context.Context, who fence.Leader, reason string, w
 	}
 	if err == nil {
 		if reason != "broken" {
-			p.Bars.add(who.Node, p.Clock.Now())
+			p.Bars.Add(who.Node, p.Clock.Now())
 		}
 		err = p.Leases.Free(ctx, who)
 	}

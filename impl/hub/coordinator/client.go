@@ -62,7 +62,7 @@ func (c *Client) ReadLease(ctx context.Context, name string) (role.Record, error
 	if code == http.StatusNotFound {
 		return role.Record{}, nil
 	}
-	return fromLease(&l), err
+	return FromLease(&l), err
 }
 
 // WriteLease writes a Lease if the stored one is still that which r was read from. conflict tells that it is not.
@@ -72,7 +72,7 @@ func (c *Client) WriteLease(ctx context.Context, name string, r role.Record, acq
 		r.AcquireTime = now.Time
 	}
 	r.RenewTime = now.Time
-	l := toLease(name, r)
+	l := ToLease(name, r)
 	if name == contract.ElectionLease && r.Holder != "" {
 		c.SetAddress(l)
 	}
@@ -84,7 +84,7 @@ func (c *Client) WriteLease(ctx context.Context, name string, r role.Record, acq
 	code, err := c.Do(ctx, method, path, l, &out)
 	// A Lease that is gone: the coordinator has lost its disk.
 	conflict = code == http.StatusConflict || code == http.StatusNotFound && r.Exists
-	return fromLease(&out), conflict, err
+	return FromLease(&out), conflict, err
 }
 
 // Local is the address that this hub has towards the coordinator.

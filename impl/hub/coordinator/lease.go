@@ -15,7 +15,8 @@ import (
 // LeasesPath is where the Leases of the pool are.
 const LeasesPath = "/apis/coordination.k8s.io/v1/namespaces/" + contract.LeaseNamespace + "/leases"
 
-func fromLease(l *coordinationv1.Lease) role.Record {
+// FromLease is what the role machine sees of a Lease.
+func FromLease(l *coordinationv1.Lease) role.Record {
 	r := role.Record{Exists: true, UID: string(l.UID), Version: l.ResourceVersion}
 	if s := l.Spec; s.HolderIdentity != nil {
 		r.Holder = *s.HolderIdentity
@@ -35,8 +36,8 @@ func fromLease(l *coordinationv1.Lease) role.Record {
 	return r
 }
 
-// toLease sets UID and version as preconditions: after the coordinator lost its disk, versions may come again.
-func toLease(name string, r role.Record) *coordinationv1.Lease {
+// ToLease is what a record is written as. It sets UID and version as preconditions: after the coordinator lost its disk, versions may come again.
+func ToLease(name string, r role.Record) *coordinationv1.Lease {
 	seconds := int32(math.Ceil(r.Duration.Seconds()))
 	renew := metav1.NewMicroTime(r.RenewTime)
 	l := &coordinationv1.Lease{

@@ -64,7 +64,7 @@ func (c *Client) WatchLeases(ctx context.Context, take func(LeaseEvent)) error {
 	return r.WatchLeases(ctx, LeasesPath, "", func(kind string, l *coordinationv1.Lease) {
 		e := LeaseEvent{Name: l.Name}
 		if kind != "DELETED" {
-			e.Record = fromLease(l)
+			e.Record = FromLease(l)
 		}
 		if e.Name == contract.ElectionLease || e.Name == contract.InformerSync {
 			take(e)

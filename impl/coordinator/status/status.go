@@ -1,4 +1,5 @@
-package coordinator
+// Package status is what a coordinator says of itself.
+package status
 
 import (
 	"encoding/json"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
-	"github.com/weir-edge/weir/impl/coordinator/jury"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/relay"
 )
@@ -49,50 +49,49 @@ type ResourceStatus struct {
 	Denied string `json:"denied,omitempty"`
 }
 
-// reporter knows what a Status tells.
-type reporter struct {
-	pool   string
-	fence  *fence.Fence
-	fed    *fed // nil: this is the only replica
-	relays []*relay.Relay
-	ready  readiness
-	puller *pull.Puller
-	jury   *jury.Jury
-	clock  clock.PassiveClock
+// Reporter knows what a Status tells, and serves it.
+type Reporter struct {
+	Pool     string
+	Replica  string // "": this is the only one
+	Replicas pull.Replicas
+	Fence    *fence.Fence
+	Relays   []*relay.Relay
+	Ready    Readiness
+	Puller   *pull.Puller
+	Doubt    func() *contract.Doubt // that is open; nil: there is none
+	Clock    clock.PassiveClock
 }
 
-// status looks at everything.
-func (x *reporter) status() Status {
-	s := Status{Pool: x.pool, Incarnation: x.fence.Incarnation, Ready: true, Resources: make([]ResourceStatus, 0, len(x.relays))}
-	if l := x.fence.Leader(); l.Node != "" {
+// Status looks at everything.
+func (x *Reporter) Status() Status {
+	s := Status{Pool: x.Pool, Incarnation: x.Fence.Incarnation, Ready: true, Resources: make([]ResourceStatus, 0, len(x.Relays))}
+	if l := x.Fence.Leader(); l.Node != "" {
 		s.Leader, s.Term = l.Node, l.Term.String()
 	}
-	if x.fed != nil {
-		s.Replica = x.fed.self
-		s.Fed, _ = x.fed.Reads()
+	if s.Replica = x.Replica; x.Replica != "" {
+		s.Fed, _ = x.Replicas.Reads()
 	}
-	if c := x.jury.State().Case; c != nil {
-		s.Doubt = &c.Doubt
-	}
-	for i, r := range x.relays {
+	s.Doubt = x.Doubt()
+	for i, r := range x.Relays {
 		st := r.Status()
 		rs := ResourceStatus{
-			Resource: r.Resource().String(), Synced: st.Synced, Ready: x.ready.unready(r) == nil, Version: st.Version, History: max(st.History.Number, x.jury.Floor(r.Resource().String())), Oldest: st.Oldest,
+			Resource: r.Resource().String(), Synced: st.Synced, Ready: x.Ready.Unready(r) == nil, Version: st.Version,
+			History: max(st.History.Number, x.Ready.Floor(r.Resource().String())), Oldest: st.Oldest,
 			Objects: st.Objects, Bytes: st.Bytes, Watchers: st.Watchers, Restored: st.Restored, Denied: st.Denied,
 		}
-		rs.Feeder, rs.From = x.puller.Feeder(i)
-		if age, ok := st.Age(x.clock.Now()); ok {
+		rs.Feeder, rs.From = x.Puller.Feeder(i)
+		if age, ok := st.Age(x.Clock.Now()); ok {
 			seconds := age.Seconds()
-			rs.ProgressAgeSeconds, rs.FreshAt = &seconds, x.clock.Now().Add(-age).UTC().Truncate(time.Second)
+			rs.ProgressAgeSeconds, rs.FreshAt = &seconds, x.Clock.Now().Add(-age).UTC().Truncate(time.Second)
 		}
-		s.Ready = s.Ready && x.ready.waits(r) == nil
+		s.Ready = s.Ready && x.Ready.Waits(r) == nil
 		s.Resources = append(s.Resources, rs)
 	}
 	return s
 }
 
 // ServeHTTP implements http.Handler.
-func (x *reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (x *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
@@ -101,5 +100,5 @@ func (x *reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	_ = e.Encode(x.status())
+	_ = e.Encode(x.Status())
 }

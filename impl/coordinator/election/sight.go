@@ -1,4 +1,4 @@
-package coordinator
+package election
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ func sight(l *coordinationv1.Lease, deleted bool) (s fence.Sighting, err error) 
 		return s, fmt.Errorf("resourceVersion %q of the election lease: %w", l.ResourceVersion, err)
 	}
 	if !deleted {
-		s.Holder, s.Address = holderOf(l), l.Annotations[contract.PoolAddress]
+		s.Holder, s.Address = HolderOf(l), l.Annotations[contract.PoolAddress]
 	}
 	return s, nil
 }
@@ -31,7 +31,8 @@ func sightList(l *coordinationv1.LeaseList) (s fence.Sighting, err error) {
 	return sight(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: l.ResourceVersion}}, true)
 }
 
-func holderOf(l *coordinationv1.Lease) string {
+// HolderOf is who holds a Lease, "" if nobody does.
+func HolderOf(l *coordinationv1.Lease) string {
 	if l.Spec.HolderIdentity == nil {
 		return ""
 	}

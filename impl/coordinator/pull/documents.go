@@ -1,4 +1,4 @@
-package coordinator
+package pull
 
 import (
 	"context"
@@ -19,11 +19,11 @@ const (
 	documentsAgain  = 5 * time.Minute        // until all are looked at anew
 )
 
-// sharedDocuments are the pool's copies of API discovery at contract.DocumentsPath: those that the leader shows, or showed last.
-type sharedDocuments struct{ store documents.Store }
+// Documents are the pool's copies of API discovery at contract.DocumentsPath: those that the leader shows, or showed last. The zero value has none.
+type Documents struct{ documents.Store }
 
 // pull takes what an upstream shows, and returns what it does not.
-func (d *sharedDocuments) pull(ctx context.Context, up *hop.Upstream, keys ...documents.Key) (missing []documents.Key) {
+func (d *Documents) pull(ctx context.Context, up *hop.Upstream, keys ...documents.Key) (missing []documents.Key) {
 	ctx, cancel := context.WithTimeout(ctx, documentsAnswer)
 	defer cancel()
 	for _, k := range keys {
@@ -35,13 +35,13 @@ func (d *sharedDocuments) pull(ctx context.Context, up *hop.Upstream, keys ...do
 			missing = append(missing, k)
 			continue
 		}
-		d.store.Put(k, doc)
+		d.Store.Put(k, doc)
 	}
 	return missing
 }
 
-// keep has copies of what an upstream shows, for the time without it, until ctx ends.
-func (d *sharedDocuments) keep(ctx context.Context, up *hop.Upstream, c clock.Clock) {
+// Keep has copies of what an upstream shows, for the time without it, until ctx ends.
+func (d *Documents) Keep(ctx context.Context, up *hop.Upstream, c clock.Clock) {
 	for ctx.Err() == nil {
 		missing := documents.Kept[:]
 		for wait, end := documentsRetry, c.Now().Add(documentsAgain); ctx.Err() == nil && c.Now().Before(end); wait = min(2*wait, documentsAgain) {
@@ -53,14 +53,14 @@ func (d *sharedDocuments) keep(ctx context.Context, up *hop.Upstream, c clock.Cl
 	}
 }
 
-// serve answers with the copy of now, if somebody is read who shows it.
-func (d *sharedDocuments) serve(read func() *hop.Upstream) http.Handler {
+// Serve answers with the copy of now, if somebody is read who shows it.
+func (d *Documents) Serve(read func() *hop.Upstream) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if k, err := documents.ParseKey(req.URL.Query()); err == nil && req.Method == http.MethodGet {
 			if up := read(); up != nil {
 				d.pull(req.Context(), up, k)
 			}
 		}
-		d.store.ServeHTTP(w, req)
+		d.Store.ServeHTTP(w, req)
 	})
 }

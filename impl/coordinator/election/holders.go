@@ -1,4 +1,4 @@
-package coordinator
+package election
 
 import (
 	"context"
@@ -11,79 +11,70 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/authz"
-	"github.com/weir-edge/weir/impl/coordinator/fence"
-	"github.com/weir-edge/weir/impl/coordinator/jury"
-	"github.com/weir-edge/weir/impl/coordinator/pull"
 )
 
-// holders decides who may hold the Leases of the pool, from the caller's certificate and this coordinator's clock. What a hub says of
-// itself, of the time and of others does not count.
-type holders struct {
-	only   string // organization that who leads has; "": any hub may
-	barred *pull.Bars
-	jury   *jury.Jury
-	tenure fence.Tenure                // of the election Lease
-	leads  func(context.Context) error // shows the election Lease to the fence as it is now
-	fence  *fence.Fence
-	clock  clock.PassiveClock
+// Caller is who wants to write a Lease, as its certificate says. What a hub says of itself, of the time and of others does not count.
+type Caller struct {
+	Node     string   // whose hub it is; "": of none
+	Groups   []string // organizations
+	Operates bool     // it is an operator, and so no hub
 }
 
-// check tells why a caller may not write a Lease so. old is the stored one, which the write is on condition of; nil: there is none.
-func (h *holders) check(ctx context.Context, lease, old *coordinationv1.Lease) error {
-	u, _ := genericrequest.UserFrom(ctx)
-	node, mine := authz.NodeOf(u), contract.NodeOfIdentity(holderOf(lease)) == authz.NodeOf(u)
-	pools := lease.Namespace == contract.LeaseNamespace
+// Check tells why a caller may not write a Lease so, from its certificate and this coordinator's clock. old is the stored one, which the write is on
+// condition of; nil: there is none.
+func (e *Election) Check(ctx context.Context, who Caller, lease, old *coordinationv1.Lease) error {
+	node, holder := who.Node, HolderOf(lease)
+	mine, pools := contract.NodeOfIdentity(holder) == node, lease.Namespace == contract.LeaseNamespace
 	switch what := foreign(lease, node); {
-	case authz.Operates(u) && holderOf(lease) != "":
-		return refuseLease(lease, "an operator only clears it: spec.holderIdentity has to be empty")
-	case authz.Operates(u):
+	case who.Operates && holder != "":
+		return refuse(lease, "an operator only clears it: spec.holderIdentity has to be empty")
+	case who.Operates:
 		return nil
 	case what != "":
-		return refuseLease(lease, what)
+		return refuse(lease, what)
 	case !pools:
 		return nil
-	case lease.Name == contract.InformerSync && !mine, holderOf(lease) != "" && !mine:
-		return refuseLease(lease, fmt.Sprintf("spec.holderIdentity %q is not of the node of the certificate: want %s_<any>", holderOf(lease), node))
+	case lease.Name == contract.InformerSync && !mine, holder != "" && !mine:
+		return refuse(lease, fmt.Sprintf("spec.holderIdentity %q is not of the node of the certificate: want %s_<any>", holder, node))
 	case lease.Name == contract.InformerSync:
-		return h.checkSync(ctx, lease, node)
-	case holderOf(lease) != "" && h.only != "" && !slices.Contains(u.GetGroups(), h.only):
-		return refuseLease(lease, fmt.Sprintf("only some nodes may lead (--leaders-only): the certificate of %s lacks the organization %s, which a Node with the label %s=true gets",
-			node, h.only, contract.LeaderLabel))
-	case holderOf(lease) != "" && h.barred.Hold(node, h.clock.Now()):
+		return e.checkSync(ctx, lease, node)
+	case holder != "" && e.Only != "" && !slices.Contains(who.Groups, e.Only):
+		return refuse(lease, fmt.Sprintf("only some nodes may lead (--leaders-only): the certificate of %s lacks the organization %s, which a Node with the label %s=true gets",
+			node, e.Only, contract.LeaderLabel))
+	case holder != "" && e.Bars.Hold(node, e.Clock.Now()):
 		return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name,
 			errors.New("the coordinator could not read from this hub when it led: another one may lead for a while"))
 	case old == nil:
 		return nil
 	}
-	return h.checkElection(lease, old, node)
+	return e.checkElection(lease, old, node)
 }
 
 // checkSync lets only the leader say that the pool's cache is fresh.
-func (h *holders) checkSync(ctx context.Context, lease *coordinationv1.Lease, node string) error {
-	if err := h.leads(ctx); err != nil {
+func (e *Election) checkSync(ctx context.Context, lease *coordinationv1.Lease, node string) error {
+	if err := e.look(ctx); err != nil {
 		return err
 	}
-	if leader := h.fence.Leader().Node; leader != node {
-		return refuseLease(lease, fmt.Sprintf("only the holder of the election Lease writes it, which is %q", leader))
+	if leader := e.Fence.Leader().Node; leader != node {
+		return refuse(lease, fmt.Sprintf("only the holder of the election Lease writes it, which is %q", leader))
 	}
 	return nil
 }
 
 // checkElection lets a hub take the election Lease if it is free, its own or expired; one that lied as leader, only if nobody else wants it.
-func (h *holders) checkElection(lease, old *coordinationv1.Lease, node string) error {
+func (e *Election) checkElection(lease, old *coordinationv1.Lease, node string) error {
 	s, err := sight(old, false)
 	if err != nil {
 		return err
 	}
-	holder, age := holderOf(old), h.tenure.Age(s.Version, h.clock.Now())
+	holder, age := HolderOf(old), e.tenure.Age(s.Version, e.Clock.Now())
 	mine := contract.NodeOfIdentity(holder) == node
-	if why := h.jury.Refuses(node, mine, age); why != "" && holderOf(lease) != "" {
-		return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, errors.New(why))
+	if e.Refuses != nil && HolderOf(lease) != "" {
+		if why := e.Refuses(node, mine, age); why != "" {
+			return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, errors.New(why))
+		}
 	}
 	if holder == "" || mine {
 		return nil
@@ -130,6 +121,6 @@ func ownedByNode(refs []metav1.OwnerReference, node string) bool {
 	return len(refs) == 1 && refs[0].APIVersion == "v1" && refs[0].Kind == "Node" && refs[0].Name == node
 }
 
-func refuseLease(l *coordinationv1.Lease, why string) error {
+func refuse(l *coordinationv1.Lease, why string) error {
 	return apierrors.NewForbidden(coordinationv1.Resource("leases"), l.Namespace+"/"+l.Name, fmt.Errorf("%s", why))
 }

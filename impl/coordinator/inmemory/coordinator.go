@@ -1,0 +1,129 @@
+package inmemory
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/election"
+	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/coordinator/pull"
+	"github.com/weir-edge/weir/impl/coordinator/status"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
+	"github.com/weir-edge/weir/impl/source/hop"
+)
+
+// FreshWithin is for how long a relay is ready after the last sign of its source.
+const FreshWithin = 30 * time.Second
+
+// Config is what a Coordinator is made of. All is needed.
+type Config struct {
+	Pool   string
+	Relays []*relay.Relay // run by who made them
+	Leases *Leases
+	Line   func(node, address string) *hop.Line // leads to a hub, see Lines
+	Clock  clock.WithTicker
+}
+
+// Coordinator is the API of a pool. It serves whoever shows a certificate that its server has verified.
+type Coordinator struct {
+	http.Handler
+	Documents pull.Documents
+	vote      *election.Election
+	puller    *pull.Puller
+}
+
+// New starts nothing. The Leases obey the new Coordinator from now on.
+func New(c Config) (*Coordinator, error) {
+	logger := slog.New(slog.DiscardHandler)
+	x := &Coordinator{}
+	x.vote = &election.Election{Store: c.Leases, Fence: &fence.Fence{Incarnation: c.Leases.life}, Bars: &pull.Bars{}, Clock: c.Clock, Logger: logger}
+	ready := status.Readiness{FreshWithin: FreshWithin, Floor: func(string) uint64 { return 0 }, Clock: c.Clock}
+	var err error
+	x.puller, err = pull.New(pull.Config{
+		Relays: c.Relays, Fence: x.vote.Fence, Bars: x.vote.Bars, Line: c.Line, Leases: x.vote, Unready: ready.Unready, Majority: func() error { return nil },
+		Beside: func(ctx context.Context, up *hop.Upstream) { x.Documents.Keep(ctx, up, c.Clock) },
+		Freed:  func(string) {}, Refilled: func(_, _ string) {}, Clock: c.Clock, Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	x.vote.Fence.Moved, x.vote.Held = x.puller.Moved, x.puller.Held
+	c.Leases.Obey(x.vote)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		for _, r := range c.Relays {
+			if err := ready.Waits(r); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+		}
+	})
+	mux.Handle("GET "+contract.StatusPath, &status.Reporter{
+		Pool: c.Pool, Fence: x.vote.Fence, Relays: c.Relays, Ready: ready, Puller: x.puller, Doubt: func() *contract.Doubt { return nil }, Clock: c.Clock,
+	})
+	mux.Handle("GET "+contract.DocumentsPath, x.Documents.Serve(x.puller.Upstream))
+	mux.Handle("/apis/coordination.k8s.io/v1/namespaces/", c.Leases.Handler(userOf))
+	for _, r := range c.Relays {
+		h := &rest.Handler{Source: r}
+		mux.HandleFunc("GET "+r.Resource().Path()+"/"+r.Resource().Resource, func(w http.ResponseWriter, req *http.Request) {
+			if s := r.Status(); s.Synced {
+				age, _ := s.Age(c.Clock.Now())
+				w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
+			}
+			h.ServeHTTP(w, req)
+		})
+	}
+	x.Handler = mux
+	return x, nil
+}
+
+// Run pulls and follows the election until ctx ends.
+func (x *Coordinator) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return x.vote.Run(ctx) })
+	g.Go(func() error { return x.puller.Run(ctx) })
+	return g.Wait()
+}
+
+// Leader is who holds the election Lease.
+func (x *Coordinator) Leader() fence.Leader { return x.vote.Fence.Leader() }
+
+// userOf is the user of a client's certificate.
+func userOf(req *http.Request) string {
+	if certs := req.TLS.PeerCertificates; len(certs) > 0 {
+		return certs[0].Subject.CommonName
+	}
+	return ""
+}
+
+// Lines makes the lines of a coordinator to hubs, which it knows by the nodes of their certificates. It trusts any authority.
+func Lines(cert tls.Certificate, dial func(ctx context.Context, node, address string) (net.Conn, error)) func(node, address string) *hop.Line {
+	return func(node, address string) *hop.Line {
+		return hop.NewLine(hop.LineConfig{
+			Name: node, Clock: clock.RealClock{},
+			Dial: func(ctx context.Context) (net.Conn, error) { return dial(ctx, node, address) },
+			TLS: &tls.Config{
+				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, //nolint:gosec // hubs are known by their nodes
+				VerifyConnection: func(s tls.ConnectionState) error {
+					if name := s.PeerCertificates[0].Subject.CommonName; name != contract.NodeUserPrefix+node {
+						return errors.New("it is " + name)
+					}
+					return nil
+				},
+			},
+		})
+	}
+}

@@ -39,14 +39,6 @@ func (s stored) tell(e *election.Election) {
 	}
 }
 
-func (s stored) Get(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
-	obj, err := s.Store.Get(genericrequest.WithNamespace(ctx, namespace), name, &metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return obj.(*coordinationv1.Lease), nil
-}
-
 func (s stored) List(ctx context.Context, namespace, name string) (*coordinationv1.LeaseList, error) {
 	obj, err := s.Store.List(genericrequest.WithNamespace(ctx, namespace), &internalversion.ListOptions{FieldSelector: named(name)})
 	if err != nil {

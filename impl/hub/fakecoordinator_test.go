@@ -36,7 +36,7 @@ type fakeCoordinator struct {
 
 	mu    sync.Mutex
 	now   *inmemory.Coordinator
-	shuns  string // the node whose hub cannot be reached
+	shuns string // the node whose hub cannot be reached
 	down  bool
 }
 

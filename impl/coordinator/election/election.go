@@ -7,7 +7,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -20,7 +19,6 @@ const retry = 200 * time.Millisecond
 
 // Store keeps Leases. Errors are those of a Kubernetes API. What is returned may be changed.
 type Store interface {
-	Get(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error)
 	// List reads those of a namespace, with a name only that one.
 	List(ctx context.Context, namespace, name string) (*coordinationv1.LeaseList, error)
 	// Follow shows each change of a Lease after the version of a List, and leaves none out, until it cannot, take fails, or ctx ends.
@@ -83,16 +81,20 @@ func (e *Election) follow(ctx context.Context) error {
 
 // Begin reads the Lease as it is, and the version after which Follow takes each change.
 func (e *Election) Begin(ctx context.Context) (version string, err error) {
+	s, version, err := e.read(ctx)
+	if err == nil {
+		e.follows(s, true)
+	}
+	return version, err
+}
+
+func (e *Election) read(ctx context.Context) (s fence.Sighting, version string, err error) {
 	list, err := e.Store.List(ctx, contract.LeaseNamespace, contract.ElectionLease)
 	if err != nil {
-		return "", err
+		return s, "", fmt.Errorf("read the election lease: %w", err)
 	}
-	s, err := sightList(list)
-	if err != nil {
-		return "", err
-	}
-	e.follows(s, true)
-	return list.ResourceVersion, nil
+	s, err = sightList(list)
+	return s, list.ResourceVersion, err
 }
 
 // Follow takes the next change of the Lease.
@@ -111,19 +113,11 @@ func (e *Election) follows(s fence.Sighting, first bool) {
 
 // look reads the Lease as it is now: the watch may be a moment behind.
 func (e *Election) look(ctx context.Context) error {
-	lease, err := e.Store.Get(ctx, contract.LeaseNamespace, contract.ElectionLease)
-	if apierrors.IsNotFound(err) {
-		return nil // at which version is not told; the watch tells
+	s, _, err := e.read(ctx)
+	if err == nil {
+		e.Fence.Observe(s)
 	}
-	if err != nil {
-		return fmt.Errorf("read the election lease: %w", err)
-	}
-	s, err := sight(lease, false)
-	if err != nil {
-		return err
-	}
-	e.Fence.Observe(s)
-	return nil
+	return err
 }
 
 // Hubs implements pull.Leases, by the Leases of nodes.

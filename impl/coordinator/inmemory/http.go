@@ -76,26 +76,22 @@ func (l *Leases) collection(w http.ResponseWriter, req *http.Request) {
 }
 
 // received is the Lease that a request would have.
-func (l *Leases) received(req *http.Request) (*coordinationv1.Lease, error) {
+func (l *Leases) received(req *http.Request) (lease *coordinationv1.Lease, err error) {
 	namespace, name := req.PathValue("namespace"), req.PathValue("name")
 	body, err := io.ReadAll(io.LimitReader(req.Body, maxBody))
 	if err != nil {
 		return nil, err
 	}
-	var lease *coordinationv1.Lease
-	if req.Method == http.MethodPatch {
-		if lease, err = l.Get(req.Context(), namespace, name); err != nil {
-			return nil, err
-		}
-		err = merge(lease, body)
-	} else {
+	if req.Method != http.MethodPatch {
 		lease, err = nodelease.Decode(req.Header.Get("Content-Type"), body)
+	} else if lease, err = l.Get(req.Context(), namespace, name); err == nil {
+		err = merge(lease, body)
 	}
 	if err == nil && name != "" && name != lease.Name {
 		err = fmt.Errorf("it is the Lease %s", lease.Name)
 	}
 	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, err
 	}
 	lease.Namespace = namespace
 	return lease, nil
@@ -111,13 +107,17 @@ func merge(lease *coordinationv1.Lease, patch []byte) error {
 }
 
 func reply(w http.ResponseWriter, req *http.Request, lease *coordinationv1.Lease, err error) {
-	if err != nil {
-		refuse(w, err)
-		return
+	var contentType string
+	var body []byte
+	if err == nil {
+		contentType, body, err = nodelease.Encode(lease, req.Header.Get("Accept"))
 	}
-	contentType, body, err := nodelease.Encode(lease, req.Header.Get("Accept"))
 	if err != nil {
-		refuse(w, err)
+		var s *apierrors.StatusError
+		if !errors.As(err, &s) {
+			s = apierrors.NewBadRequest(err.Error())
+		}
+		answer.Write(w, s)
 		return
 	}
 	w.Header().Set("Content-Type", contentType)
@@ -125,12 +125,4 @@ func reply(w http.ResponseWriter, req *http.Request, lease *coordinationv1.Lease
 		w.WriteHeader(http.StatusCreated)
 	}
 	_, _ = w.Write(body)
-}
-
-func refuse(w http.ResponseWriter, err error) {
-	var s *apierrors.StatusError
-	if !errors.As(err, &s) {
-		s = apierrors.NewInternalError(err)
-	}
-	answer.Write(w, s)
 }

@@ -128,7 +128,7 @@ func (l *Leases) Change(_ context.Context, namespace, name string, to func(*coor
 	}
 }
 
-// Get implements election.Store.
+// Get reads a Lease.
 func (l *Leases) Get(_ context.Context, namespace, name string) (*coordinationv1.Lease, error) {
 	if lease := l.find(namespace, name); lease != nil {
 		return lease.DeepCopy(), nil

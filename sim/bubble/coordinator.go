@@ -20,11 +20,7 @@ func NewCoordinator(n *Network, ca *pki.Authority, life int) (c *inmemory.Coordi
 		return nil, nil, err
 	}
 	from := n.Host("coordinator")
-	pair, err := ca.Issue(pki.Request{CommonName: from.name, Hosts: []string{from.name}})
-	if err != nil {
-		return nil, nil, err
-	}
-	cert, err := pair.TLS()
+	cert, err := certificate(from, ca)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -22,13 +22,18 @@ func newRelay() (*relay.Relay, error) {
 	return relay.New(relay.Config{Resource: res})
 }
 
-// serve answers TLS with a certificate for the host's name until stop is called.
-func serve(h Host, port string, ca *pki.Authority, handler http.Handler) (stop func(), err error) {
+// certificate is one for the host's name.
+func certificate(h Host, ca *pki.Authority) (tls.Certificate, error) {
 	pair, err := ca.Issue(pki.Request{CommonName: h.name, Hosts: []string{h.name}})
 	if err != nil {
-		return nil, err
+		return tls.Certificate{}, err
 	}
-	cert, err := pair.TLS()
+	return pair.TLS()
+}
+
+// serve answers TLS with a certificate for the host's name until stop is called.
+func serve(h Host, port string, ca *pki.Authority, handler http.Handler) (stop func(), err error) {
+	cert, err := certificate(h, ca)
 	if err != nil {
 		return nil, err
 	}

@@ -52,44 +52,86 @@ func (l *Leases) Obey(e *election.Election) { l.election = e }
 
 // Create makes a Lease for a user.
 func (l *Leases) Create(ctx context.Context, by string, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	if l.find(lease.Namespace, lease.Name) != nil {
-		return nil, apierrors.NewAlreadyExists(coordinationv1.Resource("leases"), lease.Name)
-	}
-	return l.write(ctx, by, lease, nil)
+	return l.replace(by, lease.Namespace, lease.Name, func(old *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+		if old != nil {
+			return nil, apierrors.NewAlreadyExists(coordinationv1.Resource("leases"), lease.Name)
+		}
+		return lease, l.check(ctx, by, lease, nil)
+	})
 }
 
 // Update replaces a Lease for a user if it is still the one that was read.
 func (l *Leases) Update(ctx context.Context, by string, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	old := l.find(lease.Namespace, lease.Name)
-	switch {
-	case old == nil:
-		return nil, apierrors.NewNotFound(coordinationv1.Resource("leases"), lease.Name)
-	case lease.ResourceVersion != old.ResourceVersion, lease.UID != "" && lease.UID != old.UID:
-		return nil, conflict(lease)
-	}
-	return l.write(ctx, by, lease, old)
+	return l.replace(by, lease.Namespace, lease.Name, func(old *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+		switch {
+		case old == nil:
+			return nil, missing(lease.Name)
+		case lease.ResourceVersion != old.ResourceVersion, lease.UID != "" && lease.UID != old.UID:
+			return nil, apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, errors.New("it is not the one that was read"))
+		}
+		return lease, l.check(ctx, by, lease, old)
+	})
 }
 
-func (l *Leases) write(ctx context.Context, by string, lease, old *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	if l.election != nil {
-		node, hub := strings.CutPrefix(by, contract.NodeUserPrefix)
-		if !hub {
-			node = ""
+// Change implements election.Store.
+func (l *Leases) Change(_ context.Context, namespace, name string, change func(*coordinationv1.Lease) error) error {
+	_, err := l.replace("", namespace, name, func(old *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+		if old == nil {
+			return nil, missing(name)
 		}
-		if err := l.election.Check(ctx, election.Caller{Node: node}, lease, old); err != nil {
+		lease := old.DeepCopy()
+		return lease, change(lease)
+	})
+	return err
+}
+
+// Get reads a Lease.
+func (l *Leases) Get(_ context.Context, namespace, name string) (*coordinationv1.Lease, error) {
+	if lease := l.find(namespace, name); lease != nil {
+		return lease.DeepCopy(), nil
+	}
+	return nil, missing(name)
+}
+
+func (l *Leases) check(ctx context.Context, by string, lease, old *coordinationv1.Lease) error {
+	if l.election == nil {
+		return nil
+	}
+	var who election.Caller
+	if node, hub := strings.CutPrefix(by, contract.NodeUserPrefix); hub {
+		who.Node = node
+	}
+	return l.election.Check(ctx, who, lease, old)
+}
+
+// replace puts what is made of a Lease in its place, nil: there is none. If another write was quicker, that is what it is made of.
+func (l *Leases) replace(
+	by, namespace, name string, what func(old *coordinationv1.Lease) (*coordinationv1.Lease, error),
+) (lease *coordinationv1.Lease, err error) {
+	for done := false; !done; {
+		old := l.find(namespace, name)
+		if lease, err = what(old); err != nil {
 			return nil, err
 		}
+		lease = lease.DeepCopy()
+		done = l.put(lease, old)
 	}
-	return l.put(by, lease.DeepCopy(), old)
+	if l.election != nil {
+		l.election.Wrote(lease, false)
+	}
+	if l.Wrote != nil {
+		l.Wrote(by, lease)
+	}
+	return lease.DeepCopy(), nil
 }
 
-// put stores a Lease in the place of another one, and keeps it.
-func (l *Leases) put(by string, lease, old *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+// put stores a Lease, unless there is another one than the old one.
+func (l *Leases) put(lease, old *coordinationv1.Lease) bool {
 	key := types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.stored[key] != old {
-		l.mu.Unlock()
-		return nil, conflict(lease)
+		return false
 	}
 	l.version++
 	lease.TypeMeta = metav1.TypeMeta{APIVersion: nodelease.Kind.APIVersion, Kind: nodelease.Kind.Kind}
@@ -101,39 +143,7 @@ func (l *Leases) put(by string, lease, old *coordinationv1.Lease) (*coordination
 	l.changes = append(l.changes[max(0, len(l.changes)-maxChanges+1):], change{lease, old})
 	close(l.more)
 	l.more = make(chan struct{})
-	l.mu.Unlock()
-	if l.election != nil {
-		l.election.Wrote(lease, false)
-	}
-	if l.Wrote != nil {
-		l.Wrote(by, lease)
-	}
-	return lease.DeepCopy(), nil
-}
-
-// Change implements election.Store.
-func (l *Leases) Change(_ context.Context, namespace, name string, to func(*coordinationv1.Lease) error) error {
-	for {
-		old := l.find(namespace, name)
-		if old == nil {
-			return apierrors.NewNotFound(coordinationv1.Resource("leases"), name)
-		}
-		lease := old.DeepCopy()
-		if err := to(lease); err != nil {
-			return err
-		}
-		if _, err := l.put("", lease, old); !apierrors.IsConflict(err) {
-			return err
-		}
-	}
-}
-
-// Get reads a Lease.
-func (l *Leases) Get(_ context.Context, namespace, name string) (*coordinationv1.Lease, error) {
-	if lease := l.find(namespace, name); lease != nil {
-		return lease.DeepCopy(), nil
-	}
-	return nil, apierrors.NewNotFound(coordinationv1.Resource("leases"), name)
+	return true
 }
 
 // List implements election.Store.
@@ -210,6 +220,6 @@ func (l *Leases) find(namespace, name string) *coordinationv1.Lease {
 	return l.stored[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
-func conflict(lease *coordinationv1.Lease) error {
-	return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, errors.New("it is not the one that was read"))
+func missing(name string) error {
+	return apierrors.NewNotFound(coordinationv1.Resource("leases"), name)
 }

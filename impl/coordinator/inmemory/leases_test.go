@@ -5,60 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
-	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
-
-	"github.com/weir-edge/weir/impl/contract"
 )
-
-// TestNobodySeizesTheElection: the rules of the coordinator hold here, and its clock alone ends a Lease.
-func TestNobodySeizesTheElection(t *testing.T) {
-	leases, clock := NewLeases("1", 0), clocktesting.NewFakeClock(time.Unix(1e9, 0))
-	c, err := New(Config{Pool: "p", Leases: leases, Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// write lets a hub write a Lease that a node holds, in the place of an old one.
-	write := func(hub, name, node string, old *coordinationv1.Lease, refused func(error) bool) *coordinationv1.Lease {
-		t.Helper()
-		l, do := &coordinationv1.Lease{}, leases.Create
-		if old != nil {
-			l, do = old.DeepCopy(), leases.Update
-		}
-		l.Namespace, l.Name = contract.LeaseNamespace, name
-		l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = ptr.To(node+"_1"), ptr.To[int32](15)
-		l, err := do(t.Context(), contract.NodeUserPrefix+hub, l)
-		if refused == nil && err != nil || refused != nil && !refused(err) {
-			t.Errorf("%s writes %s for %s: %v", hub, name, node, err)
-		}
-		return l
-	}
-	const election, sync = contract.ElectionLease, contract.InformerSync
-	write("b", election, "a", nil, apierrors.IsForbidden)
-	l := write("a", election, "a", nil, nil)
-	write("b", election, "b", nil, apierrors.IsAlreadyExists)
-	write("b", sync, "b", nil, apierrors.IsForbidden)
-	write("a", sync, "a", nil, nil)
-	if got := c.Leader(); got.Node != "a" || got.Term.String() != "1/"+l.ResourceVersion {
-		t.Errorf("%+v leads", got)
-	}
-	clock.Step(14 * time.Second)
-	write("b", election, "b", l, apierrors.IsConflict)
-	renewed := write("a", election, "a", l, nil)
-	clock.Step(14 * time.Second)
-	write("b", election, "b", renewed, apierrors.IsConflict)
-	clock.Step(time.Second)
-	write("b", election, "b", l, apierrors.IsConflict) // it was renewed since
-	write("b", election, "b", renewed, nil)
-	if got := c.Leader().Node; got != "b" {
-		t.Errorf("%s leads", got)
-	}
-}
 
 // TestWatch: a watch of Leases with a label shows how they come and go, from any version that is remembered.
 func TestWatch(t *testing.T) {

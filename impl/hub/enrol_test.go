@@ -41,7 +41,7 @@ func TestEnrol(t *testing.T) {
 	p.start("edge-2")
 	eventually(t, "edge-2 to follow", func() bool { return p.settled("edge-1", "edge-2") == "edge-1" })
 	far := p.hubs["edge-2"].kubelet()
-	far.beats(http.StatusNotFound, http.StatusOK)
+	far.beats(http.StatusNotFound, http.StatusCreated)
 	link.set(true)
 	far.beats(http.StatusOK)
 	eventually(t, "the heartbeat of edge-2 in the cloud", func() bool {

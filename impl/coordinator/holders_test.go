@@ -138,8 +138,11 @@ func TestElectionExpiresByTheCoordinatorsClock(t *testing.T) {
 			t.Fatalf("%s another takes it: %v", when, err)
 		}
 	}
+	// A leader that is not read by then would lose the Lease for that.
+	read := func() { t.Helper(); eventually(t, "the leader to be read", a.shows.read) }
 	a.elect("a_1")
 	held("just acquired,")
+	read()
 	c.pass(nearly)
 	held("a second before its end,")
 	check(t, take(a, "a_1"))
@@ -147,9 +150,11 @@ func TestElectionExpiresByTheCoordinatorsClock(t *testing.T) {
 	held("a second before its end, renewed,")
 
 	s.stop()
+	eventually(t, "the leader not to be read", func() bool { return !a.shows.read() })
 	s = p.start()
 	b = s.hub("b")
 	held("after a restart")
+	read()
 	c.pass(nearly)
 	held("a second before its end, after a restart,")
 	c.pass(time.Second)

@@ -26,7 +26,9 @@ func NewCoordinator(n *Network, ca *pki.Authority, life int) (c *inmemory.Coordi
 	}
 	c, err = inmemory.New(inmemory.Config{
 		Pool: "pool", Relays: []*relay.Relay{r}, Leases: inmemory.NewLeases(strconv.Itoa(life), 10), Clock: clock.RealClock{},
-		Line: inmemory.Lines(cert, func(ctx context.Context, _, address string) (net.Conn, error) { return from.DialContext(ctx, "tcp", address) }),
+		Line: inmemory.Lines(cert, func(ctx context.Context, _, address string) (net.Conn, error) {
+			return from.DialContext(ctx, "tcp", address)
+		}),
 	})
 	if err != nil {
 		return nil, nil, err

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -189,7 +190,7 @@ func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node
 		return cert, key
 	}
 	c := hub.Config{
-		NodeName: name, NodePoolName: "pool", CloudServers: []string{"https://cloud:443"}, BindAddress: ip, HealthBindAddress: ip, PoolBindAddress: ip, SecurePort: 10268, PoolPort: 10269,
+		NodeName: name, NodePoolName: "pool", DataDir: filepath.Join(dir, "data"), StorePlaintextSecrets: true, CloudServers: []string{"https://cloud:443"}, BindAddress: ip, HealthBindAddress: ip, PoolBindAddress: ip, SecurePort: 10268, PoolPort: 10269,
 		EnableCoordinator: true, CoordinatorServers: []string{"https://coordinator:10270"}, CoordinatorWait: 10 * time.Second,
 		FailoverGracePeriod: grace, FailoverSpread: spread, PoolScopeResources: []string{resource}, UpstreamWatchTimeout: 10 * time.Second,
 		HeartbeatInterval: 10 * time.Second, HeartbeatTimeout: 2 * time.Second, HeartbeatFailedRetry: 3, HeartbeatHealthyThreshold: 2,

@@ -3,7 +3,6 @@ package denylist
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -78,38 +77,38 @@ func read(from io.Reader) ([]byte, error) {
 func (h *Held) Exchange(ctx context.Context, by http.RoundTripper, at *url.URL) error {
 	fail := func(err error) error { return fmt.Errorf("exchange denylists with %s: %w", at.Host, err) }
 	_, tag := h.Text()
-	resp, theirs, err := ask(ctx, by, http.MethodGet, at, tag, nil)
+	code, header, theirs, err := ask(ctx, by, http.MethodGet, at, tag, nil)
 	if err != nil {
 		return fail(err)
 	}
-	switch resp.StatusCode {
+	switch code {
 	case http.StatusNotModified:
 		return nil
 	case http.StatusOK:
 	default:
-		return fail(errors.New(resp.Status))
+		return fail(fmt.Errorf("answer %d: %.200s", code, theirs))
 	}
 	if _, err := h.Take(theirs); err != nil {
 		return fail(err)
 	}
 	mine, tag := h.Text()
-	if resp.Header.Get("Etag") == quote(tag) || len(mine) == 0 {
+	if header.Get("Etag") == quote(tag) || len(mine) == 0 {
 		return nil
 	}
-	resp, why, err := ask(ctx, by, http.MethodPost, at, "", mine)
+	code, _, why, err := ask(ctx, by, http.MethodPost, at, "", mine)
+	if err == nil && code != http.StatusNoContent {
+		err = fmt.Errorf("answer %d: %.200s", code, why)
+	}
 	if err != nil {
 		return fail(err)
-	}
-	if resp.StatusCode != http.StatusNoContent {
-		return fail(fmt.Errorf("%s: %.200s", resp.Status, why))
 	}
 	return nil
 }
 
-func ask(ctx context.Context, by http.RoundTripper, method string, at *url.URL, tag string, body []byte) (*http.Response, []byte, error) {
+func ask(ctx context.Context, by http.RoundTripper, method string, at *url.URL, tag string, body []byte) (code int, header http.Header, text []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, nil, err
 	}
 	req.Header.Set("User-Agent", contract.UserAgent)
 	if method == http.MethodGet {
@@ -119,9 +118,9 @@ func ask(ctx context.Context, by http.RoundTripper, method string, at *url.URL, 
 	}
 	resp, err := by.RoundTrip(req)
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, nil, err
 	}
 	defer resp.Body.Close()
-	text, err := read(resp.Body)
-	return resp, text, err
+	text, err = read(resp.Body)
+	return resp.StatusCode, resp.Header, text, err
 }

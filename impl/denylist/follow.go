@@ -33,7 +33,7 @@ func (h *Held) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Cloc
 	for ctx.Err() == nil {
 		wait := watchAgain
 		err := h.watch(ctx, cloud)
-		var refused *refusedWatch
+		var refused *refusedError
 		if errors.As(err, &refused) {
 			wait, denied = denied, min(2*denied, watchRarely)
 			if s := err.Error(); s != said && ctx.Err() == nil {
@@ -47,8 +47,8 @@ func (h *Held) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Cloc
 	}
 }
 
-// refusedWatch is an answer of the cloud that is no watch.
-type refusedWatch struct{ error }
+// refusedError is an answer of the cloud that is no watch.
+type refusedError struct{ error }
 
 func (h *Held) watch(ctx context.Context, cloud http.RoundTripper) error {
 	q := url.Values{
@@ -67,7 +67,7 @@ func (h *Held) watch(ctx context.Context, cloud http.RoundTripper) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return &refusedWatch{fmt.Errorf("watch ConfigMap %s/%s%s: %s", contract.KeyNamespace, contract.DenylistPrefix, h.Pool, resp.Status)}
+		return &refusedError{fmt.Errorf("watch ConfigMap %s/%s%s: %s", contract.KeyNamespace, contract.DenylistPrefix, h.Pool, resp.Status)}
 	}
 	bounded := &io.LimitedReader{R: resp.Body}
 	frames := json.NewDecoder(bounded)
@@ -93,7 +93,7 @@ func (h *Held) watch(ctx context.Context, cloud http.RoundTripper) error {
 		default:
 			var s metav1.Status
 			_ = json.Unmarshal(event.Object, &s)
-			return &refusedWatch{fmt.Errorf("watch of the denylist: %s %s", event.Type, s.Message)}
+			return &refusedError{fmt.Errorf("watch of the denylist: %s %s", event.Type, s.Message)}
 		}
 	}
 }

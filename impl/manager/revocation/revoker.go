@@ -38,9 +38,10 @@ func (r *Revoker) Reconcile(ctx context.Context, q reconcile.Request) (reconcile
 		return reconcile.Result{}, nil
 	}
 	stale, err := r.look(ctx, pool)
+	if ctx.Err() != nil { // who takes over does it
+		err = nil
+	}
 	switch {
-	case ctx.Err() != nil: // who takes over does it
-		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), err == nil && stale:
 		return reconcile.Result{RequeueAfter: lag}, nil
 	case err != nil:

@@ -12,7 +12,7 @@ import (
 // rotation is what all hubs of the pool have counted about certificates, and about what feeds their relays.
 type rotation struct {
 	issued float64 // certificates
-	holds  int     // hubs that got one for the pool
+	holds  int     // hubs that got one for the pool, and lead or follow by it
 	upset  float64 // lists, comparisons and changes of a source
 }
 
@@ -27,7 +27,12 @@ func (r *run) rotation(ctx context.Context) (now rotation, err error) {
 			return now, fmt.Errorf("metrics of the hub of %s: %w", node, err)
 		}
 		now.issued += m.Sum("weir_certificate_renewals_total")
-		if m.Sum("weir_certificate_renewals_total", `kind="hub"`) > 0 {
+		var s status
+		if err := p.Status(ctx, &s); err != nil {
+			return now, err
+		}
+		fed := map[string]string{"Leader": "cloud", "Follower": "coordinator"}[s.Role]
+		if m.Sum("weir_certificate_renewals_total", `kind="hub"`) > 0 && s.Source != "" && s.Source == fed {
 			now.holds++
 		}
 		for _, name := range []string{"lists", "resyncs", "switches"} {
@@ -45,7 +50,7 @@ func (r *run) enrolled(ctx context.Context) error {
 	return r.until(ctx, syncPatience, func() (bool, string) {
 		now, err := r.rotation(ctx)
 		r.before = now
-		return err == nil && now.holds == len(r.weir().nodes), fmt.Sprintf("waiting for certificates: %d of %d hubs have one (%v)", now.holds, len(r.weir().nodes), err)
+		return err == nil && now.holds == len(r.weir().nodes), fmt.Sprintf("waiting for certificates: %d of %d hubs have one, and lead or follow (%v)", now.holds, len(r.weir().nodes), err)
 	})
 }
 

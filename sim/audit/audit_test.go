@@ -33,6 +33,7 @@ const log = `{"verb":"watch","requestURI":"/api/v1/endpoints?watch=1","objectRef
 {"verb":"patch","requestURI":"/api/v1/nodes/a/status","objectRef":{"resource":"nodes","subresource":"status","name":"a"},"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by RoleBinding \"x/kube-system\" of Role \"weir:manager\" to User \"m\""}}
 {"verb":"list","requestURI":"/api/v1/secrets","user":{"username":"m"},"objectRef":{"resource":"secrets"},"annotations":{"authorization.k8s.io/decision":"forbid","authorization.k8s.io/reason":""}}
 {"verb":"list","requestURI":"/api/v1/secrets","user":{"username":"m"},"objectRef":{"resource":"secrets"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+{"verb":"get","requestURI":"/api/v1/namespaces/x/secrets/y","user":{"username":"m"},"objectRef":{"resource":"secrets","namespace":"x","name":"y"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
 {"verb":"li`
 
 // TestUse: what a role allowed is used, whoever else allows as much is none of its grants, and what is refused is told once.
@@ -42,7 +43,7 @@ func TestUse(t *testing.T) {
 		t.Fatalf("%v, %v", grants, err)
 	}
 	var use Use
-	if err := use.Read(strings.NewReader(log)); err != nil || use.Events != 5 {
+	if err := use.Read(strings.NewReader(log)); err != nil || use.Events != 6 {
 		t.Fatalf("%d events, %v", use.Events, err)
 	}
 	var unused []string
@@ -54,7 +55,7 @@ func TestUse(t *testing.T) {
 	}; !slices.Equal(unused, want) {
 		t.Errorf("unused: %q", unused)
 	}
-	if want := []string{"m: list secrets"}; !slices.Equal(use.Refused, want) {
+	if want := []string{"m: list secrets", "m: get secrets x/y"}; !slices.Equal(use.Refused, want) {
 		t.Errorf("refused: %q", use.Refused)
 	}
 }

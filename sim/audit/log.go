@@ -32,7 +32,7 @@ const maxEvent = 1 << 20
 // Use is what was done.
 type Use struct {
 	used    map[Grant]bool
-	Refused []string // requests that no role allows, each once
+	Refused []string // requests that no role allows, each once, with what they are about if that is in a namespace
 	Events  int
 }
 
@@ -44,7 +44,7 @@ type event struct {
 		Username string `json:"username"`
 	} `json:"user"`
 	ObjectRef *struct {
-		Resource, Subresource, APIGroup string
+		Resource, Subresource, APIGroup, Namespace, Name string
 	} `json:"objectRef"`
 	Annotations map[string]string `json:"annotations"`
 }
@@ -90,7 +90,11 @@ func (u *Use) take(e *event) {
 	}
 	if e.Annotations["authorization.k8s.io/decision"] == "forbid" {
 		g.Role = e.User.Username
-		if s := g.String(); !slices.Contains(u.Refused, s) {
+		s := g.String()
+		if o := e.ObjectRef; o != nil && o.Namespace != "" {
+			s += " " + o.Namespace + "/" + o.Name
+		}
+		if !slices.Contains(u.Refused, s) {
 			u.Refused = append(u.Refused, s)
 		}
 		return

@@ -114,12 +114,6 @@ func coordinatorAttacks() []Attack {
 			}, member},
 		},
 		{
-			Number: "54", Position: Member, Goal: "feed the pool without being its leader",
-			Sent:     "an address where it shows forged slices, in its node's Lease, and in the election Lease in all names",
-			Expected: "400, 403 or 409, and nobody reads there",
-			Control:  "the leader is still read, under the same term", play: falseTerms,
-		},
-		{
 			Number: "61", Position: Member, Goal: "use a path that is for others",
 			Sent:     "PUT of the keys as no leader, rejoin as a hub, writes as a viewer, impersonation",
 			Expected: "403 or 409", Control: "a hub and a viewer read", play: othersPaths,
@@ -138,6 +132,12 @@ func coordinatorAttacks() []Attack {
 			Control:  "a replica's own certificate is taken",
 			place:    &place{name: "trio", mode: runtime.Weir, nodes: 1, coordinators: 3, replicas: 3, flags: swift()},
 			play:     foreignReplica,
+		},
+		Attack{
+			Number: "54", Position: Member, Goal: "feed the pool without being its leader",
+			Sent:     "an address where it shows forged slices, in its node's Lease, and in the election Lease in all names",
+			Expected: "400, 403 or 409, and nobody reads there",
+			Control:  "the leader is still read, under the same term", place: led("54"), play: falseTerms,
 		},
 		Attack{
 			Number: "50", Position: Member, Goal: "the pool elects nobody any more",

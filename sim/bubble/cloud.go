@@ -52,7 +52,9 @@ func NewCloud(n *Network, ca *pki.Authority) (c *Cloud, stop func(), err error) 
 		})
 	})
 	mux.HandleFunc("GET /apis/discovery.k8s.io/v1/", func(w http.ResponseWriter, req *http.Request) {
-		if q := req.URL.Query(); q.Get("fieldSelector") == "" && (q.Get("watch") == "" || q.Get("sendInitialEvents") != "") {
+		q := req.URL.Query()
+		question := q.Get("fieldSelector") != "" || q.Get("limit") == "1" // about one object, or how many there are
+		if !question && (q.Get("watch") == "" || q.Get("sendInitialEvents") != "") {
 			c.lists.Add(1)
 		}
 		(&rest.Handler{Source: c.relay}).ServeHTTP(w, req)

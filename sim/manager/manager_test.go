@@ -125,9 +125,9 @@ func testForwarders(t *testing.T, w *world) {
 	})
 	at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format("2006-01-02T15:04:05.000000Z") }
 	const mark = `"metadata":{"annotations":{"openyurt.io/delegate-heartbeat":"true"}}`
-	if err := patch("f-1", `{`+mark+`,"spec":{"renewTime":"`+at(0)+`"}}`); err != nil {
-		t.Errorf("a renewTime that grows: %v", err)
-	}
+	w.eventually(t, "a renewTime that grows, once kube-apiserver knows the binding again", func() bool {
+		return patch("f-1", `{`+mark+`,"spec":{"renewTime":"`+at(0)+`"}}`) == nil
+	})
 	for what, text := range map[string]string{
 		"a renewTime that shrinks":                  `{` + mark + `,"spec":{"renewTime":"` + at(-time.Hour) + `"}}`,
 		"a renewTime that stays":                    `{` + mark + `}`,

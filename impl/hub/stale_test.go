@@ -102,9 +102,7 @@ func TestNotBack(t *testing.T) {
 	b.start()
 	b.fed()
 	client := b.client(nil)
-	for _, f := range b.hub.sources.Feeders {
-		f.Use(nil)
-	}
+	b.unfed()
 	seen := b.clouds[0].put("default", "new").ResourceVersion
 	if resp, _ := get(t, client, b.url()+"/api/v1/endpoints?resourceVersion="+seen, alice...); resp.StatusCode != http.StatusGatewayTimeout {
 		t.Fatal(resp.Status)
@@ -127,9 +125,7 @@ func TestConsistentHeader(t *testing.T) {
 	b.fed()
 	client := b.client(nil)
 	for value, want := range map[string]int{"true": http.StatusOK, "false": http.StatusNotFound, "": http.StatusNotFound, "yes": http.StatusBadRequest} {
-		for _, f := range b.hub.sources.Feeders {
-			f.Use(nil)
-		}
+		b.unfed()
 		b.clouds[0].put("default", "new")
 		header := alice[:2:2]
 		if value != "" {

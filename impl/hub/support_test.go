@@ -221,6 +221,22 @@ func (b *bed) fed() {
 	})
 }
 
+// unfed takes their source from the relays, and waits until the cloud shows them nothing more.
+func (b *bed) unfed() {
+	b.t.Helper()
+	for _, f := range b.hub.sources.Feeders {
+		f.Use(nil)
+	}
+	eventually(b.t, "the relays to let go", func() bool {
+		for _, r := range b.clouds[0].relays {
+			if r.Status().Watchers > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 func (b *bed) url() string { return "https://" + b.hub.Addr().String() }
 
 // client returns a client of the hub. cert may be nil.

@@ -44,9 +44,7 @@ func TestReadYourWritesWithoutFeed(t *testing.T) {
 	b.start()
 	client := b.client(nil)
 	eventually(t, "the relay to be fed", func() bool { return b.hub.relays[0].Status().Synced })
-	for _, f := range b.hub.sources.Feeders {
-		f.Use(nil)
-	}
+	b.unfed()
 	_, _ = do(t, client, http.MethodPut, b.url()+"/api/v1/namespaces/default/endpoints/web", []byte("{}"), alice...)
 	resp, body := get(t, client, b.url()+"/api/v1/namespaces/default/endpoints/web", alice...)
 	if resp.StatusCode != http.StatusOK || !bytes.Contains([]byte(body), []byte(`"name":"web"`)) {
@@ -94,9 +92,7 @@ func TestReadWhatWasWritten(t *testing.T) {
 				cloud.put("default", "gone")
 				last := cloud.put("default", "web").ResourceVersion
 				eventually(t, "the relay to be as before", func() bool { return strconv.FormatUint(b.hub.relays[0].Status().Version, 10) == last })
-				for _, f := range b.hub.sources.Feeders {
-					f.Use(nil)
-				}
+				b.unfed()
 				cloud.remove("default", "gone")
 				cloud.put("default", "web")
 				resp, body := do(t, client, c.method, b.url()+all+c.path, []byte(c.body), append(c.header, alice...)...)
@@ -129,9 +125,7 @@ func TestReadWhatNobodyKnows(t *testing.T) {
 				go b.hub.sources.Alone()
 				last := cloud.put("default", "web").ResourceVersion
 				eventually(t, "the relay to be as before", func() bool { return strconv.FormatUint(b.hub.relays[0].Status().Version, 10) == last })
-				for _, f := range b.hub.sources.Feeders {
-					f.Use(nil)
-				}
+				b.unfed()
 				cloud.set(func() {
 					cloud.denies = func(user, _ string) int {
 						if user == "system:node:edge-1" {

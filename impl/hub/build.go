@@ -84,11 +84,7 @@ func (h *Hub) buildClient() error {
 	if c.Roots, err = h.reload.Bundle("--coordinator-ca-file", h.CoordinatorCAFile); err != nil {
 		return err
 	}
-	denied := denylist.Config{Pool: h.NodePoolName, Trusted: c.Roots.List, Logger: h.Logger}
-	if h.DataDir != "" {
-		denied.File = filepath.Join(h.DataDir, "denylist")
-	}
-	c.Denied = denylist.New(denied)
+	c.Denied = denylist.New(denylist.Config{Pool: h.NodePoolName, Trusted: c.Roots.List, File: filepath.Join(h.DataDir, "denylist"), Logger: h.Logger})
 	h.metrics.registry.MustRegister(c.Denied)
 	if err := h.buildMember(c.Roots); err != nil {
 		return err

@@ -14,6 +14,7 @@ type election struct {
 	reread  bool // the version of the Lease is in doubt
 	record  Record
 	changed time.Duration // when a change of record was last seen, on this machine's clock
+	shown   time.Duration // when a watch last showed it
 	due     time.Duration // of the next request
 	could   bool          // was eligible at the last step
 	reached bool          // the coordinator was, at the last step
@@ -33,6 +34,10 @@ type election struct {
 // result takes the end of a request.
 func (e *election) result(m *self, now time.Duration, r Result) {
 	e.busy = false
+	if r.outrun(e.record, e.shown) {
+		e.reread, e.due = true, now
+		return
+	}
 	if r.Outcome == OK {
 		e.observe(now, r.Lease)
 	}
@@ -72,6 +77,7 @@ func (e *election) result(m *self, now time.Duration, r Result) {
 
 // noticed takes what a watch showed. It is as good as a read, unless a request is under way that may have changed it.
 func (e *election) noticed(now time.Duration, r Record) {
+	e.shown = now
 	if r.older(e.record) {
 		return
 	}

@@ -38,7 +38,7 @@ func (m *Machine) Step(in Input) Output {
 		m.elect.noticed(now, *in.Election)
 	}
 	if in.Sync != nil {
-		m.sync.observe(now, *in.Sync)
+		m.sync.noticed(now, *in.Sync)
 	}
 	m.reached = m.reached || in.Coordinator
 

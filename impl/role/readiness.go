@@ -12,6 +12,7 @@ type readiness struct {
 	vouched bool // the coordinator said that it is ready
 	record  Record
 	changed time.Duration // when a change was last seen
+	shown   time.Duration // when a watch last showed the Lease
 	vouchAt time.Duration // when the coordinator last vouched
 	due     time.Duration // of the next request
 	renew   time.Duration // of the next renewal, as leader
@@ -21,7 +22,7 @@ type readiness struct {
 func (s *readiness) result(m *self, now time.Duration, r Result) {
 	s.busy = false
 	switch {
-	case r.Outcome == Conflict: // another leader wrote it
+	case r.Outcome == Conflict, r.outrun(s.record, s.shown): // another leader wrote it
 		s.reread, s.due = true, now
 	case r.Outcome == Failed:
 		s.due = max(now, r.Sent+m.jitter(m.cfg.RetryPeriod))
@@ -42,6 +43,12 @@ func (s *readiness) result(m *self, now time.Duration, r Result) {
 			s.renew = r.Sent + m.cfg.syncRenew()
 		}
 	}
+}
+
+// noticed takes what a watch showed.
+func (s *readiness) noticed(now time.Duration, r Record) {
+	s.shown = now
+	s.observe(now, r)
 }
 
 func (s *readiness) observe(now time.Duration, r Record) {

@@ -130,6 +130,11 @@ type Result struct {
 	Ready       bool          // ReadStatus
 }
 
+// outrun tells whether r says that there is no Lease, and a watch showed one since it was asked. Without a version, nothing else tells which is later.
+func (r Result) outrun(by Record, shown time.Duration) bool {
+	return r.Outcome == OK && !r.Lease.Exists && by.Exists && r.Sent < shown
+}
+
 // Input is what a hub observed since the last step.
 type Input struct {
 	Now         time.Duration // never goes back

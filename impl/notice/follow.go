@@ -1,4 +1,4 @@
-package denylist
+package notice
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -20,25 +21,34 @@ import (
 )
 
 const (
-	watchLasts  = 12 * time.Hour   // each begins with the list once more, so that an old version is never asked for
+	watchLasts  = 12 * time.Hour   // each begins with the text once more, so that an old version is never asked for
 	watchAgain  = 5 * time.Second  // after one that ended, or that did not come about for lack of a connection
 	watchDenied = 30 * time.Second // after one that the cloud refused: there is no weir-manager, or it does not know this node
 	watchRarely = 10 * time.Minute // after more of them
-	maxEvent    = 2 * maxList
+	maxMeta     = 256 << 10        // of an event beside the text
 )
 
-// Follow reads the list of the pool in the cloud, now and whenever it changes, until ctx ends. It is one watch of one object.
-func (h *Held) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Clock) {
+// Source is where the cloud has a text: the ConfigMap of a name in contract.KeyNamespace.
+type Source struct {
+	About     string // "denylist"
+	ConfigMap string
+	Max       int // bytes of the text
+	Take      func(m *corev1.ConfigMap) error
+	Logger    *slog.Logger
+}
+
+// Follow reads the text in the cloud, now and whenever it changes, until ctx ends. It is one watch of one object.
+func (s Source) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Clock) {
 	said, denied := "", watchDenied
 	for ctx.Err() == nil {
 		wait := watchAgain
-		err := h.watch(ctx, cloud)
+		err := s.watch(ctx, cloud)
 		var refused *refusedError
 		if errors.As(err, &refused) {
 			wait, denied = denied, min(2*denied, watchRarely)
-			if s := err.Error(); s != said && ctx.Err() == nil {
-				said = s
-				h.Logger.Info("the cloud does not show which certificates are taken back; the pool may still know", "pool", h.Pool, "err", err)
+			if text := err.Error(); text != said && ctx.Err() == nil {
+				said = text
+				s.Logger.Info("the cloud does not show what it should; the pool may still know", "what", s.About, "err", err)
 			}
 		} else {
 			denied = watchDenied
@@ -50,9 +60,9 @@ func (h *Held) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Cloc
 // refusedError is an answer of the cloud that is no watch.
 type refusedError struct{ error }
 
-func (h *Held) watch(ctx context.Context, cloud http.RoundTripper) error {
+func (s Source) watch(ctx context.Context, cloud http.RoundTripper) error {
 	q := url.Values{
-		"watch": {"1"}, "fieldSelector": {"metadata.name=" + contract.DenylistPrefix + h.Pool}, "timeoutSeconds": {strconv.Itoa(int(watchLasts / time.Second))},
+		"watch": {"1"}, "fieldSelector": {"metadata.name=" + s.ConfigMap}, "timeoutSeconds": {strconv.Itoa(int(watchLasts / time.Second))},
 	}
 	u := "https://cloud/api/v1/namespaces/" + contract.KeyNamespace + "/configmaps?" + q.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
@@ -67,33 +77,33 @@ func (h *Held) watch(ctx context.Context, cloud http.RoundTripper) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return &refusedError{fmt.Errorf("watch ConfigMap %s/%s%s: %s", contract.KeyNamespace, contract.DenylistPrefix, h.Pool, resp.Status)}
+		return &refusedError{fmt.Errorf("watch ConfigMap %s/%s: %s", contract.KeyNamespace, s.ConfigMap, resp.Status)}
 	}
 	bounded := &io.LimitedReader{R: resp.Body}
 	frames := json.NewDecoder(bounded)
 	for {
-		bounded.N = maxEvent
+		bounded.N = int64(2*s.Max + maxMeta)
 		var event struct {
 			Type   string
 			Object json.RawMessage
 		}
 		if err := frames.Decode(&event); err != nil {
-			return fmt.Errorf("watch of the denylist: %w", err)
+			return fmt.Errorf("watch of the %s: %w", s.About, err)
 		}
 		switch event.Type {
 		case "ADDED", "MODIFIED":
 			var m corev1.ConfigMap
 			if err := json.Unmarshal(event.Object, &m); err != nil {
-				return fmt.Errorf("watch of the denylist: %w", err)
+				return fmt.Errorf("watch of the %s: %w", s.About, err)
 			}
-			if _, err := h.Take([]byte(m.Data[contract.DenylistKey])); err != nil {
-				h.Logger.Error("the cloud's denylist does not count", "err", err)
+			if err := s.Take(&m); err != nil {
+				s.Logger.Error("the cloud's "+s.About+" does not count", "err", err)
 			}
-		case "DELETED": // what was taken back stays so
+		case "DELETED": // what was said stays so
 		default:
-			var s metav1.Status
-			_ = json.Unmarshal(event.Object, &s)
-			return &refusedError{fmt.Errorf("watch of the denylist: %s %s", event.Type, s.Message)}
+			var status metav1.Status
+			_ = json.Unmarshal(event.Object, &status)
+			return &refusedError{fmt.Errorf("watch of the %s: %s %s", s.About, event.Type, status.Message)}
 		}
 	}
 }

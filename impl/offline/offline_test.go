@@ -357,6 +357,23 @@ func TestWatches(t *testing.T) {
 	}
 }
 
+// TestClientLeavesEarly: a watch whose client leaves while the hub asks for the list opens nothing afterwards, which nobody would close.
+func TestClientLeavesEarly(t *testing.T) {
+	opened, done := 0, 0
+	body := newTee(&room{max: 1 << 20}, io.NopCloser(strings.NewReader("")), true, func(io.Reader, *intake) {}, func() { done++ })
+	check(t, body.Close())
+	body.begin(func() error { opened++; return nil })
+	if opened != 0 || done != 1 {
+		t.Errorf("opened %d times, ended %d times", opened, done)
+	}
+	body = newTee(&room{max: 1 << 20}, io.NopCloser(strings.NewReader("")), true, func(io.Reader, *intake) {}, func() { done++ })
+	body.begin(func() error { opened++; return nil })
+	check(t, body.Close())
+	if opened != 1 || done != 2 {
+		t.Errorf("opened %d times, ended %d times", opened, done)
+	}
+}
+
 // TestCatchUpFails: a watch for which the hub gets no list reaches its client all the same, and what was kept stays.
 func TestCatchUpFails(t *testing.T) {
 	b := newBed(t)

@@ -79,12 +79,18 @@ func (t *tee) drain() {
 	}
 }
 
-// begin ends the waiting, if it is not too late.
-func (t *tee) begin() {
+// begin ends the waiting, if it is not too late: open makes what the parser writes to, and done ends it.
+func (t *tee) begin(open func() error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.waiting = false
-	t.drain()
+	switch {
+	case t.pump == nil: // the client has left
+	case open() != nil:
+		t.giveUp()
+	default:
+		t.waiting = false
+		t.drain()
+	}
 }
 
 // abandon ends the recording; the client notices nothing.

@@ -26,13 +26,10 @@ func (r *Recorder) watch(component string, q *request.Request, enc wire.Encoding
 	}
 	shape := shapeOf(q, component, f)
 	w := &watching{store: r.store, shape: shape, from: from, streaming: streaming}
-	covered := streaming || r.store.Covers(shape, from)
-	t := newTee(&r.room, resp.Body, !covered, r.parser(resp, "watch", func(body *intake) error { return w.read(enc, body) }), w.close)
+	t := newTee(&r.room, resp.Body, true, r.parser(resp, "watch", func(body *intake) error { return w.read(enc, body) }), w.close)
 	resp.Body = t
-	if covered {
-		if err := w.open(); err != nil {
-			t.abandon()
-		}
+	if streaming || r.store.Covers(shape, from) {
+		t.begin(w.open)
 		return
 	}
 	r.running.Go(func() {
@@ -42,11 +39,7 @@ func (r *Recorder) watch(component string, q *request.Request, enc wire.Encoding
 			t.abandon()
 			return
 		}
-		if err := w.open(); err != nil {
-			t.abandon()
-			return
-		}
-		t.begin()
+		t.begin(w.open)
 	})
 }
 

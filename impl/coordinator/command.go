@@ -26,6 +26,9 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	c.Logger = logger
 	klog.SetSlogLogger(slog.New(cli.Quieter(logger.Handler())).With("component", "apiserver"))
+	if err := c.awaitCertificates(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
 	co, err := New(c)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ type Config struct {
 	TLSCertFile       string
 	TLSPrivateKeyFile string
 	ClientCAFile      string
+	CertificatesDir   string // that the hub of this node fills; "": the files of certificates are named one by one
 	LeadersOnly       bool
 
 	PoolScopeResources []string // none: Endpoints and EndpointSlices

@@ -61,6 +61,12 @@
 // loses its Lease. etcd knows its peers by name alone: a replica whose node is deleted has to be taken out of --initial-cluster, or its
 // connections to etcd go on.
 //
+// # Its own certificates
+//
+// A coordinator has no way to the cloud. The hub of its node asks for its certificates, and renews them (the hub's --enrol-coordinator-dir); the coordinator
+// reads them from files (--certificates-dir), and waits for them at its first start. Files are read again when they change: that of the API within a
+// minute, those of replicas and of etcd's peers at each handshake. Streams that are open go on.
+//
 // # Healthy and Ready
 //
 // /healthz and /livez tell whether it serves: whether Leases can be read and written. /readyz has one check more for each

@@ -49,6 +49,9 @@ func (c Config) check() (*settings, error) {
 	case s.FreshWithin < time.Second:
 		return nil, cli.Usage("--fresh-within", s.FreshWithin, "1s or more")
 	}
+	if err := s.fromDir(); err != nil {
+		return nil, err
+	}
 	for _, f := range [][2]string{
 		{"--tls-cert-file", s.TLSCertFile}, {"--tls-private-key-file", s.TLSPrivateKeyFile}, {"--client-ca-file", s.ClientCAFile},
 	} {

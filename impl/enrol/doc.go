@@ -23,7 +23,8 @@
 //   - <dir>/<kind>.asked.pem is the key of a request that is under way. The name of the request follows from the key. So a restart, or an answer
 //     that was lost, leads to the same request: a bootstrap token counts only once.
 //
-// Only the owner of the process can read them. A disk that takes nothing is told and counted, and the certificate is used all the same.
+// Only the owner of the process can read them. A coordinator, which has no way to the cloud, has a Keeper in the hub of its node, and reads its file (File): both run
+// as the same user. A disk that takes nothing is told and counted, and the certificate is used all the same.
 //
 // # Goroutines
 //

@@ -89,6 +89,9 @@ func (h *Hub) buildClient() error {
 	if err := h.buildMember(c.Roots); err != nil {
 		return err
 	}
+	if err := h.buildBeside(c.Roots); err != nil {
+		return err
+	}
 	c.Cert = h.member
 	h.coordinator = coordinator.New(c)
 	return nil

@@ -25,7 +25,7 @@ func (c Config) Validate() error {
 
 func (c Config) check() (*settings, error) {
 	s := &settings{Config: c, servers: map[uplink.Class][]*url.URL{}}
-	for _, check := range []func() error{s.checkNames, s.checkCloud, s.checkListeners, s.checkResources, s.checkStore, s.checkFilters, s.checkTimes, s.checkCoordinator} {
+	for _, check := range []func() error{s.checkNames, s.checkCloud, s.checkListeners, s.checkResources, s.checkStore, s.checkFilters, s.checkTimes, s.checkCoordinator, s.checkOfCoordinator} {
 		if err := check(); err != nil {
 			return nil, err
 		}

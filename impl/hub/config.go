@@ -71,6 +71,9 @@ type Config struct {
 	CoordinatorClientCertFile string
 	CoordinatorClientKeyFile  string
 	BootstrapTokenFile        string // "": the hub asks for its certificate in the pool as its node
+	EnrolCoordinatorDir       string // "": no coordinator on this node that the hub gets certificates for
+	EnrolCoordinatorHosts     []string
+	CoordinatorReplica        string // "": it is the only one
 	CoordinatorWait           time.Duration
 	PoolBindAddress           string // "": all
 	PoolPort                  int    // 0: any free one

@@ -41,13 +41,6 @@ func (h *Hub) buildMember(roots *uplink.Bundle) error {
 			return err
 		}
 	}
-	h.cloud.Follow(func() {
-		if h.cloud.Healthy() {
-			for _, k := range h.keepers {
-				k.Retry()
-			}
-		}
-	})
 	return nil
 }
 
@@ -76,13 +69,16 @@ func (h *Hub) buildForwarder() error {
 
 // keeper makes what asks for a certificate of this node. way is by whom it asks.
 func (h *Hub) keeper(c enrol.Config, way func(*enrol.Keeper) http.RoundTripper) (k *enrol.Keeper, err error) {
-	c.Subject = pki.Subject{Pool: h.NodePoolName, Node: h.NodeName}
+	if c.Subject.Pool == "" {
+		c.Subject = pki.Subject{Pool: h.NodePoolName, Node: h.NodeName}
+	}
 	c.Cloud = roundTripper(func(req *http.Request) (*http.Response, error) { return way(k).RoundTrip(req) })
 	c.Clock, c.Metrics, c.Logger = h.clock, h.asking, h.Logger
-	if k, err = enrol.Open(c); err == nil {
-		h.keepers = append(h.keepers, k)
+	if k, err = enrol.Open(c); err != nil {
+		return nil, err
 	}
-	return k, err
+	h.keepers = append(h.keepers, k)
+	return k, nil
 }
 
 // leads follows who leads: only a leader needs the certificate of a forwarder.
@@ -144,6 +140,9 @@ func (h *Hub) certificates() (all []certificate) {
 	add(pki.Door, h.serving.cert)
 	if h.member != nil {
 		add(pki.Hub, h.member)
+	}
+	for _, k := range h.beside {
+		add(k.Identity.Kind, k)
 	}
 	switch k, asked := h.forward.(*enrol.Keeper); {
 	case h.forward == nil:

@@ -3,6 +3,7 @@ package hub
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -63,7 +64,10 @@ func (s *fakeSigner) of(r *certificatesv1.CertificateSigningRequest) (pki.Identi
 	check(s.t, err)
 	for _, i := range pki.SignedBy(r.Spec.SignerName) {
 		if subject, ok := i.Read(text.Subject.CommonName); ok {
-			subject.Pool = "pool-a"
+			subject.Pool, subject.Hosts = "pool-a", slices.Clone(text.DNSNames)
+			for _, ip := range text.IPAddresses {
+				subject.Hosts = append(subject.Hosts, ip.String())
+			}
 			return i, subject
 		}
 	}
@@ -109,5 +113,5 @@ func (s *fakeSigner) requests() []string {
 func (s *fakeSigner) signs(cluster, pool *authority) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.as = map[string]*authority{"kubernetes.io/kube-apiserver-client": cluster, "weir.dev/hub": pool}
+	s.as = map[string]*authority{"kubernetes.io/kube-apiserver-client": cluster, "weir.dev/hub": pool, "weir.dev/coordinator": pool, "weir.dev/replica": pool}
 }

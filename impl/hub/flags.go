@@ -94,6 +94,7 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.BootstrapTokenFile, "bootstrap-token-file", "",
 		"file of a bootstrap token of this node, by which the hub asks for its certificate in the pool while it holds none; without it, it asks by --cloud-client-cert-file")
 	f.StringVar(&c.DelegateClientKeyFile, "delegate-client-key-file", "", "PEM file of its key")
+	c.bindOfCoordinator(f)
 	f.DurationVar(&c.CoordinatorWait, "coordinator-wait", 10*time.Second,
 		"how long a starting hub waits for the coordinator to be ready before it lists from the cloud; a third of it if the coordinator does not answer")
 

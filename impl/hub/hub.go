@@ -62,6 +62,7 @@ type credentials struct {
 	member  uplink.Certificate // in the pool; nil: there is none
 	forward uplink.Certificate // of a leader, at the cloud; nil: it forwards nothing
 	keepers []*enrol.Keeper    // of those that the hub asks for itself
+	beside  []*enrol.Keeper    // those of them that are the coordinator's on this node
 	asking  *enrol.Metrics
 }
 

@@ -32,7 +32,7 @@ func TestCloud(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.CreateNodes(t.Context(), Node{"edge-1", "pool-a", "127.10.1.1"}, Node{"edge-2", "pool-a", "127.10.1.2"}); err != nil {
+	if err := c.CreateNodes(t.Context(), Node{Name: "edge-1", Pool: "pool-a", Address: "127.10.1.1"}, Node{Name: "edge-2", Pool: "pool-a", Address: "127.10.1.2"}); err != nil {
 		t.Fatal(err)
 	}
 

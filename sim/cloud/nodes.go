@@ -17,6 +17,8 @@ import (
 // Node says which Node object to create.
 type Node struct {
 	Name, Pool, Address string
+	Coordinator         string // name of the replica of its pool's coordinator that runs there, "": none does
+	Beside              string // a further address, that of the replica; "": none
 }
 
 // CreateNodes creates Node objects as kubelets would have: labelled with pool and zone, Ready.
@@ -30,6 +32,9 @@ func (c *Cloud) CreateNodes(ctx context.Context, nodes ...Node) error {
 				contract.NodePoolLabel:   n.Pool,
 			},
 		}}
+		if n.Coordinator != "" {
+			node.Labels[contract.CoordinatorLabel] = n.Coordinator
+		}
 		created, err := c.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			continue
@@ -39,6 +44,9 @@ func (c *Cloud) CreateNodes(ctx context.Context, nodes ...Node) error {
 		}
 		now := metav1.Now()
 		created.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: n.Address}, {Type: corev1.NodeHostName, Address: n.Name}}
+		if n.Beside != "" {
+			created.Status.Addresses = append(created.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: n.Beside})
+		}
 		created.Status.Conditions = []corev1.NodeCondition{{
 			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Testbed", LastHeartbeatTime: now, LastTransitionTime: now,
 		}}

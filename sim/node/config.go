@@ -48,6 +48,9 @@ type HubConfig struct {
 	CoordinatorClientKey  string   `json:"coordinator-client-key-file,omitempty"`
 	DelegateClientCert    string   `json:"delegate-client-cert-file,omitempty"`
 	DelegateClientKey     string   `json:"delegate-client-key-file,omitempty"`
+	EnrolCoordinatorDir   string   `json:"enrol-coordinator-dir,omitempty"`  // of the coordinator on its node
+	EnrolCoordinatorHosts []string `json:"enrol-coordinator-host,omitempty"` // likewise
+	CoordinatorReplica    string   `json:"coordinator-replica,omitempty"`    // likewise
 
 	LogLevel string `json:"log-level,omitempty"`
 
@@ -60,8 +63,9 @@ type CoordinatorConfig struct {
 	BindAddress        string   `json:"bind-address"`
 	SecurePort         int      `json:"secure-port"`
 	DataDir            string   `json:"data-dir"`
-	TLSCertFile        string   `json:"tls-cert-file"`
-	TLSKeyFile         string   `json:"tls-private-key-file"`
+	TLSCertFile        string   `json:"tls-cert-file,omitempty"`
+	TLSKeyFile         string   `json:"tls-private-key-file,omitempty"`
+	CertificatesDir    string   `json:"certificates-dir,omitempty"` // instead, and of those of replicas
 	ClientCAFile       string   `json:"client-ca-file"`
 	PoolScopeResources []string `json:"pool-scope-resources,omitempty"`
 

@@ -83,7 +83,7 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 		}
 		if p.Mode == Stock {
 			s.endpoints[name] = x.stockEndpoint(name, address)
-		} else if err := x.addHub(name, address); err != nil {
+		} else if err := x.addHub(i, name, address); err != nil {
 			return err
 		}
 		switch {
@@ -91,7 +91,12 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 		case p.Kubelets:
 			err = s.ground.machine(ctx, x, i, name, address)
 		default:
-			nodes = append(nodes, cloud.Node{Name: name, Pool: p.Name, Address: address})
+			n := cloud.Node{Name: name, Pool: p.Name, Address: address}
+			if x.enrolsCoordinator(i) {
+				n.Coordinator = strconv.Itoa(i + 1)
+				n.Beside, err = x.coordinatorHost(i)
+			}
+			nodes = append(nodes, n)
 		}
 		if err != nil {
 			return err
@@ -179,6 +184,44 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 	if c.DataDir, err = x.site.spawner.Scratch(x.Name, folder, "data"); err != nil {
 		return err
 	}
+	if c.ClientCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil {
+		return err
+	}
+	if x.enrolsCoordinator(i) {
+		c.CertificatesDir, err = x.certificatesDir(i)
+	} else {
+		err = x.issueCoordinator(&c, dir)
+	}
+	if err != nil {
+		return err
+	}
+	part, err := x.site.ground.coordinator(node.Launch{
+		Spawner: x.site.spawner,
+		Name:    strings.TrimSpace("coordinator "+c.Name) + " of " + x.Name,
+		Path:    x.site.commands[node.CoordinatorCommand],
+		Dir:     dir,
+		LogFile: filepath.Join(x.site.logDir, strings.ReplaceAll(string(id), "/", "-")+".log"),
+		Data:    c.DataDir,
+	}, c, x.viewer)
+	if err != nil {
+		return err
+	}
+	x.site.addPart(id, part)
+	return nil
+}
+
+// enrolsCoordinator tells whether a coordinator is beside the hub of node i, which asks for its certificates.
+func (x *localPool) enrolsCoordinator(i int) bool {
+	return x.Lives != nil && x.Lives.Coordinator > 0 && i < len(x.CoordinatorIDs())
+}
+
+// certificatesDir is where that hub keeps them.
+func (x *localPool) certificatesDir(i int) (string, error) {
+	return x.site.spawner.Scratch(x.Name, fmt.Sprint("certificates-", i+1))
+}
+
+// issueCoordinator makes the certificates of a coordinator for which nobody asks.
+func (x *localPool) issueCoordinator(c *node.CoordinatorConfig, dir string) (err error) {
 	hosts := []string{c.BindAddress, "localhost"}
 	if x.lan != nil { // then hubs reach it by the near ends of that link
 		for i := range x.Nodes {
@@ -197,30 +240,12 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 	if err != nil {
 		return err
 	}
-	if c.ClientCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil {
-		return err
-	}
 	if c.Name != "" {
 		c.PeerCertFile, c.PeerKeyFile, err = issue(x.authority, dir, "peer", weirpki.Replica, weirpki.Subject{
 			Pool: x.Name, Name: c.Name, Hosts: []string{c.BindAddress},
 		})
-		if err != nil {
-			return err
-		}
 	}
-	part, err := x.site.ground.coordinator(node.Launch{
-		Spawner: x.site.spawner,
-		Name:    strings.TrimSpace("coordinator "+c.Name) + " of " + x.Name,
-		Path:    x.site.commands[node.CoordinatorCommand],
-		Dir:     dir,
-		LogFile: filepath.Join(x.site.logDir, strings.ReplaceAll(string(id), "/", "-")+".log"),
-		Data:    c.DataDir,
-	}, c, x.viewer)
-	if err != nil {
-		return err
-	}
-	x.site.addPart(id, part)
-	return nil
+	return err
 }
 
 // newViewer makes the testbed's own, read-only credential for the coordinator.
@@ -239,7 +264,7 @@ func (x *localPool) newViewer() error {
 	return nil
 }
 
-func (x *localPool) addHub(name, address string) error {
+func (x *localPool) addHub(i int, name, address string) error {
 	dir, err := x.site.spawner.Scratch(x.Name, name)
 	if err != nil {
 		return err
@@ -260,6 +285,19 @@ func (x *localPool) addHub(name, address string) error {
 	if x.Mode == Weir {
 		if err := x.connectToCoordinator(&c, dir, name, address); err != nil {
 			return err
+		}
+	}
+	if x.enrolsCoordinator(i) {
+		host, err := x.coordinatorHost(i)
+		if err != nil {
+			return err
+		}
+		c.EnrolCoordinatorHosts = []string{host}
+		if c.EnrolCoordinatorDir, err = x.certificatesDir(i); err != nil {
+			return err
+		}
+		if len(x.CoordinatorIDs()) > 1 {
+			c.CoordinatorReplica = strconv.Itoa(i + 1)
 		}
 	}
 	signer, names := x.site.ground.door(x.authority)

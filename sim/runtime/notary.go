@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -86,6 +87,10 @@ func (n *notary) sign(r *certificatesv1.CertificateSigningRequest) ([]byte, erro
 		if !ok {
 			continue
 		}
+		if subject.Node == "" { // of a coordinator: the hub of its node asks
+			by, _ := weirpki.Must(weirpki.Kubelet).Read(r.Spec.Username)
+			subject.Node = by.Node
+		}
 		x, err := n.site.poolOf(subject.Node)
 		if err != nil || x.Lives == nil {
 			continue
@@ -95,8 +100,15 @@ func (n *notary) sign(r *certificatesv1.CertificateSigningRequest) ([]byte, erro
 		if i.Signer == contract.CloudSigner {
 			by = n.site.cloud.CA()
 		}
-		if i.Kind == weirpki.Forwarder {
+		switch i.Kind {
+		case weirpki.Forwarder:
 			life = x.Lives.Forwarder
+		case weirpki.Coordinator, weirpki.Replica:
+			life = x.Lives.Coordinator
+			subject.Hosts = slices.Clone(request.DNSNames) // weir-manager has compared them with the Node's
+			for _, ip := range request.IPAddresses {
+				subject.Hosts = append(subject.Hosts, ip.String())
+			}
 		}
 		return by.Answer(i, subject, request, life)
 	}

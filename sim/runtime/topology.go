@@ -67,6 +67,7 @@ type Pool struct {
 // Lives are how long certificates live. weir-manager approves requests for them, and the testbed signs: no other signer makes them so short.
 type Lives struct {
 	Hub, Forwarder time.Duration
+	Coordinator    time.Duration // of those that the first hubs ask for, one for each replica that is beside it; 0: the testbed makes them
 }
 
 // Link describes a link; its fields are those of link.Config.
@@ -174,6 +175,9 @@ func (t Topology) Validate() error {
 		}
 		if p.Lives != nil && (p.Mode != Weir || !t.Manager || p.Lives.Hub <= 0 || p.Lives.Forwarder <= 0) {
 			return fmt.Errorf("topology: pool %s of mode %s with lives %v: want mode %s, weir-manager, and more than 0", p.Name, p.Mode, *p.Lives, Weir)
+		}
+		if p.Lives != nil && p.Lives.Coordinator != 0 && (p.Lives.Coordinator < 0 || p.Nodes < p.Coordinators || p.LAN != nil || p.Kubelets) {
+			return fmt.Errorf("topology: pool %s with lives %v: a coordinator is beside a hub: want as many nodes as coordinators, no LAN, and no kubelets", p.Name, *p.Lives)
 		}
 		if p.Bare && p.Mode != Stock {
 			return fmt.Errorf("topology: pool %s of mode %s is bare: want mode %s", p.Name, p.Mode, Stock)

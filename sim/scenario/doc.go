@@ -11,7 +11,7 @@
 //	    uplink: {rate: 8Mbit/s, rtt: 60ms}   # or up: and down: instead of rate:
 //	    coordinators: 1             # optional; 0: hubs without a coordinator; 3: replicas
 //	    reverse: false              # optional; nodes accept no connection: hubs connect to the coordinator that reads them
-//	    lives: {hub: 20s, forwarder: 15s}   # optional; hubs begin with the certificates of their nodes alone, ask for all others, and renew them
+//	    lives: {hub: 20s, forwarder: 15s, coordinator: 20s}   # optional; hubs begin with the certificates of their nodes alone, ask for all others, and renew them; with coordinator, for those of the coordinators beside the first hubs too
 //	workload:
 //	  services: 40
 //	  endpoints: 100                # of each Service

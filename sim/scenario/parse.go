@@ -202,6 +202,9 @@ func (v value) pool() Pool {
 		if p.Coordinators == 0 {
 			o.fields["lives"].contradiction("coordinators is 0: want a coordinator, which hubs show these certificates to")
 		}
+		if p.Lives != nil && p.Lives.Coordinator > 0 && p.Nodes < p.Coordinators {
+			o.fields["lives"].contradiction("there are fewer nodes than coordinators: want a hub beside each, which asks for its certificates")
+		}
 	}
 	return p
 }
@@ -213,13 +216,16 @@ const (
 )
 
 func (v value) lives() *Lives {
-	o, ok := v.object("hub", "forwarder")
+	o, ok := v.object("hub", "forwarder", "coordinator")
 	if !ok {
 		return nil
 	}
 	l := &Lives{}
 	for name, life := range map[string]*time.Duration{"hub": &l.Hub, "forwarder": &l.Forwarder} {
 		*life = o.fields[name].between(minLife, maxLife)
+	}
+	if o.has("coordinator") {
+		l.Coordinator = o.fields["coordinator"].between(minLife, maxLife)
 	}
 	return l
 }

@@ -55,8 +55,9 @@ type Pool struct {
 
 // Lives are how long certificates live that hubs ask for themselves.
 type Lives struct {
-	Hub       time.Duration `yaml:"hub"`
-	Forwarder time.Duration `yaml:"forwarder"`
+	Hub         time.Duration `yaml:"hub"`
+	Forwarder   time.Duration `yaml:"forwarder"`
+	Coordinator time.Duration `yaml:"coordinator,omitempty"` // 0: coordinators have theirs from the beginning
 }
 
 // Uplink is the link between a pool and the cloud.
@@ -119,7 +120,7 @@ func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
 			r.HubFlags = node.Flags{"pool-address": contract.PoolAddressReverse}
 		}
 		if p.Lives != nil {
-			r.Lives = &runtime.Lives{Hub: p.Lives.Hub, Forwarder: p.Lives.Forwarder}
+			r.Lives = &runtime.Lives{Hub: p.Lives.Hub, Forwarder: p.Lives.Forwarder, Coordinator: p.Lives.Coordinator}
 		}
 	}
 	return r

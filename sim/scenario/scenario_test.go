@@ -198,14 +198,14 @@ func TestReplicas(t *testing.T) {
 
 // TestLives: hubs that ask for their certificates need weir-manager, and a coordinator to show them to.
 func TestLives(t *testing.T) {
-	text := strings.NewReplacer("nodes: 3", "nodes: 3, lives: {hub: 20s, forwarder: 15s}").Replace(small)
+	text := strings.NewReplacer("nodes: 3", "nodes: 3, lives: {hub: 20s, forwarder: 15s, coordinator: 25s}").Replace(small)
 	s, err := scenario.Parse("", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	roundTrip(t, s)
 	topology := s.RuntimeTopology(runtime.Weir)
-	if l := topology.Pools[0].Lives; l == nil || l.Hub != 20*time.Second || l.Forwarder != 15*time.Second || !topology.Manager {
+	if l := topology.Pools[0].Lives; l == nil || l.Hub != 20*time.Second || l.Forwarder != 15*time.Second || l.Coordinator != 25*time.Second || !topology.Manager {
 		t.Errorf("topology %+v", topology)
 	}
 	if err := topology.Validate(); err != nil {

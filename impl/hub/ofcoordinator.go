@@ -1,0 +1,88 @@
+package hub
+
+import (
+	"crypto/x509"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pki"
+)
+
+// bindOfCoordinator declares the flags of a hub on whose node the pool's coordinator runs.
+func (c *Config) bindOfCoordinator(f *cli.Flags) {
+	f.StringVar(&c.EnrolCoordinatorDir, "enrol-coordinator-dir", "",
+		"the pool's coordinator, or a replica of it, runs on this node: a directory, on a disk that survives restarts, in which the hub keeps the coordinator's certificates; it asks "+
+			"weir-manager for them, who wants the label "+contract.CoordinatorLabel+" of the Node, and renews them; the coordinator's --certificates-dir is the same")
+	f.StringArrayVar(&c.EnrolCoordinatorHosts, "enrol-coordinator-host", nil,
+		"IP address or DNS name of that coordinator, one of the Node's addresses; repeatable; default: that of --coordinator-server if there is one")
+	f.StringVar(&c.CoordinatorReplica, "coordinator-replica", "",
+		"name of that coordinator among its replicas, which is the value of the label and its --name: the hub asks for the certificate by which the others know it, too")
+}
+
+func (s *settings) checkOfCoordinator() error {
+	switch {
+	case s.EnrolCoordinatorDir == "" && len(s.EnrolCoordinatorHosts) > 0:
+		return cli.Usage("--enrol-coordinator-host", strings.Join(s.EnrolCoordinatorHosts, " "), "none without --enrol-coordinator-dir")
+	case s.EnrolCoordinatorDir == "" && s.CoordinatorReplica != "":
+		return cli.Usage("--coordinator-replica", s.CoordinatorReplica, "none without --enrol-coordinator-dir")
+	case s.EnrolCoordinatorDir == "":
+		return nil
+	case !s.EnableCoordinator:
+		return cli.Usage("--enrol-coordinator-dir", s.EnrolCoordinatorDir, "none without --enable-coordinator: the node is in no pool")
+	}
+	if len(s.EnrolCoordinatorHosts) == 0 && len(s.CoordinatorServers) == 1 {
+		if u, err := url.Parse(s.CoordinatorServers[0]); err == nil {
+			s.EnrolCoordinatorHosts = []string{u.Hostname()}
+		}
+	}
+	for _, k := range s.kindsOfCoordinator() {
+		if _, err := pki.Must(k).Template(s.ofCoordinator(), time.Time{}, 0); err != nil {
+			return cli.Usage("--enrol-coordinator-host, --coordinator-replica", strings.Join(append(s.EnrolCoordinatorHosts, s.CoordinatorReplica), " "), err.Error())
+		}
+	}
+	return nil
+}
+
+// kindsOfCoordinator are the certificates of the coordinator on this node.
+func (s *settings) kindsOfCoordinator() []pki.Kind {
+	switch {
+	case s.EnrolCoordinatorDir == "":
+		return nil
+	case s.CoordinatorReplica == "":
+		return []pki.Kind{pki.Coordinator}
+	}
+	return []pki.Kind{pki.Coordinator, pki.Replica}
+}
+
+func (s *settings) ofCoordinator() pki.Subject {
+	return pki.Subject{Pool: s.NodePoolName, Name: s.CoordinatorReplica, Hosts: s.EnrolCoordinatorHosts}
+}
+
+// buildBeside gets the certificates of the coordinator on this node, which has no way to the cloud. It reads them from its files. All that hubs ask for is
+// tried again when the cloud is back.
+func (h *Hub) buildBeside(roots *uplink.Bundle) error {
+	for _, kind := range h.kindsOfCoordinator() {
+		c := enrol.Config{
+			Identity: pki.Must(kind), Subject: h.ofCoordinator(), Dir: h.EnrolCoordinatorDir, Trusted: func() []*x509.Certificate { return roots.List() },
+		}
+		k, err := h.keeper(c, func(*enrol.Keeper) http.RoundTripper { return h.cloud.Way(uplink.ClassControl, uplink.AsHub) })
+		if err != nil {
+			return cli.Usage("--enrol-coordinator-dir", h.EnrolCoordinatorDir, "a directory that this process may make and write: "+err.Error())
+		}
+		h.beside = append(h.beside, k)
+	}
+	h.cloud.Follow(func() {
+		if h.cloud.Healthy() {
+			for _, k := range h.keepers {
+				k.Retry()
+			}
+		}
+	})
+	return nil
+}

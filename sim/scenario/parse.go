@@ -221,9 +221,7 @@ func (v value) lives() *Lives {
 		return nil
 	}
 	l := &Lives{}
-	for name, life := range map[string]*time.Duration{"hub": &l.Hub, "forwarder": &l.Forwarder} {
-		*life = o.fields[name].between(minLife, maxLife)
-	}
+	l.Hub, l.Forwarder = o.fields["hub"].between(minLife, maxLife), o.fields["forwarder"].between(minLife, maxLife)
 	if o.has("coordinator") {
 		l.Coordinator = o.fields["coordinator"].between(minLife, maxLife)
 	}

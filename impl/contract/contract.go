@@ -52,6 +52,14 @@ const (
 	CloudSigner = "kubernetes.io/kube-apiserver-client"
 	// KeyNamespace holds the keys of the pools' authorities.
 	KeyNamespace = "weir-pki"
+	// AuthorityPrefix and the name of a pool are a Secret in KeyNamespace, its authority, and a ConfigMap: those that count, as a file under AuthorityKey, and
+	// signed under TrustKey.
+	AuthorityPrefix = "pool-"
+	AuthorityKey    = "ca.crt"
+	TrustKey        = "trust"
+	// RotateAnnotation of that ConfigMap asks weir-manager to replace the authority, see manager/certificates; RotationAnnotation tells how far that is.
+	RotateAnnotation   = "weir.dev/rotate"
+	RotationAnnotation = "weir.dev/rotation"
 	// DenylistPrefix and the name of a pool are a ConfigMap in KeyNamespace. Under DenylistKey it has the certificates that are refused, signed.
 	DenylistPrefix = "denylist-"
 	DenylistKey    = "list"
@@ -122,6 +130,7 @@ const (
 	PulsePath     = "/weir/v1/pulse"     // of a hub: an answer that lasts as long as the hub lives, for the coordinator that reads it
 	DocumentsPath = "/weir/v1/documents" // of a hub and of a coordinator: copies of API discovery, see impl/documents
 	DoubtPath     = "/weir/v1/doubt"     // of a coordinator: POST of a Doubt by a hub that follows and reaches the cloud
+	TrustPath     = "/weir/v1/trust"     // of a coordinator: which authorities count, and POST by who knows better, see impl/trust
 	DenylistPath  = "/weir/v1/denylist"  // of a coordinator: which certificates are refused, and POST by who knows better, see impl/denylist
 	LinePath      = "/weir/v1/line"      // of a coordinator: POST by a hub that the coordinator cannot connect to, see impl/reverse
 	RejoinPath    = "/weir/v1/rejoin"    // POST by a replica that has no data: take it in again

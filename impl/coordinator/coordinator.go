@@ -65,9 +65,6 @@ func New(config Config) (*Coordinator, error) {
 	if c.serving, err = loadCredentials(set); err != nil {
 		return nil, err
 	}
-	if c.peers, err = newPeers(set); err != nil {
-		return nil, err
-	}
 	if c.dir, err = store.Lock(set.DataDir); err != nil {
 		var locked *store.LockedError
 		if errors.As(err, &locked) {
@@ -75,13 +72,18 @@ func New(config Config) (*Coordinator, error) {
 		}
 		return nil, cli.Usage("--data-dir", set.DataDir, "a directory that this process may make and write: "+err.Error())
 	}
+	c.serving.ca.open(set, c.dir.Path())
+	if c.peers, err = newPeers(set, c.serving.ca); err != nil {
+		c.dir.Close()
+		return nil, err
+	}
 	c.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(c.dir.Path(), "relays"), Relays: c.relays, Clock: set.Clock, Logger: set.Logger})
 	if err != nil {
 		c.dir.Close()
 		return nil, cli.Usage("--data-dir", set.DataDir, "a directory that this process may make and write: "+err.Error())
 	}
 	c.serving.denied = denylist.New(denylist.Config{
-		Pool: set.NodePoolName, Trusted: c.serving.authorities, File: filepath.Join(c.dir.Path(), "denylist"), Logger: set.Logger,
+		Pool: set.NodePoolName, Trusted: c.serving.ca.held.List, File: filepath.Join(c.dir.Path(), "denylist"), Logger: set.Logger,
 	})
 	c.peers.refuse(c.serving.denied)
 	if c.serving.listener, err = listen(set, c.serving.denied); err != nil {
@@ -154,7 +156,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	}
 	ready := status.Readiness{FreshWithin: c.set.FreshWithin, Floor: lies.Floor, Clock: c.set.Clock}
 	metrics := newMetrics(c.relays, c.kept, ready.Unready)
-	metrics.registry.MustRegister(c.serving.denied)
+	metrics.registry.MustRegister(c.serving.denied, c.serving.ca.held)
 	lies.Lied = metrics.lied.Inc
 	health := &recently{check: etcd.Check, lasts: checkLasts, clock: c.set.Clock}
 	ways := &lines{lot: &c.lot, known: c.serving.ca.VerifyOptions, rules: c.rules, clock: c.set.Clock, cert: c.serving.certificate, denied: c.serving.denied}
@@ -187,6 +189,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 			c.lot.Admit(w, req, authz.NodeOf(u))
 		}),
 		contract.DenylistPath: c.serving.denied,
+		contract.TrustPath:    c.serving.ca.held,
 		contract.DoubtPath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			u, _ := genericrequest.UserFrom(req.Context())
 			lies.Serve(w, req, authz.NodeOf(u))
@@ -207,6 +210,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		claims.moved = puller.Moved
 		g.Go(func() error { return claims.run(ctx) })
 		g.Go(func() error { return c.peers.shareDenied(ctx, c.serving.denied) })
+		g.Go(func() error { return c.peers.shareTrust(ctx, c.serving.ca.held) })
 	}
 	for _, r := range c.relays {
 		g.Go(func() error { return r.Run(ctx) })

@@ -36,13 +36,15 @@ const (
 type peers struct {
 	self      string
 	set       *settings
+	known     *authorities
+	roots     func() *x509.CertPool    // that sign certificates of replicas, now
 	upstreams map[string]*hop.Upstream // by name
 	transport *http.Transport
 	logger    *slog.Logger
 }
 
 // newPeers reads the credential by which other replicas know this one. nil: this is the only one.
-func newPeers(s *settings) (*peers, error) {
+func newPeers(s *settings, known *authorities) (*peers, error) {
 	if len(s.members) == 0 {
 		return nil, nil
 	}
@@ -54,25 +56,25 @@ func newPeers(s *settings) (*peers, error) {
 	if err != nil {
 		return nil, cli.Usage("--peer-ca-file", s.PeerCAFile, err.Error())
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(ca) {
+	file := x509.NewCertPool()
+	if !file.AppendCertsFromPEM(ca) {
 		return nil, cli.Usage("--peer-ca-file", s.PeerCAFile, "a PEM file with at least one certificate")
 	}
-	if err := s.checkPeerCert(pair, roots); err != nil {
+	roots := s.ofPeers(known, file)
+	if err := s.checkPeerCert(pair, roots()); err != nil {
 		return nil, cli.Usage("--peer-cert-file", s.PeerCertFile, err.Error())
 	}
 	if err := s.tryPeerBindAddress(); err != nil {
 		return nil, err
 	}
-	p := &peers{self: s.Name, set: s, upstreams: map[string]*hop.Upstream{}, logger: s.Logger}
+	p := &peers{self: s.Name, set: s, known: known, roots: roots, upstreams: map[string]*hop.Upstream{}, logger: s.Logger}
 	p.transport = &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: peerConnect}).DialContext,
-		TLSHandshakeTimeout: peerConnect,
-		ForceAttemptHTTP2:   true,
-		HTTP2:               &http.HTTP2Config{SendPingTimeout: peerSilence, PingTimeout: peerSilence},
-		DisableCompression:  true,
+		DialTLSContext:     p.dial,
+		ForceAttemptHTTP2:  true,
+		HTTP2:              &http.HTTP2Config{SendPingTimeout: peerSilence, PingTimeout: peerSilence},
+		DisableCompression: true,
 		TLSClientConfig: &tls.Config{
-			RootCAs: roots, MinVersion: tls.VersionTLS13,
+			MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // read anew: it may have been renewed
 				pair, err := tls.LoadX509KeyPair(s.PeerCertFile, s.PeerKeyFile)
 				return &pair, err
@@ -144,7 +146,7 @@ func (p *peers) cluster() *store.Cluster {
 	}
 	c := &store.Cluster{
 		Token: "weir:" + p.set.NodePoolName, Name: p.self, Listen: p.set.PeerBindAddress,
-		CertFile: p.set.PeerCertFile, KeyFile: p.set.PeerKeyFile, CAFile: p.set.PeerCAFile, Join: p.join,
+		CertFile: p.set.PeerCertFile, KeyFile: p.set.PeerKeyFile, CAFile: p.set.peerCAFile(p.known), Join: p.join,
 	}
 	for _, m := range p.set.members {
 		c.Peers = append(c.Peers, store.Peer{Name: m.name, URL: m.peer})

@@ -137,7 +137,7 @@ func (a api) addHealth(cfg *genericapiserver.Config) {
 
 // newAuthenticator knows callers by client certificate, and lets in others where it does not matter who they are. Whose certificate is taken back
 // is nobody.
-func newAuthenticator(ca *dynamiccertificates.DynamicFileCAContent, denied *denylist.Held) authenticator.Request {
+func newAuthenticator(ca dynamiccertificates.CAContentProvider, denied *denylist.Held) authenticator.Request {
 	var public []apiserverv1.AnonymousAuthCondition
 	for _, p := range authz.PublicPaths() {
 		public = append(public, apiserverv1.AnonymousAuthCondition{Path: p})

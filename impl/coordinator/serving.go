@@ -16,7 +16,6 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/coordinator/callers"
 	"github.com/weir-edge/weir/impl/denylist"
-	"github.com/weir-edge/weir/impl/pki"
 )
 
 // serving is what is taken before the server starts: the port and the files of credentials.
@@ -24,7 +23,7 @@ type serving struct {
 	listener *callers.Callers
 	denied   *denylist.Held // certificates of the pool that count no more
 	cert     dynamiccertificates.CertKeyContentProvider
-	ca       *dynamiccertificates.DynamicFileCAContent
+	ca       *authorities
 }
 
 // loadCredentials reads the files once, for clear errors; later changes are followed by dynamiccertificates.
@@ -49,9 +48,11 @@ func loadCredentials(set *settings) (s serving, err error) {
 	if s.cert, err = dynamiccertificates.NewDynamicServingContentFromFiles("serving", cert, key); err != nil {
 		return s, cli.Usage("--tls-cert-file", cert, err.Error())
 	}
-	if s.ca, err = dynamiccertificates.NewDynamicCAContentFromFile("client-ca", set.ClientCAFile); err != nil {
+	file, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", set.ClientCAFile)
+	if err != nil {
 		return s, cli.Usage("--client-ca-file", set.ClientCAFile, err.Error())
 	}
+	s.ca = &authorities{DynamicFileCAContent: file}
 	return s, nil
 }
 
@@ -67,15 +68,6 @@ func listen(set *settings, denied *denylist.Held) (*callers.Callers, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	return callers.New(l, denied), nil
-}
-
-// authorities are those of the pool as they are now.
-func (s *serving) authorities() []*x509.Certificate {
-	all, err := pki.ParseCertificates(s.ca.CurrentCABundleContent())
-	if err != nil { // it is no pool's: x509 takes more for a bundle than what there may be of authorities
-		return nil
-	}
-	return all
 }
 
 // certificate is the one by which this coordinator is known now.

@@ -26,8 +26,9 @@ const (
 	firstPause   = 500 * time.Millisecond // before something is tried again
 	deniedPause  = 10 * time.Second       // the same after a denial, or an answer that is not used
 	longestPause = 5 * time.Minute
-	slowReads    = 6         // after which it is told that nobody answers
-	look         = time.Hour // how often a Keeper looks whether its certificate is due, at least: clocks are set
+	slowReads    = 6                // after which it is told that nobody answers
+	spread       = 20 * time.Second // within which a pool renews what another authority signs from now on
+	look         = time.Hour        // how often a Keeper looks whether its certificate is due, at least: clocks are set
 )
 
 // Config of a Keeper.
@@ -40,6 +41,8 @@ type Config struct {
 	Cloud http.RoundTripper
 	// Trusted are the authorities by which others will judge the certificate. Nil: they are not known here, as those of kube-apiserver.
 	Trusted func() []*x509.Certificate
+	// Signs is the authority that signs now: what another one signed is renewed soon. Nil, or of nil: that is not known.
+	Signs   func() *x509.Certificate
 	Idle    bool   // it is not wanted until Want says so
 	Changed func() // there is another certificate
 	Clock   clock.WithTicker
@@ -59,6 +62,7 @@ type Keeper struct {
 	reads  int               // of it, that brought no answer
 	said   map[string]string // what was logged since there was a certificate last, by reason
 	good   bool              // somebody who is trusted vouches for what is held
+	soon   time.Time         // when it is renewed because another authority signs now; zero: it is not
 	doubt  atomic.Bool       // it has to be looked at again
 	wanted atomic.Bool
 	poke   chan struct{}
@@ -256,18 +260,39 @@ func (k *Keeper) rest() time.Duration {
 	switch {
 	case !k.wanted.Load():
 		return look
+	case k.Trusted != nil && len(k.Trusted()) == 0: // what is signed could not be judged
+		return look
 	case h == nil, !k.vouched(h):
 		return 0
 	}
-	return max(0, min(look, k.renew.At(h.chain[0]).Sub(k.Clock.Now())))
+	due := k.renew.At(h.chain[0])
+	if !k.soon.IsZero() && k.soon.Before(due) {
+		due = k.soon
+	}
+	return max(0, min(look, due.Sub(k.Clock.Now())))
 }
 
 // vouched is verify, once for each change of authorities. The end of a certificate is seen by its being due.
 func (k *Keeper) vouched(h *held) bool {
 	if k.doubt.Swap(false) {
 		k.good = k.verify(h.chain) == nil
+		switch superseded := k.superseded(h.chain[0]); {
+		case !superseded:
+			k.soon = time.Time{}
+		case k.soon.IsZero():
+			k.soon = k.Clock.Now().Add(time.Second + time.Duration(k.random.Int64N(int64(spread-time.Second))))
+		}
 	}
 	return k.good
+}
+
+// superseded tells whether another authority signs now than the one that signed a leaf.
+func (k *Keeper) superseded(leaf *x509.Certificate) bool {
+	if k.Signs == nil {
+		return false
+	}
+	signs := k.Signs()
+	return signs != nil && !pki.IssuedBy(leaf, signs)
 }
 
 // verify tells whether somebody who is trusted vouches for a certificate now.
@@ -389,7 +414,8 @@ func (k *Keeper) adopt(certPEM []byte) error {
 	if err := k.hold(p); err != nil {
 		return err
 	}
-	k.good = true
+	k.good, k.soon = true, time.Time{}
+	k.doubt.Store(true) // it may have been signed a moment before another authority did
 	k.forget()
 	k.Metrics.renewals.WithLabelValues(string(k.Identity.Kind)).Inc()
 	k.Logger.Info("certificate issued", "kind", k.Identity.Kind, "end", chain[0].NotAfter.UTC(), "due", k.renew.At(chain[0]).UTC())

@@ -435,6 +435,64 @@ func TestAuthorities(t *testing.T) {
 	})
 }
 
+// TestSwitch: when another authority signs, what the one before signed is renewed soon, once, and not by all holders at the same time. It is good until then.
+func TestSwitch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		moments := map[time.Duration]bool{}
+		for range 5 {
+			before := must(pki.NewPoolAuthority("harbour", time.Now()))
+			signs := before
+			var b *bed
+			b = newBed(t, "", func(c *Config) {
+				c.Trusted = func() []*x509.Certificate { return []*x509.Certificate{signs.Cert(), before.Cert()} }
+				c.Signs = func() *x509.Certificate { return signs.Cert() }
+			})
+			b.cloud.answer = signer(before, 90*day)
+			b.run(time.Hour)
+			first := b.serial()
+			if len(b.cloud.names) != 1 {
+				t.Fatalf("before: requests %v", b.cloud.names)
+			}
+			signs = must(pki.NewPoolAuthority("harbour", time.Now()))
+			b.cloud.answer = signer(before, 90*day) // one that was signed a moment before
+			b.Look()
+			b.run(spread + 2*time.Second)
+			if b.serial() == first || len(b.cloud.names) < 2 {
+				t.Fatalf("not renewed: requests %v", b.cloud.names)
+			}
+			b.cloud.answer = signer(signs, 90*day)
+			b.run(2 * spread)
+			n := len(b.cloud.names)
+			if !pki.IssuedBy(b.Get().Leaf, signs.Cert()) {
+				t.Fatal("the one that was signed by the former authority stays")
+			}
+			moments[b.Get().Leaf.NotBefore.Sub(signs.Cert().NotBefore)] = true
+			if b.run(day); len(b.cloud.names) != n {
+				t.Errorf("renewed again: requests %v", b.cloud.names)
+			}
+		}
+		if len(moments) < 2 {
+			t.Error("all renew at the same time")
+		}
+	})
+}
+
+// TestNobodyIsKnown: nothing is asked for while there is no authority to judge it by.
+func TestNobodyIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var known []*x509.Certificate
+		b := newBed(t, "", func(c *Config) { c.Trusted = func() []*x509.Certificate { return known } })
+		if b.run(30 * time.Minute); len(b.cloud.names) != 0 {
+			t.Fatalf("requests %v", b.cloud.names)
+		}
+		known = []*x509.Certificate{b.authority.Cert()}
+		b.Look()
+		if b.run(time.Minute); b.Get() == nil {
+			t.Error("no certificate")
+		}
+	})
+}
+
 // TestWanted: a certificate of an errand is asked for, and renewed, while somebody wants it. It is kept nowhere, and no authority is known.
 func TestWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

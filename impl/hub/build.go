@@ -80,16 +80,16 @@ func (h *Hub) buildClient() error {
 		Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Moved: func() { h.pool.Changed() }, Address: func() string { return h.poolDoor.told() },
 		Now: h.now, Clock: h.clock, Logger: h.Logger,
 	}
-	var err error
-	if c.Roots, err = h.reload.Bundle("--coordinator-ca-file", h.CoordinatorCAFile); err != nil {
+	if err := h.buildTrust(); err != nil {
 		return err
 	}
+	c.Roots = h.trusted
 	c.Denied = denylist.New(denylist.Config{Pool: h.NodePoolName, Trusted: c.Roots.List, File: filepath.Join(h.DataDir, "denylist"), Logger: h.Logger})
 	h.metrics.registry.MustRegister(c.Denied)
-	if err := h.buildMember(c.Roots); err != nil {
+	if err := h.buildMember(); err != nil {
 		return err
 	}
-	if err := h.buildBeside(c.Roots); err != nil {
+	if err := h.buildBeside(); err != nil {
 		return err
 	}
 	c.Cert = h.member

@@ -214,13 +214,12 @@ func (s *settings) checkCoordinator() error {
 		}
 	}
 	if s.enrols() {
-		return needFiles("--coordinator-ca-file", s.CoordinatorCAFile)
+		return nil
 	}
 	if s.BootstrapTokenFile != "" {
 		return cli.Usage("--bootstrap-token-file", s.BootstrapTokenFile, "none with --coordinator-client-cert-file: it would not be used")
 	}
 	return needFiles(
-		"--coordinator-ca-file", s.CoordinatorCAFile,
 		"--coordinator-client-cert-file", s.CoordinatorClientCertFile,
 		"--coordinator-client-key-file", s.CoordinatorClientKeyFile)
 }

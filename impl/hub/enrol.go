@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"crypto/x509"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,7 +15,7 @@ import (
 )
 
 // buildMember gets the hub's certificate in its pool: from files, or one that the hub asks for itself and keeps.
-func (h *Hub) buildMember(roots *uplink.Bundle) error {
+func (h *Hub) buildMember() error {
 	if !h.enrols() {
 		p, err := h.reload.Pair("--coordinator-client-cert-file", h.CoordinatorClientCertFile, "--coordinator-client-key-file", h.CoordinatorClientKeyFile)
 		h.member = p
@@ -24,7 +23,7 @@ func (h *Hub) buildMember(roots *uplink.Bundle) error {
 	}
 	token := ""
 	c := enrol.Config{
-		Identity: pki.Must(pki.Hub), Dir: filepath.Join(h.DataDir, "pki"), Trusted: func() []*x509.Certificate { return roots.List() }, Changed: func() { h.pool.Renew() },
+		Identity: pki.Must(pki.Hub), Dir: filepath.Join(h.DataDir, "pki"), Trusted: h.trusted.List, Signs: h.trusted.Signer, Changed: func() { h.pool.Renew() },
 	}
 	k, err := h.keeper(c, func(k *enrol.Keeper) http.RoundTripper {
 		if token != "" && k.Get() == nil {

@@ -85,7 +85,7 @@ func (c *Config) bind(f *cli.Flags) {
 	f.BoolVar(&c.EnableCoordinator, "enable-coordinator", false, "take part in the pool's coordinator")
 	f.StringArrayVar(&c.CoordinatorServers, "coordinator-server", nil,
 		"URL of the coordinator, repeated for each of its replicas; an address, not a Service, because Services need what it serves")
-	f.StringVar(&c.CoordinatorCAFile, "coordinator-ca-file", "", "PEM file of the pool's authority")
+	f.StringVar(&c.CoordinatorCAFile, "coordinator-ca-file", "", "PEM file of the pool's authorities, which count until the hub has heard of others from the cloud or its pool; without it the cloud tells the first")
 	f.StringVar(&c.CoordinatorClientCertFile, "coordinator-client-cert-file", "", "PEM file of the hub's certificate in the pool; without it the hub asks weir-manager for it, and for that of a leader that forwards heartbeats, keeps it in --data-dir and renews it")
 	f.StringVar(&c.CoordinatorClientKeyFile, "coordinator-client-key-file", "", "PEM file of its key")
 	f.StringVar(&c.DelegateClientCertFile, "delegate-client-cert-file", "",

@@ -25,6 +25,7 @@ import (
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/source/hop"
 	"github.com/weir-edge/weir/impl/store"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 // Hub is the one door of a node to the Kubernetes API. See the package comment.
@@ -61,6 +62,7 @@ type credentials struct {
 	node    *uplink.Pair       // at the cloud
 	member  uplink.Certificate // in the pool; nil: there is none
 	forward uplink.Certificate // of a leader, at the cloud; nil: it forwards nothing
+	trusted *trust.Held        // authorities of the pool; nil: there is none
 	keepers []*enrol.Keeper    // of those that the hub asks for itself
 	beside  []*enrol.Keeper    // those of them that are the coordinator's on this node
 	asking  *enrol.Metrics
@@ -105,6 +107,9 @@ type pool interface {
 // renew follows a change of credentials in files.
 func (h *Hub) renew() {
 	defer h.shelter.Renewing()()
+	if h.trusted != nil {
+		h.trusted.Reread()
+	}
 	h.cloud.Renew()
 	h.pool.Renew()
 	for _, k := range h.keepers {

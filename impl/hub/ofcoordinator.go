@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"crypto/x509"
 	"net/http"
 	"net/url"
 	"strings"
@@ -66,10 +65,10 @@ func (s *settings) ofCoordinator() pki.Subject {
 
 // buildBeside gets the certificates of the coordinator on this node, which has no way to the cloud. It reads them from its files. All that hubs ask for is
 // tried again when the cloud is back.
-func (h *Hub) buildBeside(roots *uplink.Bundle) error {
+func (h *Hub) buildBeside() error {
 	for _, kind := range h.kindsOfCoordinator() {
 		c := enrol.Config{
-			Identity: pki.Must(kind), Subject: h.ofCoordinator(), Dir: h.EnrolCoordinatorDir, Trusted: func() []*x509.Certificate { return roots.List() },
+			Identity: pki.Must(kind), Subject: h.ofCoordinator(), Dir: h.EnrolCoordinatorDir, Trusted: h.trusted.List, Signs: h.trusted.Signer,
 		}
 		k, err := h.keeper(c, func(*enrol.Keeper) http.RoundTripper { return h.cloud.Way(uplink.ClassControl, uplink.AsHub) })
 		if err != nil {

@@ -28,7 +28,7 @@ type poolDoor struct {
 	*hop.Server
 	node, pool   string
 	coordinators []*url.URL
-	roots        *uplink.Bundle
+	roots        uplink.Authorities
 	denied       *denylist.Held // certificates of the pool that count no more
 	cert         uplink.Certificate
 	listener     net.Listener

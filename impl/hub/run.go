@@ -97,6 +97,8 @@ func (h *Hub) Run(ctx context.Context) error {
 	if d := h.poolDoor; d != nil {
 		g.Go(func() error { return listen.Serve(serving, d.listener, d.tls(), d, nil, h.Logger) })
 		g.Go(func() error { return h.coordinator.ShareDenied(serving) })
+		g.Go(func() error { return h.shareTrust(serving) })
+		g.Go(func() error { return h.followTrust(serving) })
 		g.Go(func() error {
 			d.denied.Follow(serving, h.cloud.Way(uplink.ClassControl, uplink.AsHub), h.clock)
 			return nil

@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/rand"
 	"crypto/x509"
@@ -142,6 +143,11 @@ func (a *Authority) Issue(t Template) (*Pair, error) {
 		return nil, err
 	}
 	return &Pair{CertPEM: certPEM, KeyPEM: keyPEM}, nil
+}
+
+// IssuedBy tells whether an authority has signed a leaf.
+func IssuedBy(leaf, authority *x509.Certificate) bool {
+	return bytes.Equal(leaf.RawIssuer, authority.RawSubject) && leaf.CheckSignatureFrom(authority) == nil
 }
 
 // errEnded is of an authority whose certificates would be of no use.

@@ -12,6 +12,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"errors"
+	"maps"
 	"net"
 	"net/url"
 	"strings"
@@ -378,10 +379,14 @@ func TestSuccession(t *testing.T) {
 	// kept is what a restart of the manager makes of it.
 	kept := func() *Succession { return must(LoadSuccession(must(s.Files()))) }
 	first := leafOf(s.Signer, now)
+	plan := Plan{Settle: time.Minute, Overlap: 2 * longest}
 	wants(t, s.Switch(now), "next authority")
-	wants(t, s.Prepare(must(NewPoolAuthority("lighthouse", now))), "next authority")
-	wants(t, s.Prepare(must(NewPoolAuthority("harbour", now))), "")
-	wants(t, s.Prepare(must(NewPoolAuthority("harbour", now))), "next authority")
+	wants(t, s.Prepare(must(NewPoolAuthority("lighthouse", now)), now, plan), "next authority")
+	wants(t, s.Prepare(must(NewPoolAuthority("harbour", now)), now, Plan{time.Second, day}), "settle")
+	wants(t, s.Prepare(must(NewPoolAuthority("harbour", now)), now, Plan{time.Minute, MostOverlap + 1}), "overlap")
+	wants(t, s.Prepare(must(NewPoolAuthority("harbour", now)), now.Add(-time.Minute), plan), "")
+	wants(t, s.Prepare(must(NewPoolAuthority("harbour", now)), now, plan), "next authority")
+	wants(t, s.Switch(now.Add(-time.Second)), "now")
 	before := kept().Trusted()
 	if s = kept(); len(before) != 2 {
 		t.Fatalf("%d are trusted", len(before))
@@ -394,27 +399,57 @@ func TestSuccession(t *testing.T) {
 		wants(t, i.Verify(leaf, before, now), "") // who has not heard of the switch
 		wants(t, i.Verify(leaf, must(ParseCertificates(s.TrustPEM())), now), "")
 	}
-	wants(t, s.Retire(now.Add(longest-time.Second)), "now")
+	wants(t, s.Retire(now.Add(2*longest-time.Second)), "now")
 	wants(t, i.Verify(first, s.Trusted(), now), "")
-	wants(t, s.Retire(now.Add(longest)), "")
+	wants(t, s.Retire(now.Add(2*longest)), "")
 	s = kept()
 	wants(t, i.Verify(first, s.Trusted(), now), "issuer")
 	wants(t, i.Verify(second, s.Trusted(), now), "")
 
-	for range 2 * mostTrusted { // a CA rotated again and again within a minute: the number of the trusted is bounded
-		if err := s.Prepare(must(NewPoolAuthority("harbour", now))); err != nil {
+	at := now
+	for range 2 * mostTrusted { // a CA rotated again and again: the number of the trusted is bounded
+		if err := s.Prepare(must(NewPoolAuthority("harbour", now)), at, plan); err != nil {
 			wants(t, err, "trusted authorities")
 			break
 		}
-		wants(t, s.Switch(now), "")
+		wants(t, s.MaySign(at), "")
+		at = at.Add(plan.Settle)
+		wants(t, s.Switch(at), "")
 	}
 	if n := len(kept().Trusted()); n > mostTrusted {
 		t.Errorf("%d authorities are trusted", n)
 	}
 	files := must(s.Files())
-	files[beforeFile] = bytes.Repeat(s.Signer.pem, mostTrusted)
+	for what, text := range map[string][]byte{
+		beforeFile: bytes.Repeat(s.Signer.pem, mostTrusted), timesFile: []byte("{"), nextCert: s.Signer.pem[:40], signerKey: must(must(NewPoolAuthority("harbour", now)).KeyPEM()),
+	} {
+		broken := maps.Clone(files)
+		if broken[what] = text; what == nextCert {
+			broken[nextKey] = files[signerKey]
+		}
+		if _, err := LoadSuccession(broken); err == nil {
+			t.Errorf("a bad %s is loaded", what)
+		}
+	}
+	delete(files, timesFile)
 	_, err := LoadSuccession(files)
-	wants(t, err, "trusted authorities")
+	wants(t, err, "times")
+}
+
+// TestRecover: an authority in the place of a lost one counts beside it, and signs only when all can have heard of it.
+func TestRecover(t *testing.T) {
+	lost := must(NewPoolAuthority("harbour", now))
+	plan := Plan{Settle: time.Minute, Overlap: time.Hour}
+	s := must(Recover([]*x509.Certificate{lost.cert, lost.cert, lost.cert, lost.cert}, must(NewPoolAuthority("harbour", now)), now, plan))
+	s = must(LoadSuccession(must(s.Files())))
+	if len(s.Trusted()) != mostTrusted || s.MaySign(now) == nil || s.MaySign(now.Add(time.Minute)) != nil {
+		t.Errorf("%d are trusted, it may sign: %v", len(s.Trusted()), s.MaySign(now))
+	}
+	wants(t, s.Prepare(must(NewPoolAuthority("harbour", now)), now, plan), "next authority")
+	wants(t, s.Retire(now.Add(time.Hour)), "now")
+	wants(t, s.Retire(now.Add(time.Hour+time.Minute)), "")
+	_, err := Recover(nil, lost, now, Plan{})
+	wants(t, err, "settle")
 }
 
 // TestRenewal: a certificate is due between 70 and 80 % of its life, at a time that does not move, and which differs between holders.

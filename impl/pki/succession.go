@@ -2,22 +2,50 @@ package pki
 
 import (
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"time"
 )
 
 // Succession is the authority of a pool, and while it is replaced the one before and the one after it. An authority is replaced in three
 // steps, and those who verify learn of each before the next: Prepare (both are trusted, the old one signs), Switch (both are
-// trusted, the new one signs, leaves are renewed), Retire (the new one only).
+// trusted, the new one signs, leaves are renewed), Retire (the new one only). Each step says when the next may be taken.
 type Succession struct {
 	Signer   *Authority
 	Next     *Authority          // trusted, signs nothing yet; nil: none
 	Before   []*x509.Certificate // trusted still, the latest first
-	Switched time.Time           // when the first of Before signed last
+	SignsAt  time.Time           // when Next signs; if there is none: when Signer does, or did
+	Overlap  time.Duration       // for which Signer counts once Next signs
+	RetireAt time.Time           // when those of Before count no more
 }
 
-// mostTrusted is how many authorities of one pool may be trusted at a time.
-const mostTrusted = 4
+// Bounds of the times of a rotation.
+const (
+	LeastSettle = 10 * time.Second // between two steps, for those who verify
+	MostSettle  = 30 * day
+	MostOverlap = 2 * longest // the longest life of a leaf, and as much again for who was away when it ended
+	mostTrusted = 4           // authorities of one pool at a time
+)
+
+// Plan says when the steps of a rotation are taken.
+type Plan struct {
+	Settle  time.Duration // from Prepare to Switch: all who verify have to hear of the next authority
+	Overlap time.Duration // from Switch to Retire: all leaves of the one before have to be renewed
+}
+
+// Usual is the plan of a rotation that nobody is in a hurry for.
+func Usual() Plan { return Plan{Settle: time.Hour, Overlap: MostOverlap} }
+
+// Check tells what in a plan cannot be meant.
+func (p Plan) Check() error {
+	switch {
+	case p.Settle < LeastSettle || p.Settle > MostSettle:
+		return mismatch("settle", p.Settle, fmt.Sprintf("%s to %s", LeastSettle, MostSettle))
+	case p.Overlap < LeastSettle || p.Overlap > MostOverlap:
+		return mismatch("overlap", p.Overlap, fmt.Sprintf("%s to %s", LeastSettle, MostOverlap))
+	}
+	return nil
+}
 
 // Trusted are all authorities that count, the one that signs first.
 func (s *Succession) Trusted() []*x509.Certificate {
@@ -32,35 +60,59 @@ func (s *Succession) Trusted() []*x509.Certificate {
 func (s *Succession) TrustPEM() []byte { return EncodeCertificates(s.Trusted()) }
 
 // Prepare names the next authority.
-func (s *Succession) Prepare(next *Authority) error {
-	switch {
+func (s *Succession) Prepare(next *Authority, now time.Time, p Plan) error {
+	switch err := p.Check(); {
+	case err != nil:
+		return err
 	case s.Next != nil:
-		return mismatch("next authority", next.cert.Subject, "none until the one that was prepared before signs")
+		return mismatch("next authority", next.cert.Subject, "none until the one that was prepared before signs, at "+s.SignsAt.UTC().Format(time.RFC3339))
+	case now.Before(s.SignsAt):
+		return mismatch("next authority", next.cert.Subject, "none until the one of now signs, at "+s.SignsAt.UTC().Format(time.RFC3339))
 	case len(s.Before)+2 > mostTrusted:
-		return mismatch("trusted authorities", len(s.Before)+2, fmt.Sprintf("%d at most: retire those before first", mostTrusted))
+		return mismatch("trusted authorities", len(s.Before)+2, fmt.Sprintf("%d at most: those before are retired at %s", mostTrusted, s.RetireAt.UTC().Format(time.RFC3339)))
 	case next.cert.Subject.CommonName != s.Signer.cert.Subject.CommonName:
 		return mismatch("next authority", next.cert.Subject, "the same name as now: "+s.Signer.cert.Subject.CommonName)
 	}
-	s.Next = next
+	s.Next, s.SignsAt, s.Overlap = next, now.Add(p.Settle), p.Overlap
 	return nil
 }
 
 // Switch lets the next authority sign from now on.
 func (s *Succession) Switch(now time.Time) error {
-	if s.Next == nil {
+	switch {
+	case s.Next == nil:
 		return mismatch("next authority", "none", "one that was prepared, and that all who verify know")
+	case now.Before(s.SignsAt):
+		return mismatch("now", now.UTC().Format(time.RFC3339), "not before "+s.SignsAt.UTC().Format(time.RFC3339)+": those who verify have to hear of the next authority first")
 	}
 	s.Before = append([]*x509.Certificate{s.Signer.cert}, s.Before...)
-	s.Signer, s.Next, s.Switched = s.Next, nil, now
+	s.Signer, s.Next, s.SignsAt, s.RetireAt = s.Next, nil, now, now.Add(s.Overlap)
 	return nil
 }
 
 // Retire trusts the authorities before no more, once no leaf of theirs can be alive.
 func (s *Succession) Retire(now time.Time) error {
-	if until := s.Switched.Add(longest); len(s.Before) > 0 && now.Before(until) {
-		return mismatch("now", now.UTC().Format(time.RFC3339), "not before "+until.UTC().Format(time.RFC3339)+": leaves of the authority before may live until then")
+	if len(s.Before) > 0 && now.Before(s.RetireAt) {
+		return mismatch("now", now.UTC().Format(time.RFC3339), "not before "+s.RetireAt.UTC().Format(time.RFC3339)+": leaves of the authority before may live until then")
 	}
 	s.Before = nil
+	return nil
+}
+
+// Recover begins anew with an authority in the place of those whose key is lost. Nobody vouches for it: it signs only when all who verify can have heard of it.
+func Recover(lost []*x509.Certificate, fresh *Authority, now time.Time, p Plan) (*Succession, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	lost = lost[:min(len(lost), mostTrusted-1)]
+	return &Succession{Signer: fresh, Before: lost, SignsAt: now.Add(p.Settle), RetireAt: now.Add(p.Settle + p.Overlap)}, nil
+}
+
+// MaySign tells why nothing is signed yet.
+func (s *Succession) MaySign(now time.Time) error {
+	if s.Next == nil && now.Before(s.SignsAt) {
+		return fmt.Errorf("the authority was replaced after a loss, and signs from %s on: those who verify have to hear of it first", s.SignsAt.UTC().Format(time.RFC3339))
+	}
 	return nil
 }
 
@@ -71,8 +123,14 @@ const (
 	nextCert   = "next.crt"
 	nextKey    = "next.key"
 	beforeFile = "before.crt"
-	switchedAt = "switched"
+	timesFile  = "times"
 )
+
+// times are those of a Succession, as they are kept.
+type times struct {
+	SignsAt, RetireAt time.Time
+	Overlap           time.Duration
+}
 
 // Files is a Succession as it is kept.
 func (s *Succession) Files() (map[string][]byte, error) {
@@ -89,9 +147,11 @@ func (s *Succession) Files() (map[string][]byte, error) {
 	}
 	if len(s.Before) > 0 {
 		files[beforeFile] = EncodeCertificates(s.Before)
-		files[switchedAt] = []byte(s.Switched.UTC().Format(time.RFC3339))
 	}
-	return files, nil
+	if !s.SignsAt.IsZero() {
+		files[timesFile], err = json.Marshal(times{s.SignsAt.UTC(), s.RetireAt.UTC(), s.Overlap})
+	}
+	return files, err
 }
 
 // LoadSuccession reads what Files wrote.
@@ -109,9 +169,16 @@ func LoadSuccession(files map[string][]byte) (s *Succession, err error) {
 		if s.Before, err = ParseCertificates(files[beforeFile]); err != nil {
 			return nil, err
 		}
-		if s.Switched, err = time.Parse(time.RFC3339, string(files[switchedAt])); err != nil {
-			return nil, mismatch(switchedAt, string(files[switchedAt]), "a time as in 2026-01-02T15:04:05Z")
+	}
+	if files[timesFile] != nil {
+		var t times
+		if json.Unmarshal(files[timesFile], &t) != nil || t.Overlap < 0 {
+			return nil, mismatch(timesFile, string(files[timesFile]), "times of a rotation, as they were written")
 		}
+		s.SignsAt, s.RetireAt, s.Overlap = t.SignsAt, t.RetireAt, t.Overlap
+	}
+	if (s.Next != nil || s.Before != nil) && s.SignsAt.IsZero() {
+		return nil, mismatch(timesFile, "", "times of a rotation: one is under way")
 	}
 	if len(s.Trusted()) > mostTrusted {
 		return nil, mismatch("trusted authorities", len(s.Trusted()), fmt.Sprintf("%d at most", mostTrusted))

@@ -144,7 +144,7 @@ func refusePath(r role, a authorizer.Attributes) string {
 	switch {
 	case a.GetVerb() == "get":
 		return ""
-	case a.GetVerb() == "post" && a.GetPath() == contract.DenylistPath && (r == hub || r == replica):
+	case a.GetVerb() == "post" && (a.GetPath() == contract.DenylistPath || a.GetPath() == contract.TrustPath) && (r == hub || r == replica):
 		return "" // who signed it counts, and not who brings it
 	case a.GetVerb() == "post" && a.GetPath() == contract.RejoinPath && r == replica:
 		return "" // the handler goes by the name in its certificate

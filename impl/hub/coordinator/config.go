@@ -16,7 +16,7 @@ type Config struct {
 	Net     uplink.Dials
 	Servers []*url.URL
 	Node    string
-	Roots   *uplink.Bundle
+	Roots   uplink.Authorities
 	Cert    uplink.Certificate
 	Denied  *denylist.Held // certificates of the pool that count no more; nil: none
 	Policy  uplink.HealthPolicy

@@ -72,6 +72,12 @@ func (p *Pair) Reload() (changed bool, err error) {
 	return true, nil
 }
 
+// Authorities are a set that may change at any time.
+type Authorities interface {
+	Get() *x509.CertPool
+	List() []*x509.Certificate
+}
+
 // Bundle is a set of authorities, from a file.
 type Bundle struct {
 	flag, file string

@@ -73,7 +73,7 @@ func TestRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := must(pki.LoadSuccession(secret.Data))
-	if err := s.Prepare(must(pki.NewPoolAuthority("harbour", now))); err != nil {
+	if err := s.Prepare(must(pki.NewPoolAuthority("harbour", now)), now, pki.Usual()); err != nil {
 		t.Fatal(err)
 	}
 	secret.Data = must(s.Files())

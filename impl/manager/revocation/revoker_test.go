@@ -250,14 +250,14 @@ func TestOtherSigner(t *testing.T) {
 	c.drop(node("edge-1", "", ""))
 	d.looks()
 	first := d.list()
-	if err := d.authority.Prepare(must(pki.NewPoolAuthority("harbour", now))); err != nil {
+	if err := d.authority.Prepare(must(pki.NewPoolAuthority("harbour", now)), now, pki.Usual()); err != nil {
 		t.Fatal(err)
 	}
 	d.looks()
 	if d.list().Number != first.Number {
 		t.Error("it is signed anew before another authority signs")
 	}
-	if err := d.authority.Switch(now); err != nil {
+	if err := d.authority.Switch(now.Add(pki.Usual().Settle)); err != nil {
 		t.Fatal(err)
 	}
 	d.looks()

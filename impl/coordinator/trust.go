@@ -1,0 +1,127 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"path/filepath"
+
+	kx509 "k8s.io/apiserver/pkg/authentication/request/x509"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
+)
+
+// authorities are those of the pool as they are now: of the file that was given, until somebody has brought a trust bundle. It is what the server
+// verifies callers by.
+type authorities struct {
+	*dynamiccertificates.DynamicFileCAContent
+	held   *trust.Held
+	server dynamiccertificates.Listener // nil: it does not run yet
+}
+
+// open reads what was kept below a data directory.
+func (a *authorities) open(set *settings, dir string) {
+	a.held = trust.New(trust.Config{
+		Pool: set.NodePoolName, First: a.ofFile, Dir: filepath.Join(dir, "pki"), Logger: set.Logger,
+		Changed: func() {
+			if a.server != nil {
+				a.server.Enqueue()
+			}
+		},
+	})
+	a.DynamicFileCAContent.AddListener(fileChanged{a})
+}
+
+// fileChanged is told when the file changes.
+type fileChanged struct{ *authorities }
+
+// Enqueue implements dynamiccertificates.Listener.
+func (f fileChanged) Enqueue() { f.held.Reread() }
+
+// AddListener implements dynamiccertificates.Notifier. It is called before the server runs.
+func (a *authorities) AddListener(l dynamiccertificates.Listener) {
+	a.server = l
+	a.DynamicFileCAContent.AddListener(l)
+}
+
+// ofFile are the authorities of the file; none: it is no pool's.
+func (a *authorities) ofFile() []*x509.Certificate {
+	all, err := pki.ParseCertificates(a.DynamicFileCAContent.CurrentCABundleContent())
+	if err != nil { // x509 takes more for a bundle than what there may be of authorities
+		return nil
+	}
+	return all
+}
+
+// CurrentCABundleContent implements dynamiccertificates.CAContentProvider.
+func (a *authorities) CurrentCABundleContent() []byte {
+	if a.held.Number() == 0 {
+		return a.DynamicFileCAContent.CurrentCABundleContent()
+	}
+	return pki.EncodeCertificates(a.held.List())
+}
+
+// VerifyOptions implements dynamiccertificates.CAContentProvider.
+func (a *authorities) VerifyOptions() (x509.VerifyOptions, bool) {
+	if a.held.Number() == 0 {
+		return a.DynamicFileCAContent.VerifyOptions()
+	}
+	o := kx509.DefaultVerifyOptions()
+	o.Roots = a.held.Get()
+	return o, true
+}
+
+// roots are the same as a pool.
+func (a *authorities) roots() *x509.CertPool {
+	if o, ok := a.VerifyOptions(); ok {
+		return o.Roots
+	}
+	return x509.NewCertPool() // nil would be those of the system
+}
+
+// ofPeers tells by whom the certificates of other replicas are known: the pool's authorities as they are now, unless they have a file of their own.
+func (s *settings) ofPeers(ca *authorities, file *x509.CertPool) func() *x509.CertPool {
+	if s.PeerCAFile != s.ClientCAFile {
+		return func() *x509.CertPool { return file }
+	}
+	return ca.roots
+}
+
+// peerCAFile is that for etcd, which reads it when it starts: a replica has to be started anew to know other authorities.
+func (s *settings) peerCAFile(ca *authorities) string {
+	if s.PeerCAFile != s.ClientCAFile || ca.held.Number() == 0 {
+		return s.PeerCAFile
+	}
+	return filepath.Join(ca.held.Dir, trust.CAFile)
+}
+
+// dial opens a connection to another replica. Whom to trust is asked for each one: the authorities may have changed.
+func (p *peers) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*peerConnect) // TCP, and TLS
+	defer cancel()
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	config := p.transport.TLSClientConfig.Clone()
+	config.RootCAs, config.ServerName = p.roots(), host
+	return (&tls.Dialer{NetDialer: &net.Dialer{Timeout: peerConnect}, Config: config}).DialContext(ctx, network, address)
+}
+
+// shareTrust lets all replicas know the same authorities, until ctx ends.
+func (p *peers) shareTrust(ctx context.Context, held *trust.Held) error {
+	held.Share(ctx, p.set.Clock, func() {
+		for _, up := range p.upstreams {
+			asking, cancel := context.WithTimeout(ctx, peerSilence)
+			if err := held.Exchange(asking, p.transport, up.URL.JoinPath(contract.TrustPath)); err != nil {
+				p.logger.Debug("a replica does not take or show the authorities of the pool", "replica", up.Name, "err", err)
+			}
+			cancel()
+		}
+	})
+	return nil
+}

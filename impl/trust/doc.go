@@ -1,0 +1,29 @@
+// Package trust tells the members of a pool which authorities count, and lets that change while all goes on.
+//
+// weir-manager writes a Bundle for each step of a rotation (pki.Succession): who signs, who will sign next, who signed before. The bundle is signed by
+// the authority that signs at that time. Bundles are lines of one text, the oldest first. Whoever knows the authority of one line can follow to
+// the last: a bundle counts if its signer is the signer, or the next one, of the bundle before it. Those before have no say: who has stolen an old key
+// cannot take the pool back.
+//
+// # How it travels
+//
+// Hubs that reach the cloud read the text there (Follow). That connection is authenticated by the cloud's own authority, and so its word counts even where no
+// earlier authority vouches for it: a key that was lost is replaced so. Inside the pool hubs and coordinator give each other what one of them lacks
+// (Exchange, ServeHTTP); there only the chain of signatures counts.
+//
+// # The first authority
+//
+// A file of authorities (Config.First) counts until there is a bundle. A file that is replaced by one of an authority that the bundle does not have counts above
+// the bundle: so somebody with a key to the machine overrules everything but the cloud. Without a file the first bundle is the cloud's.
+//
+// # On the disk
+//
+// trust.json is the text; ca.crt are the authorities that count, in PEM, for programs that only read files: the coordinator of this machine may be given it as
+// its --client-ca-file, and then follows even a replacement that nobody vouches for.
+//
+// # Bounds
+//
+// A bundle has 4 authorities, a text MaxLinks bundles and MaxText bytes. Who was away for more steps than that asks the cloud.
+//
+// It starts no goroutine. Follow and Share run in their caller's.
+package trust

@@ -1,0 +1,285 @@
+package trust
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/pki"
+)
+
+// Names of files in Config.Dir.
+const (
+	TextFile = "trust.json"
+	CAFile   = "ca.crt"
+)
+
+// Config of what somebody holds.
+type Config struct {
+	Pool  string
+	First func() []*x509.Certificate // of a file; nil: there is none
+	Dir   string                     // where it is kept; "": nowhere
+	// Changed is called when other authorities count, by whoever brought them; it must not wait. nil: nobody minds.
+	Changed func()
+	Logger  *slog.Logger
+}
+
+// state is what a Held holds. It is immutable.
+type state struct {
+	links []*link // a chain
+	pool  *x509.CertPool
+	tag   string
+	first string // tag of the file that counted when these bundles were taken
+}
+
+func (s *state) last() *link {
+	if len(s.links) == 0 {
+		return nil
+	}
+	return s.links[len(s.links)-1]
+}
+
+// Held is whom one member of a pool trusts. It is safe for concurrent use.
+type Held struct {
+	Config
+	now atomic.Pointer[state]
+
+	mu      sync.Mutex // held while it changes
+	changed chan struct{}
+}
+
+// kept is what is on the disk.
+type kept struct {
+	First string `json:"first,omitempty"`
+	Text  string `json:"text"`
+}
+
+// New reads what was kept. What cannot be read does not count: whoever has the text will be asked for it.
+func New(c Config) *Held {
+	h := &Held{Config: c, changed: make(chan struct{})}
+	h.now.Store(&state{})
+	if c.Dir == "" {
+		return h
+	}
+	text, err := os.ReadFile(filepath.Join(c.Dir, TextFile))
+	if err == nil {
+		err = h.load(text)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.Logger.Warn("the trust bundle on the disk does not count", "dir", c.Dir, "err", err)
+	}
+	h.overrule()
+	return h
+}
+
+func (h *Held) load(text []byte) error {
+	var k kept
+	if err := json.Unmarshal(text, &k); err != nil {
+		return err
+	}
+	all, err := read([]byte(k.Text), h.Pool)
+	if err == nil {
+		h.now.Store(stateOf(chain(all), k.First))
+	}
+	return err
+}
+
+func stateOf(links []*link, first string) *state {
+	s := &state{links: links, first: first}
+	if l := s.last(); l != nil {
+		s.pool = poolOf(l.trusted())
+		sum := sha256.Sum256(l.line)
+		s.tag = hex.EncodeToString(sum[:12])
+	}
+	return s
+}
+
+func poolOf(all []*x509.Certificate) *x509.CertPool {
+	p := x509.NewCertPool() // never nil, which would be those of the system
+	for _, c := range all {
+		p.AddCert(c)
+	}
+	return p
+}
+
+func (h *Held) first() []*x509.Certificate {
+	if h.First == nil {
+		return nil
+	}
+	return h.First()
+}
+
+func tagOf(all []*x509.Certificate) string {
+	if len(all) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(pki.EncodeCertificates(all))
+	return hex.EncodeToString(sum[:12])
+}
+
+// List are the authorities that count now. The one that signs is first, if there is a bundle. None: nothing is known yet.
+func (h *Held) List() []*x509.Certificate {
+	if l := h.now.Load().last(); l != nil {
+		return l.trusted()
+	}
+	return h.first()
+}
+
+// Get is the same as a pool.
+func (h *Held) Get() *x509.CertPool {
+	if s := h.now.Load(); s.pool != nil {
+		return s.pool
+	}
+	return poolOf(h.first())
+}
+
+// Signer is the authority that signs now, nil if that is not known.
+func (h *Held) Signer() *x509.Certificate {
+	if l := h.now.Load().last(); l != nil {
+		return l.signer
+	}
+	return nil
+}
+
+// Number is that of the last bundle, 0 if there is none.
+func (h *Held) Number() uint64 {
+	if l := h.now.Load().last(); l != nil {
+		return l.Number
+	}
+	return 0
+}
+
+// Text is all bundles that are held. Who has the same last one has the same tag.
+func (h *Held) Text() (text []byte, tag string) {
+	s := h.now.Load()
+	return textOf(s.links), s.tag
+}
+
+// Changes is closed by the next change of what is held.
+func (h *Held) Changes() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changed
+}
+
+// Take looks at a text that a member of the pool handed over. What an authority vouches for that is trusted here counts.
+func (h *Held) Take(text []byte) (changed bool, err error) { return h.take(text, false) }
+
+// TakeOfCloud is Take for what came over an authenticated connection to the cloud. It counts whoever vouches for it, unless it is older than what is held.
+func (h *Held) TakeOfCloud(text []byte) (changed bool, err error) { return h.take(text, true) }
+
+// errUnchained is of a text that nobody vouches for who is trusted here.
+var errUnchained = errors.New("no authority that is trusted here, and signs or is to sign, vouches for it")
+
+func (h *Held) take(text []byte, cloud bool) (changed bool, err error) {
+	theirs, err := read(text, h.Pool)
+	if err != nil {
+		return false, err
+	}
+	h.mu.Lock()
+	before := h.now.Load()
+	all := slices.Clone(before.links)
+	last, first := before.last(), h.first()
+	if n := len(theirs); cloud && n > 0 && last != nil && theirs[n-1].Number < last.Number {
+		err = fmt.Errorf("trust bundle of pool %s: the cloud has number %d, and %d is held: if the cloud was restored from a backup, weir pki rotate --pool %[1]s begins anew",
+			h.Pool, theirs[n-1].Number, last.Number)
+	}
+	for _, l := range theirs {
+		if last != nil && l.Number <= last.Number {
+			continue
+		}
+		vouched := last != nil && last.vouches(l) || last == nil && slices.ContainsFunc(first, l.signer.Equal)
+		if !vouched && !cloud {
+			err = fmt.Errorf("trust bundle %d of pool %s: %w", l.Number, h.Pool, errUnchained)
+			break
+		}
+		if !vouched && last != nil {
+			h.Logger.Warn("the cloud replaces the authority of the pool, and none of before vouches for it: its key was lost, or the cloud was restored",
+				"pool", h.Pool, "number", l.Number)
+		}
+		all, last = append(all, l), l
+	}
+	if len(all) == len(before.links) {
+		h.mu.Unlock()
+		return false, err
+	}
+	h.set(stateOf(chain(all), tagOf(first)))
+	h.mu.Unlock()
+	if h.Config.Changed != nil {
+		h.Config.Changed()
+	}
+	return true, err
+}
+
+// set puts another state in the place of the one before; h.mu is held.
+func (h *Held) set(s *state) {
+	h.now.Store(s)
+	close(h.changed)
+	h.changed = make(chan struct{})
+	if l := s.last(); l != nil {
+		h.Logger.Info("other authorities of the pool count", "pool", h.Pool, "number", l.Number, "signer", Name(l.signer), "trusted", len(l.trusted()))
+	}
+	h.keep(s)
+}
+
+func (h *Held) keep(s *state) {
+	if h.Dir == "" {
+		return
+	}
+	text, err := json.Marshal(kept{s.first, string(textOf(s.links))})
+	if err == nil {
+		err = os.MkdirAll(h.Dir, 0o700)
+	}
+	if err == nil {
+		err = disk.WriteFile(filepath.Join(h.Dir, TextFile), append(text, '\n'))
+	}
+	if err == nil {
+		err = disk.WriteFile(filepath.Join(h.Dir, CAFile), pki.EncodeCertificates(h.List()))
+	}
+	if err != nil {
+		h.Logger.Error("the trust bundle counts, but cannot be kept: it is lost with this process", "dir", h.Dir, "err", err)
+	}
+}
+
+// Reread follows a change of the file of the first authorities. It tells whether others count now.
+func (h *Held) Reread() (changed bool) {
+	changed = h.overrule()
+	if changed && h.Config.Changed != nil {
+		h.Config.Changed()
+	}
+	return changed
+}
+
+// overrule drops what is held if the file is another one, of an authority that the bundle does not have.
+func (h *Held) overrule() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s, first := h.now.Load(), h.first()
+	l := s.last()
+	if l == nil || len(first) == 0 || tagOf(first) == s.first {
+		return false
+	}
+	if slices.ContainsFunc(first, func(c *x509.Certificate) bool { return slices.ContainsFunc(l.trusted(), c.Equal) }) {
+		return false
+	}
+	h.Logger.Warn("the file of the pool's authorities was replaced by one of others: it counts above the trust bundle", "pool", h.Pool, "number", l.Number)
+	h.set(&state{})
+	return true
+}
+
+// Name tells an authority from others of its pool.
+func Name(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.Raw)
+	return hex.EncodeToString(sum[:4])
+}

@@ -1,0 +1,308 @@
+package trust
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weir-edge/weir/impl/pki"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var now = time.Date(2026, 11, 23, 1, 0, 0, 0, time.UTC)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// pool is an authority that is replaced again and again, and the text that tells of it.
+type pool struct {
+	name string
+	s    *pki.Succession
+	text []byte
+	at   time.Time
+}
+
+var plan = pki.Plan{Settle: time.Minute, Overlap: time.Hour}
+
+func newPool(name string) *pool {
+	p := &pool{name: name, s: &pki.Succession{Signer: must(pki.NewPoolAuthority(name, now))}, at: now}
+	p.publish()
+	return p
+}
+
+func (p *pool) publish() { p.text = must(Publish(p.text, p.name, p.s, p.at)) }
+
+func (p *pool) step(step func() error) {
+	if err := step(); err != nil {
+		panic(err)
+	}
+	p.publish()
+}
+
+func (p *pool) prepare() {
+	p.step(func() error { return p.s.Prepare(must(pki.NewPoolAuthority(p.name, p.at)), p.at, plan) })
+}
+
+func (p *pool) switches() {
+	p.at = p.at.Add(plan.Settle)
+	p.step(func() error { return p.s.Switch(p.at) })
+}
+
+func (p *pool) retire() {
+	p.at = p.at.Add(plan.Overlap)
+	p.step(func() error { return p.s.Retire(p.at) })
+}
+
+func (p *pool) rotate() {
+	p.prepare()
+	p.switches()
+	p.retire()
+}
+
+func (p *pool) file() func() []*x509.Certificate {
+	c := p.s.Signer.Cert()
+	return func() []*x509.Certificate { return []*x509.Certificate{c} }
+}
+
+func holds(first func() []*x509.Certificate, dir string) *Held {
+	return New(Config{Pool: "harbour", First: first, Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+}
+
+// counts fails unless exactly these authorities count, the one that signs first.
+func counts(t *testing.T, h *Held, want ...*x509.Certificate) {
+	t.Helper()
+	have := h.List()
+	if len(have) != len(want) {
+		t.Fatalf("%d authorities count, want %d", len(have), len(want))
+	}
+	for i := range want {
+		if !have[i].Equal(want[i]) {
+			t.Errorf("authority %d is %s, want %s", i, Name(have[i]), Name(want[i]))
+		}
+	}
+	if !h.Get().Equal(poolOf(want)) {
+		t.Error("the pool is another one than the list")
+	}
+}
+
+// TestChain: whoever knows one authority follows to the last, at whatever step he hears of it; from a disk too. Nothing older counts again.
+func TestChain(t *testing.T) {
+	p, dir := newPool("harbour"), t.TempDir()
+	first := p.file()
+	away := holds(first, "")
+	h := holds(first, dir)
+	a := p.s.Signer.Cert()
+	counts(t, h, a)
+	if must(h.Take(p.text)); h.Number() == 0 {
+		t.Fatal("the first bundle does not count")
+	}
+	old := p.text
+	p.prepare()
+	must(h.Take(p.text))
+	counts(t, h, a, p.s.Next.Cert())
+	p.switches()
+	must(h.Take(p.text))
+	b := p.s.Signer.Cert()
+	counts(t, h, b, a)
+	if !h.Signer().Equal(b) {
+		t.Error("the one that signs is another one")
+	}
+	if changed, err := h.Take(old); changed || err != nil {
+		t.Errorf("an older text: %v, %v", changed, err)
+	}
+	if changed, err := h.TakeOfCloud(old); changed || err == nil || !strings.Contains(err.Error(), "weir pki rotate") {
+		t.Errorf("an older text of the cloud: %v, %v", changed, err)
+	}
+	p.retire()
+	must(h.Take(p.text))
+	counts(t, h, b)
+	h = holds(first, dir)
+	counts(t, h, b)
+	if file := must(os.ReadFile(filepath.Join(dir, CAFile))); !bytes.Equal(file, pki.EncodeCertificates([]*x509.Certificate{b})) {
+		t.Error("the file of authorities says something else")
+	}
+	p.rotate()
+	must(away.Take(p.text)) // who was away for two rotations
+	counts(t, away, p.s.Signer.Cert())
+	if changed := must(away.Take(p.text)); changed {
+		t.Error("the same text changes something")
+	}
+}
+
+// TestForged: a text counts whole and signed, of this pool, by one that signs or is to sign. One that did has no say.
+func TestForged(t *testing.T) {
+	p := newPool("harbour")
+	h := holds(p.file(), "")
+	thief := *p.s // whoever has the key of the first authority
+	stolen := p.text
+	must(h.Take(p.text))
+	p.prepare()
+	p.switches()
+	must(h.Take(p.text))
+	want := h.List()
+
+	thief.SignsAt = time.Time{}
+	evil := &pool{name: "harbour", s: &thief, text: stolen, at: p.at.Add(time.Hour)}
+	evil.prepare()
+	other, another := newPool("lighthouse"), newPool("harbour")
+	another.text, another.at = nil, p.at.Add(time.Hour)
+	another.publish()
+	p.retire()
+	lines := bytes.SplitAfter(p.text, []byte("\n"))
+	var many []byte
+	for range 3 {
+		many = append(many, p.text...)
+	}
+	five := *p.s
+	five.Before = []*x509.Certificate{want[0], want[0], want[0], want[0]}
+	if _, err := Publish(p.text, "harbour", &five, p.at); err == nil {
+		t.Error("five authorities are published")
+	}
+	for what, text := range map[string][]byte{
+		"the key of before": evil.text, "another pool": other.text, "nobody's": another.text, "half": lines[len(lines)-2][:200], "twice": many,
+		"not JSON": []byte("ca.crt\n"), "too long": bytes.Repeat([]byte("\n"), MaxText+1), "another number": bytes.Replace(lines[len(lines)-2], []byte(`"number":1`), []byte(`"number":9`), 1),
+		"too many": bytes.Repeat(lines[0], MaxLinks+1),
+	} {
+		if changed, err := h.Take(text); changed || err == nil {
+			t.Errorf("%s: %v, %v", what, changed, err)
+		}
+		counts(t, h, want...)
+	}
+	for what, text := range map[string][]byte{"another pool": other.text, "half": lines[len(lines)-2][:200]} { // the cloud may not break a pool by accident either
+		if changed, err := h.TakeOfCloud(text); changed || err == nil {
+			t.Errorf("%s, of the cloud: %v, %v", what, changed, err)
+		}
+	}
+	must(h.Take(p.text))
+	counts(t, h, p.s.Signer.Cert())
+}
+
+// TestLostKey: the cloud replaces an authority that nobody can vouch for. Inside the pool that counts for nobody.
+func TestLostKey(t *testing.T) {
+	p := newPool("harbour")
+	first := p.file()
+	h, peer := holds(first, ""), holds(first, "")
+	must(h.Take(p.text))
+	must(peer.Take(p.text))
+	a := p.s.Signer.Cert()
+	p.s = must(pki.Recover(p.s.Trusted(), must(pki.NewPoolAuthority("harbour", now)), now, plan))
+	p.publish()
+	if changed, err := peer.Take(p.text); changed || err == nil {
+		t.Errorf("inside the pool: %v, %v", changed, err)
+	}
+	must(h.TakeOfCloud(p.text))
+	counts(t, h, p.s.Signer.Cert(), a)
+	peer.First = p.file() // a person, or the hub of the machine, replaces the file
+	if !peer.Reread() {
+		t.Fatal("the file does not count")
+	}
+	counts(t, peer, p.s.Signer.Cert())
+	must(peer.Take(p.text))
+	counts(t, peer, p.s.Signer.Cert(), a)
+	// With nothing to begin with, the cloud's word is the first.
+	fresh := holds(nil, "")
+	counts(t, fresh)
+	if _, err := fresh.Take(p.text); err == nil {
+		t.Error("anybody's text is the first")
+	}
+	must(fresh.TakeOfCloud(p.text))
+	counts(t, fresh, p.s.Signer.Cert(), a)
+}
+
+// TestFile: a file that is older than what is held, and did not change, overrules nothing; one of another authority does, once.
+func TestFile(t *testing.T) {
+	p, dir := newPool("harbour"), t.TempDir()
+	first := p.file()
+	h := holds(first, dir)
+	p.rotate()
+	must(h.Take(p.text))
+	if h = holds(first, dir); h.Reread() || h.Number() == 0 {
+		t.Error("the old file counts again")
+	}
+	other := newPool("harbour")
+	if h = holds(other.file(), dir); h.Number() != 0 {
+		t.Error("the new file does not count")
+	}
+	counts(t, h, other.s.Signer.Cert())
+	if h = holds(other.file(), dir); h.Number() != 0 {
+		t.Error("the new file does not count after a restart")
+	}
+	for _, text := range []string{"", "{", `{"text":"half`, `{"text":"{\"bundle\":"}`} {
+		if err := os.WriteFile(filepath.Join(dir, TextFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		counts(t, holds(first, dir), first()...)
+	}
+}
+
+// TestExchange: two of a pool come to hold the same, whoever heard of it. They say no more than a tag when they do.
+func TestExchange(t *testing.T) {
+	p := newPool("harbour")
+	first := p.file()
+	mine, theirs, changes := holds(first, ""), holds(first, ""), 0
+	mine.Config.Changed = func() { changes++ }
+	asked := []string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		asked = append(asked, req.Method)
+		theirs.ServeHTTP(w, req)
+	}))
+	defer server.Close()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	at := must(url.Parse(server.URL))
+	exchange := func() {
+		t.Helper()
+		if err := mine.Exchange(context.Background(), transport, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.rotate()
+	must(theirs.Take(p.text))
+	exchange()
+	counts(t, mine, p.s.Signer.Cert())
+	p.rotate()
+	must(mine.TakeOfCloud(p.text))
+	exchange()
+	counts(t, theirs, p.s.Signer.Cert())
+	asked = nil
+	if exchange(); len(asked) != 1 || changes != 2 {
+		t.Errorf("asked %v, %d changes", asked, changes)
+	}
+}
+
+// TestBounds: a text has the last bundles only, and they are still a chain.
+func TestBounds(t *testing.T) {
+	p := newPool("harbour")
+	for range MaxLinks {
+		p.rotate()
+	}
+	all, err := read(p.text, "harbour")
+	if err != nil || len(all) != MaxLinks || len(chain(all)) != MaxLinks {
+		t.Errorf("%d bundles, %v", len(all), err)
+	}
+	if n := len(p.text); n > MaxText/2 {
+		t.Errorf("%d bytes", n)
+	}
+	if text := must(Publish(p.text, "harbour", p.s, p.at)); !bytes.Equal(text, p.text) {
+		t.Error("nothing happened, and is published")
+	}
+	if all := must(read(must(Publish([]byte("half"), "harbour", p.s, p.at)), "harbour")); len(all) != 1 {
+		t.Errorf("begun anew with %d bundles", len(all))
+	}
+}

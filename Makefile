@@ -138,8 +138,12 @@ bench: build assets ## measure Weir, fail on a missed target: ARGS='--only hub',
 	go build -o bin/ ./bench/cmd/weir-bench && bin/weir-bench $(ARGS)
 
 .PHONY: generate
-generate: ## generated code
+generate: bin/controller-gen ## generated code
 	go generate ./...
+
+bin/controller-gen: .ci/generate/go.mod
+	@mkdir -p bin
+	cd .ci/generate && go build -o ../../bin/controller-gen sigs.k8s.io/controller-tools/cmd/controller-gen
 
 .PHONY: clean-kind
 clean-kind: build ## remove kind clusters that killed runs left behind

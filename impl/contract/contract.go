@@ -193,6 +193,14 @@ const (
 	PoolPolicies     = "weir-pool-policies"
 )
 
+// LeaderHubPrefix and the name of a pool are a Service, Endpoints and an EndpointSlice in ManagerNamespace with the leader hubs of the pool (seed 003).
+// Annotations of them tell whether its nodes reach each other ("true", "false"), and what it shares (group/version/resource, with commas between).
+const (
+	LeaderHubPrefix       = "leader-hub-"
+	LeaderHubConnectivity = "openyurt.io/interconnectivity"
+	LeaderHubScope        = "openyurt.io/pool-scope-metadata"
+)
+
 // Of Services, for response filters.
 const (
 	// TopologyKeys is an annotation of a Service whose endpoints are to be used from near only: by HostnameTopology on the same node, by

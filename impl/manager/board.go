@@ -84,3 +84,28 @@ func (b *board) read() (verdict.Decision, <-chan struct{}) {
 	defer b.mu.Unlock()
 	return b.decision, b.decided
 }
+
+// silent tells whether no node of a pool is heard.
+func (b *board) silent(pool string) bool {
+	d, _ := b.read()
+	return d.Pools[pool].Silent
+}
+
+// silences calls changed for each pool that falls silent, or is heard again, until the context ends.
+func (b *board) silences(ctx context.Context, changed func(pool string)) {
+	was := map[string]bool{}
+	for {
+		d, next := b.read()
+		for pool, v := range d.Pools {
+			if before, known := was[pool]; !known || before != v.Silent {
+				changed(pool)
+			}
+			was[pool] = v.Silent
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

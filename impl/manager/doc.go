@@ -8,7 +8,8 @@
 //   - keeper writes the names of kept and of bound nodes into two ConfigMaps, which admission policies read, and releaser makes up for what
 //     stock controllers were kept from once a node is given up;
 //   - forwarders keeps one Role and RoleBinding for each pool;
-//   - package certificates approves and signs certificates.
+//   - package certificates approves and signs certificates;
+//   - package pools keeps NodePools, their leader hubs and the objects leader-hub-<pool>.
 //
 // # The three states
 //

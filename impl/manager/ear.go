@@ -190,12 +190,12 @@ func trimNode(o any) (any, error) {
 	}
 	slim := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion,
-		Labels:      only(n.Labels, contract.NodePoolLabel, contract.CoordinatorLabel),
+		DeletionTimestamp: n.DeletionTimestamp, Finalizers: n.Finalizers,
 		Annotations: only(n.Annotations, contract.BindingAnnotation, contract.AutonomyAnnotation, contract.AutonomyDurationAnnotation),
 	}}
 	slim.Spec.Taints = n.Spec.Taints
-	if n.Labels[contract.CoordinatorLabel] != "" {
-		slim.Status.Addresses = n.Status.Addresses
+	if n.Labels[contract.NodePoolLabel] != "" { // its labels say whether it may lead the pool, its addresses where
+		slim.Labels, slim.Status.Addresses = n.Labels, n.Status.Addresses
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady || c.Type == contract.CutOffCondition {

@@ -54,8 +54,12 @@ func TestFacts(t *testing.T) {
 		if got := factsOf(slim.(*corev1.Node)); got != c.want {
 			t.Errorf("%s, of what the cache holds: %+v", name, got)
 		}
-		if n := slim.(*corev1.Node); len(n.Status.Images) > 0 || len(n.Labels) != 1 || len(n.Status.Conditions) != 1 {
+		if n := slim.(*corev1.Node); len(n.Status.Images) > 0 || len(n.Labels) != 2 || len(n.Status.Conditions) != 1 {
 			t.Errorf("%s: the cache holds %+v", name, n)
+		}
+		c.node.Labels = map[string]string{corev1.LabelOSStable: "linux"}
+		if slim, err = trimNode(c.node); err != nil || len(slim.(*corev1.Node).Labels) > 0 {
+			t.Errorf("%s, in no pool: the cache holds %+v, %v", name, slim, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -10,6 +11,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -26,8 +28,10 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/certificates"
+	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/impl/manager/verdict"
+	"github.com/weir-edge/weir/impl/nodepool"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -73,6 +77,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, certificatesv1.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme, admissionv1.AddToScheme,
+		discoveryv1.AddToScheme, nodepool.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("scheme: %w", err)
@@ -96,6 +101,7 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 			FieldSelector: fields.OneTermEqualSelector("metadata.name", contract.PoolPolicies),
 		}}},
 	}
+	maps.Copy(what, pools.Watched())
 	if s.certifies() {
 		what[&certificatesv1.CertificateSigningRequest{}] = cache.ByObject{Transform: certificates.Trim}
 	}
@@ -151,6 +157,9 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	}
 	if err := m.addCertificates(); err != nil {
 		return err
+	}
+	if err := pools.Add(m.ctrl, pools.Config{Clock: s.Clock, Silent: m.board.silent, Follow: m.board.silences, Metrics: m.metrics.leaderHubs, Log: s.Logger}); err != nil {
+		return fmt.Errorf("manager: %w", err)
 	}
 	if err := m.ctrl.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("manager: %w", err)

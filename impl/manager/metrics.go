@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-edge/weir/impl/manager/certificates"
+	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
@@ -23,6 +24,7 @@ type metrics struct {
 	missing      prometheus.Gauge
 	certificates *certificates.Metrics
 	revocations  *revocation.Metrics
+	leaderHubs   *pools.Metrics
 
 	nodes, marked, pools, deaf *prometheus.Desc
 }
@@ -48,6 +50,7 @@ func newMetrics(b *board) *metrics {
 		}),
 		certificates: certificates.NewMetrics(),
 		revocations:  revocation.NewMetrics(),
+		leaderHubs:   pools.NewMetrics(),
 
 		nodes:  prometheus.NewDesc("weir_manager_nodes", "Nodes by what is known of them.", []string{"state"}, nil),
 		marked: prometheus.NewDesc("weir_manager_nodes_marked", "Nodes that are dead, kept, bound or owed a release.", []string{"mark"}, nil),
@@ -58,7 +61,7 @@ func newMetrics(b *board) *metrics {
 
 func (m *metrics) counters() []prometheus.Collector {
 	own := []prometheus.Collector{m.heartbeats, m.taints, m.conditions, m.keepWrites, m.keepFailures, m.releases, m.missing}
-	return slices.Concat(own, m.certificates.Collectors(), m.revocations.Collectors())
+	return slices.Concat(own, m.certificates.Collectors(), m.revocations.Collectors(), m.leaderHubs.Collectors())
 }
 
 // Describe implements prometheus.Collector.

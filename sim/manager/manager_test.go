@@ -38,6 +38,7 @@ func TestManager(t *testing.T) {
 	t.Run("certificates", func(t *testing.T) { testCertificates(t, w, approved) })
 	t.Run("revocation", func(t *testing.T) { testRevocation(t, w) })
 	t.Run("taken back", func(t *testing.T) { testTakenBack(t, w) })
+	t.Run("pools", func(t *testing.T) { testPools(t, w) })
 	t.Run("enrol", func(t *testing.T) { testEnrol(t, w, early, dir) })
 	t.Run("a node that dies", func(t *testing.T) { testDead(t, w) })
 	t.Run("keep, evict, return", func(t *testing.T) { testSilent(t, w) })

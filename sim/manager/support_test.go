@@ -59,7 +59,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	c, _ := cloudtest.Start(t)
-	for _, m := range []string{manifests.Policies(), manifests.RBAC()} {
+	for _, m := range []string{manifests.NodePools(), manifests.Policies(), manifests.RBAC()} {
 		if err := c.Apply(t.Context(), []byte(m)); err != nil {
 			t.Fatal(err)
 		}
@@ -170,18 +170,24 @@ func (w *world) beat(ctx context.Context, node string, delegated bool) error {
 func (w *world) nodes(t *testing.T, pool string, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if err := w.cloud.CreateNodes(t.Context(), cloud.Node{Name: name, Pool: pool, Address: "127.10.0.1"}); err != nil {
-			t.Fatal(err)
-		}
-		_, err := w.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Create(t.Context(), &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: &name, LeaseDurationSeconds: ptr.To[int32](40), RenewTime: ptr.To(metav1.NowMicro()),
-			},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w.nodeAt(t, pool, name, "127.10.0.1")
+	}
+}
+
+// nodeAt makes one, at an address.
+func (w *world) nodeAt(t *testing.T, pool, name, address string) {
+	t.Helper()
+	if err := w.cloud.CreateNodes(t.Context(), cloud.Node{Name: name, Pool: pool, Address: address}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &name, LeaseDurationSeconds: ptr.To[int32](40), RenewTime: ptr.To(metav1.NowMicro()),
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

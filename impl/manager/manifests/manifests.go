@@ -8,6 +8,8 @@ import (
 )
 
 var (
+	//go:embed apps.openyurt.io_nodepools.yaml
+	nodePools string
 	//go:embed policies.yaml
 	policies string
 	//go:embed rbac.yaml
@@ -16,6 +18,9 @@ var (
 	deployment string
 )
 
+// NodePools is the definition (CRD) of NodePools. Where OpenYurt installed its own, that one serves as well.
+func NodePools() string { return nodePools }
+
 // Policies are the admission policies, their bindings and the ConfigMaps that they read.
 func Policies() string { return policies }
 
@@ -23,4 +28,4 @@ func Policies() string { return policies }
 func RBAC() string { return rbac }
 
 // All is everything, with a Deployment of two replicas.
-func All() string { return policies + "---\n" + rbac + "---\n" + deployment }
+func All() string { return nodePools + "---\n" + policies + "---\n" + rbac + "---\n" + deployment }

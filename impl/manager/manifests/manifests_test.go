@@ -1,0 +1,49 @@
+package manifests
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/weir-edge/weir/impl/nodepool"
+)
+
+// TestSchemaKnowsEveryField: kube-apiserver drops what a schema does not know. A field that was added, and `make generate` not run, would be lost.
+func TestSchemaKnowsEveryField(t *testing.T) {
+	type schema struct {
+		Properties map[string]schema `json:"properties"`
+		Items      *schema           `json:"items"`
+	}
+	var crd struct {
+		Spec struct {
+			Versions []struct {
+				Name   string `json:"name"`
+				Schema struct {
+					OpenAPIV3Schema schema `json:"openAPIV3Schema"`
+				} `json:"schema"`
+			} `json:"versions"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal([]byte(NodePools()), &crd); err != nil || len(crd.Spec.Versions) != 1 || crd.Spec.Versions[0].Name != nodepool.GroupVersion.Version {
+		t.Fatalf("%+v, %v", crd, err)
+	}
+	root, fields := crd.Spec.Versions[0].Schema.OpenAPIV3Schema, 0
+	for part, of := range map[string]reflect.Type{"spec": reflect.TypeFor[nodepool.Spec](), "status": reflect.TypeFor[nodepool.Status]()} {
+		known := root.Properties[part].Properties
+		for i := range of.NumField() {
+			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+			if _, ok := known[name]; !ok {
+				t.Errorf("the schema does not know %s.%s: run make generate", part, name)
+			}
+			fields++
+		}
+		if len(known) != of.NumField() {
+			t.Errorf("the schema has %d fields of %s, the type has %d: run make generate", len(known), part, of.NumField())
+		}
+	}
+	if fields < 18 {
+		t.Errorf("%d fields", fields)
+	}
+}

@@ -1,0 +1,150 @@
+package pools
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/nodepool"
+)
+
+// CRDLook is how often it is looked for a CRD that is not there.
+const CRDLook = 10 * time.Second
+
+// Config is what keeps NodePools. All is needed.
+type Config struct {
+	Clock   clock.WithTicker
+	Silent  func(pool string) bool                               // no node of the pool is heard
+	Follow  func(ctx context.Context, changed func(pool string)) // calls changed, which does not block, when Silent says something else, until ctx ends
+	Metrics *Metrics
+	Log     *slog.Logger
+}
+
+// Watched is what the cache of the manager has to hold, and no more.
+func Watched() map[client.Object]cache.ByObject {
+	own := cache.ByObject{
+		Namespaces: map[string]cache.Config{contract.ManagerNamespace: {}}, Label: labels.SelectorFromSet(labels.Set{managedLabel: managedBy}),
+		Transform: cache.TransformStripManagedFields(),
+	}
+	return map[client.Object]cache.ByObject{
+		&corev1.Service{}: own, &corev1.Endpoints{}: own, &discoveryv1.EndpointSlice{}: own,
+	}
+}
+
+// Add lets the manager keep NodePools while it leads, from when their CRD is there.
+func Add(m ctrl.Manager, c Config) error {
+	return m.Add(ctrl.RunnableFunc(func(ctx context.Context) error {
+		if !await(ctx, m.GetRESTMapper(), c) {
+			return nil
+		}
+		return start(ctx, m, c)
+	}))
+}
+
+// await waits for the CRD.
+func await(ctx context.Context, mapper meta.RESTMapper, c Config) bool {
+	tick := c.Clock.NewTicker(CRDLook)
+	defer tick.Stop()
+	kind := nodepool.GroupVersion.WithKind("NodePool")
+	for told := false; ; {
+		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err == nil {
+			return true
+		}
+		if !told {
+			told = true
+			c.Log.Info("the cluster has no NodePools yet: apply the output of weir-manager --print-manifests", "kind", kind.String(), "err", err)
+		}
+		select {
+		case <-tick.C():
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// start runs the controller until the context ends.
+func start(ctx context.Context, m ctrl.Manager, c Config) error {
+	k := &keeper{
+		client: m.GetClient(), reader: m.GetAPIReader(), events: m.GetEventRecorder("weir-manager"), clock: c.Clock, metrics: c.Metrics, log: c.Log, silent: c.Silent,
+	}
+	run, err := controller.NewTypedUnmanaged("nodepools", controller.TypedOptions[reconcile.Request]{Reconciler: k, MaxConcurrentReconciles: 1, SkipNameValidation: new(true)})
+	if err != nil {
+		return err
+	}
+	for _, s := range []source.Source{
+		source.Kind(m.GetCache(), &nodepool.NodePool{}, &handler.TypedEnqueueRequestForObject[*nodepool.NodePool]{}),
+		source.Kind(m.GetCache(), &corev1.Node{}, members()),
+		source.Func(func(ctx context.Context, q queue) error {
+			go c.Follow(ctx, func(pool string) { enqueue(q, pool) })
+			return nil
+		}),
+		source.Kind(m.GetCache(), &corev1.Service{}, owned[*corev1.Service]()),
+		source.Kind(m.GetCache(), &corev1.Endpoints{}, owned[*corev1.Endpoints]()),
+		source.Kind(m.GetCache(), &discoveryv1.EndpointSlice{}, owned[*discoveryv1.EndpointSlice]()),
+	} {
+		if err := run.Watch(s); err != nil {
+			return err
+		}
+	}
+	return run.Start(ctx)
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+func enqueue(q queue, pool string) {
+	if pool != "" {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: pool}})
+	}
+}
+
+// owned asks for the pool whose object was changed.
+func owned[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o T) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetLabels()[contract.NodePoolLabel]}}}
+	})
+}
+
+// members asks for the pools that a change of a Node concerns. Most changes of a Node concern none.
+func members() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
+	return handler.TypedFuncs[*corev1.Node, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Node], q queue) {
+			enqueue(q, e.Object.Labels[contract.NodePoolLabel])
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Node], q queue) {
+			enqueue(q, e.Object.Labels[contract.NodePoolLabel])
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
+			if !alike(e.ObjectOld, e.ObjectNew) {
+				enqueue(q, e.ObjectOld.Labels[contract.NodePoolLabel])
+				enqueue(q, e.ObjectNew.Labels[contract.NodePoolLabel])
+			}
+		},
+	}
+}
+
+// alike tells whether two states of a Node say the same of its pool.
+func alike(a, b *corev1.Node) bool {
+	return a.UID == b.UID && maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Status.Addresses, b.Status.Addresses) &&
+		a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
+		is(a, corev1.NodeReady) == is(b, corev1.NodeReady) && is(a, contract.CutOffCondition) == is(b, contract.CutOffCondition)
+}

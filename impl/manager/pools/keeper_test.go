@@ -1,0 +1,73 @@
+package pools
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// leases are a cluster with at most one Lease.
+type leases struct {
+	client.Client
+	lease *coordinationv1.Lease // nil: none
+	reads int
+}
+
+func (l *leases) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	l.reads++
+	if _, ok := o.(*coordinationv1.Lease); !ok || l.lease == nil {
+		return apierrors.NewNotFound(coordinationv1.Resource("leases"), rival)
+	}
+	l.lease.DeepCopyInto(o.(*coordinationv1.Lease))
+	return nil
+}
+
+// TestBesideOpenYurt: while yurt-manager renews its Lease nothing is done to a NodePool; once it is gone, it is.
+func TestBesideOpenYurt(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	cluster := &leases{lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: ptr.To("yurt-manager-0"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: &metav1.MicroTime{Time: clock.Now()},
+	}}}
+	pools := &leases{} // fails the test's client only if it is asked
+	k := &keeper{client: pools, reader: cluster, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler), silent: func(string) bool { return false }}
+	look := func() (again time.Duration) {
+		t.Helper()
+		r, err := k.Reconcile(t.Context(), reconcile.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.RequeueAfter
+	}
+	for range 3 {
+		if again := look(); again != recheck || pools.reads != 0 {
+			t.Errorf("beside yurt-manager: %d reads of NodePools, again after %v", pools.reads, again)
+		}
+	}
+	if cluster.reads != 1 {
+		t.Errorf("%d reads of its Lease within a minute", cluster.reads)
+	}
+	clock.SetTime(clock.Now().Add(3 * recheck))
+	if look(); pools.reads == 0 {
+		t.Error("it is gone, and NodePools are not looked at")
+	}
+	cluster.lease.Spec.RenewTime = &metav1.MicroTime{Time: clock.Now().Add(2 * recheck)} // its clock is ahead
+	clock.SetTime(clock.Now().Add(2 * recheck))
+	pools.reads = 0
+	if again := look(); again != recheck || pools.reads != 0 {
+		t.Errorf("it is back: %d reads of NodePools, again after %v", pools.reads, again)
+	}
+	cluster.lease.Spec.HolderIdentity = ptr.To("")
+	clock.SetTime(clock.Now().Add(recheck))
+	if look(); pools.reads == 0 {
+		t.Error("it gave its Lease back, and NodePools are not looked at")
+	}
+}

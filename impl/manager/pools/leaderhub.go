@@ -1,0 +1,219 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/nodepool"
+)
+
+const (
+	managedLabel = "app.kubernetes.io/managed-by"
+	managedBy    = "weir-manager"
+	portName     = "pool"
+)
+
+// foreignError is an object of a name that should be Weir's, and is somebody else's.
+type foreignError struct{ kind, name string }
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("%s %s/%s is not weir-manager's: delete it", e.kind, contract.ManagerNamespace, e.name)
+}
+
+// nameError is a pool whose name no Service can have.
+type nameError struct{ pool, why string }
+
+func (e *nameError) Error() string {
+	return fmt.Sprintf("pool %q has no %s: a Service cannot have this name: %s", e.pool, contract.LeaderHubPrefix+e.pool, e.why)
+}
+
+// leaderHub are the objects leader-hub-<pool> of a pool, as they should be.
+func leaderHub(p *nodepool.NodePool) ([]client.Object, error) {
+	name := contract.LeaderHubPrefix + p.Name
+	if why := validation.IsDNS1035Label(name); len(why) > 0 {
+		return nil, &nameError{p.Name, strings.Join(why, "; ")}
+	}
+	meta := func(name string, more map[string]string) metav1.ObjectMeta {
+		m := metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: name, Labels: map[string]string{
+			managedLabel: managedBy, "app.kubernetes.io/part-of": "weir", contract.NodePoolLabel: p.Name,
+		}, Annotations: map[string]string{
+			contract.LeaderHubConnectivity: strconv.FormatBool(p.Spec.InterConnectivity), contract.LeaderHubScope: scope(p.Spec.PoolScopeMetadata),
+		}, OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: nodepool.GroupVersion.String(), Kind: "NodePool", Name: p.Name, UID: p.UID, Controller: ptr.To(true),
+		}}}
+		maps.Copy(m.Labels, more)
+		return m
+	}
+	service := &corev1.Service{ObjectMeta: meta(name, nil), Spec: corev1.ServiceSpec{
+		ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: portName, Port: contract.HubPoolPort, Protocol: corev1.ProtocolTCP}},
+	}}
+	endpoints := &corev1.Endpoints{ObjectMeta: meta(name, map[string]string{discoveryv1.LabelSkipMirror: "true"})}
+	all := []client.Object{service, endpoints}
+	families := map[discoveryv1.AddressType][]discoveryv1.Endpoint{}
+	var addresses []corev1.EndpointAddress
+	for _, l := range p.Status.LeaderEndpoints {
+		ip, err := netip.ParseAddr(l.Address)
+		if err != nil {
+			return nil, fmt.Errorf("address %q of the leader %s of pool %s: %w", l.Address, l.NodeName, p.Name, err)
+		}
+		family := discoveryv1.AddressTypeIPv4
+		if ip.Is6() {
+			family = discoveryv1.AddressTypeIPv6
+		}
+		addresses = append(addresses, corev1.EndpointAddress{IP: l.Address, NodeName: ptr.To(l.NodeName)})
+		families[family] = append(families[family], discoveryv1.Endpoint{
+			Addresses: []string{l.Address}, NodeName: ptr.To(l.NodeName), Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
+		})
+	}
+	if len(addresses) > 0 {
+		endpoints.Subsets = []corev1.EndpointSubset{{
+			Addresses: addresses, Ports: []corev1.EndpointPort{{Name: portName, Port: contract.HubPoolPort, Protocol: corev1.ProtocolTCP}},
+		}}
+	}
+	for i, family := range slices.Sorted(maps.Keys(families)) {
+		slice := name
+		if i > 0 {
+			slice += "-" + strings.ToLower(string(family))
+		}
+		all = append(all, &discoveryv1.EndpointSlice{
+			ObjectMeta: meta(slice, map[string]string{discoveryv1.LabelServiceName: name, discoveryv1.LabelManagedBy: managedBy}), AddressType: family,
+			Endpoints: families[family], Ports: []discoveryv1.EndpointPort{{Name: ptr.To(portName), Port: ptr.To[int32](contract.HubPoolPort), Protocol: ptr.To(corev1.ProtocolTCP)}},
+		})
+	}
+	return all, nil
+}
+
+// scope is a list of resources as an annotation: group/version/resource, sorted.
+func scope(all []metav1.GroupVersionResource) string {
+	names := make([]string, 0, len(all))
+	for _, r := range all {
+		names = append(names, r.Group+"/"+r.Version+"/"+r.Resource)
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ",")
+}
+
+// publish writes the objects leader-hub-<pool>, and removes slices of families that are left.
+func (k *keeper) publish(ctx context.Context, p *nodepool.NodePool) error {
+	all, err := leaderHub(p)
+	if err != nil {
+		return err
+	}
+	slicesKept := map[string]bool{}
+	for _, o := range all {
+		if s, ok := o.(*discoveryv1.EndpointSlice); ok {
+			slicesKept[s.Name] = true
+		}
+		err = errors.Join(err, k.put(ctx, o))
+	}
+	var have discoveryv1.EndpointSliceList
+	if e := k.client.List(ctx, &have, client.InNamespace(contract.ManagerNamespace), client.MatchingLabels{contract.NodePoolLabel: p.Name}); e != nil {
+		return errors.Join(err, e)
+	}
+	for i := range have.Items {
+		if s := &have.Items[i]; !slicesKept[s.Name] {
+			err = errors.Join(err, client.IgnoreNotFound(k.client.Delete(ctx, s)))
+		}
+	}
+	return err
+}
+
+// put writes one object if it is not as it should be.
+func (k *keeper) put(ctx context.Context, want client.Object) error {
+	have := want.DeepCopyObject().(client.Object)
+	err := k.client.Get(ctx, client.ObjectKeyFromObject(want), have) // the cache holds what has our label
+	if apierrors.IsNotFound(err) {
+		if err = k.client.Create(ctx, want); apierrors.IsAlreadyExists(err) {
+			return k.taken(ctx, want)
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	next := have.DeepCopyObject().(client.Object)
+	if replaced(next, want) {
+		return client.IgnoreNotFound(k.client.Delete(ctx, have)) // the cache tells of it, and then it is made anew
+	}
+	if equality.Semantic.DeepEqual(have, next) {
+		return nil
+	}
+	return k.client.Update(ctx, next)
+}
+
+// taken tells why an object cannot be made: another one has its name, or the cache has not heard of ours yet.
+func (k *keeper) taken(ctx context.Context, want client.Object) error {
+	have := want.DeepCopyObject().(client.Object)
+	if err := k.reader.Get(ctx, client.ObjectKeyFromObject(want), have); err != nil {
+		return err
+	}
+	if have.GetLabels()[managedLabel] != managedBy {
+		return &foreignError{kindOf(want), want.GetName()}
+	}
+	return errBehind
+}
+
+// errBehind is a cache that has not heard yet of what was written.
+var errBehind = errors.New("the cache is behind")
+
+func kindOf(o client.Object) string {
+	switch o.(type) {
+	case *corev1.Service:
+		return "Service"
+	case *discoveryv1.EndpointSlice:
+		return "EndpointSlice"
+	}
+	return "Endpoints"
+}
+
+// replaced makes an object as it should be, and keeps what others added beside. It tells whether that takes another object, because a field cannot change.
+func replaced(o, want client.Object) bool {
+	labels, annotations := o.GetLabels(), o.GetAnnotations()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(labels, want.GetLabels())
+	maps.Copy(annotations, want.GetAnnotations())
+	o.SetLabels(labels)
+	o.SetAnnotations(annotations)
+	o.SetOwnerReferences(want.GetOwnerReferences())
+	switch w := want.(type) {
+	case *corev1.Service:
+		s := o.(*corev1.Service)
+		if s.Spec.ClusterIP != w.Spec.ClusterIP {
+			return true
+		}
+		s.Spec.Selector, s.Spec.Type = nil, corev1.ServiceTypeClusterIP
+		if len(s.Spec.Ports) != 1 || s.Spec.Ports[0].Name != portName || s.Spec.Ports[0].Port != contract.HubPoolPort || s.Spec.Ports[0].Protocol != corev1.ProtocolTCP {
+			s.Spec.Ports = w.Spec.Ports
+		}
+	case *corev1.Endpoints:
+		o.(*corev1.Endpoints).Subsets = w.Subsets
+	case *discoveryv1.EndpointSlice:
+		s := o.(*discoveryv1.EndpointSlice)
+		if s.AddressType != w.AddressType {
+			return true
+		}
+		s.Endpoints, s.Ports = w.Endpoints, w.Ports
+	}
+	return false
+}

@@ -41,10 +41,11 @@ const (
 
 // Certificates, see package pki.
 const (
-	HubUserPrefix        = "weir:hub:"         // of a hub's own user at the cloud: weir:hub:<pool>:<node>
-	CoordinatorName      = "weir-coordinator"  // common name of a coordinator's serving certificate; clients go by its addresses
-	HubName              = "weir-hub"          // the same of a hub
-	BootstrapUserPrefix  = "system:bootstrap:" // user of a bootstrap token: system:bootstrap:<id of the token>
+	HubUserPrefix        = "weir:hub:"            // of a hub's own user at the cloud: weir:hub:<pool>:<node>
+	CoordinatorName      = "weir-coordinator"     // common name of a coordinator's serving certificate; clients go by its addresses
+	HubName              = "weir-hub"             // the same of a hub
+	NodeAuthorityPrefix  = "weir:node-authority:" // of the common name of a node's own authority: weir:node-authority:<node>
+	BootstrapUserPrefix  = "system:bootstrap:"    // user of a bootstrap token: system:bootstrap:<id of the token>
 	BootstrapGroupPrefix = "system:bootstrappers:weir:"
 	// SignerPrefix and the kind of an identity are the name of a signer of CertificateSigningRequests that weir-manager is.
 	SignerPrefix = "weir.dev/"

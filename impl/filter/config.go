@@ -51,8 +51,11 @@ var (
 )
 
 func kindOf(r request.Resource) wire.Kind {
-	if r == services {
+	switch r {
+	case services:
 		return wire.Kind{APIVersion: "v1", Kind: "Service"}
+	case configMaps:
+		return wire.Kind{APIVersion: "v1", Kind: "ConfigMap"}
 	}
 	return wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}
 }

@@ -21,6 +21,16 @@
 // Protobuf and JSON are understood; tables and metadata alone pass as they are. What the cloud has compressed is
 // not so any more: only loopback is behind a filter. A list is in memory as a whole, twice, while it is altered; a streaming list is not.
 //
+// # What the node itself reads
+//
+// An Own is beside the filters that --filters names. It is for requests that prove to be this node's, whatever they call themselves, and for two ConfigMaps:
+//
+//	kube-root-ca.crt, of any namespace   ca.crt has the certificates of the node's own authorities as well, behind those of the cloud
+//	the one of kube-proxy                kubeconfig.conf has the hub's address, and trusts what pods trust
+//
+// So kubelet writes into the pods of this node what lets them verify their hub, which no machine but the node can sign for. What does not hold what it should passes as it is; that is
+// counted and told. With other authorities, open watches of these ConfigMaps end with 410, and so does a watch of before that comes back: their clients list.
+//
 // # Topology
 //
 // A Service says by annotation openyurt.io/topologyKeys that its endpoints are for the same node (kubernetes.io/hostname) or the same pool (openyurt.io/nodepool,

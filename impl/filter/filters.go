@@ -2,7 +2,6 @@ package filter
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"errors"
 	"log/slog"
@@ -47,8 +46,13 @@ func (f *Filters) match(req *http.Request, asked *request.Request) (q reading, o
 	if q.rules = f.rules[q.use]; len(q.rules) == 0 {
 		return q, false
 	}
-	q.client = strings.Join([]string{who(req), req.UserAgent(), asked.Path, asked.Query.Get("labelSelector"), asked.Query.Get("fieldSelector")}, "\x00")
+	q.client = clientOf(req, asked)
 	return q, true
+}
+
+// clientOf names a client of a list and of the watch that follows.
+func clientOf(req *http.Request, asked *request.Request) string {
+	return strings.Join([]string{who(req), req.UserAgent(), asked.Path, asked.Query.Get("labelSelector"), asked.Query.Get("fieldSelector")}, "\x00")
 }
 
 // who tells callers apart by what they show, so that nobody is taken for another who calls itself the same. One whose token was renewed
@@ -75,11 +79,5 @@ func (f *Filters) Serve(w http.ResponseWriter, req *http.Request, asked *request
 		next(w, req)
 		return
 	}
-	ctx, cancel := context.WithCancel(req.Context())
-	defer cancel()
-	req = req.WithContext(ctx)
-	out := &writer{ResponseWriter: w, f: &f.topology, q: q, cancel: cancel}
-	defer out.leave() // also when a broken stream panics its way out
-	next(out, req)
-	out.finish()
+	through(w, req, &f.topology, q, next)
 }

@@ -44,8 +44,8 @@ func (q *reading) learns() bool {
 	return slices.Contains(q.rules, rule(learn{}))
 }
 
-// topology tells whether what passes depends on the view.
-func (q *reading) topology() bool { return q.use.resource == slicesOf }
+// follows tells whether what passes depends on the view.
+func (q *reading) follows() bool { return q.use.resource == slicesOf || q.use.resource == configMaps }
 
 // teach notes the topology of a Service.
 func (q *reading) teach(enc wire.Encoding, o *wire.Object, taught map[string]scope) {

@@ -52,7 +52,7 @@ func (s *stream) begin() {
 	defer s.mu.Unlock()
 	known := true
 	s.view = s.f.now()
-	if !s.q.topology() {
+	if !s.q.follows() {
 		return
 	}
 	if s.position > 0 {
@@ -88,7 +88,7 @@ func (s *stream) flush() {
 func (s *stream) write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.q.topology() && !s.ended {
+	if s.q.follows() && !s.ended {
 		s.catchUp() // what comes now is behind the change of topology: see topology.had
 	}
 	if s.ended {
@@ -164,6 +164,9 @@ func frameLength(enc wire.Encoding, b []byte) int {
 				return i
 			}
 		}
+	}
+	if len(b) > wire.MaxObject {
+		return -1
 	}
 	return 0
 }
@@ -309,7 +312,7 @@ func bookmark(version uint64) []byte {
 // expire ends the watch so that the client lists. mu is held.
 func (s *stream) expire(had *view) {
 	s.f.told(s.q.client, had, s.f.now(), s.position, true)
-	status := apierrors.NewResourceExpired("the topology has changed").Status()
+	status := apierrors.NewResourceExpired("what this client is shown has changed").Status()
 	status.Kind, status.APIVersion = "Status", "v1"
 	s.out = s.out[:0]
 	if s.enc == wire.JSON {

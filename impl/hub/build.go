@@ -33,8 +33,10 @@ import (
 
 // buildCloud reads the credentials of both sides of the hub.
 func (h *Hub) buildCloud() (err error) {
-	if h.serving.cert, err = h.reload.Pair("--tls-cert-file", h.TLSCertFile, "--tls-private-key-file", h.TLSPrivateKeyFile); err != nil {
-		return err
+	if !h.ownsAuthority() {
+		if h.serving.cert, err = h.reload.Pair("--tls-cert-file", h.TLSCertFile, "--tls-private-key-file", h.TLSPrivateKeyFile); err != nil {
+			return err
+		}
 	}
 	if h.ClientCAFile != "" {
 		if h.serving.callers, err = h.reload.Bundle("--client-ca-file", h.ClientCAFile); err != nil {
@@ -166,6 +168,7 @@ func (h *Hub) buildDoor() error {
 		Proxy:       proxy,
 		Shelter:     h.shelter,
 		Filters:     h.filters,
+		Own:         h.own.filter,
 		Answered:    h.metrics.answered,
 		Logger:      h.Logger,
 	})

@@ -114,7 +114,7 @@ func (s *settings) checkListeners() error {
 		}
 		*n.n = cmp.Or(*n.n, n.unless)
 	}
-	return needFiles("--tls-cert-file", s.TLSCertFile, "--tls-private-key-file", s.TLSPrivateKeyFile)
+	return s.checkOwn()
 }
 
 func (s *settings) checkResources() error {

@@ -34,6 +34,8 @@ type Config struct {
 	SecurePort        int // 0: any free one
 	TLSCertFile       string
 	TLSPrivateKeyFile string
+	TLSHosts          []string
+	NodeAuthorityFile string // "": the node's authority is shown nowhere
 	ClientCAFile      string
 	HealthBindAddress string
 	HealthPort        int // 0: any free one
@@ -55,6 +57,7 @@ type Config struct {
 	OfflineAccess                                 time.Duration // 0: identity.DefaultTTL
 	ReturnSpread                                  time.Duration
 
+	KubeProxyConfigMap   string   // "": kube-proxy's kubeconfig is left alone
 	Filters              []string // none: all see what the cloud shows
 	MasterServiceAddress string
 

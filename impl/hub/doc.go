@@ -27,6 +27,9 @@
 // pool, as its node or by a bootstrap token, keeps it in <data-dir>/pki and renews it (package enrol). It asks for that of a forwarder while it leads. Until
 // it is in the pool it works as a hub without one. A new certificate is for new connections: streams go on where they are.
 //
+// The hub's own certificate, for pods and kubelet of its node, comes from an authority that it makes itself (package nodeauthority), unless --tls-cert-file names another.
+// The kubelet trusts that authority by --node-authority-file, pods by the kube-root-ca.crt that the kubelet reads through the hub (package filter).
+//
 // Certificates of nodes that were deleted are on the pool's denylist (package denylist). Each hub watches it in the cloud, gives it to the coordinator and
 // takes it from there, and keeps it in <data-dir>/denylist. Who is on it does not come in at the pool port, and what he has open there ends;
 // so does a connection to such a coordinator.

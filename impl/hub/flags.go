@@ -26,8 +26,15 @@ func (c *Config) bind(f *cli.Flags) {
 
 	f.StringVar(&c.BindAddress, "bind-address", "127.0.0.1", "IP address that the API is served on")
 	f.IntVar(&c.SecurePort, "secure-port", contract.HubSecurePort, "TLS port of the API; 0 takes any free one")
-	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "PEM file of the serving certificate; required")
-	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "PEM file of its key; required")
+	f.StringVar(&c.TLSCertFile, "tls-cert-file", "",
+		"PEM file of the serving certificate; without it the hub makes an authority of this node's own, keeps it in --data-dir, and issues and renews its certificate itself")
+	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "PEM file of its key")
+	f.StringArrayVar(&c.TLSHosts, "tls-hosts", nil,
+		"IP address or DNS name, beside those that the hub listens on, for its own certificate: the address of Service kubernetes, where connections of pods to it lead here; repeatable")
+	f.StringVar(&c.NodeAuthorityFile, "node-authority-file", "/etc/weir/node-authority.crt",
+		"PEM file in which the hub shows the certificates of this node's own authority, for the kubelet's kubeconfig; everyone may read it; empty writes none")
+	f.StringVar(&c.KubeProxyConfigMap, "kube-proxy-configmap", "kube-system/kube-proxy",
+		"namespace/name of the ConfigMap whose kubeconfig.conf leads kube-proxy to this hub where this node reads it, if the hub's certificate is of this node's own authority; empty leaves it alone")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of the authorities that sign the kubelet's client certificate; without it client certificates are not asked for")
 	f.StringVar(&c.HealthBindAddress, "health-bind-address", "127.0.0.1", "IP address of health, metrics and status")
 	f.IntVar(&c.HealthPort, "health-port", contract.HubHealthPort, "port of health, metrics and status; 0 takes any free one")

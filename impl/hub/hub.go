@@ -51,6 +51,7 @@ type Hub struct {
 	shelter   *shelter.Shelter
 	judge     *identity.Judge // of callers, while the cloud is away
 	filters   *filter.Filters // nil: all see what the cloud shows
+	own       own
 
 	ports
 }
@@ -73,7 +74,7 @@ type ports struct{ secure, health, plain net.Listener }
 
 // serving is what the hub shows to who connects, and wants to see.
 type serving struct {
-	cert    *uplink.Pair
+	cert    uplink.Certificate
 	callers *uplink.Bundle // who signs certificates of callers; nil: they are not asked for
 }
 

@@ -22,6 +22,7 @@ type metrics struct {
 	bodies         *prometheus.CounterVec
 
 	questions *prometheus.CounterVec
+	untouched *prometheus.CounterVec
 
 	heartbeats *prometheus.CounterVec
 	mirrored   *prometheus.CounterVec
@@ -44,6 +45,8 @@ func newMetrics() *metrics {
 		forged:         counter("forged_documents_total", "Copies of API discovery that the pool had and that were not used, since they are not what they say."),
 		questions: counter("questions_total",
 			"Small reads that asked the cloud what a read with unset resourceVersion has to show, by what they were about (version, object) and outcome (answered, failed).", "about", "outcome"),
+		untouched: counter("untouched_configmaps_total",
+			"Times a ConfigMap that should lead this node's pods to the hub was passed to the kubelet as it is, since it does not hold what it should, by name.", "name"),
 		bodies: counter("relay_source_bytes_total", "Bytes of lists and watches that fed relays, compressed as they came.", "source"),
 
 		heartbeats: counter("heartbeats_total",
@@ -52,7 +55,7 @@ func newMetrics() *metrics {
 		forwards: counter("heartbeat_forwards_total",
 			"Steps of forwarding heartbeats of other nodes, by step (read-cloud, read-pool, write) and outcome; write ok is a heartbeat forwarded.", "step", "outcome"),
 	}
-	m.registry.MustRegister(m.contradictions, m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.bodies, m.questions, m.heartbeats, m.mirrored, m.forwards,
+	m.registry.MustRegister(m.contradictions, m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.bodies, m.questions, m.untouched, m.heartbeats, m.mirrored, m.forwards,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

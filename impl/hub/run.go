@@ -27,7 +27,7 @@ func New(c Config) (*Hub, error) {
 		h.clock = clock.RealClock{}
 	}
 	h.reload, h.asking = &uplink.Reloader{Clock: h.clock, Logger: s.Logger}, enrol.NewMetrics()
-	for _, build := range []func() error{h.buildCloud, h.buildRelays, h.buildCoordinator, h.keep, h.buildShelter, h.buildFilters, h.buildPool, h.buildDoor, h.listen} {
+	for _, build := range []func() error{h.buildCloud, h.buildRelays, h.buildCoordinator, h.keep, h.buildOwn, h.buildShelter, h.buildFilters, h.buildPool, h.buildDoor, h.listen} {
 		if err := build(); err != nil {
 			h.Close()
 			return nil, err
@@ -111,6 +111,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		g.Go(func() error { return h.sources.Feeders[i].Run(serving) })
 	}
 	g.Go(func() error { return h.judge.Run(serving) })
+	h.own.run(serving, g)
 	if h.filters != nil {
 		g.Go(func() error { return h.filters.Run(serving) })
 	}

@@ -28,8 +28,9 @@ type HubConfig struct {
 
 	BindAddress       string `json:"bind-address"`
 	SecurePort        int    `json:"secure-port"`
-	TLSCertFile       string `json:"tls-cert-file"`
-	TLSKeyFile        string `json:"tls-private-key-file"`
+	TLSCertFile       string `json:"tls-cert-file,omitempty"` // "": the hub's certificate is of its node's own authority
+	TLSKeyFile        string `json:"tls-private-key-file,omitempty"`
+	NodeAuthorityFile string `json:"node-authority-file,omitempty"` // beside the config, unless another is named
 	ClientCAFile      string `json:"client-ca-file"`
 	HealthBindAddress string `json:"health-bind-address"`
 	HealthPort        int    `json:"health-port"`
@@ -56,6 +57,9 @@ type HubConfig struct {
 
 	Flags Flags `json:"-"`
 }
+
+// NodeAuthorityFile is the name of the file by which clients of a hub know its certificate, unless another is named.
+const NodeAuthorityFile = "node-authority.crt"
 
 // CoordinatorConfig is the --config file of weir-coordinator.
 type CoordinatorConfig struct {
@@ -84,6 +88,9 @@ type CoordinatorConfig struct {
 func (c HubConfig) Write(dir string) (string, error) {
 	if c.DataDir != "" && c.StoreKeyFile == "" { // hubs of one machine share none
 		c.StoreKeyFile = filepath.Join(dir, "store.key")
+	}
+	if c.NodeAuthorityFile == "" && c.TLSCertFile == "" {
+		c.NodeAuthorityFile = filepath.Join(dir, NodeAuthorityFile)
 	}
 	return write(dir, c, c.Flags)
 }

@@ -23,7 +23,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
-	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/link"
@@ -55,7 +54,7 @@ type bed struct {
 	link    *link.Pool
 	hub     *node.Part
 	url     string
-	ca      []byte // of the hub's own certificate
+	ca      []byte // of its node, as the hub shows it
 	dir     string
 	kubectl string
 	cert    *pki.Pair // the kubelet's
@@ -115,18 +114,12 @@ func (b *bed) newHub(flags node.Flags) {
 	check(t, err)
 	c.CloudClientCert, c.CloudClientKey, err = pair.Write(b.dir, "cloud")
 	check(t, err)
-	local, err := pki.NewAuthority("pool-a")
-	check(t, err)
-	serving, err := local.IssueTo(weirpki.Door, weirpki.Subject{Hosts: []string{address}}, 0)
-	check(t, err)
-	c.TLSCertFile, c.TLSKeyFile, err = serving.Write(b.dir, "serving")
-	check(t, err)
 	log := filepath.Join(b.dir, "hub.log")
 	b.hub, err = node.NewHub(node.Launch{
 		Spawner: s, Name: "hub of " + edge, Path: commands[node.HubCommand], Dir: b.dir, LogFile: log, Data: c.DataDir,
 	}, c)
 	check(t, err)
-	b.url, b.ca = "https://"+net.JoinHostPort(address, fmt.Sprint(contract.HubSecurePort)), local.CertPEM()
+	b.url = "https://" + net.JoinHostPort(address, fmt.Sprint(contract.HubSecurePort))
 	t.Cleanup(func() {
 		if t.Failed() {
 			data, _ := os.ReadFile(log)
@@ -135,6 +128,8 @@ func (b *bed) newHub(flags node.Flags) {
 		}
 	})
 	check(t, b.hub.Start(t.Context()))
+	b.ca, err = os.ReadFile(filepath.Join(b.dir, node.NodeAuthorityFile))
+	check(t, err)
 }
 
 // kubelet is the way of the node's own clients to the hub.

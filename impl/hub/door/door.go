@@ -23,7 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 )
 
-// Config is what a Door is made of. All of it is needed, but for Filters.
+// Config is what a Door is made of. All of it is needed, but for Filters and Own.
 type Config struct {
 	Node        string
 	Identifier  *access.Identifier
@@ -38,6 +38,7 @@ type Config struct {
 	Proxy       *Proxy
 	Shelter     Shelter
 	Filters     *filter.Filters // nil: all see what the cloud shows
+	Own         *filter.Own     // nil: so does this node
 	Answered    func(*answer.Recorder)
 	Logger      *slog.Logger
 }
@@ -93,6 +94,16 @@ func (d *Door) answer(w http.ResponseWriter, req *http.Request, asked *request.R
 	clean(req.Header)
 	req, who, done := d.Shelter.Admit(req, d.Identifier.Identify(req))
 	defer done()
+	next := func(w http.ResponseWriter, req *http.Request) { d.admit(w, req, asked, who) }
+	if who.Kind == access.ThisNode && !access.Impersonates(req.Header) {
+		d.Own.Serve(w, req, asked, next)
+		return
+	}
+	next(w, req)
+}
+
+// admit answers a request of a caller who is known.
+func (d *Door) admit(w http.ResponseWriter, req *http.Request, asked *request.Request, who access.Caller) {
 	rec := d.Stalls.Record(w)
 	defer d.Stalls.Forget(rec)
 	defer d.Answered(rec) // also when a broken stream panics its way out

@@ -1,0 +1,249 @@
+package nodeauthority
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/pki"
+)
+
+const (
+	year = 365 * 24 * time.Hour
+	// preparedBefore and signsBefore are how long before the end of an authority its successor is made, and signs.
+	preparedBefore, signsBefore = 3 * year, 2 * year
+	// lookPeriod is how often it is looked whether something is due.
+	lookPeriod = time.Minute
+	leafLife   = 90 * 24 * time.Hour
+)
+
+// Config is what an Authority is made of. All of it is needed, but for File.
+type Config struct {
+	Node string
+	// Dir is where keys are kept.
+	Dir string
+	// File is where the certificates are shown to all on the node. Default none.
+	File string
+	// Hosts are the addresses and names at which the node's clients reach its hub.
+	Hosts  func() []string
+	Clock  clock.WithTicker // of this machine: who verifies goes by it as well
+	Logger *slog.Logger
+}
+
+// Authority is the authority of a node. See the package comment.
+type Authority struct {
+	Config
+	renewal pki.Renewal
+	changed func(trusted []byte) // nil: nobody wants to know
+
+	mu       sync.Mutex // one at a time looks
+	all      []held     // the oldest first
+	hosts    []string   // of the certificate
+	failed   string     // what was told last
+	door     atomic.Pointer[tls.Certificate]
+	shown    atomic.Pointer[trusted]
+	restored []byte
+}
+
+// trusted is what those on the node trust.
+type trusted struct {
+	pem  []byte
+	pool *x509.CertPool
+	list []*x509.Certificate
+}
+
+// Open brings back the authority of a node, or makes one.
+func Open(c Config) (*Authority, error) {
+	a := &Authority{Config: c, renewal: pki.Renewal{Clock: c.Clock, Seed: rand.Uint64()}} //nolint:gosec // it spreads renewals
+	if err := disk.Make(c.Dir); err != nil {
+		return nil, err
+	}
+	if err := a.load(); err != nil {
+		return nil, err
+	}
+	a.restored = newTrusted(a.all).pem
+	if err := a.look(); err != nil {
+		return nil, fmt.Errorf("authority of node %s: %w", c.Node, err)
+	}
+	return a, nil
+}
+
+func newTrusted(all []held) *trusted {
+	t := &trusted{pool: x509.NewCertPool()}
+	for _, h := range all {
+		t.list = append(t.list, h.cert)
+		t.pool.AddCert(h.cert)
+	}
+	t.pem = pki.EncodeCertificates(t.list)
+	return t
+}
+
+// Get is the hub's certificate for its node. It is never nil.
+func (a *Authority) Get() *tls.Certificate {
+	if c := a.door.Load(); pki.CheckSpan(c.Leaf, a.Clock.Now()) != nil { // the clock was set
+		a.Look()
+	}
+	return a.door.Load()
+}
+
+// Trusted are all authorities that count, in PEM. They are immutable.
+func (a *Authority) Trusted() []byte { return a.shown.Load().pem }
+
+// Restored are those that counted when the process before ended; nil: none did.
+func (a *Authority) Restored() []byte { return a.restored }
+
+// Pool is the same for those who verify.
+func (a *Authority) Pool() *x509.CertPool { return a.shown.Load().pool }
+
+// Follow has f told of other authorities. It is called before Run.
+func (a *Authority) Follow(f func(trusted []byte)) { a.changed = f }
+
+// Run renews what is due until ctx ends.
+func (a *Authority) Run(ctx context.Context) error {
+	tick := a.Clock.NewTicker(lookPeriod)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C():
+			a.Look()
+		}
+	}
+}
+
+// Look renews what is due now. What fails is told, once, and tried again; what there was stays in use.
+func (a *Authority) Look() {
+	err := a.look()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	text := ""
+	if err != nil {
+		if text = err.Error(); text != a.failed {
+			a.Logger.Warn("the node's own certificates cannot be renewed; those that there are stay in use", "err", err)
+		}
+	}
+	a.failed = text
+}
+
+func (a *Authority) look() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.Clock.Now()
+	next, err := plan(a.Node, a.all, now)
+	if err != nil {
+		return err
+	}
+	t := newTrusted(next)
+	if !slices.Equal(next, a.all) {
+		if err := a.keep(next); err != nil { // before anybody trusts it
+			return err
+		}
+		a.all = next
+	}
+	if old := a.shown.Load(); old == nil || !bytes.Equal(old.pem, t.pem) {
+		a.shown.Store(t)
+		a.Logger.Info("authorities of this node", "count", len(t.list), "until", t.list[len(t.list)-1].NotAfter.UTC().Format(time.RFC3339))
+		if a.changed != nil {
+			a.changed(t.pem)
+		}
+	}
+	return errors.Join(show(a.File, t.pem), a.issueDoor(now), a.issueKubelet(now))
+}
+
+// plan is which authorities there should be at a time. The same ones are the same values.
+func plan(node string, all []held, clock time.Time) (next []held, err error) {
+	at := pki.NodeTime(clock)
+	left := func(h held) time.Duration { return h.cert.NotAfter.Sub(at) }
+	var longest time.Duration
+	for _, h := range all {
+		if left(h) <= 0 {
+			continue
+		}
+		if h.signer != nil {
+			longest = max(longest, left(h))
+		}
+		next = append(next, h)
+	}
+	if longest <= preparedBefore {
+		a, err := pki.NewNodeAuthority(node, clock)
+		if err != nil {
+			return nil, err
+		}
+		next = append(next, held{a.Cert(), a})
+	}
+	if len(next) > most {
+		next = next[len(next)-most:]
+	}
+	for i := range next {
+		if left(next[i]) <= signsBefore {
+			next[i].signer = nil
+		}
+	}
+	return next, nil
+}
+
+// signer is the oldest authority that may sign.
+func (a *Authority) signer() *pki.Authority {
+	for _, h := range a.all {
+		if h.signer != nil {
+			return h.signer
+		}
+	}
+	panic("nodeauthority: plan leaves none that signs")
+}
+
+// issueDoor renews the hub's certificate. a.mu is held.
+func (a *Authority) issueDoor(now time.Time) error {
+	by, hosts := a.signer(), a.Hosts()
+	if c := a.door.Load(); c != nil && a.good(c.Leaf, by, now) && slices.Equal(hosts, a.hosts) {
+		return nil
+	}
+	pair, err := by.Grant(pki.Must(pki.Door), pki.Subject{Hosts: hosts}, now, leafLife)
+	if err != nil {
+		return err
+	}
+	cert, err := pair.TLS()
+	if err != nil {
+		return err
+	}
+	a.door.Store(&cert)
+	a.hosts = hosts
+	return nil
+}
+
+// good tells whether a certificate of an authority may stay.
+func (a *Authority) good(leaf *x509.Certificate, by *pki.Authority, now time.Time) bool {
+	return pki.CheckSpan(leaf, now) == nil && !a.renewal.Due(leaf) && leaf.CheckSignatureFrom(by.Cert()) == nil
+}
+
+// issueKubelet renews the kubelet's credential. a.mu is held.
+func (a *Authority) issueKubelet(now time.Time) error {
+	path, by, kubelet, subject := filepath.Join(a.Dir, kubeletFile), a.signer(), pki.Must(pki.Kubelet), pki.Subject{Node: a.Node}
+	text, err := read(path)
+	if err == nil && text != nil {
+		pair := split(text)
+		if chain, err := kubelet.CheckHeld(pair, subject); err == nil && a.good(chain[0], by, now) && os.Chmod(path, 0o600) == nil {
+			return nil
+		}
+	}
+	pair, err := by.Grant(kubelet, subject, now, leafLife)
+	if err != nil {
+		return err
+	}
+	return disk.WriteFile(path, append(slices.Clone(pair.KeyPEM), pair.CertPEM...))
+}

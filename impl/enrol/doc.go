@@ -7,7 +7,7 @@
 // # When
 //
 // A Keeper asks as soon as it holds nothing, when pki.Renewal says so (at 70 to 80 % of a life), and when no authority of Config.Trusted vouches
-// for what it holds. It asks only while it is wanted: see Want. What it holds is handed out to its end and beyond: whoever verifies it judges
+// for what it holds, or Config.Refused takes it back. It asks only while it is wanted: see Want. What it holds is handed out to its end and beyond: whoever verifies it judges
 // that.
 //
 // What fails is tried again after a pause, which doubles: about half a second at first, about five minutes at most, and no more than a

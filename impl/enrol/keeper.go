@@ -42,7 +42,9 @@ type Config struct {
 	// Trusted are the authorities by which others will judge the certificate. Nil: they are not known here, as those of kube-apiserver.
 	Trusted func() []*x509.Certificate
 	// Signs is the authority that signs now: what another one signed is renewed soon. Nil, or of nil: that is not known.
-	Signs   func() *x509.Certificate
+	Signs func() *x509.Certificate
+	// Refused tells why others do not take a certificate that they trust: it is taken back. Nil: nobody refuses one.
+	Refused func(*x509.Certificate) error
 	Idle    bool   // it is not wanted until Want says so
 	Changed func() // there is another certificate
 	Clock   clock.WithTicker
@@ -176,7 +178,7 @@ func (k *Keeper) Retry() {
 	}
 }
 
-// Look says that other authorities are trusted from now on. It never blocks.
+// Look says that other authorities are trusted from now on, or other certificates refused. It never blocks.
 func (k *Keeper) Look() {
 	k.doubt.Store(true)
 	k.wake()
@@ -300,7 +302,13 @@ func (k *Keeper) verify(chain []*x509.Certificate) error {
 	if k.Trusted == nil {
 		return pki.CheckSpan(chain[0], k.Clock.Now())
 	}
-	return k.Identity.Verify(chain, k.Trusted(), k.Clock.Now())
+	if err := k.Identity.Verify(chain, k.Trusted(), k.Clock.Now()); err != nil || k.Refused == nil {
+		return err
+	}
+	if why := k.Refused(chain[0]); why != nil {
+		return &pki.MismatchError{Field: "certificate", Value: chain[0].Subject.CommonName, Allowed: "one that is not taken back: " + why.Error()}
+	}
+	return nil
 }
 
 // pause is how long to wait after so many failures before this one.

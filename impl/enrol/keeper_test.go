@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"net/http"
 	"os"
@@ -489,6 +490,36 @@ func TestNobodyIsKnown(t *testing.T) {
 		b.Look()
 		if b.run(time.Minute); b.Get() == nil {
 			t.Error("no certificate")
+		}
+	})
+}
+
+// TestTakenBack: a certificate that others refuse is replaced at once, though its time has not come. One that is refused as soon as it is signed is not used,
+// and asked for rarely.
+func TestTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var before time.Time
+		b := newBed(t, "", func(c *Config) {
+			c.Refused = func(cert *x509.Certificate) error {
+				if cert.NotBefore.Before(before) {
+					return errors.New("it is on the list")
+				}
+				return nil
+			}
+		})
+		b.run(time.Minute)
+		first := b.serial()
+		time.Sleep(2 * time.Hour)
+		before = time.Now().Add(-time.Hour - time.Minute) // certificates begin an hour before they are signed
+		b.Look()
+		if b.run(time.Minute); b.serial() == first || len(b.cloud.names) != 2 {
+			t.Errorf("requests %v", b.cloud.names)
+		}
+		second := b.serial()
+		before = time.Now().Add(24 * time.Hour)
+		b.Look()
+		if b.run(10 * time.Minute); b.serial() != second || len(b.cloud.names) > 12 || b.failed(mismatch) == 0 {
+			t.Errorf("%d requests, %v refused", len(b.cloud.names), b.failed(mismatch))
 		}
 	})
 }

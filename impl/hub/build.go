@@ -86,8 +86,9 @@ func (h *Hub) buildClient() error {
 		return err
 	}
 	c.Roots = h.trusted
-	c.Denied = denylist.New(denylist.Config{Pool: h.NodePoolName, Trusted: c.Roots.List, File: filepath.Join(h.DataDir, "denylist"), Logger: h.Logger})
-	h.metrics.registry.MustRegister(c.Denied)
+	h.denied = denylist.New(denylist.Config{Pool: h.NodePoolName, Trusted: c.Roots.List, File: filepath.Join(h.DataDir, "denylist"), Logger: h.Logger})
+	c.Denied = h.denied
+	h.metrics.registry.MustRegister(h.denied)
 	if err := h.buildMember(); err != nil {
 		return err
 	}

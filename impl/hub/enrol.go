@@ -23,7 +23,7 @@ func (h *Hub) buildMember() error {
 	}
 	token := ""
 	c := enrol.Config{
-		Identity: pki.Must(pki.Hub), Dir: filepath.Join(h.DataDir, "pki"), Trusted: h.trusted.List, Signs: h.trusted.Signer, Changed: func() { h.pool.Renew() },
+		Identity: pki.Must(pki.Hub), Dir: filepath.Join(h.DataDir, "pki"), Trusted: h.trusted.List, Signs: h.trusted.Signer, Changed: h.enrolled, Refused: h.takenBack,
 	}
 	k, err := h.keeper(c, func(k *enrol.Keeper) http.RoundTripper {
 		if token != "" && k.Get() == nil {

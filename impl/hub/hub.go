@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/beat"
@@ -59,6 +60,7 @@ type Hub struct {
 // credentials are all certificates of the hub.
 type credentials struct {
 	reload  *uplink.Reloader // of those in files
+	denied  *denylist.Held   // those of the pool that count no more; nil: there is no pool
 	serving serving
 	node    *uplink.Pair       // at the cloud
 	member  uplink.Certificate // in the pool; nil: there is none

@@ -103,6 +103,7 @@ func (h *Hub) Run(ctx context.Context) error {
 			d.denied.Follow(serving, h.cloud.Way(uplink.ClassControl, uplink.AsHub), h.clock)
 			return nil
 		})
+		g.Go(func() error { h.heedDenylist(serving); return nil })
 	}
 	g.Go(func() error { return h.kept.Run(serving) })
 	g.Go(func() error { return h.shelter.Run(serving, doors.Wait) })

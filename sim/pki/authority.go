@@ -40,6 +40,11 @@ func NewPoolAuthority(pool string) (*Authority, error) {
 // CertPEM is the authority's certificate, for those who trust it.
 func (a *Authority) CertPEM() []byte { return a.inner.CertPEM() }
 
+// Kept is the authority, with its key, as weir-manager keeps it.
+func (a *Authority) Kept() (map[string][]byte, error) {
+	return (&pki.Succession{Signer: a.inner}).Files()
+}
+
 // Pool is a pool that holds this authority only.
 func (a *Authority) Pool() *x509.CertPool { return a.inner.Pool() }
 

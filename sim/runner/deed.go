@@ -24,6 +24,7 @@ type deed struct {
 	hubs   []string       // nodes whose clients cannot be served while it lasts
 	cutOff bool           // nothing reaches the pool from the cloud while it lasts
 	disk   scenario.Disk
+	stolen *stolen // of a Node that is deleted
 }
 
 // find finds out what a fault means now.
@@ -80,6 +81,11 @@ func (d *deed) aim(node string) {
 		d.nodes, d.part, d.hubs = []string{node}, runtime.HubOf(node), []string{node}
 	case scenario.Lie:
 		d.part = runtime.HubOf(node) // whose clients are served on
+	case scenario.DeleteNode:
+		d.part, d.hubs = runtime.HubOf(node), []string{node}
+		if d.fault.Off > 0 {
+			d.nodes, d.cutOff, d.fault.Link = []string{""}, true, scenario.CloudLink
+		}
 	default:
 		d.part, d.hubs = runtime.HubOf(node), []string{node}
 	}
@@ -98,7 +104,7 @@ func (d *deed) name() string {
 
 // ends tells whether the deed ends a process.
 func (d *deed) ends() bool {
-	return d.part != "" && d.fault.Action != scenario.Freeze && d.fault.Action != scenario.Lie
+	return d.part != "" && !slices.Contains([]scenario.Action{scenario.Freeze, scenario.Lie, scenario.DeleteNode}, d.fault.Action)
 }
 
 // begin does it.
@@ -118,6 +124,8 @@ func (r *run) begin(ctx context.Context, d *deed) error {
 		return p.Freeze()
 	case scenario.Lie:
 		return r.lie(ctx, d.leader)
+	case scenario.DeleteNode:
+		return r.deleteNode(ctx, d)
 	case scenario.Stop, scenario.Restart:
 		return p.Stop(ctx)
 	case scenario.Vanish:
@@ -140,6 +148,9 @@ func (r *run) heal(ctx context.Context, d *deed) error {
 	}
 	if d.fault.Action == scenario.Lie {
 		return r.endLie()
+	}
+	if d.fault.Action == scenario.DeleteNode {
+		return r.restoreNode(ctx, d, p)
 	}
 	if d.fault.Action == scenario.Restore {
 		return r.restore(ctx, p)

@@ -52,6 +52,7 @@ func (r *run) addFaults(res *report.Result) {
 	r.metrics["new_cloud_connections"], r.metrics["new_pool_connections"], r.metrics["stale_seconds_max"] = float64(all), float64(pool), r.stale.max()
 	r.metrics["late_markers"] = float64(r.late)
 	r.addLies()
+	r.addRevocations()
 	if r.s.BlacksOut() {
 		r.offline.report(r.metrics)
 	}

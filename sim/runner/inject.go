@@ -179,6 +179,8 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 		err = r.flap(ctx, d)
 	case scenario.Blackout:
 		err = r.blackout(ctx, d, e.began)
+	case scenario.DeleteNode:
+		err = r.withoutNode(ctx, d)
 	default:
 		err = sleep(ctx, d.fault.For)
 	}

@@ -31,8 +31,7 @@ func (r *run) rotation(ctx context.Context) (now rotation, err error) {
 		if err := p.Status(ctx, &s); err != nil {
 			return now, err
 		}
-		fed := map[string]string{"Leader": "cloud", "Follower": "coordinator"}[s.Role]
-		if m.Sum("weir_certificate_renewals_total", `kind="hub"`) > 0 && s.Source != "" && s.Source == fed {
+		if m.Sum("weir_certificate_renewals_total", `kind="hub"`) > 0 && s.holds() {
 			now.holds++
 		}
 		for _, name := range []string{"lists", "resyncs", "switches"} {
@@ -42,9 +41,14 @@ func (r *run) rotation(ctx context.Context) (now rotation, err error) {
 	return now, nil
 }
 
+// holds tells whether a hub leads or follows, and is fed as that.
+func (s status) holds() bool {
+	return s.Source != "" && s.Source == map[string]string{"Leader": "cloud", "Follower": "coordinator"}[s.Role]
+}
+
 // enrolled waits until all hubs have the certificates that they ask for, and notes what they have counted so far.
 func (r *run) enrolled(ctx context.Context) error {
-	if r.s.Topology.Pool.Lives == nil {
+	if !r.s.Topology.Pool.Asks() {
 		return nil
 	}
 	return r.until(ctx, syncPatience, func() (bool, string) {

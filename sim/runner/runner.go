@@ -78,6 +78,8 @@ type run struct {
 	configs configs
 	before  rotation // what hubs counted when all caches were there
 	lies    lies
+
+	revocations revocations
 	// watching is the life of all clients; it ends when they are judged.
 	watching     context.Context
 	stopWatching context.CancelFunc
@@ -170,7 +172,7 @@ func (r *run) topology() runtime.Topology {
 	p := r.s.Topology.Pool
 	weir, stock, reference := r.s.WeirPool(), p.RuntimePool(runtime.Stock), p.RuntimePool(runtime.Stock)
 	stock.Name, stock.Bare, reference.Name, reference.Nodes, reference.Bare = stockPool, true, referencePool, 1, true
-	t := runtime.Topology{Tools: r.s.Tools(), Manager: weir.Lives != nil}
+	t := runtime.Topology{Tools: r.s.Tools(), Manager: weir.Lives != nil || weir.Enrols}
 	for _, x := range []struct {
 		name string
 		pool runtime.Pool
@@ -309,7 +311,7 @@ func (r *run) startWeir(ctx context.Context) error {
 	p := r.s.Topology.Pool
 	r.Progress(fmt.Sprintf("starting %d hubs and %d coordinators", p.Nodes, p.Coordinators))
 	ids := r.coordinators()
-	if p.Lives != nil {
+	if p.Asks() {
 		ids = append(ids, runtime.Manager)
 	}
 	for _, n := range r.weir().nodes {

@@ -68,8 +68,12 @@ func (s *localSite) addManager(ctx context.Context) error {
 		"--metrics-bind-address=" + net.JoinHostPort(address, managerMetricsPort), "--health-probe-bind-address=" + health,
 		"--node-monitor-grace-period=" + s.topology.timers().MonitorGrace.String(),
 	}
-	if slices.ContainsFunc(s.topology.Pools, func(p Pool) bool { return p.Lives != nil }) {
+	has := func(which func(Pool) bool) bool { return slices.ContainsFunc(s.topology.Pools, which) }
+	lives := has(func(p Pool) bool { return p.Lives != nil })
+	if lives {
 		args = append(args, "--certificates=approve")
+	}
+	if lives || has(func(p Pool) bool { return p.Enrols }) {
 		s.notary = newNotary(s)
 	}
 	s.addCommand(Manager, cloud.Command{

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/weir-edge/weir/impl/contract"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/sim/cloud"
@@ -69,6 +72,11 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 	}
 	if x.authority, err = pki.NewPoolAuthority(p.Name); err != nil {
 		return err
+	}
+	if p.Enrols {
+		if err := x.entrust(ctx); err != nil {
+			return err
+		}
 	}
 	if p.Mode == Weir {
 		if err := x.addCoordinators(); err != nil {
@@ -248,6 +256,17 @@ func (x *localPool) issueCoordinator(c *node.CoordinatorConfig, dir string) (err
 	return err
 }
 
+// entrust gives the pool's authority to weir-manager, which signs by it.
+func (x *localPool) entrust(ctx context.Context) error {
+	files, err := x.authority.Kept()
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "pool-" + x.Name}, Data: files}
+	_, err = x.site.cloud.Client().CoreV1().Secrets(contract.KeyNamespace).Create(ctx, secret, metav1.CreateOptions{})
+	return err
+}
+
 // newViewer makes the testbed's own, read-only credential for the coordinator.
 func (x *localPool) newViewer() error {
 	pair, err := x.authority.IssueTo(weirpki.Viewer, weirpki.Subject{Pool: x.Name, Name: "testbed"}, 0)
@@ -380,7 +399,7 @@ func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address s
 		c.CoordinatorServers = append(c.CoordinatorServers, "https://"+server)
 	}
 	var err error
-	if c.CoordinatorCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil || x.Lives != nil {
+	if c.CoordinatorCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil || x.Lives != nil || x.Enrols {
 		return err
 	}
 	forwarder, err := x.site.cloud.ForwarderCertificate(x.Name)

@@ -18,7 +18,7 @@ import (
 const notaryEvery = 100 * time.Millisecond
 
 // notary signs what weir-manager has approved, in the place of its own signer and of kube-controller-manager's: for lives that they do not
-// sign, and with the authorities of the testbed.
+// sign, and with the authorities of the testbed. In a pool that enrols it signs only for the cloud.
 type notary struct {
 	site *localSite
 	stop context.CancelFunc
@@ -57,7 +57,7 @@ func (n *notary) run(ctx context.Context) {
 		}
 		for i := range list.Items {
 			r := &list.Items[i]
-			if len(r.Status.Certificate) > 0 || len(r.Status.Conditions) != 1 || r.Status.Conditions[0].Type != certificatesv1.CertificateApproved {
+			if len(r.Status.Certificate) > 0 || len(r.Status.Conditions) != 1 || r.Status.Conditions[0].Type != certificatesv1.CertificateApproved || n.others(r) {
 				continue
 			}
 			if r.Status.Certificate, err = n.sign(r); err == nil {
@@ -68,6 +68,11 @@ func (n *notary) run(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// others tells whether weir-manager signs a request itself.
+func (n *notary) others(r *certificatesv1.CertificateSigningRequest) bool {
+	return r.Spec.SignerName != contract.CloudSigner && slices.ContainsFunc(n.site.pools, func(x *localPool) bool { return x.Enrols })
 }
 
 func (n *notary) logger() *slog.Logger {
@@ -92,23 +97,26 @@ func (n *notary) sign(r *certificatesv1.CertificateSigningRequest) ([]byte, erro
 			subject.Node = by.Node
 		}
 		x, err := n.site.poolOf(subject.Node)
-		if err != nil || x.Lives == nil {
+		if err != nil || x.Lives == nil && (!x.Enrols || i.Signer != contract.CloudSigner) {
 			continue
 		}
 		subject.Pool = x.Name
-		by, life := x.authority, x.Lives.Hub
+		by, life := x.authority, i.Life.Usual
 		if i.Signer == contract.CloudSigner {
 			by = n.site.cloud.CA()
 		}
-		switch i.Kind {
-		case weirpki.Forwarder:
+		switch {
+		case x.Lives == nil:
+		case i.Kind == weirpki.Forwarder:
 			life = x.Lives.Forwarder
-		case weirpki.Coordinator, weirpki.Replica:
+		case i.Kind == weirpki.Coordinator, i.Kind == weirpki.Replica:
 			life = x.Lives.Coordinator
 			subject.Hosts = slices.Clone(request.DNSNames) // weir-manager has compared them with the Node's
 			for _, ip := range request.IPAddresses {
 				subject.Hosts = append(subject.Hosts, ip.String())
 			}
+		default:
+			life = x.Lives.Hub
 		}
 		return by.Answer(i, subject, request, life)
 	}

@@ -59,6 +59,9 @@ type Pool struct {
 	// Lives, if any, are those of the certificates that hubs ask for themselves. Without, the testbed makes them beforehand.
 	Lives *Lives
 
+	// Enrols: hubs ask for the certificates of their pool, and weir-manager signs them by the pool's authority. They live as long as usual.
+	Enrols bool
+
 	PoolScopeResources []string // "resource.version.group"; empty: the default of the commands
 	HubFlags           node.Flags
 	CoordinatorFlags   node.Flags
@@ -178,6 +181,9 @@ func (t Topology) Validate() error {
 		}
 		if p.Lives != nil && p.Lives.Coordinator != 0 && (p.Lives.Coordinator < 0 || p.Nodes < p.Coordinators || p.LAN != nil || p.Kubelets) {
 			return fmt.Errorf("topology: pool %s with lives %v: a coordinator is beside a hub: want as many nodes as coordinators, no LAN, and no kubelets", p.Name, *p.Lives)
+		}
+		if p.Enrols && (p.Mode != Weir || !t.Manager || slices.ContainsFunc(t.Pools, func(o Pool) bool { return o.Lives != nil })) {
+			return fmt.Errorf("topology: pool %s of mode %s enrols: want mode %s, weir-manager, and no pool with lives", p.Name, p.Mode, Weir)
 		}
 		if p.Bare && p.Mode != Stock {
 			return fmt.Errorf("topology: pool %s of mode %s is bare: want mode %s", p.Name, p.Mode, Stock)

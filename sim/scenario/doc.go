@@ -12,6 +12,7 @@
 //	    coordinators: 1             # optional; 0: hubs without a coordinator; 3: replicas
 //	    reverse: false              # optional; nodes accept no connection: hubs connect to the coordinator that reads them
 //	    lives: {hub: 20s, forwarder: 15s, coordinator: 20s}   # optional; hubs begin with the certificates of their nodes alone, ask for all others, and renew them; with coordinator, for those of the coordinators beside the first hubs too
+//	    enrols: true                # optional, without lives: the same for the usual life, and weir-manager signs, and takes back
 //	workload:
 //	  services: 40
 //	  endpoints: 100                # of each Service
@@ -36,6 +37,7 @@
 //	restart  the same, or each of hubs and coordinator in turn   SIGTERM, started again at once
 //	freeze   as kill                                             SIGSTOP: its connections stay and say nothing
 //	lie      leader                                              its key is used by another, who shows a slice that never was
+//	delete-node leader, follower, hub/<n>                        its Node is deleted, its hub runs on; made again after for
 //	vanish   leader, follower, hub/<n>                           the machine loses power: nobody is told
 //	cut      leader, follower, hub/<n>, pool                     link: cloud, coordinator or both; direction: both, up or down
 //	flap     as cut                                              that many cuts: within for, at times that the seed decides
@@ -46,6 +48,9 @@
 //
 // In a blackout the machines have power again after off:, while the uplink is still cut. empty: names parts that find an empty disk then:
 // hub/<n>, or coordinator for all of them. On nodes whose hub kept its disk clients are started anew, with the credentials that they had.
+//
+// A Node that is deleted leaves a thief with all that was on its disk. With off: the pool is without the cloud from before the deletion on, for so
+// long, and the time begins at the first contact. The pool has to enrol.
 //
 // A pool with three coordinators has coordinator/1 to coordinator/3 as well; coordinator is then the one that the leader feeds.
 //

@@ -24,7 +24,7 @@ type Fault struct {
 	RTT       *time.Duration // likewise
 	Disk      Disk           // of actions that end a process
 	Lost      time.Duration  // of Restore: what was written in this time before it is lost
-	Off       time.Duration  // of Blackout: until the machines have power again
+	Off       time.Duration  // of Blackout: until the machines have power again; of DeleteNode: until the pool has the cloud again
 	Empty     []string       // of Blackout: who finds an empty disk then: hub/<number>, or coordinator for all of them
 	Policy    *Policy        // of SetPolicy
 
@@ -48,6 +48,8 @@ const (
 	Slow     Action = "slow"     // another rate or round trip of a link
 	Restore  Action = "restore"  // the cloud's etcd is restored from a backup: versions are used a second time
 	Blackout Action = "blackout" // the uplink is cut, and all machines of the pool lose power; they come back while it is still cut
+
+	DeleteNode Action = "delete-node" // the Node is deleted, and its hub runs on; healed by a Node of the same name, and a start
 
 	Storm Action = "storm" // faults of many kinds, on top of each other, as the seed decides
 
@@ -156,6 +158,7 @@ func actionRules() []actionRule {
 		{Restart, append(parts, Each), nil, []string{"disk", "repeat", "every"}},
 		{Freeze, parts, []string{"for"}, []string{"repeat", "every"}},
 		{Lie, []Target{Leader}, []string{"for"}, nil},
+		{DeleteNode, hubs, []string{"for"}, []string{"off"}},
 		{Vanish, hubs, []string{"for"}, []string{"disk", "repeat", "every"}},
 		{Cut, nodes, []string{"for", "link"}, []string{"direction", "repeat", "every"}},
 		{Flap, nodes, []string{"for", "link", "cuts"}, []string{"direction"}},
@@ -191,6 +194,8 @@ func (s *Scenario) batches() bool {
 		switch _, replica := f.Target.Replica(); {
 		case f.Action == Storm:
 			return true
+		case f.Action == DeleteNode:
+			return f.Off >= longBreak
 		case f.Target == APIServer:
 			return f.Action != Restore && (f.Action != Freeze || f.For >= longBreak)
 		case f.Target == WholePool, f.Target == Coordinator, f.Target == Each, replica:
@@ -202,6 +207,11 @@ func (s *Scenario) batches() bool {
 
 // Loses tells whether a blackout takes the disk of a target.
 func (f Fault) Loses(t Target) bool { return slices.Contains(f.Empty, string(t)) }
+
+// Deletes tells whether a fault deletes a Node.
+func (s *Scenario) Deletes() bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == DeleteNode })
+}
 
 // BlacksOut tells whether a fault takes the power of all machines of the pool.
 func (s *Scenario) BlacksOut() bool {

@@ -178,7 +178,7 @@ func (o object) name(field string, limit int) string {
 
 func (v value) pool() Pool {
 	p := Pool{Coordinators: 1}
-	o, ok := v.object("name", "nodes", "uplink", "coordinators", "reverse", "lives")
+	o, ok := v.object("name", "nodes", "uplink", "coordinators", "reverse", "lives", "enrols")
 	if !ok {
 		return p
 	}
@@ -204,6 +204,15 @@ func (v value) pool() Pool {
 		}
 		if p.Lives != nil && p.Lives.Coordinator > 0 && p.Nodes < p.Coordinators {
 			o.fields["lives"].contradiction("there are fewer nodes than coordinators: want a hub beside each, which asks for its certificates")
+		}
+	}
+	if o.has("enrols") {
+		p.Enrols = o.fields["enrols"].boolean()
+		switch {
+		case p.Enrols && p.Lives != nil:
+			o.fields["enrols"].contradiction("lives is given too: weir-manager signs for no life that is so short; want one of them")
+		case p.Enrols && p.Coordinators == 0:
+			o.fields["enrols"].contradiction("coordinators is 0: want a coordinator, which hubs show these certificates to")
 		}
 	}
 	return p
@@ -391,6 +400,8 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " is measured when the apiserver ends: want a fault of target apiserver"
 	case slices.Contains([]string{"rotated_certificates", "dropped_streams"}, metric) && s.Topology.Pool.Lives == nil:
 		return metric + " is measured where hubs ask for their certificates: want topology.pool.lives"
+	case slices.Contains([]string{"revoked_seconds_max", "revoked_probes", "returned_seconds_max"}, metric) && !s.Deletes():
+		return metric + " is measured when a Node is deleted: want a fault of that action"
 	case strings.HasPrefix(metric, "stock_") && !slices.Contains(s.Compare, report.WayStock):
 		return metric + " needs the stock way, and compare leaves it out"
 	case strings.HasSuffix(metric, "_bytes_ratio") && !slices.Contains(s.Compare, report.WayReference):

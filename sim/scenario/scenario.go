@@ -50,7 +50,8 @@ type Pool struct {
 	Uplink       Uplink `yaml:"uplink"`
 	Coordinators int    `yaml:"coordinators"`
 	Reverse      bool   `yaml:"reverse,omitempty"` // nodes accept no connection from their pool
-	Lives        *Lives `yaml:"lives,omitempty"`   // nil: hubs have all certificates from the beginning
+	Lives        *Lives `yaml:"lives,omitempty"`   // nil: hubs have all certificates from the beginning, but for those that enrol
+	Enrols       bool   `yaml:"enrols,omitempty"`  // hubs ask weir-manager for the certificates of their pool
 }
 
 // Lives are how long certificates live that hubs ask for themselves.
@@ -111,6 +112,9 @@ func (p Pool) Mode() runtime.Mode {
 	return runtime.Weir
 }
 
+// Asks tells whether hubs ask for certificates, so that weir-manager runs.
+func (p Pool) Asks() bool { return p.Lives != nil || p.Enrols }
+
 // RuntimePool is the pool as the runtime takes it, in one of its modes: Stock to compare with, Mode for Weir.
 func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
 	r := runtime.Pool{Name: p.Name, Nodes: p.Nodes, Mode: mode, Uplink: p.Uplink.Link()}
@@ -122,6 +126,7 @@ func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
 		if p.Lives != nil {
 			r.Lives = &runtime.Lives{Hub: p.Lives.Hub, Forwarder: p.Lives.Forwarder, Coordinator: p.Lives.Coordinator}
 		}
+		r.Enrols = p.Enrols
 	}
 	return r
 }
@@ -141,7 +146,7 @@ func (s *Scenario) RuntimeTopology(mode runtime.Mode) runtime.Topology {
 	if mode == s.Topology.Pool.Mode() {
 		p = s.WeirPool()
 	}
-	return runtime.Topology{Pools: []runtime.Pool{p}, Tools: s.Tools(), Manager: p.Lives != nil}
+	return runtime.Topology{Pools: []runtime.Pool{p}, Tools: s.Tools(), Manager: p.Lives != nil || p.Enrols}
 }
 
 // Tools are the command-line tools that the clients need.

@@ -1,0 +1,227 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/contract"
+	weirpki "github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/thief"
+	"github.com/weir-edge/weir/sim/timeline"
+)
+
+// revocations are the deletions of Nodes, and how long their certificates counted.
+type revocations struct {
+	mu      sync.Mutex
+	granted int           // what a thief was granted before, least of all deletions; 0: there was none
+	last    time.Duration // from a deletion, or from the first contact after it, until all was refused; longest
+	missed  []string      // what was not refused while the Node was gone
+	back    time.Duration // from a Node that is there again until its hub leads or follows; longest
+}
+
+// stolen is a Node that is deleted while its hub runs on, and somebody else has what was on its disk.
+type stolen struct {
+	*thief.Thief
+	node    *corev1.Node
+	counts  chan struct{} // closed when the pool has the cloud: the time begins
+	stop    context.CancelFunc
+	settled chan struct{} // closed when all is refused, or nobody looks any more
+}
+
+// deleteNode takes what the node of a deed has, and deletes its Node.
+func (r *run) deleteNode(ctx context.Context, d *deed) error {
+	node := d.part.Of()
+	s := &stolen{counts: make(chan struct{}), settled: make(chan struct{})}
+	var err error
+	if s.node, err = r.admin.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{}); err != nil {
+		return err
+	}
+	if s.Thief, err = r.steal(ctx, node); err != nil {
+		return err
+	}
+	d.stolen = s
+	r.Progress(fmt.Sprintf("node %s is deleted; %d requests and streams were granted to it", node, s.Granted()))
+	if d.fault.Off > 0 {
+		r.cut(d)
+	} else {
+		close(s.counts)
+	}
+	if err := r.admin.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	looking, stop := context.WithCancel(ctx)
+	s.stop = stop
+	r.background.Go(func() { r.watchThief(looking, s) })
+	return nil
+}
+
+// steal reads the disk of a node.
+func (r *run) steal(ctx context.Context, node string) (*thief.Thief, error) {
+	vault, ok := r.site.(runtime.Vault)
+	if !ok {
+		return nil, errors.New("this runtime does not give away keys of nodes")
+	}
+	pool := r.weir().pool
+	authority, err := vault.Authority(pool)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := vault.Kept(runtime.HubOf(node))
+	if err != nil {
+		return nil, err
+	}
+	c := thief.Config{
+		Pool: pool, Node: node, PoolRoots: authority.Pool(), CloudRoots: vault.Cloud().CA().Pool(), CloudURL: vault.Cloud().URL(), Cloud: map[string]*pki.Pair{},
+	}
+	if c.Hub, err = thief.Steal(filepath.Join(kept, "pki", string(weirpki.Hub)+".pem")); err != nil {
+		return nil, err
+	}
+	if c.Cloud["node"], err = vault.Cloud().NodeCertificate(node, 0); err != nil {
+		return nil, err
+	}
+	if c.Cloud["hub"], err = vault.Cloud().CA().IssueTo(weirpki.HubAtCloud, weirpki.Subject{Pool: pool, Node: node}, 0); err != nil {
+		return nil, err
+	}
+	first, err := vault.Coordinator(pool)
+	if err != nil {
+		return nil, err
+	}
+	c.Coordinators = []string{first}
+	for _, other := range r.weir().nodes {
+		if other == node {
+			continue
+		}
+		e, err := r.site.Endpoint(other, "")
+		if err != nil {
+			return nil, err
+		}
+		u, err := url.Parse(e.URL)
+		if err != nil {
+			return nil, err
+		}
+		c.Peers = append(c.Peers, net.JoinHostPort(u.Hostname(), strconv.Itoa(contract.HubPoolPort)))
+	}
+	return thief.New(ctx, c)
+}
+
+// watchThief notes when the last thing is refused.
+func (r *run) watchThief(ctx context.Context, s *stolen) {
+	defer close(s.settled)
+	select {
+	case <-s.counts:
+	case <-ctx.Done():
+		return
+	}
+	began := time.Now()
+	poll := time.NewTicker(tick)
+	defer poll.Stop()
+	said := 0
+	for {
+		left := s.Left(ctx)
+		if ctx.Err() == nil && len(left) == 0 {
+			r.revoked(s, time.Since(began), nil)
+			return
+		}
+		if ctx.Err() == nil && len(left) != said {
+			said = len(left)
+			r.Progress(fmt.Sprintf("node %s was deleted: after %s not refused: %s", s.node.Name, time.Since(began).Round(time.Second), strings.Join(left, "; ")))
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			r.revoked(s, time.Since(began), left)
+			return
+		}
+	}
+}
+
+func (r *run) revoked(s *stolen, after time.Duration, left []string) {
+	r.revocations.mu.Lock()
+	defer r.revocations.mu.Unlock()
+	if n := r.revocations.granted; n == 0 || s.Granted() < n {
+		r.revocations.granted = s.Granted()
+	}
+	r.revocations.missed = append(r.revocations.missed, left...)
+	r.revocations.last = max(r.revocations.last, after)
+	what := "refused everywhere"
+	if len(left) > 0 {
+		what = "not refused: " + strings.Join(left, "; ")
+	}
+	r.Progress(fmt.Sprintf("node %s was deleted: after %s %s", s.node.Name, after.Round(10*time.Millisecond), what))
+	r.time.Emit(timeline.Event{Lane: timeline.Fault, Way: report.WayWeir, Node: s.node.Name, Name: what})
+}
+
+// withoutNode lasts as long as the Node is gone; the pool has the cloud again before that.
+func (r *run) withoutNode(ctx context.Context, d *deed) error {
+	began := time.Now()
+	if d.fault.Off > 0 {
+		err := sleep(ctx, d.fault.Off)
+		r.mend(d)
+		close(d.stolen.counts)
+		if err != nil {
+			return err
+		}
+	}
+	return sleep(ctx, time.Until(began.Add(d.fault.For)))
+}
+
+// restoreNode makes the Node again, as whoever operates the cluster does, and starts its hub again. It waits until the pool has it.
+func (r *run) restoreNode(ctx context.Context, d *deed, hub runtime.Part) error {
+	s := d.stolen
+	s.stop()
+	<-s.settled
+	s.Close()
+	began := time.Now()
+	fresh, err := r.admin.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node.Name, Labels: s.node.Labels}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	fresh.Status = s.node.Status
+	if _, err := r.admin.CoreV1().Nodes().UpdateStatus(ctx, fresh, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	r.down(d.hubs)
+	if err := hub.Stop(ctx); err != nil {
+		return err
+	}
+	if err := hub.Start(ctx); err != nil {
+		return err
+	}
+	err = r.until(ctx, settlePatience, func() (bool, string) {
+		var now status
+		err := r.ask(ctx, d.part, &now)
+		return err == nil && now.holds(), fmt.Sprintf("waiting for %s to lead or follow again: it is %s of %s (%v)", d.part, now.Role, now.Source, err)
+	})
+	r.revocations.mu.Lock()
+	r.revocations.back = max(r.revocations.back, time.Since(began))
+	r.revocations.mu.Unlock()
+	return err
+}
+
+// addRevocations tells what deletions of Nodes took. What was never refused has no time.
+func (r *run) addRevocations() {
+	v := &r.revocations
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.granted == 0 {
+		return
+	}
+	r.metrics["revoked_probes"], r.metrics["returned_seconds_max"] = float64(v.granted), v.back.Seconds()
+	if len(v.missed) == 0 {
+		r.metrics["revoked_seconds_max"] = v.last.Seconds()
+	}
+}

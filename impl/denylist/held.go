@@ -61,6 +61,8 @@ type Held struct {
 	mu      sync.Mutex
 	guards  map[*guard]struct{}
 	changed chan struct{} // closed by the next change
+
+	retry chan struct{} // see Retry
 }
 
 type guard struct {
@@ -70,7 +72,7 @@ type guard struct {
 
 // New reads what was kept. What cannot be read or is of other authorities does not count: who has the newest list will be asked for it.
 func New(c Config) *Held {
-	h := &Held{Config: c, guards: map[*guard]struct{}{}, changed: make(chan struct{})}
+	h := &Held{Config: c, guards: map[*guard]struct{}{}, changed: make(chan struct{}), retry: make(chan struct{}, 1)}
 	h.now.Store(&state{})
 	if c.File == "" {
 		return h

@@ -29,9 +29,17 @@ func (h *Held) Exchange(ctx context.Context, by http.RoundTripper, at *url.URL) 
 	return h.notice().Exchange(ctx, by, at)
 }
 
+// Retry says that the cloud may show the list now: Follow asks again. It never blocks.
+func (h *Held) Retry() {
+	select {
+	case h.retry <- struct{}{}:
+	default:
+	}
+}
+
 // Follow reads the list of the pool in the cloud, now and whenever it changes, until ctx ends.
 func (h *Held) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Clock) {
-	notice.Source{About: subject, ConfigMap: contract.DenylistPrefix + h.Pool, Max: maxList, Logger: h.Logger, Take: func(m *corev1.ConfigMap) error {
+	notice.Source{About: subject, ConfigMap: contract.DenylistPrefix + h.Pool, Max: maxList, Logger: h.Logger, Retry: h.retry, Take: func(m *corev1.ConfigMap) error {
 		_, err := h.Take([]byte(m.Data[contract.DenylistKey]))
 		return err
 	}}.Follow(ctx, cloud, c)

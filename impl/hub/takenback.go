@@ -13,6 +13,7 @@ func (h *Hub) takenBack(cert *x509.Certificate) error { return h.denied.Refuse(c
 // enrolled follows another certificate of this hub in its pool. weir-manager knows the node then, and grants the denylist to it.
 func (h *Hub) enrolled() {
 	h.pool.Renew()
+	h.denied.Retry()
 }
 
 // heedDenylist looks, whenever there is another denylist, whether it takes back what this hub holds, until ctx ends. A hub that is on it asks for another

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -17,14 +18,13 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/pause"
 )
 
 const (
 	watchLasts  = 12 * time.Hour   // each begins with the text once more, so that an old version is never asked for
 	watchAgain  = 5 * time.Second  // after one that ended, or that did not come about for lack of a connection
-	watchDenied = 30 * time.Second // after one that the cloud refused: there is no weir-manager, or it does not know this node
-	watchRarely = 10 * time.Minute // after more of them
+	watchDenied = time.Second      // after one that the cloud refused: weir-manager does not know this node yet, or there is none
+	watchRarely = 10 * time.Minute // after more and more of them
 	maxMeta     = 256 << 10        // of an event beside the text
 )
 
@@ -34,10 +34,12 @@ type Source struct {
 	ConfigMap string
 	Max       int // bytes of the text
 	Take      func(m *corev1.ConfigMap) error
+	Retry     <-chan struct{} // says that the cloud may show it now; may be nil
 	Logger    *slog.Logger
 }
 
-// Follow reads the text in the cloud, now and whenever it changes, until ctx ends. It is one watch of one object.
+// Follow reads the text in the cloud, now and whenever it changes, until ctx ends. It is one watch of one object. Pauses before it is tried again are
+// spread: hubs that lost it at once do not come back at once. They double while the cloud refuses, until Retry.
 func (s Source) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Clock) {
 	said, denied := "", watchDenied
 	for ctx.Err() == nil {
@@ -53,8 +55,23 @@ func (s Source) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Clo
 		} else {
 			denied = watchDenied
 		}
-		pause.For(ctx, c, wait)
+		if s.await(ctx, c, wait/2+rand.N(wait)) {
+			denied = watchDenied
+		}
 	}
+}
+
+// await waits for a time, and tells whether Retry ended it.
+func (s Source) await(ctx context.Context, c clock.Clock, d time.Duration) (asked bool) {
+	t := c.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+	case <-s.Retry:
+		return true
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // refusedError is an answer of the cloud that is no watch.

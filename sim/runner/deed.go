@@ -366,7 +366,7 @@ func (r *run) steady(ctx context.Context) (bool, string) {
 			bad = append(bad, string(id)+" does not run")
 			continue
 		}
-		if id == runtime.APIServer {
+		if id == runtime.APIServer || id == runtime.Manager { // which say nothing of themselves
 			continue
 		}
 		var s status

@@ -217,6 +217,37 @@ func TestLives(t *testing.T) {
 	}
 }
 
+// TestEnrols: hubs that ask weir-manager to sign need it, and no lives beside it. A Node is deleted only where somebody takes certificates back.
+func TestEnrols(t *testing.T) {
+	const fault = "faults: [{at: 1s, action: delete-node, target: leader, for: 50s, off: 20s}]\n"
+	text := strings.NewReplacer("nodes: 3", "nodes: 3, enrols: true", "faults:\n", fault, "[pool_bytes_ratio", "[revoked_seconds_max <= 60s, pool_bytes_ratio").Replace(small)
+	s, err := scenario.Parse("", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roundTrip(t, s)
+	topology := s.RuntimeTopology(runtime.Weir)
+	if err := topology.Validate(); err != nil || !topology.Pools[0].Enrols || !topology.Manager || !s.Batches {
+		t.Errorf("topology %+v, batches %t, %v", topology, s.Batches, err)
+	}
+	topology.Manager = false
+	if topology.Validate() == nil {
+		t.Error("the runtime takes it without weir-manager")
+	}
+	for change, want := range map[string]string{
+		"enrols: true->enrols: false":                                                    "want topology.pool.enrols: true",
+		"enrols: true->enrols: true, lives: {hub: 20s, forwarder: 15s}":                  "want one of them",
+		"enrols: true->enrols: true, coordinators: 0":                                    "want a coordinator",
+		"off: 20s->off: 50s":                                                             "want less",
+		"delete-node, target: leader, for: 50s, off: 20s->lie, target: leader, for: 50s": "want a fault of that action",
+	} {
+		from, to, _ := strings.Cut(change, "->")
+		if _, err := scenario.Parse("", []byte(strings.Replace(text, from, to, 1))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", change, err)
+		}
+	}
+}
+
 // TestMistakes compares all that is said about each file of testdata/mistakes with its golden file.
 func TestMistakes(t *testing.T) {
 	files, err := filepath.Glob("testdata/mistakes/*.yaml")

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	answer = 5 * time.Second // for one answer
-	slices = "/apis/discovery.k8s.io/v1/endpointslices"
+	answer     = 5 * time.Second // for one answer
+	slicesPath = "/apis/discovery.k8s.io/v1/endpointslices"
 )
 
 // Config is what a thief has, and where he goes.
@@ -129,13 +129,13 @@ func (t *Thief) plans(c Config) (all, open []want, err error) {
 	for _, at := range c.Coordinators {
 		err = errors.Join(err,
 			both("read at the coordinator", c.Hub, c.PoolRoots, http.MethodGet, "https://"+at+contract.StatusPath, ""),
-			stream("a feed of the coordinator", "https://"+at+slices+"?watch=1"),
+			stream("a feed of the coordinator", "https://"+at+slicesPath+"?watch=1"),
 			stream("a watch of Leases at the coordinator", "https://"+at+"/apis/coordination.k8s.io/v1/leases?watch=1"))
 	}
 	for _, at := range c.Peers {
 		err = errors.Join(err,
 			both("read at hub "+at, c.Hub, c.PoolRoots, http.MethodGet, "https://"+at+contract.StatusPath, ""),
-			stream("a feed of hub "+at, "https://"+at+slices+"?watch=1"))
+			stream("a feed of hub "+at, "https://"+at+slicesPath+"?watch=1"))
 	}
 	node := fmt.Sprintf(`{"kind":"Node","apiVersion":"v1","metadata":{"name":%q,"labels":{"kubernetes.io/hostname":%[1]q}}}`, c.Node)
 	for who, pair := range c.Cloud {
@@ -144,7 +144,7 @@ func (t *Thief) plans(c Config) (all, open []want, err error) {
 			// A list is what the hub relays; while hubs have no user of their own it is not the hub's alone, and kube-apiserver shows it to every node.
 			both("a new Node, as "+who, pair, c.CloudRoots, http.MethodPost, c.CloudURL+"/api/v1/nodes?dryRun=All", node, http.StatusConflict, http.StatusCreated))
 		if strings.HasPrefix(who, "hub") {
-			err = errors.Join(err, both("slices, as "+who, pair, c.CloudRoots, http.MethodGet, c.CloudURL+slices+"?limit=1", ""))
+			err = errors.Join(err, both("slices, as "+who, pair, c.CloudRoots, http.MethodGet, c.CloudURL+slicesPath+"?limit=1", ""))
 		}
 	}
 	return all, open, err

@@ -1,0 +1,136 @@
+package thief
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weir-edge/weir/impl/await"
+	weirpki "github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/sim/pki"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// judge is a coordinator, a hub, or kube-apiserver.
+type judge struct {
+	*httptest.Server
+	denies  atomic.Bool // requests: 401
+	rejects atomic.Bool // handshakes
+	over    chan struct{}
+}
+
+func newJudge(t *testing.T, a *pki.Authority) *judge {
+	t.Helper()
+	j := &judge{over: make(chan struct{})}
+	j.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		switch {
+		case j.denies.Load():
+			w.WriteHeader(http.StatusUnauthorized)
+		case req.Method == http.MethodPost:
+			w.WriteHeader(http.StatusConflict)
+		case req.URL.RawQuery == "watch=1":
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-j.over:
+			case <-req.Context().Done():
+			}
+		}
+	}))
+	pair := must(a.Issue(pki.Request{CommonName: "server", Hosts: []string{"127.0.0.1"}}))
+	j.TLS = &tls.Config{
+		Certificates: []tls.Certificate{must(pair.TLS())}, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13,
+		VerifyConnection: func(tls.ConnectionState) error {
+			if j.rejects.Load() {
+				return http.ErrAbortHandler
+			}
+			return nil
+		},
+	}
+	j.EnableHTTP2 = true
+	j.Config.ErrorLog = nil
+	j.StartTLS()
+	t.Cleanup(j.Close)
+	return j
+}
+
+// TestThief: what is granted is tried again until all of it is refused: by a status, or by an alert. Who is away refuses nothing, and a stream that goes on is
+// told.
+func TestThief(t *testing.T) {
+	pool := must(pki.NewPoolAuthority("harbour"))
+	coordinator, hub, cloud := newJudge(t, pool), newJudge(t, pool), newJudge(t, pool)
+	at := func(j *judge) string { return strings.TrimPrefix(j.URL, "https://") }
+	pair := must(pool.IssueTo(weirpki.Hub, weirpki.Subject{Pool: "harbour", Node: "edge-1"}, 0))
+	th, err := New(t.Context(), Config{
+		Pool: "harbour", Node: "edge-1", Hub: pair, Cloud: map[string]*pki.Pair{"node": pair}, PoolRoots: pool.Pool(), CloudRoots: pool.Pool(), CloudURL: cloud.URL,
+		Coordinators: []string{at(coordinator)}, Peers: []string{at(hub)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer th.Close()
+	left := func() []string {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		return th.Left(ctx)
+	}
+	about := func(list []string, words ...string) bool {
+		return len(list) == len(words) && !slices.ContainsFunc(words, func(w string) bool {
+			return !slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, w) })
+		})
+	}
+	if n := th.Granted(); n != 2+2+4+3 || len(left()) != n {
+		t.Fatalf("%d granted, left %q", n, left())
+	}
+	coordinator.denies.Store(true)
+	cloud.denies.Store(true)
+	close(coordinator.over)
+	await.Until(t, time.Minute, "streams of the coordinator to end", func() bool { return len(left()) == 3 })
+	if l := left(); !about(l, "a feed of hub", "anew", "over an open connection") {
+		t.Errorf("left: %q", l)
+	}
+	hub.rejects.Store(true)
+	close(hub.over)
+	await.Until(t, time.Minute, "the stream of the hub to end", func() bool { return len(left()) == 1 })
+	if l := left(); !about(l, "over an open connection") {
+		t.Errorf("a connection that is open still is used: left %q", l)
+	}
+	hub.denies.Store(true)
+	if l := left(); len(l) > 0 {
+		t.Errorf("left: %q", l)
+	}
+	coordinator.CloseClientConnections()
+	coordinator.Close()
+	if l := left(); !about(l, "coordinator, anew", "coordinator, over an open") {
+		t.Errorf("who is away refuses: left %q", l)
+	}
+}
+
+// TestNothingGranted: a thief whose streams are refused in the beginning proves nothing.
+func TestNothingGranted(t *testing.T) {
+	pool := must(pki.NewPoolAuthority("harbour"))
+	j := newJudge(t, pool)
+	j.denies.Store(true)
+	pair := must(pool.IssueTo(weirpki.Hub, weirpki.Subject{Pool: "harbour", Node: "edge-1"}, 0))
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(j.URL, "https://"))
+	_, err := New(t.Context(), Config{Pool: "harbour", Node: "edge-1", Hub: pair, PoolRoots: pool.Pool(), Coordinators: []string{"127.0.0.1:" + port}})
+	if err == nil || !strings.Contains(err.Error(), "a feed of the coordinator") {
+		t.Errorf("%v", err)
+	}
+}

@@ -2,12 +2,8 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,9 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/contract"
-	weirpki "github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/thief"
@@ -71,51 +64,8 @@ func (r *run) deleteNode(ctx context.Context, d *deed) error {
 
 // steal reads the disk of a node.
 func (r *run) steal(ctx context.Context, node string) (*thief.Thief, error) {
-	vault, ok := r.site.(runtime.Vault)
-	if !ok {
-		return nil, errors.New("this runtime does not give away keys of nodes")
-	}
-	pool := r.weir().pool
-	authority, err := vault.Authority(pool)
-	if err != nil {
-		return nil, err
-	}
-	kept, err := vault.Kept(runtime.HubOf(node))
-	if err != nil {
-		return nil, err
-	}
-	c := thief.Config{
-		Pool: pool, Node: node, PoolRoots: authority.Pool(), CloudRoots: vault.Cloud().CA().Pool(), CloudURL: vault.Cloud().URL(), Cloud: map[string]*pki.Pair{},
-	}
-	if c.Hub, err = thief.Steal(filepath.Join(kept, "pki", string(weirpki.Hub)+".pem")); err != nil {
-		return nil, err
-	}
-	if c.Cloud["node"], err = vault.Cloud().NodeCertificate(node, 0); err != nil {
-		return nil, err
-	}
-	if c.Cloud["hub"], err = vault.Cloud().CA().IssueTo(weirpki.HubAtCloud, weirpki.Subject{Pool: pool, Node: node}, 0); err != nil {
-		return nil, err
-	}
-	first, err := vault.Coordinator(pool)
-	if err != nil {
-		return nil, err
-	}
-	c.Coordinators = []string{first}
-	for _, other := range r.weir().nodes {
-		if other == node {
-			continue
-		}
-		e, err := r.site.Endpoint(other, "")
-		if err != nil {
-			return nil, err
-		}
-		u, err := url.Parse(e.URL)
-		if err != nil {
-			return nil, err
-		}
-		c.Peers = append(c.Peers, net.JoinHostPort(u.Hostname(), strconv.Itoa(contract.HubPoolPort)))
-	}
-	return thief.New(ctx, c)
+	others := slices.DeleteFunc(slices.Clone(r.weir().nodes), func(n string) bool { return n == node })
+	return thief.Of(ctx, r.site, r.weir().pool, node, others...)
 }
 
 // watchThief notes when the last thing is refused.

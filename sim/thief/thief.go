@@ -74,8 +74,8 @@ func New(ctx context.Context, c Config) (*Thief, error) {
 	return t, nil
 }
 
-// Steal reads a file in which a hub keeps a certificate that it asked for.
-func Steal(path string) (*pki.Pair, error) {
+// steal reads a file in which a hub keeps a certificate that it asked for.
+func steal(path string) (*pki.Pair, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

@@ -51,6 +51,11 @@ func newGround(ctx context.Context, s *stage, p *place) (*ground, error) {
 	if err := g.cast(ctx); err != nil {
 		return nil, err
 	}
+	if p.manager {
+		if err := s.manage(ctx); err != nil {
+			return nil, err
+		}
+	}
 	var ids []runtime.PartID
 	switch {
 	case p.coordinators > 1:
@@ -62,9 +67,6 @@ func newGround(ctx context.Context, s *stage, p *place) (*ground, error) {
 	}
 	for _, n := range p.hubs {
 		ids = append(ids, runtime.HubOf(g.node(n)))
-	}
-	if p.manager {
-		ids = append(ids, runtime.Manager)
 	}
 	if err := runtime.Start(ctx, s.site, ids...); err != nil {
 		return nil, err

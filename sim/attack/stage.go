@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,7 @@ type place struct {
 	coordinators int   // that run from the beginning
 	replicas     int   // that there are; 0 is 1
 	manager      bool  // weir-manager runs
+	enrols       bool  // and hubs ask it for their certificates
 	flags        node.Flags
 }
 
@@ -67,7 +69,7 @@ func topology(attacks []Attack) (runtime.Topology, []*place) {
 	for _, p := range places {
 		t.Pools = append(
 			t.Pools,
-			runtime.Pool{Name: p.name, Nodes: p.nodes, Mode: p.mode, Coordinators: p.replicas, HubFlags: p.flags},
+			runtime.Pool{Name: p.name, Nodes: p.nodes, Mode: p.mode, Coordinators: p.replicas, Enrols: p.enrols, HubFlags: p.flags},
 		)
 	}
 	return t, places
@@ -82,6 +84,20 @@ type stage struct {
 	vault runtime.Vault
 	admin kubernetes.Interface
 	audit *audit
+
+	managing sync.Mutex
+	managed  bool // weir-manager was started, for all places
+}
+
+// manage starts weir-manager, if no place did yet, and waits until it is healthy.
+func (s *stage) manage(ctx context.Context) error {
+	s.managing.Lock()
+	defer s.managing.Unlock()
+	if s.managed {
+		return nil
+	}
+	s.managed = true
+	return runtime.Start(ctx, s.site, runtime.Manager)
 }
 
 func newStage(ctx context.Context, site runtime.Site) (*stage, error) {

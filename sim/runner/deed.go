@@ -79,7 +79,7 @@ func (d *deed) aim(node string) {
 		}
 	case scenario.Vanish:
 		d.nodes, d.part, d.hubs = []string{node}, runtime.HubOf(node), []string{node}
-	case scenario.Lie:
+	case scenario.Lie, scenario.Forge:
 		d.part = runtime.HubOf(node) // whose clients are served on
 	case scenario.DeleteNode:
 		d.part, d.hubs = runtime.HubOf(node), []string{node}
@@ -104,7 +104,7 @@ func (d *deed) name() string {
 
 // ends tells whether the deed ends a process.
 func (d *deed) ends() bool {
-	return d.part != "" && !slices.Contains([]scenario.Action{scenario.Freeze, scenario.Lie, scenario.DeleteNode}, d.fault.Action)
+	return d.part != "" && !slices.Contains([]scenario.Action{scenario.Freeze, scenario.Lie, scenario.Forge, scenario.DeleteNode}, d.fault.Action)
 }
 
 // begin does it.
@@ -124,6 +124,8 @@ func (r *run) begin(ctx context.Context, d *deed) error {
 		return p.Freeze()
 	case scenario.Lie:
 		return r.lie(ctx, d.leader)
+	case scenario.Forge:
+		return r.forge(ctx, d.part.Of())
 	case scenario.DeleteNode:
 		return r.deleteNode(ctx, d)
 	case scenario.Stop, scenario.Restart:
@@ -148,6 +150,9 @@ func (r *run) heal(ctx context.Context, d *deed) error {
 	}
 	if d.fault.Action == scenario.Lie {
 		return r.endLie()
+	}
+	if d.fault.Action == scenario.Forge {
+		return nil
 	}
 	if d.fault.Action == scenario.DeleteNode {
 		return r.restoreNode(ctx, d, p)

@@ -19,11 +19,13 @@ import (
 
 // revocations are the deletions of Nodes, and how long their certificates counted.
 type revocations struct {
-	mu      sync.Mutex
-	granted int           // what a thief was granted before, least of all deletions; 0: there was none
-	last    time.Duration // from a deletion, or from the first contact after it, until all was refused; longest
-	missed  []string      // what was not refused while the Node was gone
-	back    time.Duration // from a Node that is there again until its hub leads or follows; longest
+	mu                        sync.Mutex
+	granted                   int           // what a thief was granted before, least of all deletions; 0: there was none
+	last                      time.Duration // from a deletion, or from the first contact after it, until all was refused; longest
+	missed                    []string      // what was not refused while the Node was gone
+	requests, controls, wrong int           // for certificates; see thief.Request
+
+	back time.Duration // from a Node that is there again until its hub leads or follows; longest
 }
 
 // stolen is a Node that is deleted while its hub runs on, and somebody else has what was on its disk.
@@ -126,7 +128,42 @@ func (r *run) withoutNode(ctx context.Context, d *deed) error {
 			return err
 		}
 	}
-	return sleep(ctx, time.Until(began.Add(d.fault.For)))
+	if err := sleep(ctx, time.Until(began.Add(d.fault.For))); err != nil {
+		return err
+	}
+	req, err := thief.AskDeleted(ctx, r.site, r.weir().pool, d.stolen.node.Name)
+	if err == nil {
+		r.asked(req)
+	}
+	return err
+}
+
+// forge asks for certificates with the credentials of a node.
+func (r *run) forge(ctx context.Context, node string) error {
+	nodes := r.weir().nodes
+	other := nodes[(slices.Index(nodes, node)+1)%len(nodes)]
+	all, err := thief.Forge(ctx, r.site, r.weir().pool, node, other)
+	for _, req := range all {
+		r.asked(req)
+	}
+	return err
+}
+
+// asked notes a request for a certificate.
+func (r *run) asked(req thief.Request) {
+	r.revocations.mu.Lock()
+	defer r.revocations.mu.Unlock()
+	v := &r.revocations
+	if req.Control {
+		v.controls++
+	} else {
+		v.requests++
+	}
+	if req.Wrong != "" {
+		v.wrong++
+		r.Progress(fmt.Sprintf("a certificate, %s: %s", req.Name, req.Wrong))
+	}
+	r.time.Emit(timeline.Event{Lane: timeline.Fault, Way: report.WayWeir, Name: "certificate: " + req.Name, Strings: map[string]string{"said": req.Said, "wrong": req.Wrong}})
 }
 
 // restoreNode makes the Node again, as whoever operates the cluster does, and starts its hub again. It waits until the pool has it.
@@ -167,6 +204,9 @@ func (r *run) addRevocations() {
 	v := &r.revocations
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.controls > 0 {
+		r.metrics["forged_requests"], r.metrics["forged_controls"], r.metrics["forged_wrong"] = float64(v.requests), float64(v.controls), float64(v.wrong)
+	}
 	if v.granted == 0 {
 		return
 	}

@@ -37,6 +37,7 @@
 //	restart  the same, or each of hubs and coordinator in turn   SIGTERM, started again at once
 //	freeze   as kill                                             SIGSTOP: its connections stay and say nothing
 //	lie      leader                                              its key is used by another, who shows a slice that never was
+//	forge    leader, follower, hub/<n>                           its credentials ask for certificates that are not its own
 //	delete-node leader, follower, hub/<n>                        its Node is deleted, its hub runs on; made again after for
 //	vanish   leader, follower, hub/<n>                           the machine loses power: nobody is told
 //	cut      leader, follower, hub/<n>, pool                     link: cloud, coordinator or both; direction: both, up or down

@@ -49,6 +49,7 @@ const (
 	Restore  Action = "restore"  // the cloud's etcd is restored from a backup: versions are used a second time
 	Blackout Action = "blackout" // the uplink is cut, and all machines of the pool lose power; they come back while it is still cut
 
+	Forge      Action = "forge"       // somebody with the credentials of the node asks for certificates that are not its own
 	DeleteNode Action = "delete-node" // the Node is deleted, and its hub runs on; healed by a Node of the same name, and a start
 
 	Storm Action = "storm" // faults of many kinds, on top of each other, as the seed decides
@@ -158,6 +159,7 @@ func actionRules() []actionRule {
 		{Restart, append(parts, Each), nil, []string{"disk", "repeat", "every"}},
 		{Freeze, parts, []string{"for"}, []string{"repeat", "every"}},
 		{Lie, []Target{Leader}, []string{"for"}, nil},
+		{Forge, hubs, nil, nil},
 		{DeleteNode, hubs, []string{"for"}, []string{"off"}},
 		{Vanish, hubs, []string{"for"}, []string{"disk", "repeat", "every"}},
 		{Cut, nodes, []string{"for", "link"}, []string{"direction", "repeat", "every"}},
@@ -208,6 +210,11 @@ func (s *Scenario) batches() bool {
 // Loses tells whether a blackout takes the disk of a target.
 func (f Fault) Loses(t Target) bool { return slices.Contains(f.Empty, string(t)) }
 
+// Forges tells whether a fault asks for certificates.
+func (s *Scenario) Forges() bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Forge })
+}
+
 // Deletes tells whether a fault deletes a Node.
 func (s *Scenario) Deletes() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == DeleteNode })
@@ -238,7 +245,7 @@ func (f Fault) MarshalYAML() (any, error) {
 		Repeat    int            `yaml:"repeat,omitempty"`
 		Every     time.Duration  `yaml:"every,omitempty"`
 	}{At: f.At, Action: f.Action, Target: f.Target, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Lost: f.Lost, Off: f.Off, Empty: f.Empty, Policy: f.Policy, Every: f.Every}
-	if !slices.Contains([]Action{Restart, SetPolicy, Exit, Finish, Delete, Attempt}, f.Action) {
+	if !slices.Contains([]Action{Restart, SetPolicy, Exit, Finish, Delete, Attempt, Forge}, f.Action) {
 		out.For = f.For.String()
 	}
 	if f.Direction != 0 {

@@ -402,6 +402,8 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " is measured where hubs ask for their certificates: want topology.pool.lives"
 	case slices.Contains([]string{"revoked_seconds_max", "revoked_probes", "returned_seconds_max"}, metric) && !s.Deletes():
 		return metric + " is measured when a Node is deleted: want a fault of that action"
+	case strings.HasPrefix(metric, "forged_") && !s.Forges():
+		return metric + " is measured when somebody asks for certificates: want a fault of action forge"
 	case strings.HasPrefix(metric, "stock_") && !slices.Contains(s.Compare, report.WayStock):
 		return metric + " needs the stock way, and compare leaves it out"
 	case strings.HasSuffix(metric, "_bytes_ratio") && !slices.Contains(s.Compare, report.WayReference):

@@ -86,8 +86,8 @@ func (v value) fault(p Pool, rules []actionRule) (f Fault, ok bool) {
 	if f.Action == DeleteNode && f.Off >= f.For {
 		o.fields["off"].contradiction(fmt.Sprintf("the Node is there again after %v: want less, so that the pool hears of it", f.For))
 	}
-	if f.Action == DeleteNode && !p.Enrols {
-		o.fields["action"].contradiction("nobody takes certificates back that the testbed made: want topology.pool.enrols: true")
+	if (f.Action == DeleteNode || f.Action == Forge) && !p.Enrols {
+		o.fields["action"].contradiction("nobody signs certificates there, nor takes them back: want topology.pool.enrols: true")
 	}
 	if f.Action == Slow && !o.has("rate") && !o.has("rtt") {
 		v.contradiction("slow changes nothing: want rate, rtt or both")

@@ -157,7 +157,7 @@ func (h *Hub) buildDoor() error {
 	})
 	h.door = door.New(door.Config{
 		Node:        h.NodeName,
-		Identifier:  &access.Identifier{User: contract.NodeUserPrefix + h.NodeName, Roots: h.serving.callers, Allowance: h.OfflineTokenAllowance, Now: h.judge.Now},
+		Identifier:  &access.Identifier{User: contract.NodeUserPrefix + h.NodeName, Roots: h.serving.callers, Own: h.own.judge(), Allowance: h.OfflineTokenAllowance, Now: h.judge.Now},
 		Gate:        gate,
 		Authorizer:  access.NewAuthorizer(access.AuthorizerConfig{Review: gate.Limited(review.Review), Cloud: h.cloud, Judge: h.judge, Clock: h.clock, Count: counted(h.metrics.reviews)}),
 		Stalls:      answer.NewStalls(h.clock, h.metrics.stalled.Inc, h.Logger),

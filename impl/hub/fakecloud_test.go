@@ -22,6 +22,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -324,8 +325,19 @@ func (c *fakeCloud) core(w http.ResponseWriter, req *http.Request) {
 		canary(w, req, parts[4])
 		return
 	}
+	if len(parts) > 5 && parts[4] == "configmaps" {
+		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+		_ = json.NewEncoder(w).Encode(&corev1.ConfigMap{
+			TypeMeta:   metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: parts[3], Name: parts[5], ResourceVersion: "7"}, Data: map[string]string{"ca.crt": rootsOfCloud},
+		})
+		return
+	}
 	c.pool("endpoints")(w, req)
 }
+
+// rootsOfCloud is what the cloud has in each ConfigMap.
+const rootsOfCloud = "-----BEGIN CERTIFICATE-----\neA==\n-----END CERTIFICATE-----\n"
 
 // nodes has one Node. It answers a get and a PUT of its status, and notes them in order.
 func (c *fakeCloud) nodes(w http.ResponseWriter, req *http.Request) {

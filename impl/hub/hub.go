@@ -78,6 +78,7 @@ type ports struct{ secure, health, plain net.Listener }
 type serving struct {
 	cert    uplink.Certificate
 	callers *uplink.Bundle // who signs certificates of callers; nil: they are not asked for
+	own     bool           // the node's own authority does as well
 }
 
 // config asks for a client certificate if there are authorities that could have signed it. It is verified per request
@@ -88,7 +89,7 @@ func (s *serving) config() *tls.Config {
 		DynamicRecordSizingDisabled: true, // small first records are for far clients; ours are on this node
 		GetCertificate:              func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.cert.Get(), nil },
 	}
-	if s.callers != nil {
+	if s.callers != nil || s.own {
 		config.ClientAuth = tls.RequestClientCert
 	}
 	return config

@@ -78,7 +78,7 @@ func (h *Hub) buildShelter() error {
 	}
 	h.shelter, err = shelter.New(shelter.Config{
 		Node: h.NodeName, Store: h.store, Judge: h.judge, Cloud: h.cloud, AsHub: h.asHub, Control: h.discovery.Through(h.cloud.Way(uplink.ClassControl, uplink.AsHub)),
-		Shared: h.discovery.Fetch, Spread: h.ReturnSpread, Seed: seed, Clock: h.clock, Logger: h.Logger,
+		Shared: h.discovery.Fetch, NodeCounts: h.nodeCounts, Spread: h.ReturnSpread, Seed: seed, Clock: h.clock, Logger: h.Logger,
 	})
 	return err
 }

@@ -12,7 +12,9 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/filter"
+	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/nodeauthority"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 // maxHosts is how many addresses and names the hub's certificate may have.
@@ -65,7 +67,7 @@ func (h *Hub) buildOwn() (err error) {
 	if err != nil {
 		return cli.Usage("--data-dir, --node-authority-file", h.DataDir+", "+h.NodeAuthorityFile, "places that this process may write: "+err.Error())
 	}
-	h.own.authority, h.serving.cert = a, a
+	h.own.authority, h.serving.cert, h.serving.own = a, a, true
 	h.own.filter = filter.NewOwn(filter.OwnConfig{
 		Node: h.NodeName, Roots: a.Restored(), KubeProxy: h.KubeProxyConfigMap, Server: h.ownURL,
 		Untouched: counted(h.metrics.untouched), Clock: h.clock, Logger: h.Logger,
@@ -73,6 +75,20 @@ func (h *Hub) buildOwn() (err error) {
 	h.own.filter.SetRoots(a.Trusted())
 	a.Follow(h.own.filter.SetRoots)
 	return nil
+}
+
+// nodeCounts tells whether the certificate by which the hub is its node at the cloud is valid now.
+func (h *Hub) nodeCounts() bool {
+	c := h.node.Get()
+	return c != nil && pki.CheckSpan(c.Leaf, h.now()) == nil
+}
+
+// judge is who has signed the credential of this node's kubelet; nil: nobody.
+func (o *own) judge() access.Authority {
+	if o.authority == nil {
+		return nil
+	}
+	return o.authority
 }
 
 // run looks after the node's own certificates.

@@ -39,6 +39,7 @@ type Caller struct {
 	User    string // if it is known here
 	Refusal *apierrors.StatusError
 	Lapsed  time.Time // a stranger who has shown this node's own certificate, in which nothing is wrong but its end: until when package shelter may take it
+	Local   bool      // a stranger who has shown a certificate of this node that its own authority signed; Lapsed is until when that counts
 }
 
 func strange(why string) Caller {
@@ -53,12 +54,21 @@ func strange(why string) Caller {
 //  2. A certificate of this node's user, signed by --client-ca-file, is sent on with the hub's certificate for that user.
 //  3. Any other certificate is refused: its key is not here, so it cannot be passed on. One of this node that has expired may
 //     still count, while the cloud is away (package shelter).
-//  4. A request without credentials goes on without any.
+//  4. A certificate of this node's user that the node's own authority has signed is like one that has expired. While the cloud is there it counts as long as the
+//     one counts that the hub has of the node (package shelter).
+//  5. A request without credentials goes on without any.
 type Identifier struct {
-	User      string // system:node:<this node>
-	Roots     *uplink.Bundle
-	Allowance time.Duration // for which a certificate may still count when it has expired
+	User      string         // system:node:<this node>
+	Roots     *uplink.Bundle // nil: certificates of the cloud's authority are not looked at
+	Own       Authority      // nil: this node has none
+	Allowance time.Duration  // for which a certificate may still count when it has expired
 	Now       func() time.Time
+}
+
+// Authority is that of this node.
+type Authority interface {
+	Pool() *x509.CertPool
+	Now() time.Time // by which its certificates are judged
 }
 
 // conn remembers the verification of a connection's certificate, which costs more than all else a request costs.
@@ -86,8 +96,8 @@ func (i *Identifier) Identify(req *http.Request) Caller {
 	if uplink.HasToken(req.Header) {
 		return Caller{Kind: Bearer}
 	}
-	if uplink.MeansToken(req.Header) || req.TLS == nil || len(req.TLS.PeerCertificates) == 0 || i.Roots == nil {
-		return Caller{Kind: Anonymous, User: "system:anonymous"}
+	if uplink.MeansToken(req.Header) || req.TLS == nil || len(req.TLS.PeerCertificates) == 0 || i.Roots == nil && i.Own == nil {
+		return anonymous()
 	}
 	c, _ := req.Context().Value(connKey{}).(*conn)
 	if c == nil {
@@ -96,7 +106,7 @@ func (i *Identifier) Identify(req *http.Request) Caller {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if roots := i.Roots.Get(); c.roots != roots || !i.Now().Before(c.until) {
+	if roots := i.roots(); c.roots != roots || !i.Now().Before(c.until) {
 		c.who, c.until = i.verify(req.TLS)
 		c.roots = roots
 	}
@@ -104,31 +114,49 @@ func (i *Identifier) Identify(req *http.Request) Caller {
 }
 
 func (i *Identifier) verify(state *tls.ConnectionState) (who Caller, until time.Time) {
-	now, end := i.Now(), state.PeerCertificates[0].NotAfter
+	now, end, roots := i.Now(), state.PeerCertificates[0].NotAfter, i.roots()
 	until = now.Add(verifyAgain)
-	switch who = i.judge(state, now); {
+	if i.Own != nil && i.judge(state, i.Own.Pool(), i.Own.Now()).Kind == ThisNode {
+		who = strange("a certificate of this node's own authority counts at its hub while the cloud is away; while it is there, only as long as the certificate counts that the hub has of the node")
+		who.User, who.Local, who.Lapsed = i.User, true, now.Add(end.Sub(i.Own.Now()))
+		return who, until
+	}
+	if roots == nil {
+		return anonymous(), until
+	}
+	switch who = i.judge(state, roots, now); {
 	case who.Kind == ThisNode && end.Before(until):
 		until = end
-	case who.Kind == Stranger && now.After(end) && i.judge(state, end).Kind == ThisNode:
+	case who.Kind == Stranger && now.After(end) && i.judge(state, roots, end).Kind == ThisNode:
 		who.User, who.Lapsed = i.User, end.Add(i.Allowance)
 	}
 	return who, until
 }
 
+// roots are the cloud's authorities; nil: there are none.
+func (i *Identifier) roots() *x509.CertPool {
+	if i.Roots == nil {
+		return nil
+	}
+	return i.Roots.Get()
+}
+
+func anonymous() Caller { return Caller{Kind: Anonymous, User: "system:anonymous"} }
+
 // IsNode tells whether a connection is this node's.
 func (i *Identifier) IsNode(state *tls.ConnectionState) bool {
-	if len(state.PeerCertificates) == 0 || i.Roots == nil {
+	if len(state.PeerCertificates) == 0 {
 		return false
 	}
 	who, _ := i.verify(state)
-	return who.Kind == ThisNode
+	return who.Kind == ThisNode || who.Local
 }
 
-// judge tells whose certificate it was at a time.
-func (i *Identifier) judge(state *tls.ConnectionState, at time.Time) Caller {
+// judge tells whose certificate it was at a time, by some authorities.
+func (i *Identifier) judge(state *tls.ConnectionState, roots *x509.CertPool, at time.Time) Caller {
 	leaf := state.PeerCertificates[0]
 	opts := x509.VerifyOptions{
-		Roots: i.Roots.Get(), Intermediates: x509.NewCertPool(), CurrentTime: at,
+		Roots: roots, Intermediates: x509.NewCertPool(), CurrentTime: at,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	for _, c := range state.PeerCertificates[1:] {

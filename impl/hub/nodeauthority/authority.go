@@ -109,6 +109,9 @@ func (a *Authority) Restored() []byte { return a.restored }
 // Pool is the same for those who verify.
 func (a *Authority) Pool() *x509.CertPool { return a.shown.Load().pool }
 
+// Now is the time by which all of this authority is judged.
+func (a *Authority) Now() time.Time { return a.Clock.Now() }
+
 // Follow has f told of other authorities. It is called before Run.
 func (a *Authority) Follow(f func(trusted []byte)) { a.changed = f }
 

@@ -48,10 +48,12 @@ type Config struct {
 	AsHub   http.RoundTripper                                                 // to it, of what the node's own certificate writes
 	Control http.RoundTripper                                                 // to it, for documents that the pool has no copy of
 	Shared  func(context.Context, documents.Key) (*documents.Document, error) // the pool's copy; nil: it has none
-	Spread  time.Duration                                                     // over which nodes come back to the cloud
-	Seed    uint64
-	Clock   clock.WithTickerAndDelayedExecution
-	Logger  *slog.Logger
+	// NodeCounts tells whether the certificate by which the hub is the node at the cloud counts now.
+	NodeCounts func() bool
+	Spread     time.Duration // over which nodes come back to the cloud
+	Seed       uint64
+	Clock      clock.WithTickerAndDelayedExecution
+	Logger     *slog.Logger
 }
 
 // Shelter serves this node's clients while the cloud is away, from what passed while it was there.

@@ -2,11 +2,13 @@ package pools
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -69,5 +71,31 @@ func TestBesideOpenYurt(t *testing.T) {
 	clock.SetTime(clock.Now().Add(recheck))
 	if look(); pools.reads == 0 {
 		t.Error("it gave its Lease back, and NodePools are not looked at")
+	}
+}
+
+// other is a cluster in which every name is taken.
+type other struct {
+	client.Client
+	labels map[string]string
+}
+
+func (o *other) Get(_ context.Context, _ client.ObjectKey, have client.Object, _ ...client.GetOption) error {
+	have.SetLabels(o.labels)
+	return nil
+}
+
+// TestTaken: an object that cannot be made is somebody else's, or our own that the cache has not heard of.
+func TestTaken(t *testing.T) {
+	want := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "leader-hub-x", Labels: map[string]string{managedLabel: managedBy}}}
+	for _, c := range []struct {
+		labels  map[string]string
+		foreign bool
+	}{{nil, true}, {map[string]string{managedLabel: "helm"}, true}, {map[string]string{managedLabel: managedBy}, false}} {
+		err := (&keeper{reader: &other{labels: c.labels}}).taken(t.Context(), want)
+		var foreign *foreignError
+		if errors.As(err, &foreign) != c.foreign || errors.Is(err, errBehind) == c.foreign {
+			t.Errorf("labels %v: %v", c.labels, err)
+		}
 	}
 }

@@ -125,6 +125,9 @@ func draft(name string, i pki.Identity, s pki.Subject, life time.Duration, key c
 // errPending says that nobody has decided yet.
 var errPending = errors.New("nobody has answered the request yet: is weir-manager there, with --certificates=sign?")
 
+// errUnjudged is of a certificate that nobody can judge yet: the first one of a pool is signed before the pool hears of its authority.
+var errUnjudged = errors.New("the certificate is signed, and the authorities of the pool are not known yet: the cloud tells them, or --coordinator-ca-file")
+
 // deniedError is a decision against a request.
 type deniedError struct{ request, reason, message string }
 

@@ -234,7 +234,7 @@ func (k *Keeper) try(ctx context.Context, failures *int) (wait time.Duration) {
 		return 0
 	}
 	wait = k.pause(err, *failures)
-	if !errors.Is(err, errPending) {
+	if !errors.Is(err, errPending) && !errors.Is(err, errUnjudged) {
 		*failures++
 	}
 	return wait
@@ -261,8 +261,6 @@ func (k *Keeper) rest() time.Duration {
 	h := k.held.Load()
 	switch {
 	case !k.wanted.Load():
-		return look
-	case k.Trusted != nil && len(k.Trusted()) == 0: // what is signed could not be judged
 		return look
 	case h == nil, !k.vouched(h):
 		return 0
@@ -314,7 +312,7 @@ func (k *Keeper) verify(chain []*x509.Certificate) error {
 // pause is how long to wait after so many failures before this one.
 func (k *Keeper) pause(err error, failures int) time.Duration {
 	first, most := firstPause, longestPause
-	if errors.Is(err, errPending) {
+	if errors.Is(err, errPending) || errors.Is(err, errUnjudged) {
 		failures = k.reads
 		k.reads++
 	}
@@ -338,6 +336,9 @@ func (k *Keeper) step(ctx context.Context) error {
 		return err
 	}
 	certPEM, err := signed(r)
+	if err == nil && k.Trusted != nil && len(k.Trusted()) == 0 {
+		return errUnjudged
+	}
 	if err == nil {
 		err = k.adopt(certPEM)
 	}
@@ -466,7 +467,7 @@ func reasonOf(err error) string {
 	var no *deniedError
 	var differs *pki.MismatchError
 	switch {
-	case err == nil, errors.Is(err, errPending):
+	case err == nil, errors.Is(err, errPending), errors.Is(err, errUnjudged):
 		return ""
 	case errors.As(err, &no):
 		return denied

@@ -185,6 +185,15 @@ func (m *Manager) addCertificates() error {
 	if err := reconciles(m.ctrl, "revocation", revoker, 1, source.Kind(m.ctrl.GetCache(), &corev1.Node{}, membership())); err != nil {
 		return err
 	}
+	if m.set.Certificates == signCertificates {
+		rotator := certificates.NewRotator(certificates.RotatorConfig{
+			Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock, Metrics: m.metrics.certificates, Log: m.set.Logger,
+			Switched: revoker.Resign,
+		})
+		if err := reconciles(m.ctrl, "rotation", rotator, 1, source.Kind(m.ctrl.GetCache(), &corev1.Node{}, membership())); err != nil {
+			return err
+		}
+	}
 	if err := m.ctrl.Add(certificates.New(certificates.Config{
 		Cache: m.ctrl.GetCache(), Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Begin: revoker.Begin,
 		Clock: m.set.Clock, Sign: m.set.Certificates == signCertificates, Metrics: m.metrics.certificates, Log: m.set.Logger,

@@ -21,10 +21,12 @@ type Succession struct {
 
 // Bounds of the times of a rotation.
 const (
-	LeastSettle = 10 * time.Second // between two steps, for those who verify
+	LeastSettle = 10 * time.Second // for those who verify
 	MostSettle  = 30 * day
-	MostOverlap = 2 * longest // the longest life of a leaf, and as much again for who was away when it ended
-	mostTrusted = 4           // authorities of one pool at a time
+	// LeastOverlap is for those who hold a leaf to get another one, who spread that over some seconds.
+	LeastOverlap = 30 * time.Second
+	MostOverlap  = 2 * longest // the longest life of a leaf, and as much again for who was away when it ended
+	mostTrusted  = 4           // authorities of one pool at a time
 )
 
 // Plan says when the steps of a rotation are taken.
@@ -41,8 +43,8 @@ func (p Plan) Check() error {
 	switch {
 	case p.Settle < LeastSettle || p.Settle > MostSettle:
 		return mismatch("settle", p.Settle, fmt.Sprintf("%s to %s", LeastSettle, MostSettle))
-	case p.Overlap < LeastSettle || p.Overlap > MostOverlap:
-		return mismatch("overlap", p.Overlap, fmt.Sprintf("%s to %s", LeastSettle, MostOverlap))
+	case p.Overlap < LeastOverlap || p.Overlap > MostOverlap:
+		return mismatch("overlap", p.Overlap, fmt.Sprintf("%s to %s", LeastOverlap, MostOverlap))
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ func subcommands() []subcommand {
 		{"pki check", "FILE…", "tell what certificates are, who vouches for them and when they end", pkiCheck},
 		{"pki authority", "", "make the authority of a pool, by itself or below an existing one", pkiAuthority},
 		{"pki files", "", "make all files of a pool from its authority", pkiFiles},
+		{"pki rotate", "", "replace the authority of a pool by weir-manager, also one whose key is lost", pkiRotate},
 		{"audit", "DIR...", "compare what hubs may do at kube-apiserver with what they did in runs of scenarios", runAudit},
 		{"structure", "", "measure the code: how files use one another, sizes of packages and structs, flags of the binaries", printStructure},
 		{"clean", "", "remove kind clusters, containers and networks that killed runs left behind", clean},

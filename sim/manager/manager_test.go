@@ -37,6 +37,7 @@ func TestManager(t *testing.T) {
 	t.Run("far ahead", func(t *testing.T) { testAhead(t, w) })
 	t.Run("certificates", func(t *testing.T) { testCertificates(t, w, approved) })
 	t.Run("revocation", func(t *testing.T) { testRevocation(t, w) })
+	t.Run("rotation", func(t *testing.T) { testRotation(t, w) })
 	t.Run("taken back", func(t *testing.T) { testTakenBack(t, w) })
 	t.Run("pools", func(t *testing.T) { testPools(t, w) })
 	t.Run("enrol", func(t *testing.T) { testEnrol(t, w, early, dir) })

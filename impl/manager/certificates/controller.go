@@ -2,6 +2,7 @@ package certificates
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -133,7 +134,18 @@ func (c *Controller) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	if apierrors.IsConflict(err) { // somebody else has done something about it
 		return reconcile.Result{RequeueAfter: lag}, nil
 	}
+	var later *laterError
+	if errors.As(err, &later) {
+		c.Log.Info("a request waits", "request", r.Name, "why", later.error)
+		return reconcile.Result{RequeueAfter: later.wait}, nil
+	}
 	return reconcile.Result{}, err
+}
+
+// laterError is of what has to wait, and is no failure.
+type laterError struct {
+	error
+	wait time.Duration
 }
 
 func (c *Controller) step(ctx context.Context, r *certificatesv1.CertificateSigningRequest) error {
@@ -170,6 +182,9 @@ func (c *Controller) sign(ctx context.Context, r *certificatesv1.CertificateSign
 	s, err := c.vault.open(ctx, f.subject.Pool)
 	if err != nil {
 		return err
+	}
+	if now := c.Clock.Now(); s.MaySign(now) != nil {
+		return &laterError{s.MaySign(now), s.SignsAt.Sub(now)}
 	}
 	begin, err := c.Begin(ctx, f.subject.Pool, f.node, f.request.Subject.CommonName, f.subject.Hosts)
 	if err != nil {

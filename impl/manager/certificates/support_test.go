@@ -127,7 +127,7 @@ func (d *desk) trusted(t *testing.T) []*x509.Certificate {
 	if err := d.cluster.Get(t.Context(), client.ObjectKey{Namespace: contract.KeyNamespace, Name: "pool-harbour"}, c); err != nil {
 		t.Fatal(err)
 	}
-	return must(pki.ParseCertificates([]byte(c.Data[trustKey])))
+	return must(pki.ParseCertificates([]byte(c.Data[contract.AuthorityKey])))
 }
 
 func (d *desk) count(result string) float64 {

@@ -3,6 +3,7 @@ package certificates
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 // vault keeps the authorities of pools, and which bootstrap tokens were used.
@@ -22,16 +24,14 @@ type vault struct {
 	clock  clock.PassiveClock
 }
 
-const (
-	trustKey   = "ca.crt"  // of the ConfigMap of a pool
-	requestKey = "request" // of the ConfigMap of a token: uid of the request that it was used for
-)
+// requestKey is of the ConfigMap of a token: uid of the request that it was used for.
+const requestKey = "request"
 
 func meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: contract.KeyNamespace, Name: name, Labels: map[string]string{"app.kubernetes.io/part-of": "weir"}}
 }
 
-func keyName(pool string) string { return "pool-" + pool }
+func keyName(pool string) string { return contract.AuthorityPrefix + pool }
 
 // open returns the authority of a pool, and makes it if the pool has none.
 func (v *vault) open(ctx context.Context, pool string) (*pki.Succession, error) {
@@ -39,8 +39,8 @@ func (v *vault) open(ctx context.Context, pool string) (*pki.Succession, error) 
 		return nil, fmt.Errorf("authority of pool %s in namespace %s: %w", pool, contract.KeyNamespace, err)
 	}
 	key := types.NamespacedName{Namespace: contract.KeyNamespace, Name: keyName(pool)}
-	trust := &corev1.ConfigMap{}
-	known := v.reader.Get(ctx, key, trust)
+	told := &corev1.ConfigMap{}
+	known := v.reader.Get(ctx, key, told)
 	if known != nil && !apierrors.IsNotFound(known) {
 		return fail(known)
 	}
@@ -48,7 +48,7 @@ func (v *vault) open(ctx context.Context, pool string) (*pki.Succession, error) 
 	err := v.reader.Get(ctx, key, kept)
 	if apierrors.IsNotFound(err) {
 		if known == nil {
-			return fail(fmt.Errorf("secret %s is lost: its key signed what ConfigMap %[1]s vouches for; restore it, or delete the ConfigMap for a new authority", key.Name))
+			return fail(fmt.Errorf("secret %s is lost: its key signed what ConfigMap %[1]s vouches for; restore it, or replace it by weir pki rotate --pool %s --lost-key", key.Name, pool))
 		}
 		if err = v.create(ctx, pool); err == nil {
 			err = v.reader.Get(ctx, key, kept) // what another one created a moment before counts
@@ -64,7 +64,7 @@ func (v *vault) open(ctx context.Context, pool string) (*pki.Succession, error) 
 	if err := pki.CheckAuthority(s.Signer.Cert(), pool); err != nil {
 		return fail(err)
 	}
-	if err := v.publish(ctx, trust, key.Name, string(s.TrustPEM())); err != nil {
+	if err := v.publish(ctx, told, pool, s, nil); err != nil {
 		return fail(err)
 	}
 	return s, nil
@@ -98,19 +98,33 @@ func (v *vault) create(ctx context.Context, pool string) error {
 	return err
 }
 
-// publish sees to it that those who verify can learn whom to trust. old is what is published, empty if nothing is.
-func (v *vault) publish(ctx context.Context, old *corev1.ConfigMap, name, text string) error {
-	if old.Data[trustKey] == text {
+// publish sees to it that those who verify can learn whom to trust. old is what is published, empty if nothing is. annotate sets what else it says.
+func (v *vault) publish(ctx context.Context, old *corev1.ConfigMap, pool string, s *pki.Succession, annotate func(annotations map[string]string)) error {
+	text, err := trust.Publish([]byte(old.Data[contract.TrustKey]), pool, s, v.clock.Now())
+	if err != nil {
+		return err
+	}
+	data := map[string]string{contract.AuthorityKey: string(s.TrustPEM()), contract.TrustKey: string(text)}
+	annotations := maps.Clone(old.Annotations)
+	if annotate != nil {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotate(annotations)
+	}
+	if maps.Equal(old.Data, data) && maps.Equal(old.Annotations, annotations) {
 		return nil
 	}
 	if old.Name == "" {
-		err := v.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: meta(name), Data: map[string]string{trustKey: text}})
+		m := meta(keyName(pool))
+		m.Annotations = annotations
+		err := v.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: m, Data: data})
 		if apierrors.IsAlreadyExists(err) {
 			return nil // by another one, at the same time and with the same Secret
 		}
 		return err
 	}
-	old.Data = map[string]string{trustKey: text}
+	old.Data, old.Annotations = data, annotations
 	return v.client.Update(ctx, old)
 }
 

@@ -151,6 +151,9 @@ func (r *Revoker) deny(ctx context.Context, pool string, left []gone) error {
 	return nil
 }
 
+// Resign signs the list of a pool anew if another authority signs now.
+func (r *Revoker) Resign(ctx context.Context, pool string) error { return r.deny(ctx, pool, nil) }
+
 // open reads the pool's list. current says that there is nothing to write anew: there is none, or the authority signed it that signs now. A list that no authority
 // of the pool signed was written by somebody else.
 func (r *Revoker) open(kept *corev1.ConfigMap, pool string, s *pki.Succession) (l denylist.List, current bool) {

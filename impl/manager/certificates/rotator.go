@@ -1,0 +1,298 @@
+package certificates
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
+)
+
+const (
+	lookEvery   = 30 * time.Second // after which a pool is looked at anyway: somebody may have asked for a rotation
+	resignsFor  = 5 * time.Minute  // after a switch, in which what the authority before has signed is signed anew
+	doneKey     = contract.RotateAnnotation
+	endsSoon    = 30 * 24 * time.Hour
+	signerRole  = "signer"
+	nextRole    = "next"
+	beforeRole  = "before"
+	refusedText = "RotationRefused"
+)
+
+// RotatorConfig is what a Rotator is made of. All fields are required.
+type RotatorConfig struct {
+	Client client.Client
+	Reader client.Reader // not from a cache
+	Events events.EventRecorder
+	Clock  clock.PassiveClock
+	// Switched is called when another authority signs, and again for a while: what the one before has signed for the pool has to be signed anew.
+	Switched func(ctx context.Context, pool string) error
+	Metrics  *Metrics
+	Log      *slog.Logger
+}
+
+// Rotator replaces the authorities of pools: when somebody asks for it by an annotation, and when they are due. See the package comment.
+type Rotator struct {
+	RotatorConfig
+	vault vault
+}
+
+// NewRotator returns one that does nothing yet.
+func NewRotator(c RotatorConfig) *Rotator { return &Rotator{c, vault{c.Client, c.Reader, c.Clock}} }
+
+// Reconcile implements reconcile.Reconciler: a request is the name of a pool.
+func (r *Rotator) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
+	due, err := r.look(ctx, q.Name)
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // another manager has done something
+		return reconcile.Result{RequeueAfter: lag}, nil
+	case ctx.Err() != nil:
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("authority of pool %s: %w", q.Name, err)
+	}
+	wait := lookEvery
+	if !due.IsZero() {
+		wait = max(lag, min(wait, due.Sub(r.Clock.Now())))
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// kept is the authority of a pool as it is in the cluster.
+type kept struct {
+	pool   string
+	told   *corev1.ConfigMap
+	secret *corev1.Secret  // nil: it is lost
+	s      *pki.Succession // nil: it cannot be used
+	why    error           // of that
+}
+
+func (r *Rotator) read(ctx context.Context, pool string) (*kept, error) {
+	k := &kept{pool: pool, told: &corev1.ConfigMap{}, secret: &corev1.Secret{}}
+	key := types.NamespacedName{Namespace: contract.KeyNamespace, Name: keyName(pool)}
+	if err := r.Reader.Get(ctx, key, k.told); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	switch err := r.Reader.Get(ctx, key, k.secret); {
+	case apierrors.IsNotFound(err):
+		k.secret, k.why = nil, errors.New("its Secret is lost")
+		return k, nil
+	case err != nil:
+		return nil, err
+	}
+	if k.s, k.why = pki.LoadSuccession(k.secret.Data); k.why == nil {
+		if k.why = pki.CheckAuthority(k.s.Signer.Cert(), pool); k.why != nil {
+			k.s = nil
+		}
+	}
+	return k, nil
+}
+
+// look takes the next step of a pool, if there is one, and says when the one after it is due.
+func (r *Rotator) look(ctx context.Context, pool string) (due time.Time, err error) {
+	k, err := r.read(ctx, pool)
+	if err != nil || k == nil { // a pool without an authority gets one when it needs it
+		return due, err
+	}
+	text, asked := k.told.Annotations[contract.RotateAnnotation]
+	if asked && k.secret != nil && k.secret.Annotations[doneKey] == text {
+		asked = false // it was carried out, and whoever did that could not say so
+	}
+	now := r.Clock.Now()
+	switch {
+	case asked:
+		return due, r.obey(ctx, k, text, now)
+	case k.s == nil:
+		return due, nil // whoever needs it tells of that; somebody has to decide
+	case k.s.Next != nil && !now.Before(k.s.SignsAt):
+		return due, r.take(ctx, k, "", "AuthoritySwitched", k.s.Switch(now))
+	case len(k.s.Before) > 0 && !now.Before(k.s.RetireAt):
+		return due, r.take(ctx, k, "", "AuthorityRetired", k.s.Retire(now))
+	case k.s.Next == nil && k.s.MaySign(now) == nil && r.renewal(pool).Due(k.s.Signer.Cert()):
+		err := r.prepare(k, now, pki.Usual())
+		var no *pki.MismatchError
+		if errors.As(err, &no) { // too many are trusted: it is tried again, to its end
+			r.Log.Warn("the authority of a pool is due, and is not replaced", "pool", pool, "err", err)
+			break
+		}
+		return due, r.take(ctx, k, "", "AuthorityPrepared", err)
+	}
+	r.measure(pool, k.s, now)
+	if len(k.s.Before) > 0 && now.Sub(k.s.SignsAt) < resignsFor && k.s.MaySign(now) == nil {
+		if err := r.Switched(ctx, pool); err != nil {
+			return due, err
+		}
+	}
+	p := trust.ProgressOf(k.s, now)
+	return p.Due, r.tell(ctx, k, text, p)
+}
+
+func (r *Rotator) renewal(pool string) pki.Renewal {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(pool))
+	return pki.Renewal{Clock: r.Clock, Seed: sum.Sum64()}
+}
+
+func (r *Rotator) prepare(k *kept, now time.Time, p pki.Plan) error {
+	next, err := pki.NewPoolAuthority(k.pool, now)
+	if err != nil {
+		return err
+	}
+	return k.s.Prepare(next, now, p)
+}
+
+// obey carries an order out, or refuses it.
+func (r *Rotator) obey(ctx context.Context, k *kept, text string, now time.Time) error {
+	o, plan, err := trust.ParseOrder(text)
+	reason := "AuthorityPrepared"
+	switch {
+	case err != nil:
+	case o.LostKey && k.s != nil:
+		err = &pki.MismatchError{Field: "order", Value: "lost key", Allowed: "a rotation without --lost-key: the key is there"}
+	case o.LostKey:
+		reason = "AuthorityReplaced"
+		if k.s, err = r.replacement(k, now, plan); err != nil {
+			return err
+		}
+	case k.s == nil:
+		err = &pki.MismatchError{Field: "order", Value: "rotate", Allowed: "a rotation with --lost-key: the key cannot be used: " + k.why.Error()}
+	default:
+		err = r.prepare(k, now, plan)
+	}
+	if err == nil {
+		return r.take(ctx, k, text, reason, nil)
+	}
+	var p trust.Progress
+	if k.s != nil {
+		p = trust.ProgressOf(k.s, now)
+	}
+	p.Order, p.Refused = o.ID, err.Error()
+	r.event(k, corev1.EventTypeWarning, refusedText, err.Error())
+	r.Log.Warn("a rotation of the authority of a pool is refused", "pool", k.pool, "err", err)
+	return r.tell(ctx, k, text, p)
+}
+
+// replacement is an authority in the place of a lost one.
+func (r *Rotator) replacement(k *kept, now time.Time, p pki.Plan) (*pki.Succession, error) {
+	lost, err := pki.ParseCertificates([]byte(k.told.Data[contract.AuthorityKey]))
+	if err != nil {
+		r.Log.Warn("nobody knows which authorities a pool trusted: none of their leaves counts any more", "pool", k.pool, "err", err)
+	}
+	lost = slices.DeleteFunc(lost, func(c *x509.Certificate) bool { return pki.CheckAuthority(c, k.pool) != nil })
+	fresh, err := pki.NewPoolAuthority(k.pool, now)
+	if err != nil {
+		return nil, err
+	}
+	return pki.Recover(lost, fresh, now, p)
+}
+
+// take keeps a step that was taken, if nobody else has taken one, and tells of it. The key is kept first: whom nobody has the key of is never published.
+func (r *Rotator) take(ctx context.Context, k *kept, order, reason string, err error) error {
+	if err != nil {
+		return err
+	}
+	secret := k.secret
+	if secret == nil {
+		secret = &corev1.Secret{ObjectMeta: meta(keyName(k.pool))}
+	}
+	if secret.Data, err = k.s.Files(); err != nil {
+		return err
+	}
+	if order != "" {
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, doneKey, order)
+	}
+	if k.secret == nil {
+		err = r.Client.Create(ctx, secret)
+	} else {
+		err = r.Client.Update(ctx, secret)
+	}
+	if err != nil {
+		return err
+	}
+	now := r.Clock.Now()
+	p := trust.ProgressOf(k.s, now)
+	r.Metrics.steps.WithLabelValues(p.Step).Inc()
+	r.measure(k.pool, k.s, now)
+	r.Log.Info("the authority of a pool changes", "pool", k.pool, "step", p.Step, "signer", p.Signer, "next", p.Next, "trusted", p.Trusted, "due", p.Due)
+	if err := r.tell(ctx, k, order, p); err != nil {
+		return err
+	}
+	r.event(k, corev1.EventTypeNormal, reason, fmt.Sprintf("pool %s: %s; %s signs, %d are trusted, next step at %s", k.pool, p.Step, p.Signer, p.Trusted, p.Due.Format(time.RFC3339)))
+	if reason == "AuthoritySwitched" {
+		return r.Switched(ctx, k.pool)
+	}
+	return nil
+}
+
+// tell publishes whom to trust and how far that is. An order that was carried out, or refused, goes.
+func (r *Rotator) tell(ctx context.Context, k *kept, order string, p trust.Progress) error {
+	var before trust.Progress
+	_ = json.Unmarshal([]byte(k.told.Annotations[contract.RotationAnnotation]), &before)
+	if o, _, err := trust.ParseOrder(order); err == nil && p.Refused == "" {
+		p.Order = o.ID
+	}
+	if p.Order == "" && p.Refused == "" {
+		p.Order, p.Refused = before.Order, before.Refused
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	annotate := func(a map[string]string) {
+		a[contract.RotationAnnotation] = string(text)
+		if order != "" && a[contract.RotateAnnotation] == order {
+			delete(a, contract.RotateAnnotation)
+		}
+	}
+	if k.s == nil { // there is nothing to publish
+		annotate(k.told.Annotations)
+		return r.Client.Update(ctx, k.told)
+	}
+	return r.vault.publish(ctx, k.told, k.pool, k.s, annotate)
+}
+
+// event is one of the namespace of keys, which is where `kubectl describe` shows it.
+func (r *Rotator) event(k *kept, kind, reason, text string) {
+	about := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: k.told.Namespace}}
+	r.Events.Eventf(about, nil, kind, reason, "ReplaceAuthority", "%s", text[:min(len(text), longText)])
+}
+
+// measure tells when the authorities of a pool end.
+func (r *Rotator) measure(pool string, s *pki.Succession, now time.Time) {
+	end := map[string]time.Time{signerRole: s.Signer.Cert().NotAfter}
+	if s.Next != nil {
+		end[nextRole] = s.Next.Cert().NotAfter
+	}
+	for _, c := range s.Before {
+		if e, ok := end[beforeRole]; !ok || c.NotAfter.Before(e) {
+			end[beforeRole] = c.NotAfter
+		}
+	}
+	for _, role := range []string{signerRole, nextRole, beforeRole} {
+		if e, ok := end[role]; ok {
+			r.Metrics.ends.WithLabelValues(pool, role).Set(float64(e.Unix()))
+		} else {
+			r.Metrics.ends.DeleteLabelValues(pool, role)
+		}
+	}
+	if left := end[signerRole].Sub(now); left < endsSoon {
+		r.Log.Warn("the authority of a pool ends soon", "pool", pool, "end", end[signerRole], "left", left)
+	}
+}

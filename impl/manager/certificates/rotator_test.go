@@ -1,0 +1,284 @@
+package certificates
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
+)
+
+// wheel is a Rotator at a cluster in memory, and a hub of the pool harbour that follows what it publishes.
+type wheel struct {
+	*Rotator
+	t        *testing.T
+	cluster  *cluster
+	clock    *clocktesting.FakePassiveClock
+	events   chan string
+	hub      *trust.Held // by the cloud
+	peer     *trust.Held // by signatures alone
+	resigned int
+}
+
+var poolKey = types.NamespacedName{Namespace: contract.KeyNamespace, Name: "pool-harbour"}
+
+func newWheel(t *testing.T) *wheel {
+	recorder := events.NewFakeRecorder(100)
+	w := &wheel{t: t, cluster: newCluster(), clock: clocktesting.NewFakePassiveClock(now), events: recorder.Events}
+	w.Rotator = w.another(recorder)
+	if _, err := w.vault.open(t.Context(), "harbour"); err != nil {
+		t.Fatal(err)
+	}
+	first := w.kept().Signer.Cert()
+	file := func() []*x509.Certificate { return []*x509.Certificate{first} }
+	for _, h := range []**trust.Held{&w.hub, &w.peer} {
+		*h = trust.New(trust.Config{Pool: "harbour", First: file, Logger: slog.New(slog.DiscardHandler)})
+	}
+	return w
+}
+
+// another is a manager at the same cluster.
+func (w *wheel) another(recorder events.EventRecorder) *Rotator {
+	return NewRotator(RotatorConfig{
+		Client: w.cluster, Reader: w.cluster, Events: recorder, Clock: w.clock, Metrics: NewMetrics(), Log: slog.New(slog.DiscardHandler),
+		Switched: func(_ context.Context, pool string) error { w.resigned++; return nil },
+	})
+}
+
+// turn reconciles once, after a time, and lets hubs hear of it. It returns when it wants to be asked again.
+func (w *wheel) turn(after time.Duration) time.Duration {
+	w.t.Helper()
+	w.clock.SetTime(w.clock.Now().Add(after))
+	r, err := w.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "harbour"}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	text := []byte(w.told().Data[contract.TrustKey])
+	must(w.hub.TakeOfCloud(text))
+	_, _ = w.peer.Take(text)
+	return r.RequeueAfter
+}
+
+func (w *wheel) told() *corev1.ConfigMap {
+	w.t.Helper()
+	m := &corev1.ConfigMap{}
+	if err := w.cluster.Get(w.t.Context(), poolKey, m); err != nil {
+		w.t.Fatal(err)
+	}
+	return m
+}
+
+func (w *wheel) secret() *corev1.Secret {
+	w.t.Helper()
+	s := &corev1.Secret{}
+	if err := w.cluster.Get(w.t.Context(), poolKey, s); err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+func (w *wheel) kept() *pki.Succession { return must(pki.LoadSuccession(w.secret().Data)) }
+
+func (w *wheel) ask(text string) {
+	m := w.told()
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	m.Annotations[contract.RotateAnnotation] = text
+	w.cluster.put(m)
+}
+
+func (w *wheel) progress() (p trust.Progress) {
+	w.t.Helper()
+	if err := json.Unmarshal([]byte(w.told().Annotations[contract.RotationAnnotation]), &p); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// same fails unless all that verify trust what the manager does.
+func (w *wheel) same(step string, n int) {
+	w.t.Helper()
+	if p := w.progress(); p.Step != step || p.Trusted != n {
+		w.t.Errorf("step %s, %d are trusted, want %s and %d", p.Step, p.Trusted, step, n)
+	}
+	s := w.kept()
+	for who, h := range map[string]*trust.Held{"a hub": w.hub, "a peer": w.peer} {
+		if have := h.List(); len(have) != n || !h.Signer().Equal(s.Signer.Cert()) {
+			w.t.Errorf("%s trusts %d, want %d", who, len(have), n)
+		}
+	}
+}
+
+const order = `{"id":"one","settle":"1m","overlap":"1h"}`
+
+// TestRotate: a rotation that somebody asks for goes its way by itself, and all who verify follow, whether they reach the cloud or not.
+func TestRotate(t *testing.T) {
+	w := newWheel(t)
+	if wait := w.turn(0); wait != lookEvery {
+		t.Errorf("asked again after %s", wait)
+	}
+	w.same(trust.Steady, 1)
+	a := w.kept().Signer.Cert()
+	version := w.told().ResourceVersion
+	if w.turn(time.Hour); w.told().ResourceVersion != version {
+		t.Error("nothing happens, and something is written")
+	}
+	w.ask(order)
+	w.turn(0)
+	w.same(trust.Prepared, 2)
+	if p := w.progress(); p.Order != "one" || p.Refused != "" || w.told().Annotations[contract.RotateAnnotation] != "" || len(w.events) != 1 {
+		t.Errorf("%+v, %v, %d Events", p, w.told().Annotations, len(w.events))
+	}
+	w.turn(59 * time.Second)
+	w.same(trust.Prepared, 2)
+	if w.turn(time.Second); w.resigned != 1 || w.kept().Signer.Cert().Equal(a) {
+		t.Error("it does not sign, or what the one before has signed is not signed anew")
+	}
+	w.same(trust.Switched, 2)
+	if n := testutil.ToFloat64(w.Metrics.ends.WithLabelValues("harbour", beforeRole)); n != float64(a.NotAfter.Unix()) {
+		t.Errorf("the one before ends at %v", n)
+	}
+	w.turn(59 * time.Minute)
+	w.same(trust.Switched, 2)
+	w.turn(time.Minute)
+	w.same(trust.Steady, 1)
+	if n := testutil.CollectAndCount(w.Metrics.ends); n != 1 {
+		t.Errorf("%d ends", n)
+	}
+}
+
+// TestRotateTwice: a second order within a minute is refused with a reason, and breaks nothing; nor do five.
+func TestRotateTwice(t *testing.T) {
+	w := newWheel(t)
+	w.ask(order)
+	w.turn(0)
+	next := w.kept().Next.Cert()
+	w.ask(strings.Replace(order, "one", "two", 1))
+	w.turn(30 * time.Second)
+	w.same(trust.Prepared, 2)
+	if p := w.progress(); p.Order != "two" || !strings.Contains(p.Refused, "none until the one that was prepared before signs") || !w.kept().Next.Cert().Equal(next) {
+		t.Errorf("%+v", p)
+	}
+	if w.turn(0); w.told().Annotations[contract.RotateAnnotation] != "" || w.progress().Refused == "" {
+		t.Error("it is asked again and again, or what became of it is forgotten")
+	}
+	for i := range 6 {
+		w.turn(time.Minute)
+		w.ask(strings.Replace(order, "one", fmt.Sprint("again-", i), 1))
+		w.turn(0)
+	}
+	if p := w.progress(); len(w.kept().Trusted()) != 4 || !strings.Contains(p.Refused, "4 at most") {
+		t.Errorf("%d are trusted, %+v", len(w.kept().Trusted()), p)
+	}
+	w.same(trust.Switched, 4)
+}
+
+// TestBadOrders: what cannot be meant is refused with a reason, and nothing changes.
+func TestBadOrders(t *testing.T) {
+	w := newWheel(t)
+	for want, text := range map[string]string{
+		"unexpected end": `{"id":"x"`, "settle": `{"id":"x","settle":"1s","overlap":"1h"}`, "overlap": `{"id":"x","settle":"1m","overlap":"9999h"}`,
+		"the key is there": `{"id":"x","settle":"1m","overlap":"1h","lostKey":true}`, "bytes": `{"id":"` + strings.Repeat("x", 5000) + `"}`,
+	} {
+		w.ask(text)
+		w.turn(0)
+		if p := w.progress(); !strings.Contains(p.Refused, want) || w.told().Annotations[contract.RotateAnnotation] != "" {
+			t.Errorf("%s: %+v", want, p)
+		}
+		w.same(trust.Steady, 1)
+	}
+	if r, err := w.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "nowhere"}}); err != nil || r.RequeueAfter != lookEvery {
+		t.Errorf("a pool without an authority: %v, %v", r, err)
+	}
+}
+
+// TestSchedule: an authority that is due is replaced without anybody's asking, with the usual times.
+func TestSchedule(t *testing.T) {
+	w := newWheel(t)
+	w.turn(pki.AuthorityLife / 100 * 69)
+	w.same(trust.Steady, 1)
+	w.turn(pki.AuthorityLife / 100 * 12)
+	w.same(trust.Prepared, 2)
+	w.turn(pki.Usual().Settle)
+	w.same(trust.Switched, 2)
+	w.turn(pki.MostOverlap)
+	w.same(trust.Steady, 1)
+}
+
+// TestReplaced: a key that is lost, or half, is replaced by one order. The new one signs when all can have heard of it, and the leaves of before count until then.
+func TestReplaced(t *testing.T) {
+	const lost = `{"id":"lost","settle":"1m","overlap":"1h","lostKey":true}`
+	for what, lose := range map[string]func(*wheel){
+		"gone": func(w *wheel) { delete(w.cluster.objects, keyOf(&corev1.Secret{}, poolKey)) },
+		"half": func(w *wheel) {
+			s := w.secret()
+			s.Data["tls.key"] = s.Data["tls.key"][:60]
+			w.cluster.put(s)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWheel(t)
+			w.turn(0)
+			a := w.kept().Signer.Cert()
+			lose(w)
+			w.ask(order)
+			w.turn(0)
+			if p := w.progress(); !strings.Contains(p.Refused, "--lost-key") {
+				t.Errorf("%+v", p)
+			}
+			w.ask(lost)
+			w.turn(0)
+			if p := w.progress(); p.Step != trust.Replaced || p.Trusted != 2 || w.kept().MaySign(w.clock.Now()) == nil {
+				t.Errorf("%+v", p)
+			}
+			if !w.hub.List()[1].Equal(a) || !w.peer.Signer().Equal(a) {
+				t.Error("a hub does not follow the cloud, or a peer follows what nobody vouches for")
+			}
+			w.turn(time.Minute)
+			if w.kept().MaySign(w.clock.Now()) != nil {
+				t.Error("it does not sign")
+			}
+			if w.turn(time.Hour); len(w.hub.List()) != 1 {
+				t.Errorf("%d are trusted", len(w.hub.List()))
+			}
+		})
+	}
+}
+
+// TestTwoRotators: of two managers at once one takes a step. Who is stopped in the middle of it goes on.
+func TestTwoRotators(t *testing.T) {
+	w := newWheel(t)
+	w.turn(0)
+	other := w.another(events.NewFakeRecorder(100))
+	w.ask(order)
+	w.cluster.before = func() { // before this one has written its Secret
+		if _, err := other.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "harbour"}}); err != nil {
+			t.Error(err)
+		}
+	}
+	if wait := w.turn(0); wait != lag {
+		t.Errorf("asked again after %s", wait)
+	}
+	next := w.kept().Next.Cert()
+	w.ask(order) // as if the other one was stopped before it could say so
+	w.turn(0)
+	w.same(trust.Prepared, 2)
+	if !w.kept().Next.Cert().Equal(next) || w.progress().Refused != "" || w.told().Annotations[contract.RotateAnnotation] != "" {
+		t.Errorf("%+v", w.progress())
+	}
+}

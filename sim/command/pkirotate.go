@@ -1,0 +1,112 @@
+package command
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
+	"github.com/weir-edge/weir/sim/cloud"
+)
+
+const (
+	rotateAnswer = 2 * time.Minute // of weir-manager, which looks each 30 s
+	rotatePoll   = time.Second
+)
+
+// pkiRotate asks weir-manager to replace the authority of a pool, and tells how far that is.
+func pkiRotate(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	fs := pflag.NewFlagSet("pki rotate", pflag.ContinueOnError)
+	usual := pki.Usual()
+	pool := fs.String("pool", "", "name of the pool; required")
+	kubeconfig := fs.String("kubeconfig", "", "kubeconfig file of the cluster, of a user that may read and update ConfigMaps in weir-pki; default: as kubectl")
+	settle := fs.Duration("settle", usual.Settle,
+		fmt.Sprintf("how long the next authority is trusted before it signs: all that verify have to hear of it meanwhile; %s to %s", pki.LeastSettle, pki.MostSettle))
+	overlap := fs.Duration("overlap", usual.Overlap,
+		fmt.Sprintf("how long the one before is trusted after that; shorter if its key was stolen: a node that is away for all of this comes back by its connection to the cloud; %s to %s",
+			pki.LeastOverlap, pki.MostOverlap))
+	lost := fs.Bool("lost-key", false,
+		"the key is lost: nobody can vouch for the next authority, and hubs trust it because the cloud says so; a coordinator that has its own file of authorities needs the new one")
+	follow := fs.Bool("follow", false, "wait until the next authority signs")
+	if err := parse(fs, "pki rotate", args, 0, stdout); err != nil {
+		return err
+	}
+	if *pool == "" {
+		return cli.Usage("--pool", "", "the name of a pool")
+	}
+	if err := (pki.Plan{Settle: *settle, Overlap: *overlap}).Check(); err != nil {
+		var m *pki.MismatchError
+		if errors.As(err, &m) {
+			return cli.Usage("--"+m.Field, m.Value, m.Allowed)
+		}
+		return err
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = *kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return cli.Usage("--kubeconfig", *kubeconfig, strings.Join(strings.Fields(err.Error()), " "))
+	}
+	c, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return cli.Usage("--kubeconfig", *kubeconfig, err.Error())
+	}
+	o := trust.Order{ID: strings.ToLower(rand.Text())[:10], Settle: settle.String(), Overlap: overlap.String(), LostKey: *lost}
+	if err := cloud.AskRotation(ctx, c, *pool, o); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "pool %s: asked for a rotation\n", *pool)
+	return watchRotation(ctx, c, *pool, o.ID, *follow, stdout)
+}
+
+// watchRotation prints each step until weir-manager has answered, or until the next authority signs.
+func watchRotation(ctx context.Context, c kubernetes.Interface, pool, order string, follow bool, stdout io.Writer) error {
+	answer, stop := context.WithTimeout(ctx, rotateAnswer)
+	defer stop()
+	tick := time.NewTicker(rotatePoll)
+	defer tick.Stop()
+	for said := ""; ; {
+		p, err := cloud.Rotation(ctx, c, pool)
+		switch answered := err == nil && p.Order == order; {
+		case answered && p.Refused != "":
+			return fmt.Errorf("pool %s: weir-manager refuses: %s", pool, p.Refused)
+		case answered && p.Step != said:
+			said = p.Step
+			fmt.Fprintf(stdout, "pool %s: %s\n", pool, sentence(p))
+			if waits := p.Step == trust.Prepared || p.Step == trust.Replaced; !follow || !waits {
+				return nil
+			}
+		case !answered && answer.Err() != nil:
+			return fmt.Errorf("pool %s: weir-manager has not answered for %s: is it there, with --certificates=sign?", pool, rotateAnswer)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// sentence tells a person how far a rotation is.
+func sentence(p trust.Progress) string {
+	due := p.Due.Format(time.RFC3339)
+	switch p.Step {
+	case trust.Prepared:
+		return fmt.Sprintf("authority %s is trusted, and signs in place of %s from %s on", p.Next, p.Signer, due)
+	case trust.Replaced:
+		return fmt.Sprintf("authority %s is in the place of the lost one, and signs from %s on", p.Signer, due)
+	case trust.Switched:
+		return fmt.Sprintf("authority %s signs; the one before is trusted until %s", p.Signer, due)
+	}
+	return fmt.Sprintf("authority %s signs, and ends at %s", p.Signer, p.Ends.Format(time.RFC3339))
+}

@@ -28,7 +28,7 @@ const (
 	PeerPort           = 10271 // of the etcd of a coordinator that is one of several
 	NodeUserPrefix     = "system:node:"
 	NodesGroup         = "system:nodes"
-	HubGroup           = "openyurt:yurthub"  // organization of every hub certificate; grants are bound to it
+	HubGroup           = "openyurt:yurthub"  // organization of the certificates of hubs in their pool
 	PoolGroupPrefix    = "weir:pool:"        // organization of a hub certificate at its pool's coordinator: weir:pool:<pool>
 	ViewerGroup        = "weir:viewers"      // read-only access to a coordinator
 	OperatorGroup      = "weir:operators"    // the same, and may clear or delete the Leases of the pool there
@@ -87,8 +87,8 @@ const (
 	DelegateHeartbeat    = "openyurt.io/delegate-heartbeat"
 	Delegated            = "true" // the only value of DelegateHeartbeat
 	ForwarderGroup       = "weir:forwarders"
-	ForwarderGroupPrefix = "weir:forwarders:" // weir:forwarders:<pool>: grants on the Leases of a pool's nodes are bound to it
-	ForwarderUserPrefix  = "weir:forwarder:"  // common name of the certificate that a leader forwards with: weir:forwarder:<pool>
+	ForwarderGroupPrefix = "weir:forwarders:" // weir:forwarders:<pool>
+	ForwarderUserPrefix  = "weir:forwarder:"  // common name of the certificate that a leader forwards with: weir:forwarder:<pool>:<node>; grants on the Leases of the pool's nodes are bound to it
 	ForwarderRolePrefix  = "weir-forwarder-"  // Role and RoleBinding in kube-node-lease: weir-forwarder-<pool>
 )
 

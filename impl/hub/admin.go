@@ -62,6 +62,7 @@ type Status struct {
 	Term        string                              `json:"term,omitempty"`   // of the own leadership
 	Source      string                              `json:"source"`           // where relays are fed from
 	Cloud       []uplink.ServerStatus               `json:"cloud"`
+	User        UserStatus                          `json:"user"`
 	Coordinator *member.CoordinatorStatus           `json:"coordinator,omitempty"`
 	Heartbeat   beat.HeartbeatStatus                `json:"heartbeat"`
 	Delegation  *beat.DelegationStatus              `json:"delegation,omitempty"` // of other nodes of the pool
@@ -69,6 +70,12 @@ type Status struct {
 	Asked       []enrol.Status                      `json:"certificates,omitempty"` // those that the hub asks for itself
 	Resources   []ResourceStatus                    `json:"resources"`
 	Bytes       map[uplink.Class]uplink.BytesStatus `json:"bytes"` // to and from the cloud, by class
+}
+
+// UserStatus is who the hub is at the cloud, for what it reads itself.
+type UserStatus struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason,omitempty"` // why it is not its own user
 }
 
 // ResourceStatus is one relay and what feeds it.
@@ -111,6 +118,7 @@ func (h *Hub) Status() Status {
 		s.Term = snap.Term.String()
 	}
 	s.Cloud = h.cloud.Status()
+	s.User.Name, s.User.Reason = h.atCloud.User()
 	s.Heartbeat, s.Offline = h.door.Beats.Status(), h.shelter.Status()
 	for _, k := range h.keepers {
 		s.Asked = append(s.Asked, k.Status())

@@ -55,8 +55,12 @@ func (h *Hub) buildCloud() (err error) {
 	if err := h.buildForwarder(); err != nil {
 		return err
 	}
-	c.Cert, c.Forward = h.node, h.forward
+	if h.atCloud, err = h.buildAtCloud(); err != nil {
+		return err
+	}
+	c.Node, c.Hub, c.Forward = h.node, h.atCloud, h.forward
 	h.cloud = uplink.NewCloud(c)
+	h.cloud.Follow(h.retry)
 	return nil
 }
 
@@ -68,7 +72,7 @@ func (h *Hub) buildCoordinator() error {
 	h.discovery = discovery.New(discovery.Config{
 		Coordinator: h.coordinator, Cloud: h.cloud.Way(uplink.ClassPool, uplink.AsHub), Forged: h.metrics.forged.WithLabelValues().Inc, Clock: h.clock, Logger: h.Logger,
 	})
-	h.asHub = h.discovery.Through(h.cloud.Way(uplink.ClassNode, uplink.AsHub))
+	h.asNode = h.discovery.Through(h.cloud.Way(uplink.ClassNode, uplink.AsNode))
 	return nil
 }
 
@@ -144,12 +148,12 @@ func (h *Hub) buildDoor() error {
 		h.metrics.questions.WithLabelValues(about, outcome).Inc()
 	})
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
-	review := access.Reviewer{AsCaller: callers, AsHub: h.cloud.Way(uplink.ClassControl, uplink.AsHub)}
+	review := access.Reviewer{AsCaller: callers, AsNode: h.cloud.Way(uplink.ClassNode, uplink.AsNode)}
 	proxy := door.NewProxy(door.ProxyConfig{
-		AsCaller: h.discovery.Through(callers), AsHub: h.asHub, Shelter: h.shelter, Judge: h.judge, Written: consistency, Clock: h.clock, Logger: h.Logger,
+		AsCaller: h.discovery.Through(callers), AsNode: h.asNode, Shelter: h.shelter, Judge: h.judge, Written: consistency, Clock: h.clock, Logger: h.Logger,
 	})
 	beats := beat.NewBeats(beat.BeatsConfig{
-		Node: h.NodeName, Cloud: h.cloud.Urgent(uplink.AsHub), Pool: h.pool.Seen(), Clock: h.clock, Logger: h.Logger, Count: counted(h.metrics.heartbeats),
+		Node: h.NodeName, Cloud: h.cloud.Urgent(uplink.AsNode), Pool: h.pool.Seen(), Clock: h.clock, Logger: h.Logger, Count: counted(h.metrics.heartbeats),
 		Pass: func(w *answer.Recorder, req *http.Request, asked *request.Request) {
 			w.Route = "cloud"
 			proxy.Serve(w, req, asked, access.Caller{Kind: access.ThisNode}, nil)

@@ -81,6 +81,11 @@ func (s *settings) checkCloud() error {
 				fmt.Sprintf("one for each --cloud-server, in their order: %d", len(all)))
 		}
 	}
+	if s.CloudHubCertFile != "" || s.CloudHubKeyFile != "" {
+		if err := needFiles("--cloud-hub-cert-file", s.CloudHubCertFile, "--cloud-hub-key-file", s.CloudHubKeyFile); err != nil {
+			return err
+		}
+	}
 	return needFiles(
 		"--cloud-ca-file", s.CloudCAFile,
 		"--cloud-client-cert-file", s.CloudClientCertFile,

@@ -28,6 +28,8 @@ type Config struct {
 	CloudCAFile         string
 	CloudClientCertFile string
 	CloudClientKeyFile  string
+	CloudHubCertFile    string // "": the hub asks for it, or is its node if --coordinator-client-cert-file is given
+	CloudHubKeyFile     string
 	CloudPostQuantum    bool
 
 	BindAddress       string

@@ -29,7 +29,7 @@ func (h *Hub) buildMember() error {
 		if token != "" && k.Get() == nil {
 			return bearer{token, h.cloud.Way(uplink.ClassControl, uplink.AsCaller)}
 		}
-		return h.cloud.Way(uplink.ClassControl, uplink.AsHub)
+		return h.asks()
 	})
 	if err != nil {
 		return err
@@ -54,10 +54,10 @@ func (h *Hub) buildForwarder() error {
 		return err
 	case h.enrols():
 		c := enrol.Config{Identity: pki.Must(pki.Forwarder), Idle: true, Changed: func() {
-			h.cloud.RenewForwarder()
+			h.cloud.RenewAs(uplink.AsForwarder)
 			h.forwarding.Look()
 		}}
-		k, err := h.keeper(c, func(*enrol.Keeper) http.RoundTripper { return h.cloud.Way(uplink.ClassControl, uplink.AsHub) })
+		k, err := h.keeper(c, func(*enrol.Keeper) http.RoundTripper { return h.asks() })
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,10 @@ func (h *Hub) certificates() (all []certificate) {
 			all = append(all, certificate{string(k), now.Leaf.NotAfter})
 		}
 	}
-	add(pki.HubAsNode, h.node)
+	add(pki.Kubelet, h.node)
+	if h.atCloud.own != nil {
+		add(pki.HubAtCloud, h.atCloud.own)
+	}
 	add(pki.Door, h.serving.cert)
 	if h.member != nil {
 		add(pki.Hub, h.member)
@@ -143,11 +146,7 @@ func (h *Hub) certificates() (all []certificate) {
 	for _, k := range h.beside {
 		add(k.Identity.Kind, k)
 	}
-	switch k, asked := h.forward.(*enrol.Keeper); {
-	case h.forward == nil:
-	case !asked:
-		add(pki.ForwarderOfPool, h.forward)
-	case k.Wanted():
+	if k, asked := h.forward.(*enrol.Keeper); h.forward != nil && (!asked || k.Wanted()) {
 		add(pki.Forwarder, h.forward)
 	}
 	return all

@@ -20,6 +20,7 @@ func enrolling(t *testing.T, nodes ...string) *poolBed {
 	for _, h := range p.hubs {
 		c := &h.config
 		c.CoordinatorClientCertFile, c.CoordinatorClientKeyFile, c.DelegateClientCertFile, c.DelegateClientKeyFile = "", "", "", ""
+		c.CloudHubCertFile, c.CloudHubKeyFile = "", ""
 		c.DataDir = filepath.Join(h.dir, "data")
 	}
 	return p
@@ -56,13 +57,17 @@ func TestEnrol(t *testing.T) {
 	link.set(false)
 	asked := signer.requests()
 	slices.Sort(asked)
-	if want := []string{"system:node:edge-1 forwarder edge-1", "system:node:edge-1 hub edge-1", "system:node:edge-2 hub edge-2"}; !slices.Equal(asked, want) {
+	if want := []string{
+		"system:node:edge-1 forwarder edge-1", "system:node:edge-1 hub edge-1", "system:node:edge-1 hub-at-cloud edge-1",
+		"system:node:edge-2 hub edge-2", "system:node:edge-2 hub-at-cloud edge-2",
+	}; !slices.Equal(asked, want) {
 		t.Errorf("asked for %q", asked)
 	}
 	_, metrics := get(t, p.client(nil), "http://"+p.hubs["edge-1"].hub.HealthAddr().String()+"/metrics")
 	for _, want := range []string{
 		`weir_certificate_expiry_timestamp_seconds{kind="hub"}`, `weir_certificate_expiry_timestamp_seconds{kind="forwarder"}`, `weir_certificate_expiry_timestamp_seconds{kind="door"}`,
-		`weir_certificate_expiry_timestamp_seconds{kind="hub-as-node"}`, `weir_certificate_renewals_total{kind="hub"} 1`,
+		`weir_certificate_expiry_timestamp_seconds{kind="kubelet"}`, `weir_certificate_expiry_timestamp_seconds{kind="hub-at-cloud"}`, `weir_certificate_renewals_total{kind="hub"} 1`,
+		`weir_hub_own_user 1`,
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("no metric %s", want)
@@ -75,7 +80,7 @@ func TestEnrol(t *testing.T) {
 	p.stops["edge-1"]()
 	p.start("edge-1")
 	eventually(t, "edge-1 to be back", func() bool { return p.settled("edge-1", "edge-2") != "" })
-	if n := slices.Index(signer.requests()[3:], "system:node:edge-1 hub edge-1"); n >= 0 {
+	if n := slices.Index(signer.requests()[5:], "system:node:edge-1 hub edge-1"); n >= 0 {
 		t.Errorf("asked again after a restart: %q", signer.requests())
 	}
 }
@@ -84,7 +89,7 @@ func TestEnrol(t *testing.T) {
 func TestRenewInUse(t *testing.T) {
 	p := enrolling(t, "edge-1", "edge-2")
 	signer := p.clouds[0].signer
-	signer.life = map[pki.Kind]time.Duration{pki.Hub: 4 * time.Second, pki.Forwarder: 4 * time.Second}
+	signer.life = map[pki.Kind]time.Duration{pki.Hub: 4 * time.Second, pki.HubAtCloud: 4 * time.Second, pki.Forwarder: 4 * time.Second}
 	signer.signs(p.ca, p.local)
 	p.start("edge-1", "edge-2")
 	eventually(t, "one to lead, one to follow", func() bool { return p.settled("edge-1", "edge-2") != "" })
@@ -102,7 +107,7 @@ func TestRenewInUse(t *testing.T) {
 	}
 	began, leader := streams(), p.settled("edge-1", "edge-2")
 	n := len(signer.requests())
-	eventually(t, "three more of each", func() bool { return len(signer.requests()) > n+9 })
+	eventually(t, "three more of each", func() bool { return len(signer.requests()) > n+15 })
 	p.clouds[0].put("default", "second")
 	for _, node := range []string{"edge-1", "edge-2"} {
 		p.shows(node, "second")
@@ -130,7 +135,9 @@ func TestToken(t *testing.T) {
 	p.start("edge-1")
 	eventually(t, "it to lead", func() bool { return h.hub.Status().Role == "Leader" })
 	eventually(t, "a renewal", func() bool { return slices.Contains(signer.requests(), "system:node:edge-1 hub edge-1") })
-	if by := signer.requests(); by[0] != token+" hub edge-1" || slices.Contains(by[1:], by[0]) {
+	by := signer.requests()
+	first := slices.Sorted(slices.Values(by[:2]))
+	if want := []string{token + " hub edge-1", token + " hub-at-cloud edge-1"}; !slices.Equal(first, want) || slices.ContainsFunc(by[2:], func(s string) bool { return strings.HasPrefix(s, token) }) {
 		t.Errorf("asked for by %q", by)
 	}
 	if strings.Contains(h.log.String(), token) {

@@ -19,8 +19,12 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringArrayVar(&c.ClassServers, "class-server", nil,
 		"class=URL: other addresses of the same kube-apiservers for one class of traffic (pool, node, heartbeat or control), one for each --cloud-server")
 	f.StringVar(&c.CloudCAFile, "cloud-ca-file", "", "PEM file of the authorities that sign the kube-apiserver's certificate; required")
-	f.StringVar(&c.CloudClientCertFile, "cloud-client-cert-file", "", "PEM file of the certificate by which the hub is system:node:<node-name> at the cloud; required")
-	f.StringVar(&c.CloudClientKeyFile, "cloud-client-key-file", "", "PEM file of its key; required")
+	f.StringVar(&c.CloudClientCertFile, "cloud-client-cert-file", "", "PEM file of the node's certificate, of user "+contract.NodeUserPrefix+"<node-name>: the kubelet's own; by it the hub sends what the kubelet asks, and asks for its own certificates; required")
+	f.StringVar(&c.CloudClientKeyFile, "cloud-client-key-file", "", "PEM file of its key, the same one if it holds both; required")
+	f.StringVar(&c.CloudHubCertFile, "cloud-hub-cert-file", "",
+		"PEM file of the certificate of the hub's own user at the cloud, "+contract.HubUserPrefix+"<nodepool-name>:<node-name>, by which it reads what its relays hold; without it the hub asks weir-manager "+
+			"for it, keeps it in --data-dir and renews it, or is its node if --coordinator-client-cert-file is given; while there is none, and after its end, the hub reads as its node")
+	f.StringVar(&c.CloudHubKeyFile, "cloud-hub-key-file", "", "PEM file of its key")
 	f.BoolVar(&c.CloudPostQuantum, "cloud-post-quantum", true,
 		"agree on TLS keys that a quantum computer cannot recover either, for the node's own requests (Secrets are among them); false saves 2.3 kB a connection")
 
@@ -96,7 +100,7 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.CoordinatorClientCertFile, "coordinator-client-cert-file", "", "PEM file of the hub's certificate in the pool; without it the hub asks weir-manager for it, and for that of a leader that forwards heartbeats, keeps it in --data-dir and renews it")
 	f.StringVar(&c.CoordinatorClientKeyFile, "coordinator-client-key-file", "", "PEM file of its key")
 	f.StringVar(&c.DelegateClientCertFile, "delegate-client-cert-file", "",
-		"PEM file of the certificate, of user "+contract.ForwarderUserPrefix+"<nodepool-name>, by which a leader forwards heartbeats of nodes that are cut off; without it a leader asks for one of its own, "+
+		"PEM file of the certificate, of user "+contract.ForwarderUserPrefix+"<nodepool-name>:<node-name>, by which a leader forwards heartbeats of nodes that are cut off; without it a leader asks for one of its own, "+
 			"or forwards none if --coordinator-client-cert-file is given")
 	f.StringVar(&c.BootstrapTokenFile, "bootstrap-token-file", "",
 		"file of a bootstrap token of this node, by which the hub asks for its certificate in the pool while it holds none; without it, it asks by --cloud-client-cert-file")

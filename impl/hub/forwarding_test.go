@@ -61,7 +61,7 @@ func TestForward(t *testing.T) {
 			t.Errorf("%s was delegated", w.lease.Name)
 		}
 	}
-	if !slices.Equal(users, []string{"weir:forwarder:pool-a"}) {
+	if !slices.Equal(users, []string{"weir:forwarder:pool-a:edge-1"}) {
 		t.Errorf("delegated by %v", users)
 	}
 

@@ -75,7 +75,7 @@ func TestCloudRestored(t *testing.T) {
 
 	cloud.set(func() { // a list more is one that was cheaper than changes of such small objects
 		for user, n := range cloud.lists {
-			if user != "system:node:"+leader || n < 4 || n > 6 {
+			if user != "weir:hub:pool-a:"+leader || n < 4 || n > 6 {
 				t.Errorf("%s listed %d times, and %s leads: want 4 lists, by nobody else", user, n, leader)
 			}
 		}

@@ -37,7 +37,7 @@ type Hub struct {
 	credentials
 
 	cloud       *uplink.Cloud
-	asHub       http.RoundTripper // to it, of what this node's own certificate asks
+	asNode      http.RoundTripper // to it, of what this node's own certificate asks
 	relays      []*relay.Relay
 	kept        *snapshot.Snapshots
 	sources     *feeder.Sources
@@ -62,7 +62,8 @@ type credentials struct {
 	reload  *uplink.Reloader // of those in files
 	denied  *denylist.Held   // those of the pool that count no more; nil: there is no pool
 	serving serving
-	node    *uplink.Pair       // at the cloud
+	node    *uplink.Pair       // of the node, at the cloud
+	atCloud *atCloud           // of the hub itself, there
 	member  uplink.Certificate // in the pool; nil: there is none
 	forward uplink.Certificate // of a leader, at the cloud; nil: it forwards nothing
 	trusted *trust.Held        // authorities of the pool; nil: there is none

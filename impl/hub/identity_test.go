@@ -93,7 +93,7 @@ func TestIdentity(t *testing.T) {
 	}
 	b.clouds[0].set(func() {
 		for _, s := range b.clouds[0].seen {
-			if s.cert != strings.HasPrefix(s.user, "system:node:") {
+			if s.cert != (strings.HasPrefix(s.user, "system:node:") || strings.HasPrefix(s.user, "weir:hub:")) {
 				t.Errorf("%s by %s: over a connection with certificate: %t", s.path, s.user, s.cert)
 			}
 		}

@@ -41,7 +41,7 @@ func (h *Hub) keep() (err error) {
 // volume, or by a group that an operator made for that, it may be meant. Unlike the key of the store they were made by
 // others, who chose the mode.
 func (h *Hub) tellOpenKeys() {
-	for _, file := range []string{h.CloudClientKeyFile, h.TLSPrivateKeyFile, h.CoordinatorClientKeyFile, h.DelegateClientKeyFile} {
+	for _, file := range []string{h.CloudClientKeyFile, h.CloudHubKeyFile, h.TLSPrivateKeyFile, h.CoordinatorClientKeyFile, h.DelegateClientKeyFile} {
 		if err := disk.Private(file); file != "" && err != nil {
 			h.Logger.Warn("a key is not this process's alone", "file", file, "why", err)
 		}
@@ -77,7 +77,7 @@ func (h *Hub) buildShelter() error {
 		return err
 	}
 	h.shelter, err = shelter.New(shelter.Config{
-		Node: h.NodeName, Store: h.store, Judge: h.judge, Cloud: h.cloud, AsHub: h.asHub, Control: h.discovery.Through(h.cloud.Way(uplink.ClassControl, uplink.AsHub)),
+		Node: h.NodeName, Store: h.store, Judge: h.judge, Cloud: h.cloud, AsNode: h.asNode, Control: h.discovery.Through(h.cloud.Way(uplink.ClassControl, uplink.AsHub)),
 		Shared: h.discovery.Fetch, NodeCounts: h.nodeCounts, Spread: h.ReturnSpread, Seed: seed, Clock: h.clock, Logger: h.Logger,
 	})
 	return err
@@ -124,7 +124,7 @@ func (h *Hub) buildFilters() error {
 		return nil
 	}
 	c := h.filterConfig()
-	c.Cloud, c.Clock, c.File = h.cloud.Way(uplink.ClassNode, uplink.AsHub), h.clock, filepath.Join(h.DataDir, "topology")
+	c.Cloud, c.Clock, c.File = h.cloud.Way(uplink.ClassControl, uplink.AsHub), h.clock, filepath.Join(h.DataDir, "topology")
 	if i := slices.IndexFunc(h.resources, func(r relay.Resource) bool {
 		return r.Resource == contract.EndpointSlices && r.Group == contract.DiscoveryGroup
 	}); i >= 0 {

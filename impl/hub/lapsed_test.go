@@ -205,7 +205,7 @@ func TestLapsedGoesNowhere(t *testing.T) {
 		up := k.Upstream(func(int) {})
 		ways := []http.RoundTripper{k.Prove(), up.Client.Transport, up.Aside.Transport, up.Ask.Transport}
 		for _, c := range uplink.Classes {
-			ways = append(ways, k.Way(c, uplink.AsCaller), k.Way(c, uplink.AsHub))
+			ways = append(ways, k.Way(c, uplink.AsCaller), k.Way(c, uplink.AsNode), k.Way(c, uplink.AsHub))
 		}
 		for key, d := range ways {
 			req, err := http.NewRequestWithContext(late, http.MethodGet, "https://cloud/echo/x", http.NoBody)

@@ -9,7 +9,6 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/enrol"
-	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -63,25 +62,17 @@ func (s *settings) ofCoordinator() pki.Subject {
 	return pki.Subject{Pool: s.NodePoolName, Name: s.CoordinatorReplica, Hosts: s.EnrolCoordinatorHosts}
 }
 
-// buildBeside gets the certificates of the coordinator on this node, which has no way to the cloud. It reads them from its files. All that hubs ask for is
-// tried again when the cloud is back.
+// buildBeside gets the certificates of the coordinator on this node, which has no way to the cloud. It reads them from its files.
 func (h *Hub) buildBeside() error {
 	for _, kind := range h.kindsOfCoordinator() {
 		c := enrol.Config{
 			Identity: pki.Must(kind), Subject: h.ofCoordinator(), Dir: h.EnrolCoordinatorDir, Trusted: h.trusted.List, Signs: h.trusted.Signer,
 		}
-		k, err := h.keeper(c, func(*enrol.Keeper) http.RoundTripper { return h.cloud.Way(uplink.ClassControl, uplink.AsHub) })
+		k, err := h.keeper(c, func(*enrol.Keeper) http.RoundTripper { return h.asks() })
 		if err != nil {
 			return cli.Usage("--enrol-coordinator-dir", h.EnrolCoordinatorDir, "a directory that this process may make and write: "+err.Error())
 		}
 		h.beside = append(h.beside, k)
 	}
-	h.cloud.Follow(func() {
-		if h.cloud.Healthy() {
-			for _, k := range h.keepers {
-				k.Retry()
-			}
-		}
-	})
 	return nil
 }

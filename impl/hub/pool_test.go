@@ -31,7 +31,7 @@ func newPoolOf(t *testing.T, resources []string, nodes ...string) *poolBed {
 		p.hubs[n] = &h
 		h.credentials(n)
 		for _, f := range []*string{
-			&h.config.CloudCAFile, &h.config.CloudClientCertFile, &h.config.CloudClientKeyFile, &h.config.TLSCertFile, &h.config.TLSPrivateKeyFile,
+			&h.config.CloudCAFile, &h.config.CloudClientCertFile, &h.config.CloudClientKeyFile, &h.config.CloudHubCertFile, &h.config.CloudHubKeyFile, &h.config.TLSCertFile, &h.config.TLSPrivateKeyFile,
 			&h.config.ClientCAFile, &h.config.DelegateClientCertFile, &h.config.DelegateClientKeyFile, &h.config.CoordinatorCAFile, &h.config.CoordinatorClientCertFile, &h.config.CoordinatorClientKeyFile,
 			&h.config.DataDir, &h.config.StoreGeneratedKeyFile,
 		} {
@@ -107,7 +107,7 @@ func TestPool(t *testing.T) {
 		})
 		return who
 	}
-	if who := lists(); len(who) != 2 || who[0] != "system:node:"+leader || who[1] != who[0] {
+	if who := lists(); len(who) != 2 || who[0] != "weir:hub:pool-a:"+leader || who[1] != who[0] {
 		t.Errorf("%s leads, but these listed: %v", leader, who)
 	}
 	if h := p.coordinator.holder(contract.InformerSync); h != leader {

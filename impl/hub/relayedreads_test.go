@@ -22,7 +22,7 @@ func TestRelayedReads(t *testing.T) {
 	b.config.Anonymous = true
 	b.start()
 	b.fed()
-	listed := cloud.lists["system:node:edge-1"]
+	listed := cloud.lists["weir:hub:pool-a:edge-1"]
 	jwt := "h." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:kube-system:coredns"}`)) + ".s"
 	cloud.set(func() {
 		allow := cloud.allow
@@ -84,7 +84,7 @@ func TestRelayedReads(t *testing.T) {
 			}
 		})
 	}
-	if n := cloud.lists["system:node:edge-1"]; n != listed || len(cloud.lists) != 1 {
+	if n := cloud.lists["weir:hub:pool-a:edge-1"]; n != listed || len(cloud.lists) != 1 {
 		t.Errorf("reads went to the cloud: %v", cloud.lists)
 	}
 }

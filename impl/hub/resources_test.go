@@ -102,7 +102,7 @@ func TestPoolLeaderWithoutGrant(t *testing.T) {
 		h.config.CoordinatorWait = time.Second
 	}
 	deny(p, func(user, resource string) int {
-		if user == "system:node:edge-1" && resource == "endpointslices" {
+		if user == "weir:hub:pool-a:edge-1" && resource == "endpointslices" {
 			return http.StatusForbidden
 		}
 		return 0

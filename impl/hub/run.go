@@ -117,6 +117,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		g.Go(func() error { return h.filters.Run(serving) })
 	}
 	g.Go(func() error { return h.cloud.Run(serving) })
+	g.Go(func() error { return h.atCloud.Run(serving) })
 	g.Go(func() error { return h.door.Stalls.Run(serving) })
 	g.Go(func() error { return h.reload.Run(serving, h.renew) })
 	for _, k := range h.keepers {

@@ -62,7 +62,7 @@ func TestStaleAfterRestart(t *testing.T) {
 	cloud.set(func() {
 		questions := 0
 		for _, s := range cloud.seen[from:] {
-			if s.path == "/api/v1/endpoints" && s.user == "system:node:edge-1" {
+			if s.path == "/api/v1/endpoints" && s.user == "weir:hub:pool-a:edge-1" {
 				questions++
 			}
 		}

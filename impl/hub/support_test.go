@@ -154,6 +154,7 @@ func newBedAt(t testing.TB, clouds int, by time.Duration) *bed {
 		DataDir: path("data"), StoreGeneratedKeyFile: path("store.key"),
 		NodeName: "edge-1", NodePoolName: "pool-a",
 		CloudCAFile: path("cloud-ca.crt"), CloudClientCertFile: path("cloud.crt"), CloudClientKeyFile: path("cloud.key"), CloudPostQuantum: true,
+		CloudHubCertFile: path("own.crt"), CloudHubKeyFile: path("own.key"),
 		BindAddress: "127.0.0.1", HealthBindAddress: "127.0.0.1", PoolBindAddress: "127.0.0.1",
 		TLSCertFile: path("serving.crt"), TLSPrivateKeyFile: path("serving.key"), ClientCAFile: path("cloud-ca.crt"),
 		CallerRate: 10_000, CallerBurst: 10_000, // tests have little time
@@ -175,9 +176,10 @@ func newBedAt(t testing.TB, clouds int, by time.Duration) *bed {
 func (b *bed) credentials(node string) {
 	b.t.Helper()
 	files := map[string][]byte{"cloud-ca.crt": b.ca.pem, "pool-ca.crt": b.local.pem}
-	files["cloud.crt"], files["cloud.key"] = b.ca.issue("system:node:"+node, "system:nodes", "openyurt:yurthub")
+	files["cloud.crt"], files["cloud.key"] = b.ca.issue("system:node:"+node, "system:nodes")
+	files["own.crt"], files["own.key"] = b.ca.issue("weir:hub:pool-a:" + node)
 	files["serving.crt"], files["serving.key"] = b.local.issue("hub")
-	files["delegate.crt"], files["delegate.key"] = b.ca.issue("weir:forwarder:pool-a", "weir:forwarders", "weir:forwarders:pool-a")
+	files["delegate.crt"], files["delegate.key"] = b.ca.issue("weir:forwarder:pool-a:"+node, "weir:forwarders", "weir:forwarders:pool-a")
 	files["pool.crt"], files["pool.key"] = b.local.issue("system:node:"+node, "weir:pool:pool-a", "openyurt:yurthub")
 	write(b.t, b.dir, files)
 }

@@ -128,7 +128,7 @@ func TestReadWhatNobodyKnows(t *testing.T) {
 				b.unfed()
 				cloud.set(func() {
 					cloud.denies = func(user, _ string) int {
-						if user == "system:node:edge-1" {
+						if user == "weir:hub:pool-a:edge-1" {
 							return http.StatusInternalServerError
 						}
 						return 0

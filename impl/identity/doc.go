@@ -54,7 +54,7 @@
 // over the connection that is open for it: 1 kB, where a connection of the hub's own costs 5. The token's issuer is the
 // cluster's if one of the keys signed it. Where that cannot be (a cluster may forbid it, have several issuers, or no token passes: a
 // minute after the start, 10 minutes after the hour), it asks as the hub, also for /.well-known/openid-configuration, which names the issuer;
-// sim/cloud/manifests/weir-hub.yaml grants both to the hubs. If the cloud has taken a token of a key that is not known, it asks
+// the role weir:hub grants both to the hubs. If the cloud has taken a token of a key that is not known, it asks
 // again, but not within 10 minutes: bad tokens cost no bytes. After a failure it pauses, 15 s to 5 min. The keys are
 // kept in the store. A hub without keys says so in its log. What the cloud decided before they were known is filed under the token, and found there.
 //

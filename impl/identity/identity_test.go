@@ -295,7 +295,7 @@ func TestWithoutGrant(t *testing.T) {
 	b := newBed(t, nil)
 	b.cloud.answer(http.StatusForbidden)
 	b.keys.report(b.keys.fetch(t.Context(), nil))
-	if !strings.Contains(b.log.String(), "weir-hub.yaml") {
+	if !strings.Contains(b.log.String(), "the role weir:hub") {
 		t.Errorf("the log says %q", b.log)
 	}
 	seen, other := withToken(b.key.sign(t, podClaims(day, nil))), withToken(b.key.sign(t, podClaims(day.Add(time.Second), nil)))

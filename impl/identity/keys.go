@@ -196,7 +196,7 @@ func (k *keys) report(err error) {
 	case errors.As(err, &answered) && answered.code == http.StatusForbidden:
 		k.told = err.Error()
 		k.logger.Warn("the cloud does not let this hub read the keys of service accounts: while it is away, only tokens count that it has taken before; "+
-			"apply sim/cloud/manifests/weir-hub.yaml, which grants it to group openyurt:yurthub", "err", err)
+			"apply the output of weir-manager --print-manifests: weir-manager binds the role weir:hub to this hub", "err", err)
 	default:
 		k.told = err.Error()
 		k.logger.Info("the keys of the cluster's service accounts cannot be fetched; it is tried again", "have", have, "err", err)

@@ -103,9 +103,9 @@ func TestRun(t *testing.T) {
 	b.passes()
 	b.asks(byToken, aboutHub)
 	check(t, wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return strings.Contains(b.log.String(), "weir-hub.yaml"), nil
+		return strings.Contains(b.log.String(), "the role weir:hub"), nil
 	}))
-	if n := strings.Count(b.log.String(), "weir-hub.yaml"); n != 1 {
+	if n := strings.Count(b.log.String(), "the role weir:hub"); n != 1 {
 		t.Errorf("it is said %d times that keys may not be read", n)
 	}
 	if b.keys.get() == nil {

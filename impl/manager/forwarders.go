@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,15 +22,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/revocation"
 )
 
 // managed is the label of Roles and RoleBindings that belong to forwarders; the manager's cache holds no others.
 const (
 	managedLabel = "app.kubernetes.io/managed-by"
-	managedBy    = "weir-manager"
+	managedBy    = revocation.ManagedBy
 )
 
-// forwarders keeps, for each pool that has nodes, a Role and a RoleBinding that let its forwarder update the Leases of these nodes.
+// forwarders keeps, for each pool that has nodes, a Role and a RoleBinding that let each of them, when it leads, update the Leases of all.
 // A request is the name of a pool.
 type forwarders struct {
 	client client.Client
@@ -48,20 +50,25 @@ func (f *forwarders) add(m ctrl.Manager) error {
 	)
 }
 
-// membership asks for the pools that a change of a Node concerns: none, mostly. Addresses are held of coordinators only.
+// gather is for how long nodes that join a pool are waited for: what names all nodes of a pool is written once for them.
+const gather = 500 * time.Millisecond
+
+// membership asks for the pools that a change of a Node concerns: none, mostly. Addresses are held of coordinators only. Who leaves a pool has left it at once.
 func membership() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
-	add := func(q queue, n *corev1.Node) {
+	after := func(q queue, n *corev1.Node, wait time.Duration) {
 		if pool := n.Labels[contract.NodePoolLabel]; pool != "" {
-			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: pool}})
+			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: pool}}, wait)
 		}
 	}
 	return handler.TypedFuncs[*corev1.Node, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Node], q queue) { add(q, e.Object) },
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Node], q queue) { add(q, e.Object) },
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Node], q queue) { after(q, e.Object, gather) },
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Node], q queue) { after(q, e.Object, 0) },
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
 			if !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) || e.ObjectOld.UID != e.ObjectNew.UID || !slices.Equal(e.ObjectOld.Status.Addresses, e.ObjectNew.Status.Addresses) {
-				add(q, e.ObjectOld)
-				add(q, e.ObjectNew)
+				if was, is := e.ObjectOld, e.ObjectNew; was.UID != is.UID || was.Labels[contract.NodePoolLabel] != is.Labels[contract.NodePoolLabel] {
+					after(q, was, 0)
+				}
+				after(q, e.ObjectNew, gather)
 			}
 		},
 	}
@@ -94,6 +101,10 @@ func (f *forwarders) keep(ctx context.Context, pool string, nodes []corev1.Node)
 		names[i] = n.Name
 	}
 	slices.Sort(names)
+	var subjects []rbacv1.Subject
+	for _, n := range names { // to no group: who is deleted forwards nothing more
+		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: contract.ForwarderUserPrefix + pool + ":" + n})
+	}
 	meta := metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: contract.ForwarderRolePrefix + pool}
 	role, binding := &rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy()}
 	if len(names) == 0 {
@@ -111,7 +122,7 @@ func (f *forwarders) keep(ctx context.Context, pool string, nodes []corev1.Node)
 	if _, err := controllerutil.CreateOrUpdate(ctx, f.client, binding, func() error {
 		metav1.SetMetaDataLabel(&binding.ObjectMeta, managedLabel, managedBy)
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
-		binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: contract.ForwarderGroupPrefix + pool}}
+		binding.Subjects = subjects
 		return nil
 	}); err != nil {
 		return fmt.Errorf("binding of the forwarder of pool %s: %w", pool, err)

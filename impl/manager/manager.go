@@ -13,16 +13,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-edge/weir/impl/cli"
@@ -32,6 +36,7 @@ import (
 	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 	"github.com/weir-edge/weir/impl/nodepool"
+	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -103,6 +108,7 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 	}
 	maps.Copy(what, pools.Watched())
 	if s.certifies() {
+		what[&rbacv1.ClusterRoleBinding{}] = cache.ByObject{Transform: trimBinding}
 		what[&certificatesv1.CertificateSigningRequest{}] = cache.ByObject{Transform: certificates.Trim}
 	}
 	return ctrl.Options{
@@ -125,6 +131,43 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 		GracefulShutdownTimeout:       &grace,
 		Controller:                    config.Controller{SkipNameValidation: new(true)}, // tests run several managers in one process
 	}
+}
+
+// bindings asks for the pools whose binding there is, or changes: of some all nodes were deleted while no manager ran. A cluster whose manifests are older does not
+// grant this watch, and must not lose the rest of weir-manager.
+func (m *Manager) bindings() source.Source {
+	kind := source.Kind(m.ctrl.GetCache(), &rbacv1.ClusterRoleBinding{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, b *rbacv1.ClusterRoleBinding) []reconcile.Request {
+		if pool := revocation.PoolOf(b.Name); pool != "" {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: pool}}}
+		}
+		return nil
+	}))
+	return source.Func(func(ctx context.Context, q queue) error {
+		go func() {
+			for said := false; ctx.Err() == nil; said = true {
+				err := m.ctrl.GetAPIReader().List(ctx, &rbacv1.ClusterRoleBindingList{}, client.Limit(1))
+				if err == nil {
+					err = kind.Start(ctx, q)
+				}
+				if err == nil || ctx.Err() != nil {
+					return
+				}
+				if !said {
+					m.set.Logger.Error("bindings of hubs cannot be watched; apply the output of weir-manager --print-manifests", "err", err)
+				}
+				pause.For(ctx, m.set.Clock, time.Minute)
+			}
+		}()
+		return nil
+	})
+}
+
+// trimBinding leaves the name of a ClusterRoleBinding, by which pools are known, and its version.
+func trimBinding(o any) (any, error) {
+	if b, ok := o.(*rbacv1.ClusterRoleBinding); ok {
+		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: b.Name, UID: b.UID, ResourceVersion: b.ResourceVersion}}, nil
+	}
+	return o, nil
 }
 
 // add puts in what runs.
@@ -182,7 +225,7 @@ func (m *Manager) addCertificates() error {
 			return certificates.Authority(ctx, c, r, m.set.Clock, pool)
 		},
 	}}
-	if err := reconciles(m.ctrl, "revocation", revoker, 1, source.Kind(m.ctrl.GetCache(), &corev1.Node{}, membership())); err != nil {
+	if err := reconciles(m.ctrl, "revocation", revoker, 1, source.Kind(m.ctrl.GetCache(), &corev1.Node{}, membership()), m.bindings()); err != nil {
 		return err
 	}
 	if m.set.Certificates == signCertificates {
@@ -195,7 +238,7 @@ func (m *Manager) addCertificates() error {
 		}
 	}
 	if err := m.ctrl.Add(certificates.New(certificates.Config{
-		Cache: m.ctrl.GetCache(), Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Begin: revoker.Begin,
+		Cache: m.ctrl.GetCache(), Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Begin: revoker.Begin, Granted: revoker.Granted,
 		Clock: m.set.Clock, Sign: m.set.Certificates == signCertificates, Metrics: m.metrics.certificates, Log: m.set.Logger,
 	})); err != nil {
 		return fmt.Errorf("manager: %w", err)

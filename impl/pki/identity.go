@@ -12,19 +12,17 @@ import (
 // Kind is the name of an Identity.
 type Kind string
 
-// The kinds. The last four are as they were before hubs and forwarders had users of their own.
+// The kinds.
 const (
-	Hub             Kind = "hub"
-	Coordinator     Kind = "coordinator"
-	Replica         Kind = "replica"
-	Viewer          Kind = "viewer"
-	Operator        Kind = "operator"
-	HubAtCloud      Kind = "hub-at-cloud"
-	Forwarder       Kind = "forwarder"
-	Door            Kind = "door"
-	Kubelet         Kind = "kubelet"
-	HubAsNode       Kind = "hub-as-node"
-	ForwarderOfPool Kind = "forwarder-of-pool"
+	Hub         Kind = "hub"
+	Coordinator Kind = "coordinator"
+	Replica     Kind = "replica"
+	Viewer      Kind = "viewer"
+	Operator    Kind = "operator"
+	HubAtCloud  Kind = "hub-at-cloud"
+	Forwarder   Kind = "forwarder"
+	Door        Kind = "door"
+	Kubelet     Kind = "kubelet"
 )
 
 // Issuer is whose authority signs a certificate.
@@ -117,17 +115,8 @@ func Identities() []Identity {
 			CommonName: contract.HubName, Server: true,
 		},
 		{
-			Kind: Kubelet, About: "a kubelet, at kube-apiserver and at its hub", Issuer: ClusterIssuer, Life: kubeletLife,
+			Kind: Kubelet, About: "a kubelet, at kube-apiserver and at its hub, which shows it for what the kubelet asks", Issuer: ClusterIssuer, Life: kubeletLife,
 			CommonName: contract.NodeUserPrefix + "<node>", Organizations: []string{contract.NodesGroup}, Client: true,
-		},
-		{
-			Kind: HubAsNode, About: "a hub, at kube-apiserver, as its node", Issuer: ClusterIssuer, Life: nodesLife,
-			CommonName: contract.NodeUserPrefix + "<node>", Organizations: []string{contract.NodesGroup, contract.HubGroup}, Client: true,
-		},
-		{
-			Kind: ForwarderOfPool, About: "whoever leads a pool, when it forwards heartbeats: one key for all", Issuer: ClusterIssuer, Life: nodesLife,
-			CommonName: contract.ForwarderUserPrefix + "<pool>", Client: true,
-			Organizations: []string{contract.ForwarderGroup, contract.ForwarderGroupPrefix + "<pool>"},
 		},
 	}
 	for i := range all {

@@ -322,7 +322,7 @@ func TestRead(t *testing.T) {
 		{HubAtCloud, "weir:hub:p:n:x", Subject{}, false},
 		{HubAtCloud, "weir:forwarder:p:n", Subject{}, false},
 		{Forwarder, "weir:forwarder:p", Subject{}, false},
-		{ForwarderOfPool, "weir:forwarder:p", Subject{Pool: "p"}, true},
+		{Forwarder, "weir:forwarder:p:n", Subject{Pool: "p", Node: "n"}, true},
 		{Hub, "system:node:n", Subject{Node: "n"}, true},
 		{Hub, "system:node:", Subject{}, false},
 	} {

@@ -142,8 +142,8 @@ func cloudAttacks() []Attack {
 			controls: []ask{forwards},
 		},
 		{
-			Number: "68", Position: Member, Goal: "read or write what is another node's, with the hub's certificate",
-			Sent: "Secrets, the other Node, its Lease, its pods, a token of one of its pods, CSRs", Expected: "403",
+			Number: "68", Position: Member, Goal: "read or write what is another node's, or more than relays need, with the hub's certificate and the node's",
+			Sent: "Secrets, the other Node, its Lease, its pods, a token of one of its pods, CSRs; as the hub what is its own node's; as the node slices", Expected: "403",
 			Control: "its own Node, and slices",
 			prepare: func(ctx context.Context, x *scene) error {
 				p, err := x.pod(ctx, "sky-other", x.node(2))
@@ -155,18 +155,20 @@ func cloudAttacks() []Attack {
 			},
 			asks: hubAsks(),
 			play: func(ctx context.Context, x *scene) error {
-				x.try(
-					ctx,
-					ask{
-						as: "hub", at: cloudDoor, method: http.MethodPost,
-						path: "/api/v1/namespaces/a/serviceaccounts/reader/token",
-						body: tokenRequest("sky-other", x.kept["uid"].(string), ""), codes: []int{403},
-					},
-				)
+				for _, as := range []string{"hub", "kubelet"} {
+					x.try(
+						ctx,
+						ask{
+							as: as, at: cloudDoor, method: http.MethodPost,
+							path: "/api/v1/namespaces/a/serviceaccounts/reader/token",
+							body: tokenRequest("sky-other", x.kept["uid"].(string), ""), codes: []int{403},
+						},
+					)
+				}
 				return nil
 			},
 			controls: []ask{
-				{as: "hub", at: cloudDoor, path: "/api/v1/nodes/{node}", codes: ok},
+				{as: "kubelet", at: cloudDoor, path: "/api/v1/nodes/{node}", codes: ok},
 				{as: "hub", at: cloudDoor, path: slices1, codes: ok},
 			},
 		},

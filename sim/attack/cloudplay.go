@@ -212,10 +212,26 @@ func hubAsks() []ask {
 		},
 		{path: "/api/v1/namespaces/kube-system/configmaps/weir-kept-nodes"},
 	}
-	for i := range asks {
-		asks[i].as, asks[i].codes = "hub", []int{403}
+	all := []ask{ // of what is the node's, which the kubelet may
+		{as: "hub", path: "/api/v1/nodes/{node}"},
+		{as: "hub", path: "/api/v1/nodes?labelSelector=a"},
+		{as: "hub", path: "/api/v1/pods?fieldSelector=spec.nodeName={node}"},
+		{as: "hub", path: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}"},
+		{as: "hub", path: "/api/v1/services"},
+		{as: "hub", path: "/apis/certificates.k8s.io/v1/certificatesigningrequests"},
+		{as: "kubelet", path: slices1}, // and of what is the hub's
+		{as: "kubelet", path: "/api/v1/endpoints"},
 	}
-	return asks
+	for _, as := range []string{"hub", "kubelet"} {
+		for _, q := range asks {
+			q.as = as
+			all = append(all, q)
+		}
+	}
+	for i := range all {
+		all[i].at, all[i].codes = cloudDoor, []int{403}
+	}
+	return all
 }
 
 func managerToken(ctx context.Context, x *scene) error {

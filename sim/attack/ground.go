@@ -133,7 +133,7 @@ func (g *ground) cast(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		hub, err := g.vault.Cloud().NodeCertificate(g.node(n+1), 0)
+		hub, err := g.vault.Cloud().HubCertificate(g.place.name, g.node(n+1), 0)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (g *ground) cast(ctx context.Context) error {
 			return err
 		}
 	}
-	forwarder, err := g.vault.Cloud().ForwarderCertificate(g.place.name)
+	forwarder, err := g.vault.Cloud().ForwarderCertificate(g.place.name, g.node(1))
 	if err != nil {
 		return err
 	}

@@ -28,12 +28,13 @@ rules:
   verbs: [patch]
 `
 
-const log = `{"verb":"watch","requestURI":"/api/v1/endpoints?watch=1","objectRef":{"resource":"endpoints"},"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"weir:hub\" of ClusterRole \"weir:hub\" to Group \"openyurt:yurthub\""}}
-{"verb":"get","requestURI":"/version?x","annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"system:discovery\" of ClusterRole \"system:discovery\" to Group \"system:authenticated\""}}
-{"verb":"patch","requestURI":"/api/v1/nodes/a/status","objectRef":{"resource":"nodes","subresource":"status","name":"a"},"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by RoleBinding \"x/kube-system\" of Role \"weir:manager\" to User \"m\""}}
-{"verb":"list","requestURI":"/api/v1/secrets","user":{"username":"m"},"objectRef":{"resource":"secrets"},"annotations":{"authorization.k8s.io/decision":"forbid","authorization.k8s.io/reason":""}}
-{"verb":"list","requestURI":"/api/v1/secrets","user":{"username":"m"},"objectRef":{"resource":"secrets"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
-{"verb":"get","requestURI":"/api/v1/namespaces/x/secrets/y","user":{"username":"m"},"objectRef":{"resource":"secrets","namespace":"x","name":"y"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+const log = `{"verb":"watch","requestURI":"/api/v1/endpoints?watch=1","user":{"username":"weir:hub:a:b"},"objectRef":{"resource":"endpoints"},"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"weir:hub\" of ClusterRole \"weir:hub\" to Group \"openyurt:yurthub\""}}
+{"verb":"get","requestURI":"/version?x","user":{"username":"weir:hub:a:b"},"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"system:discovery\" of ClusterRole \"system:discovery\" to Group \"system:authenticated\""}}
+{"verb":"patch","requestURI":"/api/v1/nodes/a/status","user":{"username":"system:serviceaccount:kube-system:weir-manager"},"objectRef":{"resource":"nodes","subresource":"status","name":"a"},"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by RoleBinding \"x/kube-system\" of Role \"weir:manager\" to User \"m\""}}
+{"verb":"list","requestURI":"/api/v1/secrets","user":{"username":"weir:m"},"objectRef":{"resource":"secrets"},"annotations":{"authorization.k8s.io/decision":"forbid","authorization.k8s.io/reason":""}}
+{"verb":"list","requestURI":"/api/v1/secrets","user":{"username":"weir:m"},"objectRef":{"resource":"secrets"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+{"verb":"get","requestURI":"/api/v1/namespaces/x/secrets/y","user":{"username":"weir:m"},"objectRef":{"resource":"secrets","namespace":"x","name":"y"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+{"verb":"list","requestURI":"/api/v1/secrets","user":{"username":"alice"},"objectRef":{"resource":"secrets"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
 {"verb":"li`
 
 // TestUse: what a role allowed is used, whoever else allows as much is none of its grants, and what is refused is told once.
@@ -55,7 +56,7 @@ func TestUse(t *testing.T) {
 	}; !slices.Equal(unused, want) {
 		t.Errorf("unused: %q", unused)
 	}
-	if want := []string{"m: list secrets", "m: get secrets x/y"}; !slices.Equal(use.Refused, want) {
+	if want := []string{"weir:m: list secrets", "weir:m: get secrets x/y"}; !slices.Equal(use.Refused, want) {
 		t.Errorf("refused: %q", use.Refused)
 	}
 }

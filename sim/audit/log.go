@@ -11,17 +11,27 @@ import (
 	"strings"
 )
 
-// Policy is the audit policy of a kube-apiserver that logs what the parts of Weir do, and nothing else.
+// Policy is the audit policy of a kube-apiserver that logs what the parts of Weir do, and little else: a policy names users, and knows no beginnings of names. What
+// is left of others Read passes over.
 const Policy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: Metadata
-  userGroups: [openyurt:yurthub]
+  users: [` + manager + `]
+- level: None
+  userGroups: [system:masters, system:nodes, system:serviceaccounts, system:unauthenticated]
+- level: None
+  users: [system:apiserver, system:kube-controller-manager, system:kube-scheduler]
 - level: Metadata
-  users: [system:serviceaccount:kube-system:weir-manager]
+  userGroups: [system:authenticated]
 - level: None
 `
+
+const manager = "system:serviceaccount:kube-system:weir-manager"
+
+// ours tells whether a user is a part of Weir.
+func ours(user string) bool { return user == manager || strings.HasPrefix(user, "weir:") }
 
 // File is what a log is called in a folder of logs.
 const File = "audit.log"
@@ -77,6 +87,9 @@ func (u *Use) Read(r io.Reader) error {
 }
 
 func (u *Use) take(e *event) {
+	if !ours(e.User.Username) {
+		return
+	}
 	u.Events++
 	g := Grant{Verb: e.Verb}
 	url, _, _ := strings.Cut(e.RequestURI, "?")

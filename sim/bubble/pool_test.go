@@ -201,7 +201,8 @@ func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node
 		t.Fatal(err)
 	}
 	c.CloudCAFile, c.CoordinatorCAFile = caFile, caFile
-	c.CloudClientCertFile, c.CloudClientKeyFile = issue("cloud", weirpki.HubAsNode, weirpki.Subject{Node: name})
+	c.CloudClientCertFile, c.CloudClientKeyFile = issue("cloud", weirpki.Kubelet, weirpki.Subject{Node: name})
+	c.CloudHubCertFile, c.CloudHubKeyFile = issue("own", weirpki.HubAtCloud, weirpki.Subject{Pool: "pool", Node: name})
 	c.CoordinatorClientCertFile, c.CoordinatorClientKeyFile = issue("pool", weirpki.Hub, weirpki.Subject{Pool: "pool", Node: name})
 	c.TLSCertFile, c.TLSPrivateKeyFile = issue("serving", weirpki.Door, weirpki.Subject{Hosts: []string{ip}})
 	h, err := hub.New(c)

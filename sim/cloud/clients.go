@@ -44,15 +44,14 @@ func (c *Cloud) ClientToken(ctx context.Context, name string) (string, error) {
 	return answer.Status.Token, nil
 }
 
-// NodeCertificate issues the certificate that a hub holds for the cloud: its node's, and of the group that the
-// grants of manifests/weir-hub.yaml are bound to. life is as in pki.Authority.IssueTo.
-func (c *Cloud) NodeCertificate(node string, life time.Duration) (*pki.Pair, error) {
-	return c.ca.IssueTo(weirpki.HubAsNode, weirpki.Subject{Node: node}, life)
+// HubCertificate issues the certificate of a hub's own user, which GrantHubs lets read. life is as in pki.Authority.IssueTo.
+func (c *Cloud) HubCertificate(pool, node string, life time.Duration) (*pki.Pair, error) {
+	return c.ca.IssueTo(weirpki.HubAtCloud, weirpki.Subject{Pool: pool, Node: node}, life)
 }
 
-// ForwarderCertificate issues the certificate with which the leader of a pool forwards heartbeats.
-func (c *Cloud) ForwarderCertificate(pool string) (*pki.Pair, error) {
-	return c.ca.IssueTo(weirpki.ForwarderOfPool, weirpki.Subject{Pool: pool}, 0)
+// ForwarderCertificate issues the certificate with which a node forwards heartbeats when it leads its pool.
+func (c *Cloud) ForwarderCertificate(pool, node string) (*pki.Pair, error) {
+	return c.ca.IssueTo(weirpki.Forwarder, weirpki.Subject{Pool: pool, Node: node}, weirpki.Must(weirpki.Forwarder).Life.Most)
 }
 
 // KubeletCertificate issues the certificate that a kubelet holds: its node's and nothing else. life is as in pki.Authority.IssueTo.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/proc/proctest"
 )
@@ -114,17 +115,25 @@ func testClients(t *testing.T, c *Cloud) {
 }
 
 func testHub(t *testing.T, c *Cloud) {
-	pair, err := c.NodeCertificate("edge-1", 0)
+	own, err := c.HubCertificate("pool-a", "edge-1", 0)
+	if err == nil {
+		err = c.GrantHubs(t.Context(), revocation.HubRole, "pool-a", "edge-1")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	hub := as(t, c, "", pair)
+	hub := as(t, c, "", own)
 	if _, err := hub.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Errorf("slices: %v", err)
 	}
 	if _, err := hub.CoreV1().Endpoints("").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Errorf("endpoints: %v", err)
 	}
+	pair, err := c.KubeletCertificate("edge-1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub = as(t, c, "", pair)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"}}
 	if _, err := hub.CoordinationV1().Leases("kube-node-lease").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		t.Errorf("own lease: %v", err)

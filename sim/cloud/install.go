@@ -14,8 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
+
+	managermanifests "github.com/weir-edge/weir/impl/manager/manifests"
+	"github.com/weir-edge/weir/impl/manager/revocation"
 )
 
 //go:embed manifests
@@ -25,12 +29,6 @@ const (
 	fieldManager    = "weir-testbed"
 	installPatience = time.Minute
 )
-
-// HubManifest is what every hub is granted.
-func HubManifest() string {
-	data, _ := manifests.ReadFile("manifests/weir-hub.yaml") // it is part of the program
-	return string(data)
-}
 
 // install applies the manifests and waits until their grants have effect.
 func (c *Cloud) install(ctx context.Context) error {
@@ -49,12 +47,31 @@ func (c *Cloud) install(ctx context.Context) error {
 			return fmt.Errorf("install %s: %w", f.Name(), err)
 		}
 	}
+	if err := c.Apply(ctx, []byte(managermanifests.Hubs())); err != nil {
+		return fmt.Errorf("install roles of hubs: %w", err)
+	}
 	for _, client := range Clients {
-		if err := c.waitGrant(ctx, client); err != nil {
+		if err := c.waitGrant(ctx, "system:serviceaccount:"+clientNamespace+":"+client.Name, client.probe); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// GrantHubs lets the hubs of a pool read, as weir-manager would by a role of its manifests, and waits until that has effect.
+func (c *Cloud) GrantHubs(ctx context.Context, role, pool string, nodes ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, installPatience)
+	defer cancel()
+	bindings := c.client.RbacV1().ClusterRoleBindings()
+	want := revocation.Binding(role, pool, nodes)
+	_, err := bindings.Create(ctx, want, metav1.CreateOptions{FieldManager: fieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = bindings.Update(ctx, want, metav1.UpdateOptions{FieldManager: fieldManager})
+	}
+	if err != nil || len(nodes) == 0 || role != revocation.HubRole {
+		return err
+	}
+	return c.waitGrant(ctx, want.Subjects[len(want.Subjects)-1].Name, schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"})
 }
 
 // Apply applies the objects of a YAML stream on the server's side, as kubectl apply --server-side does.
@@ -105,30 +122,30 @@ func (c *Cloud) retry(ctx context.Context, do func() error) error {
 	}
 }
 
-// waitGrant waits until the authorizer has seen a client's grants.
-func (c *Cloud) waitGrant(ctx context.Context, client Client) error {
+// waitGrant waits until the authorizer has seen the grants of a user, who may watch something by them.
+func (c *Cloud) waitGrant(ctx context.Context, user string, probe schema.GroupResource) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	for {
 		review, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:   "system:serviceaccount:" + clientNamespace + ":" + client.Name,
+				User:   user,
 				Groups: []string{"system:authenticated"},
 				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Verb: "watch", Group: client.probe.Group, Resource: client.probe.Resource,
+					Verb: "watch", Group: probe.Group, Resource: probe.Resource,
 				},
 			},
 		}, metav1.CreateOptions{})
 		switch {
 		case err != nil:
-			return fmt.Errorf("review the grants of %s: %w", client.Name, err)
+			return fmt.Errorf("review the grants of %s: %w", user, err)
 		case review.Status.Allowed:
 			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%s may still not watch %s: %w", client.Name, client.probe.Resource, ctx.Err())
+			return fmt.Errorf("%s may still not watch %s: %w", user, probe.Resource, ctx.Err())
 		}
 	}
 }

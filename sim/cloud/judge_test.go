@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/impl/request"
 )
 
@@ -25,7 +26,7 @@ type node struct {
 	t     *testing.T
 	cloud *Cloud
 	*identity.Judge
-	hub, caller http.RoundTripper // with and without the hub's certificate
+	hub, kubelet, caller http.RoundTripper // with the hub's certificate, the node's, and none
 
 	mu   sync.Mutex
 	pods map[string]identity.Pod
@@ -34,8 +35,11 @@ type node struct {
 func newNode(t *testing.T, c *Cloud) *node {
 	t.Helper()
 	n := &node{t: t, cloud: c, pods: map[string]identity.Pod{}}
-	pair, err := c.NodeCertificate("edge-1", 0)
+	pair, err := c.HubCertificate("pool-a", "edge-1", 0)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.GrantHubs(t.Context(), revocation.HubRole, "pool-a", "edge-1"); err != nil {
 		t.Fatal(err)
 	}
 	config := &rest.Config{Host: c.URL(), TLSClientConfig: rest.TLSClientConfig{CAData: c.CA().CertPEM()}}
@@ -44,6 +48,13 @@ func newNode(t *testing.T, c *Cloud) *node {
 	}
 	config.CertData, config.KeyData = pair.CertPEM, pair.KeyPEM
 	if n.hub, err = rest.TransportFor(config); err != nil {
+		t.Fatal(err)
+	}
+	if pair, err = c.KubeletCertificate("edge-1", 0); err != nil {
+		t.Fatal(err)
+	}
+	config.CertData, config.KeyData = pair.CertPEM, pair.KeyPEM
+	if n.kubelet, err = rest.TransportFor(config); err != nil {
 		t.Fatal(err)
 	}
 	n.Judge, err = identity.New(identity.Config{
@@ -105,7 +116,7 @@ func (n *node) online(token, path string) int {
 	req, a := n.request(token, path)
 	via := n.caller
 	if token == "" {
-		via = n.hub
+		via = n.kubelet
 	}
 	resp, err := via.RoundTrip(req)
 	if err != nil {

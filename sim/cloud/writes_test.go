@@ -73,7 +73,7 @@ type keeper struct {
 
 func newKeeper(t *testing.T, c *Cloud, seed uint64) *keeper {
 	t.Helper()
-	pair, err := c.NodeCertificate("edge-1", 0)
+	pair, err := c.KubeletCertificate("edge-1", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

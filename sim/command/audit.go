@@ -14,19 +14,20 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/sim/audit"
-	"github.com/weir-edge/weir/sim/cloud"
 )
 
 // seldom are grants that runs may leave unused, and why.
 var seldom = map[string]string{
 	"ClusterRole weir:hub: get /.well-known/openid-configuration": "the keys of tokens are asked for with a pod's token, where there is one and the cluster allows it",
 	"ClusterRole weir:hub: get /openid/v1/jwks":                   "likewise",
+	"ClusterRole weir:hub-topology: list nodes":                   "only hubs with --filters=servicetopology do",
 }
 
 // later are requests that may be refused, and why.
 var later = map[*regexp.Regexp]string{
-	regexp.MustCompile(`^` + contract.NodeUserPrefix + `\S+: watch configmaps ` + contract.KeyNamespace + `/` + contract.DenylistPrefix): "weir-manager grants it once it knows the Node, where one runs",
+	regexp.MustCompile(`^` + contract.HubUserPrefix + `\S+: watch configmaps ` + contract.KeyNamespace + `/` + contract.DenylistPrefix): "weir-manager grants it once it knows the Node, where one runs",
 }
 
 // runAudit reads the audit logs of runs, and fails if hubs were refused something, or have a grant that none of them used.
@@ -50,7 +51,7 @@ func runAudit(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if logs == 0 {
 		return cli.Usage("DIR", flags.Args(), "folders of reports with a logs/"+audit.File)
 	}
-	grants, err := audit.Grants(cloud.HubManifest())
+	grants, err := audit.Grants(manifests.Hubs())
 	if err != nil {
 		return err
 	}

@@ -69,8 +69,8 @@ func TestPKIFiles(t *testing.T) {
 		}
 	}
 	// What they are is told without asking for it; who vouches, when they end and whose key it is counts.
-	out = done(t, "check", "--ca", at("cluster", "ca.crt"), at("out", "edge-1", "cloud-client.crt"), at("out", "edge-2", "delegate-client.crt"))
-	if !strings.Contains(out, "hub-as-node (CN=system:node:edge-1") || !strings.Contains(out, "forwarder-of-pool of pool harbour") {
+	out = done(t, "check", "--ca", at("cluster", "ca.crt"), at("out", "edge-1", "cloud-hub.crt"), at("out", "edge-2", "delegate-client.crt"))
+	if !strings.Contains(out, "hub-at-cloud of pool harbour (CN=weir:hub:harbour:edge-1") || !strings.Contains(out, "forwarder of pool harbour (CN=weir:forwarder:harbour:edge-2") {
 		t.Error(out)
 	}
 	for what, args := range map[string][]string{

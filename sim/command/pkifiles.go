@@ -169,8 +169,8 @@ func pkiFiles(_ context.Context, args []string, stdout, _ io.Writer) error {
 			return err
 		}
 		for _, node := range *nodes {
-			f.make("--node", cluster, pki.HubAsNode, pki.Subject{Node: node}, node, "cloud-client")
-			f.make("--node", cluster, pki.ForwarderOfPool, pki.Subject{}, node, "delegate-client")
+			f.make("--node", cluster, pki.HubAtCloud, pki.Subject{Node: node}, node, "cloud-hub")
+			f.make("--node", cluster, pki.Forwarder, pki.Subject{Node: node}, node, "delegate-client")
 		}
 	}
 	if f.err != nil {
@@ -196,6 +196,9 @@ func (f *fileMaker) make(flag string, a *pki.Authority, k pki.Kind, s pki.Subjec
 	i, life := pki.Must(k), f.life
 	if life == 0 {
 		life = i.Life.Usual
+	}
+	if k == pki.Forwarder { // a day, since whoever makes files does not make them anew each hour
+		life = i.Life.Most
 	}
 	s.Pool = f.pool
 	pair, err := a.Grant(i, s, f.now, life)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/node"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -113,9 +113,8 @@ func grant(ctx context.Context, admin kubernetes.Interface) (token string, err e
 		return "", err
 	}
 	who := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: account}
-	group := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: contract.HubGroup}
 	for _, b := range []rbacv1.ClusterRoleBinding{
-		{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: account}, Subjects: []rbacv1.Subject{group}},
+		{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: account}, Subjects: revocation.Binding(revocation.HubRole, pool, runtime.Pool{Name: pool, Nodes: 2}.NodeNames()).Subjects},
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: account + "-admin"},
 			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "cluster-admin"}, Subjects: []rbacv1.Subject{who},

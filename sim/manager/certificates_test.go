@@ -44,6 +44,13 @@ func ask(t *testing.T, name string, k weirpki.Kind, s weirpki.Subject, key *ecds
 	return r
 }
 
+// named is what asks for any name.
+func named(t *testing.T, commonName string, organizations ...string) []byte {
+	t.Helper()
+	text := &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName, Organization: organizations}}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: must(x509.CreateCertificateRequest(rand.Reader, text, newKey(t)))})
+}
+
 func newKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := weirpki.NewKey()
@@ -155,13 +162,7 @@ func testCertificates(t *testing.T, w *world, approved string) {
 		return ask(t, "", weirpki.Hub, s, newKey(t))
 	}
 	extra := hub(subject)
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: "system:node:c-1", Organization: []string{contract.HubGroup, "weir:pool:certified", "system:nodes"}},
-	}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	extra.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+	extra.Spec.Request = named(t, "system:node:c-1", contract.HubGroup, "weir:pool:certified", "system:nodes")
 	decade := hub(subject)
 	decade.Spec.ExpirationSeconds = ptr.To[int32](10 * 365 * 24 * 3600)
 	stolen := hub(subject)

@@ -36,6 +36,8 @@ func TestManager(t *testing.T) {
 	t.Run("forwarders", func(t *testing.T) { testForwarders(t, w) })
 	t.Run("far ahead", func(t *testing.T) { testAhead(t, w) })
 	t.Run("certificates", func(t *testing.T) { testCertificates(t, w, approved) })
+	t.Run("users of hubs", func(t *testing.T) { testHubUsers(t, w) })
+	t.Run("requests of hubs", func(t *testing.T) { testHubRequests(t, w) })
 	t.Run("revocation", func(t *testing.T) { testRevocation(t, w) })
 	t.Run("rotation", func(t *testing.T) { testRotation(t, w) })
 	t.Run("taken back", func(t *testing.T) { testTakenBack(t, w) })
@@ -106,7 +108,7 @@ func testForwarders(t *testing.T, w *world) {
 	w.nodes(t, "fleet", "f-1", "f-2")
 	w.nodes(t, "other", "o-1")
 	w.speak(false, "o-1")
-	f := w.as(contract.ForwarderUserPrefix+"fleet", contract.ForwarderGroup, contract.ForwarderGroupPrefix+"fleet", "system:authenticated").
+	f := w.as(contract.ForwarderUserPrefix+"fleet:f-1", contract.ForwarderGroup, contract.ForwarderGroupPrefix+"fleet", "system:authenticated").
 		CoordinationV1().Leases(contract.NodeLeaseNamespace)
 	w.eventually(t, "the forwarder may read its nodes' Leases", func() bool {
 		_, err := f.Get(t.Context(), "f-2", metav1.GetOptions{})
@@ -123,7 +125,7 @@ func testForwarders(t *testing.T, w *world) {
 	}
 	w.eventually(t, "a binding that somebody emptied is put right", func() bool {
 		b, err := bindings.Get(t.Context(), name, metav1.GetOptions{})
-		return err == nil && len(b.Subjects) == 1
+		return err == nil && len(b.Subjects) == 2
 	})
 	at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format("2006-01-02T15:04:05.000000Z") }
 	const mark = `"metadata":{"annotations":{"openyurt.io/delegate-heartbeat":"true"}}`
@@ -167,12 +169,23 @@ func testForwarders(t *testing.T, w *world) {
 
 	w.nodes(t, "fleet", "f-3")
 	w.eventually(t, "a node that joins is forwarded", func() bool { return patch("f-3", grown) == nil })
+	third := w.as(contract.ForwarderUserPrefix+"fleet:f-3", contract.ForwarderGroup, contract.ForwarderGroupPrefix+"fleet", "system:authenticated").
+		CoordinationV1().Leases(contract.NodeLeaseNamespace)
+	group := w.as(contract.ForwarderUserPrefix+"fleet", contract.ForwarderGroup, contract.ForwarderGroupPrefix+"fleet", "system:authenticated").
+		CoordinationV1().Leases(contract.NodeLeaseNamespace)
+	if _, err := group.Get(t.Context(), "f-3", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("whoever has the pool's groups, and is no node's user: %v", err)
+	}
 	for _, name := range []string{"f-1", "f-2"} {
 		if err := w.client.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.eventually(t, "a node that leaves is not", func() bool { return apierrors.IsForbidden(patch("f-2", grown)) })
+	w.eventually(t, "a node that leaves is not, and forwards nothing itself", func() bool {
+		_, two := third.Get(t.Context(), "f-2", metav1.GetOptions{})
+		_, three := third.Get(t.Context(), "f-3", metav1.GetOptions{})
+		return apierrors.IsForbidden(two) && three == nil && apierrors.IsForbidden(patch("f-3", grown))
+	})
 	if err := w.client.CoreV1().Nodes().Delete(t.Context(), "f-3", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

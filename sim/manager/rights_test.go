@@ -166,8 +166,8 @@ func testNoHeartbeats(t *testing.T, w *world) {
 func testAhead(t *testing.T, w *world) {
 	w.nodes(t, "ahead", "a-1", "a-2")
 	group := contract.ForwarderGroupPrefix + "ahead"
-	both := w.as(contract.ForwarderUserPrefix+"ahead", contract.ForwarderGroup, group, "system:authenticated")
-	one := w.as(contract.ForwarderUserPrefix+"ahead", group, "system:authenticated") // a certificate with the group of its pool only
+	both := w.as(contract.ForwarderUserPrefix+"ahead:a-2", contract.ForwarderGroup, group, "system:authenticated")
+	one := w.as(contract.ForwarderUserPrefix+"ahead:a-2", "system:authenticated") // a certificate without a group
 	patch := func(c kubernetes.Interface, text string, o metav1.PatchOptions) error {
 		_, err := c.CoordinationV1().Leases(contract.NodeLeaseNamespace).Patch(t.Context(), "a-1", types.MergePatchType, []byte(text), o)
 		return err
@@ -193,7 +193,7 @@ func testAhead(t *testing.T, w *world) {
 		"with an entry that is no entry":   beat(in(time.Hour), `,"managedFields":[{"manager":"x"}]`),
 		"with its own entry and far ahead": beat("9999-12-31T23:59:59.000000Z", strings.Replace(forged, `"x"`, `"ours"`, 1)),
 	} {
-		for who, c := range map[string]kubernetes.Interface{"both groups": both, "the group of its pool only": one} {
+		for who, c := range map[string]kubernetes.Interface{"both groups": both, "no group": one} {
 			if err := patch(c, text, metav1.PatchOptions{FieldManager: "ours"}); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 				t.Errorf("%s, %s: %v", who, what, err)
 			}

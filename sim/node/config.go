@@ -25,6 +25,8 @@ type HubConfig struct {
 	CloudCAFile     string   `json:"cloud-ca-file"`
 	CloudClientCert string   `json:"cloud-client-cert-file"`
 	CloudClientKey  string   `json:"cloud-client-key-file"`
+	CloudHubCert    string   `json:"cloud-hub-cert-file,omitempty"`
+	CloudHubKey     string   `json:"cloud-hub-key-file,omitempty"`
 
 	BindAddress       string `json:"bind-address"`
 	SecurePort        int    `json:"secure-port"`

@@ -29,7 +29,7 @@ kind: ClusterRoleBinding
 metadata: {name: "test:pods-and-nodes"}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "test:pods-and-nodes"}
 subjects:
-- {apiGroup: rbac.authorization.k8s.io, kind: Group, name: "openyurt:yurthub"}
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: "weir:hub:pool-a:edge-1"}
 - {kind: ServiceAccount, namespace: default, name: default}
 `
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/link"
@@ -110,10 +111,17 @@ func (b *bed) newHub(flags node.Flags) {
 	c.CloudCAFile, err = pki.WriteFile(b.dir, "cloud-ca.crt", b.cloud.CA().CertPEM())
 	check(t, err)
 	c.ClientCAFile = c.CloudCAFile
-	pair, err := b.cloud.NodeCertificate(edge, 0)
+	pair, err := b.cloud.KubeletCertificate(edge, 0)
 	check(t, err)
 	c.CloudClientCert, c.CloudClientKey, err = pair.Write(b.dir, "cloud")
 	check(t, err)
+	own, err := b.cloud.HubCertificate("pool-a", edge, 0)
+	check(t, err)
+	c.CloudHubCert, c.CloudHubKey, err = own.Write(b.dir, "cloud-hub")
+	check(t, err)
+	for _, role := range []string{revocation.HubRole, revocation.TopologyRole} {
+		check(t, b.cloud.GrantHubs(t.Context(), role, "pool-a", edge))
+	}
 	log := filepath.Join(b.dir, "hub.log")
 	b.hub, err = node.NewHub(node.Launch{
 		Spawner: s, Name: "hub of " + edge, Path: commands[node.HubCommand], Dir: b.dir, LogFile: log, Data: c.DataDir,

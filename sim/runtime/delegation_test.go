@@ -65,7 +65,9 @@ func grantForwarder(t *testing.T, admin kubernetes.Interface, p Pool) {
 	}}}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: contract.ForwarderGroupPrefix + p.Name}},
+	}
+	for _, n := range p.NodeNames() {
+		binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: contract.ForwarderUserPrefix + p.Name + ":" + n})
 	}
 	if _, err := admin.RbacV1().Roles(meta.Namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

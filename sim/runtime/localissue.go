@@ -21,7 +21,7 @@ func (s *localSite) Certify(node string, life time.Duration) (*rest.Config, erro
 	if err != nil {
 		return nil, err
 	}
-	pair, err := s.cloud.NodeCertificate(node, life)
+	pair, err := s.cloud.KubeletCertificate(node, life)
 	if err != nil {
 		return nil, err
 	}

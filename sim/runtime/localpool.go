@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/revocation"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/link"
@@ -39,7 +40,7 @@ const (
 	ClassControl   = "control"   // probes and access reviews
 )
 
-// hubPair names the files of a hub's certificate for the cloud.
+// hubPair names the files of a node's certificate, which its hub has too.
 const hubPair = "cloud"
 
 // classLAN is what all traffic on a pool's own network is counted under.
@@ -110,8 +111,16 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 			return err
 		}
 	}
+	if p.Mode != Stock && !x.asks() {
+		if err := s.cloud.GrantHubs(ctx, revocation.HubRole, p.Name, p.NodeNames()...); err != nil {
+			return err
+		}
+	}
 	return s.cloud.CreateNodes(ctx, nodes...)
 }
+
+// asks tells whether hubs of the pool ask for their certificates, and weir-manager grants what they may.
+func (x *localPool) asks() bool { return x.Lives != nil || x.Enrols }
 
 func newLink(name string, c Link, logger *slog.Logger) (*link.Pool, error) {
 	return link.NewPool(link.Config{Name: name, Up: c.Up, Down: c.Down, Burst: c.Burst, RTT: c.RTT, Logger: logger})
@@ -363,13 +372,20 @@ func (x *localPool) connectToCloud(c *node.HubConfig, dir, name, address string)
 	if err != nil {
 		return err
 	}
-	pair, err := x.site.cloud.NodeCertificate(name, 0)
+	pair, err := x.site.cloud.KubeletCertificate(name, 0)
 	if err != nil {
 		return err
 	}
 	// The kubelet's certificate is the cloud's as well.
 	c.CloudCAFile, c.ClientCAFile = ca, ca
-	c.CloudClientCert, c.CloudClientKey, err = pair.Write(dir, hubPair)
+	if c.CloudClientCert, c.CloudClientKey, err = pair.Write(dir, hubPair); err != nil || x.asks() {
+		return err
+	}
+	own, err := x.site.cloud.HubCertificate(x.Name, name, 0)
+	if err != nil {
+		return err
+	}
+	c.CloudHubCert, c.CloudHubKey, err = own.Write(dir, "cloud-hub")
 	return err
 }
 
@@ -399,10 +415,10 @@ func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address s
 		c.CoordinatorServers = append(c.CoordinatorServers, "https://"+server)
 	}
 	var err error
-	if c.CoordinatorCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil || x.Lives != nil || x.Enrols {
+	if c.CoordinatorCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil || x.asks() {
 		return err
 	}
-	forwarder, err := x.site.cloud.ForwarderCertificate(x.Name)
+	forwarder, err := x.site.cloud.ForwarderCertificate(x.Name, name)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/revocation"
 )
 
 var ownWrites = flag.Int("own-writes", 20, "writes of each kind that are read back at their hub, and lifecycles, for each hub and link")
@@ -60,14 +60,15 @@ func TestOwnWrites(t *testing.T) {
 // ownWritesSite is a pool of a leader and a follower that has ConfigMaps and pods in its scope, too.
 func ownWritesSite(t *testing.T, rtt time.Duration) (Site, *rest.Config) {
 	t.Helper()
-	site := up(t, Topology{Pools: []Pool{{
+	pool := Pool{
 		Name: "edge", Nodes: 2, Mode: Weir, Uplink: Link{RTT: rtt},
 		PoolScopeResources: []string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io", "configmaps.v1.", "pods.v1."},
-	}}})
+	}
+	site := up(t, Topology{Pools: []Pool{pool}})
 	admin, err := kubernetes.NewForConfig(site.Admin())
 	fine(t, err)
 	ctx := t.Context()
-	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: contract.HubGroup}}
+	subjects := revocation.Binding(revocation.HubRole, pool.Name, pool.NodeNames()).Subjects
 	grant(t, admin, "test:hub", &rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps", "pods"}, Verbs: []string{"get", "list", "watch"}}, subjects)
 	for _, name := range []string{"default", "writer"} {
 		_, err := admin.CoreV1().ServiceAccounts("default").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})

@@ -59,11 +59,11 @@ func Of(ctx context.Context, site runtime.Site, pool, node string, others ...str
 
 // atCloud are the certificates by which kube-apiserver knows a node: as itself, and its hub as a user of its own.
 func atCloud(vault runtime.Vault, pool, node string) (map[string]*pki.Pair, error) {
-	asNode, err := vault.Cloud().NodeCertificate(node, 0)
+	asNode, err := vault.Cloud().KubeletCertificate(node, 0)
 	if err != nil {
 		return nil, err
 	}
-	asHub, err := vault.Cloud().CA().IssueTo(weirpki.HubAtCloud, weirpki.Subject{Pool: pool, Node: node}, 0)
+	asHub, err := vault.Cloud().HubCertificate(pool, node, 0)
 	return map[string]*pki.Pair{"node": asNode, "hub": asHub}, err
 }
 

@@ -141,7 +141,7 @@ func (t *Thief) plans(c Config) (all, open []want, err error) {
 	for who, pair := range c.Cloud {
 		err = errors.Join(err,
 			both("whom to trust, as "+who, pair, c.CloudRoots, http.MethodGet, c.CloudURL+"/api/v1/namespaces/"+contract.KeyNamespace+"/configmaps/pool-"+c.Pool, ""),
-			// A list is what the hub relays; while hubs have no user of their own it is not the hub's alone, and kube-apiserver shows it to every node.
+			// A list is what the hub relays: its own user alone may read it.
 			both("a new Node, as "+who, pair, c.CloudRoots, http.MethodPost, c.CloudURL+"/api/v1/nodes?dryRun=All", node, http.StatusConflict, http.StatusCreated))
 		if strings.HasPrefix(who, "hub") {
 			err = errors.Join(err, both("slices, as "+who, pair, c.CloudRoots, http.MethodGet, c.CloudURL+slicesPath+"?limit=1", ""))

@@ -41,7 +41,7 @@ func (e *unavailableError) Unwrap() error { return e.err }
 // granted: the answer is 100 bytes, and what is asked is what is meant. An access review says its answer in 500 bytes
 // (the question, its managed fields, the reason); it is for get and list, of which the answer itself would be long.
 type Reviewer struct {
-	AsCaller, AsHub http.RoundTripper
+	AsCaller, AsNode http.RoundTripper
 }
 
 // never is a version that is far in the future of each cluster: kube-apiserver sends what comes after it, so nothing.
@@ -163,7 +163,7 @@ func (r Reviewer) send(ctx context.Context, who Caller, credentials http.Header,
 	}
 	transport := r.AsCaller
 	if who.Kind == ThisNode {
-		transport = r.AsHub
+		transport = r.AsNode
 	}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {

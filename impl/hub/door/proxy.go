@@ -21,18 +21,18 @@ import (
 // Proxy sends requests on to the cloud and streams the answers back. Bodies, encodings, trailers and upgrades pass through.
 type Proxy struct {
 	ProxyConfig
-	asCaller, asHub *httputil.ReverseProxy
-	failures        *quiet.Log
+	asCaller, asNode *httputil.ReverseProxy
+	failures         *quiet.Log
 }
 
 // ProxyConfig is what a Proxy is made of.
 type ProxyConfig struct {
-	AsCaller, AsHub http.RoundTripper
-	Shelter         Shelter
-	Judge           *identity.Judge
-	Written         written
-	Clock           clock.PassiveClock
-	Logger          *slog.Logger
+	AsCaller, AsNode http.RoundTripper
+	Shelter          Shelter
+	Judge            *identity.Judge
+	Written          written
+	Clock            clock.PassiveClock
+	Logger           *slog.Logger
 }
 
 // written is told what became of each write of a relayed resource.
@@ -80,7 +80,7 @@ func NewProxy(c ProxyConfig) *Proxy {
 			ErrorLog:     slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 		}
 	}
-	p.asCaller, p.asHub = build(c.AsCaller), build(c.AsHub)
+	p.asCaller, p.asNode = build(c.AsCaller), build(c.AsNode)
 	return p
 }
 
@@ -103,7 +103,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, req *http.Request, asked *request.R
 	req = req.WithContext(context.WithValue(req.Context(), passageKey{}, passage{asked, t}))
 	next, via := p.asCaller, p.AsCaller
 	if who.Kind == access.ThisNode {
-		next, via = p.asHub, p.AsHub
+		next, via = p.asNode, p.AsNode
 	}
 	if t == nil || t.Writes() { // what relays hold is kept by them
 		p.Shelter.Serve(w, req, asked, who, via, next)

@@ -62,7 +62,7 @@ func TestOneReading(t *testing.T) {
 				t.Errorf("%s %s: parsed %+v, for the relay %+v", req.Method, req.URL.Path, p.asked, p.target)
 			}
 		})
-		p := NewProxy(ProxyConfig{AsHub: way, AsCaller: way, Shelter: kept, Written: nobody{}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler)})
+		p := NewProxy(ProxyConfig{AsNode: way, AsCaller: way, Shelter: kept, Written: nobody{}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler)})
 		p.Serve(httptest.NewRecorder(), req, asked, access.Caller{Kind: access.ThisNode}, target)
 		if kept.asked != asked || sent != 1 {
 			t.Errorf("%s %s: for the store %+v, sent %d times", method, uri, kept.asked, sent)

@@ -45,7 +45,7 @@ type Config struct {
 	Store   *store.Store
 	Judge   *identity.Judge
 	Cloud   *uplink.Cloud
-	AsHub   http.RoundTripper                                                 // to it, of what the node's own certificate writes
+	AsNode  http.RoundTripper                                                 // to it, of what the node's own certificate writes
 	Control http.RoundTripper                                                 // to it, for documents that the pool has no copy of
 	Shared  func(context.Context, documents.Key) (*documents.Document, error) // the pool's copy; nil: it has none
 	// NodeCounts tells whether the certificate by which the hub is the node at the cloud counts now.
@@ -71,7 +71,7 @@ func New(c Config) (*Shelter, error) {
 	s := &Shelter{Config: c}
 	var err error
 	s.Writes, err = writes.New(writes.Config{
-		Node: c.Node, Store: c.Store, Cloud: c.AsHub, Reach: s.reach, Moved: func() { s.link.Look() }, Spread: c.Spread, Seed: c.Seed, Clock: c.Clock, Logger: c.Logger,
+		Node: c.Node, Store: c.Store, Cloud: c.AsNode, Reach: s.reach, Moved: func() { s.link.Look() }, Spread: c.Spread, Seed: c.Seed, Clock: c.Clock, Logger: c.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ type Cloud struct {
 	current atomic.Int32 // index of the server in use: one at a time, connections are expensive
 	doors   map[doorKey]*door
 	meters  map[Class]*Meter
-	resume  *Sessions // of connections without the hub's certificate
+	resume  *Sessions // of connections without a certificate
 	forward Certificate
 	logger  *slog.Logger
 	clock   clock.WithTicker
@@ -53,7 +53,8 @@ type CloudConfig struct {
 	Servers map[Class][]*url.URL
 	Policy  HealthPolicy
 	Roots   *Bundle
-	Cert    *Pair
+	Node    Certificate      // of ways AsNode
+	Hub     Certificate      // of ways AsHub
 	Forward Certificate      // nil: no way is AsForwarder
 	Quantum bool             // post-quantum key exchange
 	Leads   bool             // this hub may feed a pool, which should not wait for it
@@ -74,7 +75,7 @@ func NewCloud(c CloudConfig) *Cloud {
 	}
 	for _, cl := range Classes {
 		k.meters[cl] = &Meter{}
-		for _, as := range []Credential{AsCaller, AsHub} {
+		for _, as := range []Credential{AsCaller, AsNode, AsHub} {
 			open(doorKey{cl, as, overHTTP2})
 			open(doorKey{cl, as, overHTTP1})
 		}
@@ -105,7 +106,7 @@ func NewCloud(c CloudConfig) *Cloud {
 	return k
 }
 
-// transport returns what builds the transport of a door. Only doors of the hub itself know its certificate.
+// transport returns what builds the transport of a door. Only doors of the hub itself know a certificate.
 func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 	return func() *http.Transport {
 		config := &tls.Config{
@@ -115,8 +116,10 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 			config.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384}
 		}
 		switch key.as { // a ticket would hold the certificate, and be longer than what resuming saves
+		case AsNode:
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return Held(c.Node) }
 		case AsHub:
-			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.Cert.Get(), nil }
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return Held(c.Hub) }
 		case AsForwarder:
 			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return Held(c.Forward) }
 		default:
@@ -308,10 +311,19 @@ func (k *Cloud) Renew() {
 	}
 }
 
-// RenewForwarder follows a change of the forwarder's certificate.
-func (k *Cloud) RenewForwarder() {
-	if d := k.doors[doorKey{ClassHeartbeat, AsForwarder, overHTTP2}]; d != nil {
-		d.transport.Renew()
+// RenewAs follows a change of one certificate.
+func (k *Cloud) RenewAs(as Credential) {
+	for key, d := range k.doors {
+		if key.as == as {
+			d.transport.Renew()
+		}
+	}
+}
+
+// Sweep closes connections of before a change of credentials on which nothing runs any more.
+func (k *Cloud) Sweep() {
+	for _, d := range k.doors {
+		d.transport.sweep()
 	}
 }
 

@@ -15,7 +15,7 @@ const (
 	ClassPool      Class = "pool"      // what the pool has one copy of: feeds of relays, API discovery
 	ClassNode      Class = "node"      // requests of the node's clients
 	ClassHeartbeat Class = "heartbeat" // the Lease of this node, and those that a leader forwards
-	ClassControl   Class = "control"   // probes, and reviews of this node
+	ClassControl   Class = "control"   // probes, and small reads of the hub itself
 )
 
 // Classes are all of them.
@@ -24,10 +24,11 @@ var Classes = []Class{ClassPool, ClassNode, ClassHeartbeat, ClassControl}
 // Credential is whose certificate a connection carries.
 type Credential uint8
 
-// A hub has certificates of its own and lends them to nobody else.
+// A hub has certificates of its own and lends them to nobody else: what its node's kubelet asks goes on as the node, never as the hub.
 const (
 	AsCaller    Credential = iota // nobody's
-	AsHub                         // of this node
+	AsNode                        // of this node, for its kubelet's requests, and the hub's for certificates
+	AsHub                         // of the hub's own user, for all that the hub reads for itself and for its pool
 	AsForwarder                   // of whoever forwards heartbeats of this pool
 	asNobody                      // nobody's, for requests without a token
 	asUnproven                    // nobody's, for tokens of which nothing is known, see package access
@@ -122,7 +123,7 @@ func CloseBody(req *http.Request) {
 // kube-apiserver closes the HTTP/2 connection that carries one (its mitigation of HTTP/2 floods), under the feet of others.
 type route struct {
 	http2, http1 http.RoundTripper
-	nobody       http.RoundTripper // for requests without a token; nil: the hub's certificate stands for one
+	nobody       http.RoundTripper // for requests without a token; nil: a certificate of the hub stands for one
 }
 
 // RoundTrip implements http.RoundTripper.

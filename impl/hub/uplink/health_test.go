@@ -190,7 +190,7 @@ func TestHearing(t *testing.T) {
 	own := []*url.URL{parse("https://a.example"), parse("https://[::1]:6443")}
 	k := NewCloud(CloudConfig{
 		Servers: map[Class][]*url.URL{ClassPool: {parse("https://one.example:1"), parse("https://one.example:1")}, ClassNode: own, ClassHeartbeat: own, ClassControl: own},
-		Policy:  testPolicy, Roots: &Bundle{}, Cert: &Pair{}, Clock: clocktesting.NewFakeClock(time.Now()), Logger: slog.New(slog.DiscardHandler),
+		Policy:  testPolicy, Roots: &Bundle{}, Node: &Pair{}, Hub: &Pair{}, Clock: clocktesting.NewFakeClock(time.Now()), Logger: slog.New(slog.DiscardHandler),
 	})
 	for _, test := range []struct {
 		class   Class
@@ -214,7 +214,7 @@ func TestPatience(t *testing.T) {
 	for _, c := range Classes {
 		servers[c] = []*url.URL{u}
 	}
-	k := NewCloud(CloudConfig{Servers: servers, Policy: testPolicy, Roots: &Bundle{}, Cert: &Pair{}, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	k := NewCloud(CloudConfig{Servers: servers, Policy: testPolicy, Roots: &Bundle{}, Node: &Pair{}, Hub: &Pair{}, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if got := k.Patience(); got != ConnectPatience {
 		t.Errorf("%s before anybody asked", got)
 	}

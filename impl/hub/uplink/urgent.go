@@ -18,7 +18,7 @@ import (
 // Urgent sends small requests that must not wait for a server that is dead.
 type Urgent struct {
 	door  *door
-	cert  Certificate // nil: the hub's
+	cert  Certificate // nil: one that is always there
 	clock clock.WithTicker
 }
 

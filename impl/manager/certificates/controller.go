@@ -1,6 +1,7 @@
 package certificates
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -43,7 +45,9 @@ type Config struct {
 	Clock  clock.WithTicker
 	Sign   bool // else another signer signs what is approved
 	// Begin tells when a certificate of a node has to begin at the earliest, because those before are refused; an error: that is not known yet.
-	Begin   func(ctx context.Context, pool string, node *corev1.Node, commonName string, hosts []string) (time.Time, error)
+	Begin func(ctx context.Context, pool string, node *corev1.Node, commonName string, hosts []string) (time.Time, error)
+	// Granted tells whether a node's users at kube-apiserver may do there what they are for: their certificates are approved only then.
+	Granted func(ctx context.Context, pool string, node *corev1.Node) (bool, error)
 	Metrics *Metrics
 	Log     *slog.Logger
 }
@@ -131,7 +135,7 @@ func (c *Controller) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 		return reconcile.Result{}, nil
 	}
 	err := c.step(ctx, r)
-	if apierrors.IsConflict(err) { // somebody else has done something about it
+	if apierrors.IsConflict(err) || errors.Is(err, errNotGranted) { // somebody else has done something about it, or will
 		return reconcile.Result{RequeueAfter: lag}, nil
 	}
 	var later *laterError
@@ -161,6 +165,11 @@ func (c *Controller) step(ctx context.Context, r *certificatesv1.CertificateSign
 		return c.refuse(ctx, r, refusal(err))
 	case f == nil:
 		return nil
+	case !approved && f.identity.Signer == contract.CloudSigner:
+		if ok, err := c.Granted(ctx, f.subject.Pool, f.node); err != nil || !ok { // a user that may do nothing yet is worse than none
+			return cmp.Or(err, errNotGranted)
+		}
+		return c.approve(ctx, r, f)
 	case !approved:
 		return c.approve(ctx, r, f)
 	case c.Sign:
@@ -168,6 +177,9 @@ func (c *Controller) step(ctx context.Context, r *certificatesv1.CertificateSign
 	}
 	return nil
 }
+
+// errNotGranted says that what a user of the cloud may do is not written yet.
+var errNotGranted = errors.New("the node has not got its grants yet")
 
 func (c *Controller) approve(ctx context.Context, r *certificatesv1.CertificateSigningRequest, f *finding) error {
 	if err := c.conclude(ctx, "approval", r, certificatesv1.CertificateApproved, approvedReason, approval(f.node.Name, f.node.UID)); err != nil {

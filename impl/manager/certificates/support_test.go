@@ -77,6 +77,9 @@ func anytime(context.Context, string, *corev1.Node, string, []string) (begin tim
 	return begin, nil
 }
 
+// granted is what it says where all nodes have got their grants.
+func granted(context.Context, string, *corev1.Node) (bool, error) { return true, nil }
+
 // desk is a controller at a cluster in memory.
 type desk struct {
 	*Controller
@@ -88,7 +91,7 @@ func newDesk(c *cluster) *desk {
 	recorder := events.NewFakeRecorder(100)
 	return &desk{
 		Controller: New(Config{
-			Client: c, Reader: c, Events: recorder, Clock: clocktesting.NewFakeClock(now), Sign: true, Begin: anytime, Metrics: NewMetrics(), Log: slog.New(slog.DiscardHandler),
+			Client: c, Reader: c, Events: recorder, Clock: clocktesting.NewFakeClock(now), Sign: true, Begin: anytime, Granted: granted, Metrics: NewMetrics(), Log: slog.New(slog.DiscardHandler),
 		}),
 		cluster: c, events: recorder.Events,
 	}

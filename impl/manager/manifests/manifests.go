@@ -14,6 +14,8 @@ var (
 	policies string
 	//go:embed rbac.yaml
 	rbac string
+	//go:embed hubs.yaml
+	hubs string
 	//go:embed deployment.yaml
 	deployment string
 )
@@ -27,5 +29,10 @@ func Policies() string { return policies }
 // RBAC are the manager's service account and grants.
 func RBAC() string { return rbac }
 
+// Hubs are the roles of hubs. Nobody has them until they are bound.
+func Hubs() string { return hubs }
+
 // All is everything, with a Deployment of two replicas.
-func All() string { return nodePools + "---\n" + policies + "---\n" + rbac + "---\n" + deployment }
+func All() string {
+	return nodePools + "---\n" + policies + "---\n" + rbac + "---\n" + hubs + "---\n" + deployment
+}

@@ -2,7 +2,9 @@ package revocation
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -17,8 +19,69 @@ import (
 // RolePrefix and the name of a pool are a Role and a RoleBinding in contract.KeyNamespace.
 const RolePrefix = "weir-pool-"
 
-// grant lets the nodes of a pool, each by its users, read whom to trust and whom not. It is bound to no group: who is deleted has lost it.
+// ManagedBy is the value of the label app.kubernetes.io/managed-by of what is kept here and watched.
+const ManagedBy = "weir-manager"
+
+// Roles of hubs that are bound for all namespaces. Who operates the cluster applies them, and may add the resources that his pools share.
+const (
+	HubRole      = "weir:hub"          // what relays hold
+	TopologyRole = "weir:hub-topology" // to list Nodes, for pools whose binding somebody has made
+)
+
+// Binding binds such a role to the hubs of a pool, each by its own user. It is bound to no group: who is deleted, or moved, has lost it.
+func Binding(role, pool string, nodes []string) *rbacv1.ClusterRoleBinding {
+	b := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role + ":" + pool, Labels: map[string]string{"app.kubernetes.io/part-of": "weir", "app.kubernetes.io/managed-by": ManagedBy}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+	}
+	for _, n := range nodes {
+		b.Subjects = append(b.Subjects, user(contract.HubUserPrefix+pool+":"+n))
+	}
+	return b
+}
+
+func user(name string) rbacv1.Subject {
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
+}
+
+// PoolOf is the pool of a Binding, by its name; "": it is none.
+func PoolOf(binding string) string {
+	for _, role := range []string{HubRole, TopologyRole} {
+		if pool, ok := strings.CutPrefix(binding, role+":"); ok {
+			return pool
+		}
+	}
+	return ""
+}
+
+// grant lets the hubs of a pool read what relays hold, and its nodes, each by its users, whom to trust and whom not.
 func grant(ctx context.Context, r *Config, pool string, nodes []string) error {
+	return errors.Join(grantReads(ctx, r, pool, nodes), grantTrust(ctx, r, pool, nodes))
+}
+
+// grantReads keeps the subjects of the pool's Bindings. That of topology is kept if it is there.
+func grantReads(ctx context.Context, r *Config, pool string, nodes []string) error {
+	for _, role := range []string{HubRole, TopologyRole} {
+		want, have := Binding(role, pool, nodes), &rbacv1.ClusterRoleBinding{}
+		if role == TopologyRole {
+			switch err := r.Reader.Get(ctx, client.ObjectKeyFromObject(want), have); {
+			case apierrors.IsNotFound(err):
+				continue
+			case err != nil:
+				return fmt.Errorf("ClusterRoleBinding %s: %w", want.Name, err)
+			}
+		}
+		if err := put(ctx, r, want, have, func() bool {
+			return equality.Semantic.DeepEqual(have.Subjects, want.Subjects)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grantTrust keeps what nodes of the pool may read beside the pool's authority.
+func grantTrust(ctx context.Context, r *Config, pool string, nodes []string) error {
 	meta := metav1.ObjectMeta{Namespace: contract.KeyNamespace, Name: RolePrefix + pool, Labels: map[string]string{"app.kubernetes.io/part-of": "weir"}}
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{corev1.GroupName}, Resources: []string{"configmaps"}, Verbs: []string{"get", "watch"},
@@ -26,9 +89,7 @@ func grant(ctx context.Context, r *Config, pool string, nodes []string) error {
 	}}}
 	binding := &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}}
 	for _, n := range nodes {
-		for _, user := range []string{contract.NodeUserPrefix + n, contract.HubUserPrefix + pool + ":" + n} {
-			binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user})
-		}
+		binding.Subjects = append(binding.Subjects, user(contract.NodeUserPrefix+n), user(contract.HubUserPrefix+pool+":"+n))
 	}
 	var haveRole rbacv1.Role
 	err := put(ctx, r, role, &haveRole, func() bool { return equality.Semantic.DeepEqual(haveRole.Rules, role.Rules) })

@@ -172,6 +172,12 @@ func (r *Revoker) open(kept *corev1.ConfigMap, pool string, s *pki.Succession) (
 	return l, false
 }
 
+// Granted tells whether a node may read what its user may: it is on the roster, which is written last.
+func (r *Revoker) Granted(ctx context.Context, pool string, node *corev1.Node) (bool, error) {
+	roster, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.RosterPrefix+pool)
+	return err == nil && read(roster)[node.Name].UID == string(node.UID), err
+}
+
 // Begin is when a certificate of a node has to begin at the earliest: those that began before are refused. An error says that this is not known yet.
 func (r *Revoker) Begin(ctx context.Context, pool string, node *corev1.Node, commonName string, hosts []string) (time.Time, error) {
 	roster, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.RosterPrefix+pool)

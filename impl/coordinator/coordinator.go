@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -22,6 +24,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/memory"
+	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/snapshot"
@@ -40,6 +43,7 @@ type Coordinator struct {
 	peers  *peers // nil: this is the only replica
 	front  *relays
 	lot    reverse.Lot // hubs that cannot be connected to
+	fresh  atomic.Pointer[func(*relay.Relay) bool]
 }
 
 // New checks a configuration and takes what it names: data directory, certificates, port. The caller runs the coordinator, or
@@ -62,6 +66,7 @@ func New(config Config) (*Coordinator, error) {
 	c.rules = authz.New(set.NodePoolName, relayed...)
 	c.front = newRelays(c.relays, set.Clock, set.Logger)
 	c.front.proves = func(req *http.Request) { c.serving.listener.Proves(req) }
+	c.front.lasts = func(req *http.Request) (*http.Request, func()) { return c.serving.lasts(req, set.Clock) }
 	if c.serving, err = loadCredentials(set); err != nil {
 		return nil, err
 	}
@@ -85,13 +90,22 @@ func New(config Config) (*Coordinator, error) {
 	c.serving.denied = denylist.New(denylist.Config{
 		Pool: set.NodePoolName, Trusted: c.serving.ca.held.List, File: filepath.Join(c.dir.Path(), "denylist"), Logger: set.Logger,
 	})
-	c.peers.refuse(c.serving.denied)
+	c.serving.time = pki.OpenProven(filepath.Join(c.dir.Path(), "time"), set.Clock, set.Logger)
+	c.serving.late = &pki.Allowance{Now: c.serving.time.Now, Cloud: c.seesCloud, Refuse: c.serving.denied.Refuse, Logger: set.Logger}
+	c.serving.learn()
+	c.peers.judge(&c.serving)
 	if c.serving.listener, err = listen(set, c.serving.denied); err != nil {
 		c.kept.Close()
 		c.dir.Close()
 		return nil, err
 	}
 	return c, nil
+}
+
+// seesCloud tells whether there is a sign of the cloud: what is fresh came from there a moment ago. Before anything is served nobody knows.
+func (c *Coordinator) seesCloud() bool {
+	fresh := c.fresh.Load()
+	return fresh == nil || slices.ContainsFunc(c.relays, *fresh)
 }
 
 // Addr is where the API is served.
@@ -155,11 +169,12 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		vote.Only = contract.LeaderGroup
 	}
 	ready := status.Readiness{FreshWithin: c.set.FreshWithin, Floor: lies.Floor, Clock: c.set.Clock}
+	c.fresh.Store(new(func(r *relay.Relay) bool { return ready.Unready(r) == nil }))
 	metrics := newMetrics(c.relays, c.kept, ready.Unready)
-	metrics.registry.MustRegister(c.serving.denied, c.serving.ca.held)
+	metrics.registry.MustRegister(c.serving.denied, c.serving.ca.held, c.serving.late.Collector())
 	lies.Lied = metrics.lied.Inc
 	health := &recently{check: etcd.Check, lasts: checkLasts, clock: c.set.Clock}
-	ways := &lines{lot: &c.lot, known: c.serving.ca.VerifyOptions, rules: c.rules, clock: c.set.Clock, cert: c.serving.certificate, denied: c.serving.denied}
+	ways := &lines{lot: &c.lot, rules: c.rules, clock: c.set.Clock, serving: &c.serving}
 	pulled := pull.Config{
 		Relays: c.relays, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.Unready, Majority: health.ask,
 		Beside: func(ctx context.Context, up *hop.Upstream) { shared.Keep(ctx, up, c.set.Clock) },

@@ -67,6 +67,17 @@
 // reads them from files (--certificates-dir), and waits for them at its first start. Files are read again when they change: that of the API within a
 // minute, those of replicas and of etcd's peers at each handshake. Streams that are open go on.
 //
+// # By which time, and after the end
+//
+// Certificates are judged by this machine's clock, but never by a time before the latest that an authority of the pool has vouched for: a certificate that it signed
+// proves that it was its NotBefore once. That time is kept on disk, so a machine that starts in 1970 goes on from it (pki.Proven). What a hub says of
+// the time does not count. A hub that lies could end all certificates by a time far ahead; as it is, it can only withhold new ones. etcd's peers go by the
+// machine's clock alone.
+//
+// Nobody renews a certificate without the cloud. While no relay is fresh, which is the coordinator's sign of the cloud, those of hubs and replicas count for 90 days
+// after their end (pki.Allowance). Their holders read, bring denylists and renew the Lease of their own node, so that the pool sees that it is there; they hold no
+// Lease of the pool, and nobody reads them. When something is fresh again, they are nobody until they come with a successor. weir_late_certificates_total counts.
+//
 // # Healthy and Ready
 //
 // /healthz and /livez tell whether it serves: whether Leases can be read and written. /readyz has one check more for each

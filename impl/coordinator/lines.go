@@ -14,19 +14,16 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // lines lead to hubs of the pool.
 type lines struct {
-	lot    *reverse.Lot
-	cert   func() (*tls.Certificate, error)          // by which hubs know this coordinator
-	known  func() (opts x509.VerifyOptions, ok bool) // how the certificates of hubs are verified
-	rules  *authz.Rules
-	denied *denylist.Held
-	clock  clock.WithDelayedExecution
+	*serving
+	lot   *reverse.Lot
+	rules *authz.Rules
+	clock clock.WithDelayedExecution
 }
 
 // dial opens a connection to the hub of a node that shows its relays at an address, or takes one that the hub has opened.
@@ -66,23 +63,18 @@ func (x *lines) to(node, address string) *hop.Line {
 				g.forget.Store(&forget)
 				return nil
 			},
-			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return x.cert() },
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return x.certificate() },
 		},
 	})
 }
 
-// demand tells why who answers is not the hub of a node of this pool.
+// demand tells why who answers is not the hub of a node of this pool. One whose certificate has ended feeds nothing.
 func (x *lines) demand(node string, chain []*x509.Certificate) error {
-	opts, ok := x.known()
-	if !ok || len(chain) == 0 {
-		return errors.New("no certificate, or no authority of the pool")
-	}
-	opts.Intermediates, opts.CurrentTime = x509.NewCertPool(), x.clock.Now()
-	for _, c := range chain[1:] {
-		opts.Intermediates.AddCert(c)
-	}
-	if _, err := chain[0].Verify(opts); err != nil {
+	switch late, err := x.verify(chain); {
+	case err != nil:
 		return err
+	case late:
+		return fmt.Errorf("its certificate has ended at %s", chain[0].NotAfter.UTC())
 	}
 	name := chain[0].Subject
 	switch who, why := x.rules.HubOf(&user.DefaultInfo{Name: name.CommonName, Groups: name.Organization}); {
@@ -91,7 +83,7 @@ func (x *lines) demand(node string, chain []*x509.Certificate) error {
 	case who != node:
 		return fmt.Errorf("it is the hub of node %s, not of %s", who, node)
 	}
-	return x.denied.Refuse(chain[0])
+	return nil
 }
 
 // guarded is a connection to a hub that ends when the hub's certificate is taken back.

@@ -23,6 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -40,6 +41,7 @@ type peers struct {
 	roots     func() *x509.CertPool    // that sign certificates of replicas, now
 	upstreams map[string]*hop.Upstream // by name
 	transport *http.Transport
+	serving   *serving // judges them
 	logger    *slog.Logger
 }
 
@@ -109,7 +111,13 @@ func (s *settings) tryPeerBindAddress() error {
 
 // checkPeerCert tells why the others would not know this replica by its certificate: they can only complain of somebody unknown.
 func (s *settings) checkPeerCert(pair tls.Certificate, roots *x509.CertPool) error {
-	cert, want := pair.Leaf, contract.ReplicaUser(s.NodePoolName, s.Name)
+	// One that has ended, or begins by a clock that is behind, is for others to judge.
+	cert, now := pair.Leaf, s.Clock.Now()
+	if err := pki.CheckSpan(cert, now); err != nil {
+		s.Logger.Warn("the certificate of this replica is not valid by this machine's clock", "file", s.PeerCertFile, "err", err)
+		now = cert.NotAfter
+	}
+	want := contract.ReplicaUser(s.NodePoolName, s.Name)
 	if cert.Subject.CommonName != want {
 		return fmt.Errorf("a certificate of this replica: its common name is %q, want %q", cert.Subject.CommonName, want)
 	}
@@ -118,11 +126,11 @@ func (s *settings) checkPeerCert(pair tls.Certificate, roots *x509.CertPool) err
 			return fmt.Errorf("a certificate of this replica: its organizations are %q, want %q among them", cert.Subject.Organization, group)
 		}
 	}
-	if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, Intermediates: issuers(pair), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+	if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, Intermediates: issuers(pair), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 		return fmt.Errorf("a certificate that --peer-ca-file vouches for, as a client: %w", err)
 	}
 	i := slices.IndexFunc(s.members, func(m member) bool { return m.name == s.Name })
-	if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, Intermediates: issuers(pair), DNSName: s.members[i].peer.Hostname()}); err != nil {
+	if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, Intermediates: issuers(pair), CurrentTime: now, DNSName: s.members[i].peer.Hostname()}); err != nil {
 		return fmt.Errorf("a certificate that --peer-ca-file vouches for, as the server at %s: %w", s.members[i].peer, err)
 	}
 	return nil
@@ -230,10 +238,10 @@ func (p *peers) rejoin(readmit func(ctx context.Context, name string) error) htt
 	})
 }
 
-// refuse lets no other replica answer whose certificate is taken back.
-func (p *peers) refuse(denied *denylist.Held) {
+// judge says who decides whether another replica may answer.
+func (p *peers) judge(s *serving) {
 	if p != nil {
-		p.transport.TLSClientConfig.VerifyConnection = func(s tls.ConnectionState) error { return denied.Refuse(s.PeerCertificates[0]) }
+		p.serving = s
 	}
 }
 

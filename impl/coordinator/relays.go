@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/callers"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 )
@@ -22,7 +21,8 @@ type relays struct {
 	byResource map[schema.GroupVersionResource]*relay.Relay
 	clock      clock.WithTickerAndDelayedExecution
 	logger     *slog.Logger
-	proves     func(*http.Request) // told of each request of somebody of the pool
+	proves     func(*http.Request)                         // told of each request of somebody of the pool
+	lasts      func(*http.Request) (*http.Request, func()) // a request that ends with the certificate of its caller
 	fail       func(w http.ResponseWriter, req *http.Request, err error)
 	next       http.Handler
 }
@@ -47,7 +47,7 @@ func (x *relays) of(info *genericrequest.RequestInfo) *relay.Relay {
 // ServeHTTP implements http.Handler.
 func (x *relays) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	x.proves(req)
-	req, end := callers.Certified(req, x.clock)
+	req, end := x.lasts(req)
 	defer end()
 	info, _ := genericrequest.RequestInfoFrom(req.Context())
 	r := x.of(info)

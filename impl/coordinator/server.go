@@ -25,7 +25,6 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/filters"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
@@ -35,7 +34,6 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	definitions "github.com/weir-edge/weir/impl/coordinator/openapi"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -74,7 +72,7 @@ func (a api) server() (*genericapiserver.GenericAPIServer, error) {
 		Listener: a.serving.listener, Cert: a.serving.cert, ClientCA: a.serving.ca, MinTLSVersion: tls.VersionTLS13,
 	}
 	cfg.LoopbackClientConfig = &clientrest.Config{}
-	cfg.Authentication.Authenticator = newAuthenticator(a.serving.ca, a.serving.denied)
+	cfg.Authentication.Authenticator = newAuthenticator(&a.serving)
 	cfg.Authorization.Authorizer = a.authorizer
 	cfg.EnableProfiling = false
 	cfg.EnableMetrics = false // ours is served instead
@@ -137,20 +135,27 @@ func (a api) addHealth(cfg *genericapiserver.Config) {
 
 // newAuthenticator knows callers by client certificate, and lets in others where it does not matter who they are. Whose certificate is taken back
 // is nobody.
-func newAuthenticator(ca dynamiccertificates.CAContentProvider, denied *denylist.Held) authenticator.Request {
+func newAuthenticator(s *serving) authenticator.Request {
 	var public []apiserverv1.AnonymousAuthCondition
 	for _, p := range authz.PublicPaths() {
 		public = append(public, apiserverv1.AnonymousAuthCondition{Path: p})
 	}
-	known := x509.NewDynamic(ca.VerifyOptions, x509.CommonNameUserConversion)
-	counted := authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
-		who, ok, err := known.AuthenticateRequest(req)
-		if ok && err == nil {
-			err = denied.Refuse(req.TLS.PeerCertificates[0])
+	known := authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
+		if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 {
+			return nil, false, nil
 		}
-		return who, ok && err == nil, err
+		chain := req.TLS.PeerCertificates
+		late, err := s.verify(chain)
+		if err != nil {
+			return nil, false, fmt.Errorf("the certificate of %q: %w", chain[0].Subject.CommonName, err)
+		}
+		who, ok, err := x509.CommonNameUserConversion.User(chain)
+		if ok && late {
+			who.User = authz.Reader(who.User)
+		}
+		return who, ok, err
 	})
-	return union.New(counted, anonymous.NewAuthenticator(public))
+	return union.New(known, anonymous.NewAuthenticator(public))
 }
 
 // storage says how Leases are kept: as protobuf, under /registry, behind a watch cache.

@@ -7,21 +7,26 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"syscall"
 
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/coordinator/callers"
 	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 // serving is what is taken before the server starts: the port and the files of credentials.
 type serving struct {
 	listener *callers.Callers
 	denied   *denylist.Held // certificates of the pool that count no more
+	time     *pki.Proven    // by which certificates are judged
+	late     *pki.Allowance // for those that have ended
 	cert     dynamiccertificates.CertKeyContentProvider
 	ca       *authorities
 }
@@ -68,6 +73,33 @@ func listen(set *settings, denied *denylist.Held) (*callers.Callers, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	return callers.New(l, denied), nil
+}
+
+// learn takes the time that the certificate of this coordinator itself proves.
+func (s *serving) learn() {
+	pair, err := s.certificate()
+	if opts, ok := s.ca.VerifyOptions(); ok && err == nil {
+		s.time.Learn([]*x509.Certificate{pair.Leaf}, opts.Roots)
+	}
+}
+
+// verify tells whether somebody of the pool has proved by a certificate, leaf first, who it is. late: its certificate has ended, and counts to read.
+func (s *serving) verify(chain []*x509.Certificate) (late bool, err error) {
+	opts, ok := s.ca.VerifyOptions()
+	if !ok || len(chain) == 0 {
+		return false, errors.New("no certificate, or no authority of the pool")
+	}
+	s.time.Learn(chain, opts.Roots)
+	return s.late.Verify(chain, opts)
+}
+
+// lasts is a request that ends when the certificate of its caller counts no more.
+func (s *serving) lasts(req *http.Request, c clock.WithDelayedExecution) (*http.Request, func()) {
+	if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 {
+		return req, func() {}
+	}
+	ctx, end := s.late.While(req.Context(), c, req.TLS.PeerCertificates[0])
+	return req.WithContext(ctx), end
 }
 
 // certificate is the one by which this coordinator is known now.

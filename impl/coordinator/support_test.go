@@ -88,6 +88,7 @@ func newAuthority(t testing.TB) *authority {
 	a := &authority{t: t}
 	a.cert, a.key, a.pem, _ = a.sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "pool"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotAfter: time.Now().Add(24 * time.Hour),
 	})
 	return a
 }
@@ -98,7 +99,12 @@ func (a *authority) sign(template *x509.Certificate) (cert *x509.Certificate, ke
 	check(a.t, err)
 	template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
 	check(a.t, err)
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().Add(time.Hour)
+	}
+	if template.NotBefore.IsZero() {
+		template.NotBefore = time.Now().Add(-time.Hour)
+	}
 	parent, signer := template, key
 	if a.cert != nil {
 		parent, signer = a.cert, a.key

@@ -27,7 +27,7 @@ const (
 const subject = "denylist"
 
 // Lasts is how long an entry counts: the longest life of a certificate, and as much again for those who were away when it ended.
-func Lasts() time.Duration { return 2 * pki.Must(pki.Hub).Life.Most }
+func Lasts() time.Duration { return pki.Lasts() }
 
 // Entry refuses the certificates of a node that began until a time.
 type Entry struct {

@@ -23,6 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/member"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/reverse"
@@ -84,7 +85,7 @@ func (h *Hub) buildClient() error {
 	c := coordinator.Config{
 		Net: h.Net, Servers: h.coordinators, Node: h.NodeName, Policy: h.policy(), OnBytes: h.metrics.body(role.Coordinator),
 		Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Moved: func() { h.pool.Changed() }, Address: func() string { return h.poolDoor.told() },
-		Now: h.now, Clock: h.clock, Logger: h.Logger,
+		Clock: h.clock, Logger: h.Logger,
 	}
 	if err := h.buildTrust(); err != nil {
 		return err
@@ -93,6 +94,9 @@ func (h *Hub) buildClient() error {
 	h.denied = denylist.New(denylist.Config{Pool: h.NodePoolName, Trusted: c.Roots.List, File: filepath.Join(h.DataDir, "denylist"), Logger: h.Logger})
 	c.Denied = h.denied
 	h.metrics.registry.MustRegister(h.denied)
+	h.late = &pki.Allowance{Now: h.now, Cloud: func() bool { return h.cloud.Reach() != uplink.Away }, Refuse: h.denied.Refuse, Logger: h.Logger}
+	c.Late = h.late
+	h.metrics.registry.MustRegister(h.late.Collector())
 	if err := h.buildMember(); err != nil {
 		return err
 	}
@@ -224,7 +228,7 @@ func (h *Hub) buildPoolDoor() *poolDoor {
 	c := h.coordinator
 	d := &poolDoor{
 		Server: hop.NewServer(h.NodeName, h.relays, h.clock), node: h.NodeName, pool: h.NodePoolName, coordinators: h.coordinators,
-		roots: c.Roots, denied: c.Denied, cert: h.member, address: h.PoolAddress, local: c.Local, now: h.now,
+		roots: c.Roots, denied: c.Denied, cert: h.member, address: h.PoolAddress, local: c.Local, late: h.late, clock: h.clock,
 	}
 	d.Handle(contract.DocumentsPath, h.discovery.Show(h.judge.Keys))
 	if d.address == contract.PoolAddressReverse {

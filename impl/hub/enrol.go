@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -72,13 +74,29 @@ func (h *Hub) keeper(c enrol.Config, way func(*enrol.Keeper) http.RoundTripper) 
 		c.Subject = pki.Subject{Pool: h.NodePoolName, Node: h.NodeName}
 	}
 	c.Cloud = roundTripper(func(req *http.Request) (*http.Response, error) { return way(k).RoundTrip(req) })
-	c.Clock, c.Metrics, c.Logger = h.clock, h.asking, h.Logger
+	c.Clock, c.Metrics, c.Logger = provenClock{h.clock, h}, h.asking, h.Logger
 	if k, err = enrol.Open(c); err != nil {
 		return nil, err
 	}
 	h.keepers = append(h.keepers, k)
 	return k, nil
 }
+
+// provenClock runs as this machine's and shows the time by which certificates are judged: a machine that starts in 1970 would take each for one that has not
+// begun.
+type provenClock struct {
+	clock.WithTicker
+	hub *Hub
+}
+
+func (c provenClock) Now() time.Time {
+	if c.hub.judge == nil { // nothing runs yet
+		return c.WithTicker.Now()
+	}
+	return c.hub.now()
+}
+
+func (c provenClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // leads follows who leads: only a leader needs the certificate of a forwarder.
 func (h *Hub) leads(yes bool) {

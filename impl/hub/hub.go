@@ -21,6 +21,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/snapshot"
@@ -70,6 +71,7 @@ type credentials struct {
 	keepers []*enrol.Keeper    // of those that the hub asks for itself
 	beside  []*enrol.Keeper    // those of them that are the coordinator's on this node
 	asking  *enrol.Metrics
+	late    *pki.Allowance // for those of the pool that have ended; nil: there is no pool
 }
 
 // ports are those that are open; nil: one is not.

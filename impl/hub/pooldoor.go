@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -13,11 +12,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -34,7 +35,8 @@ type poolDoor struct {
 	listener     net.Listener
 	address      string // that was given; "": it is found out
 	local        func() string
-	now          func() time.Time // by which certificates are judged
+	late         *pki.Allowance // judges certificates
+	clock        clock.WithDelayedExecution
 }
 
 // told is the address at which the pool reaches this hub, "" if that is not known yet: if none was given, it is the one that is listened on, or else
@@ -72,15 +74,9 @@ func (d *poolDoor) who(chain []*x509.Certificate) (coordinator bool, err error) 
 	if len(chain) == 0 {
 		return false, errors.New("a certificate of the pool is needed")
 	}
-	if err := d.denied.Refuse(chain[0]); err != nil {
-		return false, err
-	}
-	cert, issuers := chain[0], x509.NewCertPool()
-	for _, c := range chain[1:] {
-		issuers.AddCert(c)
-	}
+	cert := chain[0]
 	vouched := func(usage x509.ExtKeyUsage) error {
-		_, err := cert.Verify(x509.VerifyOptions{Roots: d.roots.Get(), Intermediates: issuers, CurrentTime: d.now(), KeyUsages: []x509.ExtKeyUsage{usage}})
+		_, err := d.late.Verify(chain, x509.VerifyOptions{Roots: d.roots.Get(), KeyUsages: []x509.ExtKeyUsage{usage}}) // late or not: here is nothing but to read
 		return err
 	}
 	if slices.ContainsFunc(d.coordinators, func(u *url.URL) bool { return cert.VerifyHostname(u.Hostname()) == nil }) && vouched(x509.ExtKeyUsageServerAuth) == nil {
@@ -100,8 +96,8 @@ func (d *poolDoor) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, fmt.Sprint("not for you: ", err), http.StatusForbidden)
 		return
 	}
-	ctx, cancel := context.WithTimeout(req.Context(), req.TLS.PeerCertificates[0].NotAfter.Sub(d.now()))
-	defer cancel()
-	defer d.denied.Guard(req.TLS.PeerCertificates[0], func(error) { cancel() })()
+	ctx, end := d.late.While(req.Context(), d.clock, req.TLS.PeerCertificates[0])
+	defer end()
+	defer d.denied.Guard(req.TLS.PeerCertificates[0], func(error) { end() })()
 	d.Server.ServeHTTP(w, req.WithContext(ctx))
 }

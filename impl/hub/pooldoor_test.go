@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,8 +18,55 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
+
+// judges judges certificates by a time, while the cloud is there.
+func judges(now func() time.Time, refuse func(*x509.Certificate) error) *pki.Allowance {
+	return &pki.Allowance{Now: now, Cloud: func() bool { return true }, Refuse: refuse, Logger: slog.New(slog.DiscardHandler)}
+}
+
+// TestPoolDoorLate: while the cloud is away, a hub of the pool whose certificate has ended reads here, for 90 days; what is taken back does not.
+func TestPoolDoorLate(t *testing.T) {
+	pool := newAuthority(t, "harbour")
+	dir := t.TempDir()
+	write(t, dir, map[string][]byte{"ca.crt": pool.pem})
+	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
+	check(t, err)
+	cert, _, _ := pool.sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: contract.NodeUserPrefix + "edge-2", Organization: []string{contract.HubGroup, contract.PoolGroupPrefix + "harbour"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, NotAfter: time.Now().Add(30 * time.Minute),
+	})
+	refused := errors.New("taken back")
+	for _, c := range []struct {
+		about string
+		by    time.Duration
+		cloud bool
+		back  error
+		in    bool
+	}{
+		{"in time", 0, true, nil, true},
+		{"late", time.Hour, false, nil, true},
+		{"late, and the cloud is there", time.Hour, true, nil, false},
+		{"late and taken back", time.Hour, false, refused, false},
+		{"after 89 days", 89 * 24 * time.Hour, false, nil, true},
+		{"after 91 days", 91 * 24 * time.Hour, false, nil, false},
+	} {
+		late := judges(func() time.Time { return time.Now().Add(c.by) }, func(*x509.Certificate) error { return c.back })
+		late.Cloud = func() bool { return c.cloud }
+		d := &poolDoor{Server: hop.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", roots: roots, late: late, clock: clock.RealClock{}}
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, contract.StatusPath, nil)
+		req.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
+		w := httptest.NewRecorder()
+		if d.ServeHTTP(w, req); (w.Code == http.StatusOK) != c.in {
+			t.Errorf("%s: %d, want in: %t", c.about, w.Code, c.in)
+		}
+		if err := d.tls().VerifyConnection(*req.TLS); (err == nil) != c.in {
+			t.Errorf("%s: the handshake: %v, want in: %t", c.about, err, c.in)
+		}
+	}
+}
 
 // TestPoolDoor: the coordinator and the hubs of the pool come in, and nobody else. Only the coordinator may lean on the leader: else any hub
 // of the pool could make one that nobody reads believe that it is read.
@@ -29,7 +78,7 @@ func TestPoolDoor(t *testing.T) {
 	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
 	check(t, err)
 	d := &poolDoor{
-		Server: hop.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", coordinators: []*url.URL{here}, roots: roots, now: time.Now,
+		Server: hop.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", coordinators: []*url.URL{here}, roots: roots, late: judges(time.Now, nil), clock: clock.RealClock{},
 	}
 	hub := func() *x509.Certificate {
 		return &x509.Certificate{
@@ -116,7 +165,7 @@ func TestPoolDoorByTheCloudsClock(t *testing.T) {
 	}{{0, true}, {29 * time.Minute, true}, {31 * time.Minute, false}, {-50 * time.Minute, true}, {-70 * time.Minute, false}} {
 		d := &poolDoor{
 			Server: hop.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", roots: roots,
-			now: func() time.Time { return time.Now().Add(c.by) },
+			late: judges(func() time.Time { return time.Now().Add(c.by) }, nil), clock: clock.RealClock{},
 		}
 		chain := []*x509.Certificate{cert}
 		if err := d.tls().VerifyConnection(tls.ConnectionState{PeerCertificates: chain}); (err == nil) != c.in {

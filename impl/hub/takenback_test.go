@@ -32,7 +32,7 @@ func TestTakenBack(t *testing.T) {
 	check(t, err)
 	held := denylist.New(denylist.Config{Pool: "harbour", Trusted: roots.List, Logger: slog.New(slog.DiscardHandler)})
 	d := &poolDoor{
-		Server: hop.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", roots: roots, denied: held, now: time.Now,
+		Server: hop.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", roots: roots, denied: held, late: judges(time.Now, held.Refuse), clock: clock.RealClock{},
 		coordinators: []*url.URL{{Scheme: "https", Host: "127.0.0.1:10270"}},
 	}
 	waits := make(chan struct{}, 3)

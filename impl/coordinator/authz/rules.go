@@ -115,6 +115,29 @@ func NodeOf(u user.Info) string {
 	return ""
 }
 
+// late marks who shows a certificate that has ended. No certificate says so itself: what it says is a name and groups.
+const late = "weir.dev/late"
+
+// Reader is a user whose certificate has ended and counts all the same: it reads.
+func Reader(u user.Info) user.Info {
+	extra := map[string][]string{late: {"true"}}
+	for k, v := range u.GetExtra() {
+		extra[k] = v
+	}
+	return &user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(), Extra: extra}
+}
+
+// refuseLate tells what a user may not whose certificate has ended: to write anything but the Lease of its own node, which says no more than that the node is
+// there, and a denylist or the authorities of the pool, which others have signed.
+func refuseLate(a authorizer.Attributes) string {
+	node := NodeOf(a.GetUser())
+	switch own := isLease(a) && a.GetNamespace() == contract.NodeLeaseNamespace && (a.GetName() == node || a.GetVerb() == "create" && a.GetName() == ""); {
+	case a.GetVerb() == "get" || a.GetVerb() == "list" || a.GetVerb() == "watch", node != "" && own, a.GetPath() == contract.DenylistPath || a.GetPath() == contract.TrustPath:
+		return ""
+	}
+	return "the certificate has ended: until it is renewed its holder reads, and renews the Lease of its own node"
+}
+
 // refuse tells why a request is refused, "" if it is not.
 func (r *Rules) refuse(a authorizer.Attributes) string {
 	if !a.IsResourceRequest() && a.GetVerb() == "get" && slices.Contains(PublicPaths(), a.GetPath()) {
@@ -124,6 +147,8 @@ func (r *Rules) refuse(a authorizer.Attributes) string {
 	switch {
 	case role == stranger:
 		return why
+	case len(a.GetUser().GetExtra()[late]) > 0 && refuseLate(a) != "":
+		return refuseLate(a)
 	case !a.IsResourceRequest():
 		return refusePath(role, a)
 	case a.GetVerb() == "get" || a.GetVerb() == "list" || a.GetVerb() == "watch":

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/weir-edge/weir/impl/contract"
 )
 
 var (
@@ -141,5 +143,42 @@ func TestHubOf(t *testing.T) {
 		if node, why := r.HubOf(u); why == "" {
 			t.Errorf("%v is the hub of %q", u, node)
 		}
+	}
+}
+
+// TestLate: whose certificate has ended reads, renews the Lease of its own node, brings denylists, and does nothing else.
+func TestLate(t *testing.T) {
+	rules := New("p", GroupResource{"discovery.k8s.io", "endpointslices"}).Authorizer()
+	a, b := Reader(hubA), Reader(second)
+	for _, c := range []struct {
+		a  authorizer.Attributes
+		in bool
+	}{
+		{lease(a, "get", "kube-system", "yurthub"), true},
+		{lease(a, "watch", "kube-node-lease", ""), true},
+		{resource(a, "list", "discovery.k8s.io", "endpointslices", ""), true},
+		{path(a, "get", "/weir/v1/status"), true},
+		{path(a, "post", contract.DenylistPath), true},
+		{path(a, "post", contract.TrustPath), true},
+		{lease(a, "update", "kube-node-lease", "a"), true},
+		{lease(a, "create", "kube-node-lease", ""), true},
+		{lease(a, "update", "kube-node-lease", "b"), false},
+		{lease(a, "create", "kube-system", ""), false},
+		{lease(a, "create", "kube-system", "yurthub"), false},
+		{lease(a, "update", "kube-system", "yurthub"), false},
+		{lease(a, "patch", "kube-system", "leader-informer-sync"), false},
+		{path(a, "post", contract.DoubtPath), false},
+		{path(a, "post", contract.LinePath), false},
+		{path(b, "post", contract.RejoinPath), false},
+		{lease(b, "update", "kube-node-lease", ""), false},
+		{path(Reader(hubOther), "get", "/weir/v1/status"), false},
+	} {
+		d, why, err := rules.Authorize(t.Context(), c.a)
+		if err != nil || (d == authorizer.DecisionAllow) != c.in {
+			t.Errorf("%s %s%s/%s: %v %s", c.a.GetVerb(), c.a.GetPath(), c.a.GetNamespace(), c.a.GetName(), d, why)
+		}
+	}
+	if u := Reader(&user.DefaultInfo{Name: "x", Extra: map[string][]string{"y": {"z"}}}); u.GetExtra()["y"][0] != "z" {
+		t.Error("what else was known is lost")
 	}
 }

@@ -4,15 +4,12 @@ package callers
 
 import (
 	"container/list"
-	"context"
-	"errors"
 	"net"
 	"net/http"
 	"sync"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/denylist"
 )
@@ -112,19 +109,4 @@ func (c *Callers) Proves(req *http.Request) {
 		return
 	}
 	conn.forget = forget
-}
-
-var errExpired = errors.New("the certificate of the caller has expired: come again with its successor")
-
-// Certified is a request that ends when the time of its caller's certificate is over. A watch may last for months.
-func Certified(req *http.Request, c clock.WithDelayedExecution) (*http.Request, func()) {
-	if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 {
-		return req, func() {}
-	}
-	ctx, end := context.WithCancelCause(req.Context())
-	timer := c.AfterFunc(req.TLS.PeerCertificates[0].NotAfter.Sub(c.Now()), func() { end(errExpired) })
-	return req.WithContext(ctx), func() {
-		timer.Stop()
-		end(nil)
-	}
 }

@@ -3,12 +3,12 @@ package coordinator
 import (
 	"log/slog"
 	"net/url"
-	"time"
 
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 // Config is what a coordinator is made of.
@@ -20,11 +20,11 @@ type Config struct {
 	Cert    uplink.Certificate
 	Denied  *denylist.Held // certificates of the pool that count no more; nil: none
 	Policy  uplink.HealthPolicy
-	OnBytes func(int)        // of what feeds relays
-	Leads   func() bool      // this hub is the leader
-	Moved   func()           // called without locks when another replica is used
-	Address func() string    // where this hub shows its relays, "": not known
-	Now     func() time.Time // by which the coordinator's certificate is judged; nil: by this machine's clock
+	OnBytes func(int)      // of what feeds relays
+	Leads   func() bool    // this hub is the leader
+	Moved   func()         // called without locks when another replica is used
+	Address func() string  // where this hub shows its relays, "": not known
+	Late    *pki.Allowance // judges the coordinator's certificate; nil: it is judged by this machine's clock, to its end
 	Clock   clock.WithTicker
 	Logger  *slog.Logger
 }

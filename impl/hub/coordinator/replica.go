@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,8 +40,8 @@ type Replica struct {
 func newReplica(cfg Config, u *url.URL, from *atomic.Pointer[string], meter *uplink.Meter) *Replica {
 	r := &Replica{URL: u, resume: uplink.NewSessions()}
 	by := func(protocol string) *uplink.Dialer {
-		return &uplink.Dialer{Net: &notingNet{cfg.Net, from}, Meter: meter, Denied: cfg.Denied, TLS: &tls.Config{
-			RootCAs: cfg.Roots.Get(), Time: cfg.Now, MinVersion: tls.VersionTLS13, NextProtos: []string{protocol}, ClientSessionCache: r.resume,
+		return &uplink.Dialer{Net: &notingNet{cfg.Net, from}, Meter: meter, Denied: cfg.Denied, Verify: cfg.verify(), TLS: &tls.Config{
+			RootCAs: cfg.Roots.Get(), MinVersion: tls.VersionTLS13, NextProtos: []string{protocol}, ClientSessionCache: r.resume,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return uplink.Held(cfg.Cert) },
 		}}
 	}
@@ -55,6 +56,17 @@ func newReplica(cfg Config, u *url.URL, from *atomic.Pointer[string], meter *upl
 		Name: role.Coordinator.String(), URL: u, Client: uplink.Client(r.Transport), Progress: true, OnBytes: cfg.OnBytes,
 	}
 	return r
+}
+
+// verify judges who answers at an address. The coordinator is read on with a certificate that has ended while the cloud is away; nil: as TLS does.
+func (cfg Config) verify() func(host string, chain []*x509.Certificate) error {
+	if cfg.Late == nil {
+		return nil
+	}
+	return func(host string, chain []*x509.Certificate) error {
+		_, err := cfg.Late.Verify(chain, x509.VerifyOptions{Roots: cfg.Roots.Get(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+		return err
+	}
 }
 
 // at is where something is at this replica.

@@ -1,0 +1,188 @@
+package pki
+
+import (
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// leaf is what an authority signs at a time.
+func leaf(t *testing.T, a *Authority, k Kind, at time.Time, life time.Duration) []*x509.Certificate {
+	t.Helper()
+	i := Must(k)
+	template, err := i.Template(Subject{Pool: "harbour", Node: "edge-1", Name: "1", Hosts: []string{"10.0.0.1"}}, at, life)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := a.Sign(template, key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, err := ParseCertificates(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chain
+}
+
+var beginning = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// TestAllowance: the rule for certificates that have ended, one by one.
+func TestAllowance(t *testing.T) {
+	authority, err := NewPoolAuthority("harbour", beginning)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := NewPoolAuthority("harbour", beginning)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := errors.New("taken back")
+	for _, c := range []struct {
+		about  string
+		kind   Kind
+		by     *Authority
+		at     time.Duration // from its beginning
+		cloud  bool
+		refuse error
+		in     bool
+		late   bool
+	}{
+		{"in time", Hub, authority, 89 * day, true, nil, true, false},
+		{"in time, without the cloud", Hub, authority, 89 * day, false, nil, true, false},
+		{"late", Hub, authority, 91 * day, false, nil, true, true},
+		{"late, a replica", Replica, authority, 91 * day, false, nil, true, true},
+		{"late, a coordinator", Coordinator, authority, 91 * day, false, nil, true, true},
+		{"late, while the cloud is there", Hub, authority, 91 * day, true, nil, false, false},
+		{"late and taken back", Hub, authority, 91 * day, false, refused, false, false},
+		{"in time and taken back", Hub, authority, 1 * day, false, refused, false, false},
+		{"at the end of the allowance", Hub, authority, 180*day - 2*time.Hour, false, nil, true, true},
+		{"after the allowance", Hub, authority, 180*day + time.Minute, false, nil, false, false},
+		{"late, of another authority", Hub, other, 91 * day, false, nil, false, false},
+		{"a person, late", Viewer, authority, 91 * day, false, nil, false, false},
+		{"not yet", Hub, authority, -2 * time.Hour, false, nil, false, false},
+	} {
+		chain := leaf(t, c.by, c.kind, beginning, 90*day)
+		var log strings.Builder
+		a := &Allowance{
+			Now: func() time.Time { return beginning.Add(c.at) }, Cloud: func() bool { return c.cloud },
+			Refuse: func(*x509.Certificate) error { return c.refuse }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		}
+		for range 2 {
+			late, err := a.Verify(chain, x509.VerifyOptions{Roots: authority.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+			if (err == nil) != c.in || late != c.late {
+				t.Errorf("%s: late %t, %v", c.about, late, err)
+			}
+		}
+		if told := strings.Count(log.String(), "has ended"); c.late != (told == 1) || c.late != (a.counted.Load() == 2) {
+			t.Errorf("%s: told %d times, counted %d", c.about, told, a.counted.Load())
+		}
+		if rest := a.Rest(chain[0]); c.in && rest <= 0 || c.late && rest > again || c.at > 90*day && !c.late && c.refuse == nil && c.by == authority && rest > 0 {
+			t.Errorf("%s: counts for %v", c.about, rest)
+		}
+	}
+	if Lasts() != 180*day {
+		t.Errorf("what is taken back is remembered for %v", Lasts())
+	}
+}
+
+// TestWhile: a stream ends when the certificate of its caller does; if that counts longer, it ends when there is a sign of the cloud.
+func TestWhile(t *testing.T) {
+	for _, cloud := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			authority, err := NewPoolAuthority("harbour", time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			chain := leaf(t, authority, Hub, time.Now(), 90*day)
+			var sign atomic.Bool
+			sign.Store(cloud)
+			a := &Allowance{Now: time.Now, Cloud: sign.Load, Logger: slog.New(slog.DiscardHandler)}
+			ctx, end := a.While(t.Context(), clock.RealClock{}, chain[0])
+			defer end()
+			time.Sleep(time.Until(chain[0].NotAfter) - time.Second)
+			if ctx.Err() != nil {
+				t.Error("it ended before its time")
+			}
+			for _, later := range []time.Duration{time.Minute, 10 * day} {
+				time.Sleep(later)
+				synctest.Wait()
+				if (ctx.Err() != nil) != cloud {
+					t.Errorf("cloud %t: %v after its end: %v", cloud, later, ctx.Err())
+				}
+			}
+			sign.Store(true)
+			time.Sleep(2 * again)
+			synctest.Wait()
+			if ctx.Err() == nil {
+				t.Error("it goes on when the cloud is there")
+			}
+		})
+	}
+}
+
+// TestProven: the time goes forward by what an authority of the pool has signed, by nothing else, never back, and is on the disk.
+func TestProven(t *testing.T) {
+	authority, err := NewPoolAuthority("harbour", beginning.Add(-day))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := NewPoolAuthority("harbour", beginning.Add(-day))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "time")
+	c := clocktesting.NewFakeClock(time.Unix(60, 0))
+	logger := slog.New(slog.DiscardHandler)
+	p := OpenProven(file, c, logger)
+	is := func(about string, want time.Time) {
+		t.Helper()
+		if got := p.Now(); !got.Equal(want) {
+			t.Errorf("%s: it is %s, want %s", about, got.UTC(), want.UTC())
+		}
+	}
+	is("nothing proved", c.Now())
+	p.Learn(nil, authority.Pool())
+	p.Learn(leaf(t, other, Hub, beginning.Add(time.Hour), 90*day), authority.Pool())
+	is("a stranger's", c.Now())
+	hub := leaf(t, authority, Hub, beginning, 90*day)
+	begin := hub[0].NotBefore
+	p.Learn(hub, authority.Pool())
+	is("a hub's", begin)
+	c.Step(time.Hour)
+	is("an hour later", begin.Add(time.Hour))
+	p.Learn(leaf(t, authority, Hub, beginning.Add(-10*time.Hour), 90*day), authority.Pool())
+	is("an older one", begin.Add(time.Hour))
+	c.SetTime(time.Unix(0, 0))
+	p = OpenProven(file, c, logger)
+	is("after a restart", begin)
+	// With a clock that is right, it is the clock's; and what is proved is kept all the same.
+	c.SetTime(beginning.Add(30 * day))
+	p = OpenProven(file, c, logger)
+	is("a clock that is right", beginning.Add(30*day))
+	next := leaf(t, authority, Hub, beginning.Add(20*day), 90*day)
+	p.Learn(next, authority.Pool())
+	is("and a certificate of before", beginning.Add(30*day))
+	c.SetTime(time.Unix(0, 0))
+	p = OpenProven(file, c, logger)
+	is("and then in 1970", next[0].NotBefore)
+	if err := os.WriteFile(file, []byte("soon"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p = OpenProven(file, c, logger)
+	is("half a file", c.Now())
+}

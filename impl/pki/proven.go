@@ -1,0 +1,127 @@
+package pki
+
+import (
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/disk"
+)
+
+// Proven is the time by which somebody judges certificates who has no way to the cloud: its own clock, but never before the latest time that an authority
+// of the pool has vouched for. A machine without a battery clock starts in 1970; then it goes on from that time, which is on its disk.
+//
+// What proves a time is signed: an authority does not sign a certificate before it begins. So a certificate that an authority vouches for proves that it was
+// NotBefore once, and that time never goes back. What a hub merely says proves nothing: one that lies could otherwise end everybody's certificates
+// by a time far ahead. All that it can do is to keep newer certificates to itself, and the time of who has no clock stays behind by as much: what
+// ended since then counts there for a little longer, unless a denylist refuses it. A clock that is ahead is believed, as everywhere.
+type Proven struct {
+	clock  clock.PassiveClock
+	file   string
+	logger *slog.Logger
+
+	mu   sync.Mutex
+	said time.Time // the latest that was proved; zero: none yet
+	from time.Time // what it was when the time went ahead last, and at that, by the local clock: it goes on from there
+	at   time.Time
+}
+
+// OpenProven reads what was proved to a process before from a file; "" keeps nothing. What cannot be read counts as nothing.
+func OpenProven(file string, c clock.PassiveClock, logger *slog.Logger) *Proven {
+	p := &Proven{clock: c, file: file, logger: logger}
+	if file == "" {
+		return p
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p
+	}
+	var said time.Time
+	if err == nil {
+		said, err = time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
+	}
+	if err != nil {
+		logger.Warn("the time on the disk does not count: certificates are judged by this machine's clock until one proves a time", "file", file, "err", err)
+		return p
+	}
+	p.said, p.from, p.at = said, said, c.Now()
+	return p
+}
+
+// Now is the time by which to judge.
+func (p *Proven) Now() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now()
+}
+
+func (p *Proven) now() time.Time {
+	now := p.clock.Now()
+	if told := p.told(); told.After(now) {
+		return told
+	}
+	return now.Round(0)
+}
+
+// told is the latest time that was proved, and the time since.
+func (p *Proven) told() time.Time {
+	if p.said.IsZero() {
+		return time.Time{}
+	}
+	return p.from.Add(p.clock.Since(p.at)).Round(0)
+}
+
+// Learn takes the time that a chain proves, leaf first, if one of the authorities vouches for it.
+func (p *Proven) Learn(chain []*x509.Certificate, authorities *x509.CertPool) {
+	if len(chain) == 0 {
+		return
+	}
+	begin := chain[0].NotBefore
+	if !p.later(begin) {
+		return
+	}
+	if _, err := chain[0].Verify(options(chain, authorities, begin)); err != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !begin.After(p.said) {
+		return
+	}
+	if now := p.now(); begin.After(now) {
+		p.logger.Warn("this machine's clock is behind: a certificate began later than it shows; certificates are judged by that time from now on", "clock", now.UTC(), "time", begin.UTC())
+	}
+	if begin.After(p.told()) {
+		p.from, p.at = begin, p.clock.Now()
+	}
+	p.said = begin
+	if p.file == "" {
+		return
+	}
+	if err := disk.WriteFile(p.file, []byte(begin.UTC().Format(time.RFC3339)+"\n")); err != nil {
+		p.logger.Error("the time that was proved counts, but cannot be kept: it is lost with this process", "file", p.file, "err", err)
+	}
+}
+
+// later tells whether a time is after all that was proved.
+func (p *Proven) later(t time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return t.After(p.said)
+}
+
+// options verify a chain at a time, whatever it is used for.
+func options(chain []*x509.Certificate, authorities *x509.CertPool, at time.Time) x509.VerifyOptions {
+	o := x509.VerifyOptions{Roots: authorities, Intermediates: x509.NewCertPool(), CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
+	for _, c := range chain[1:] {
+		o.Intermediates.AddCert(c)
+	}
+	return o
+}

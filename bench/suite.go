@@ -44,6 +44,8 @@ func (s Suite) parts() []part {
 			func(ctx context.Context) ([]Figure, error) { return Traffic(ctx, s.Testbed) }},
 		{"failover", "How long a pool that lost something leaves the cloud alone, and how soon service is normal", pools,
 			func(ctx context.Context) ([]Figure, error) { return Failover(ctx, s.Testbed) }},
+		{"certificates", "What the certificates of a node cost its uplink", rounds,
+			func(ctx context.Context) ([]Figure, error) { return Certificates(ctx, s.Rounds, s.Testbed.Progress) }},
 		{"cache", "How soon a pool's cache is there, and what crosses the uplink until then", rounds,
 			func(ctx context.Context) ([]Figure, error) { return Cache(ctx, s.Testbed, s.Rounds) }},
 		{"store", "What the store of a hub writes, and how soon a new process answers from a large one", rounds,

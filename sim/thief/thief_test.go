@@ -134,3 +134,23 @@ func TestNothingGranted(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestJudged: a request that is the node's own has to be signed. Any other one has to be refused, for what is wrong about it.
+func TestJudged(t *testing.T) {
+	for _, c := range []struct {
+		about string
+		r     Request
+		field string
+		wrong bool
+	}{
+		{"its own", Request{Control: true, Signed: true}, "", false},
+		{"its own, refused", Request{Control: true, Said: "node: x"}, "", true},
+		{"another's, signed", Request{Signed: true}, "requester", true},
+		{"another's, refused", Request{Said: `requester: "x" is not allowed`}, "requester", false},
+		{"another's, refused for its key", Request{Said: `public key: "x" is not allowed`}, "requester", true},
+	} {
+		if r := c.r.judged(c.field); (r.Wrong != "") != c.wrong {
+			t.Errorf("%s: %q", c.about, r.Wrong)
+		}
+	}
+}

@@ -40,7 +40,7 @@ type certified struct {
 	site     runtime.Site
 	admin    kubernetes.Interface
 	roots    []*x509.Certificate
-	asHub    tls.Certificate
+	asNode   tls.Certificate
 	progress func(string)
 }
 
@@ -69,11 +69,11 @@ func (c *certified) start(ctx context.Context) (err error) {
 		return err
 	}
 	vault := c.site.(runtime.Vault)
-	pair, err := vault.Cloud().HubCertificate(certifiedPool, certifiedPool+"-1", 0)
+	pair, err := vault.Cloud().KubeletCertificate(certifiedPool+"-1", 0)
 	if err != nil {
 		return err
 	}
-	if c.asHub, err = pair.TLS(); err != nil {
+	if c.asNode, err = pair.TLS(); err != nil {
 		return err
 	}
 	authority, err := vault.Authority(certifiedPool)
@@ -97,7 +97,7 @@ func (c *certified) wire() (by http.RoundTripper, idle func(), err error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(e.CAPEM)
 	t := &http.Transport{
-		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{c.asHub}, MinVersion: tls.VersionTLS13},
+		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{c.asNode}, MinVersion: tls.VersionTLS13},
 	}
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		req = req.Clone(req.Context())

@@ -89,13 +89,12 @@ func Forge(ctx context.Context, site runtime.Site, pool, node, other string) ([]
 	first, second := tokenID(), tokenID()
 	plans := []plan{
 		{name: "its own, as the node", by: asNode, kind: hub, subject: mine},
-		{name: "its own, as the hub", by: asHub, kind: hub, subject: mine},
 		{name: "its own at the cloud", by: asNode, kind: cloud, subject: mine},
 		{name: "its own, by its token", by: token(first, node), kind: hub, subject: mine},
 		{name: "the other node's, by that node", by: client(as(vault, her["node"])), kind: hub, text: stolen},
 
 		{name: "another node's, as the node", by: asNode, kind: hub, subject: hers, field: "requester"},
-		{name: "another node's, as the hub", by: asHub, kind: hub, subject: hers, field: "requester"},
+		{name: "another node's, as the hub", by: asHub, kind: hub, subject: hers, field: contract.HubUserPrefix},
 		{name: "another node's at the cloud", by: asNode, kind: cloud, subject: hers, field: "requester"},
 		{name: "another node's, by its own token", by: token(second, node), kind: hub, subject: hers, field: "requester"},
 		{name: "its own, by another node's token", by: token(second, other), kind: hub, subject: mine, field: "requester"},

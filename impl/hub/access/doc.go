@@ -15,14 +15,14 @@
 //
 //	caller shows                                     goes on to the cloud
 //	a token                                          with the token, over connections without any certificate
-//	a certificate of system:node:<this node>         with the hub's certificate for the same user
+//	a certificate of system:node:<this node>         with the node's certificate, which the hub has too
 //	both                                             with the token alone: nothing is lent to who names another identity
 //	any other certificate, also an unknown one       not at all: 401
 //	nothing                                          not at all: 401; but for /healthz, /livez, /readyz and /version. With --anonymous
 //	                                                 without credentials, and the cloud decides about system:anonymous
 //
-// The hub's certificate has one group more than the kubelet's, openyurt:yurthub, whose grants are to read the pool-scope
-// resources; whoever holds the node's certificate has them through the hub.
+// What the hub itself reads, for relays above all, it reads as a user of its own, weir:hub:<pool>:<node>, by another certificate, over other connections.
+// No request of anybody goes that way: whoever holds the node's certificate gets through the hub what kube-apiserver grants to the node, and no more.
 //
 // A certificate of this node that has expired counts on for --offline-token-allowance (24 h) while the cloud is away, since nobody can renew it then; it is
 // refused as soon as the cloud is back, and nothing of such a request is ever sent there (package shelter). So it reads, registers, gets tokens that were
@@ -30,7 +30,7 @@
 // more when that has expired, except on connections that it has: so a hub or a kubelet that restarts then finds no credentials. Only a longer life helps. The certificate
 // for the hub may be by an authority of the node's own (--client-ca-file), as the cloud never sees it.
 //
-// Connections with and without the hub's certificate are never mixed, nor are their TLS sessions (a session resumes
+// Connections with different certificates, or none, are never mixed, nor are their TLS sessions (a session resumes
 // the identity it began with). Headers by which a front proxy tells who calls, and from where (X-Remote-*, X-Forwarded-*, X-Real-Ip), are dropped; impersonation
 // is the cloud's to judge. The plain HTTP port knows no certificates. A request whose Connection header names anything but close, keep-alive, upgrade, te and
 // http2-settings, or whose line names no path, is answered 400: the cloud could get another request than the one that came.

@@ -25,7 +25,7 @@ type Kind uint8
 const (
 	Anonymous Kind = iota // as it came, without credentials
 	Bearer                // with the token it came with
-	ThisNode              // proved by certificate to be this node: with the hub's certificate for the same user
+	ThisNode              // proved by certificate to be this node: the request goes on with the node's
 	Stranger              // showed a certificate that does not count: refused
 )
 
@@ -51,7 +51,7 @@ func strange(why string) Caller {
 //  1. A request that carries a token (Authorization, or a WebSocket token protocol) is its token's; if kube-apiserver does not take that for
 //     a token, it is nobody's. A certificate beside it is not looked at: kube-apiserver would let the certificate win, but then whoever forwards tokens of others over a
 //     connection that has the node's certificate would lend them the node's identity.
-//  2. A certificate of this node's user, signed by --client-ca-file, is sent on with the hub's certificate for that user.
+//  2. A certificate of this node's user, signed by --client-ca-file, is sent on with the node's own, --cloud-client-cert-file.
 //  3. Any other certificate is refused: its key is not here, so it cannot be passed on. One of this node that has expired may
 //     still count, while the cloud is away (package shelter).
 //  4. A certificate of this node's user that the node's own authority has signed is like one that has expired. While the cloud is there it counts as long as the

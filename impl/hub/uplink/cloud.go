@@ -181,7 +181,7 @@ func (k *Cloud) Run(ctx context.Context) error {
 }
 
 // probe asks for /readyz. Any answer of a server that proved its name by certificate shows that the link and the
-// server work, also 401, 403 and 429; only 500 and more mean that it cannot serve. It asks with the hub's certificate:
+// server work, also 401, 403 and 429; only 500 and more mean that it cannot serve. It asks with a certificate:
 // kube-apiserver closes HTTP/2 connections that carry anonymous requests, and handshakes cost more than anything else here.
 func (k *Cloud) probe(ctx context.Context, s *server) error {
 	u := *s.address[ClassControl]

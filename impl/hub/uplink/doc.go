@@ -1,6 +1,6 @@
 // Package uplink is how a hub reaches servers, above all the cloud: the cluster's kube-apiservers, of which one is used at a time.
 //
-//	Cloud ─┬─ way of a class of traffic, as the hub or as its caller ─► transport ─► dialer ─► connection, metered
+//	Cloud ─┬─ way of a class of traffic, as the hub, its node or its caller ─► transport ─► dialer ─► connection, metered
 //	       ├─ Checker of each server: probes, and what else is heard of it
 //	       ├─ IsAway, Reach: whether the cloud is away. Nobody else decides that, and all who have to know are told here
 //	       └─ Urgent: small requests that must not wait for a server that is dead

@@ -1,7 +1,6 @@
 package certificates
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -46,7 +44,8 @@ type Config struct {
 	Sign   bool // else another signer signs what is approved
 	// Begin tells when a certificate of a node has to begin at the earliest, because those before are refused; an error: that is not known yet.
 	Begin func(ctx context.Context, pool string, node *corev1.Node, commonName string, hosts []string) (time.Time, error)
-	// Granted tells whether a node's users at kube-apiserver may do there what they are for: their certificates are approved only then.
+	// Granted tells whether it is written that a node is there, so that what it gets can be taken back, and what its users may do at kube-apiserver. Before that
+	// nothing is approved or signed for it.
 	Granted func(ctx context.Context, pool string, node *corev1.Node) (bool, error)
 	Metrics *Metrics
 	Log     *slog.Logger
@@ -135,8 +134,11 @@ func (c *Controller) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 		return reconcile.Result{}, nil
 	}
 	err := c.step(ctx, r)
-	if apierrors.IsConflict(err) || errors.Is(err, errNotGranted) { // somebody else has done something about it, or will
+	switch {
+	case apierrors.IsConflict(err): // somebody else has done something about it
 		return reconcile.Result{RequeueAfter: lag}, nil
+	case errors.Is(err, errNotGranted): // soon, mostly
+		return reconcile.Result{RequeueAfter: min(max(lag, c.Clock.Since(r.CreationTimestamp.Time)), time.Minute)}, nil
 	}
 	var later *laterError
 	if errors.As(err, &later) {
@@ -155,6 +157,9 @@ type laterError struct {
 func (c *Controller) step(ctx context.Context, r *certificatesv1.CertificateSigningRequest) error {
 	f, err := examine(ctx, c.Reader, r)
 	approved := has(r, certificatesv1.CertificateApproved)
+	if err == nil && f != nil {
+		err = c.known(ctx, f)
+	}
 	if err == nil && f != nil && f.token != "" && !approved {
 		err = c.vault.spend(ctx, f.token, f.identity.Kind, f.node, r.UID)
 	}
@@ -165,11 +170,6 @@ func (c *Controller) step(ctx context.Context, r *certificatesv1.CertificateSign
 		return c.refuse(ctx, r, refusal(err))
 	case f == nil:
 		return nil
-	case !approved && f.identity.Signer == contract.CloudSigner:
-		if ok, err := c.Granted(ctx, f.subject.Pool, f.node); err != nil || !ok { // a user that may do nothing yet is worse than none
-			return cmp.Or(err, errNotGranted)
-		}
-		return c.approve(ctx, r, f)
 	case !approved:
 		return c.approve(ctx, r, f)
 	case c.Sign:
@@ -178,8 +178,18 @@ func (c *Controller) step(ctx context.Context, r *certificatesv1.CertificateSign
 	return nil
 }
 
-// errNotGranted says that what a user of the cloud may do is not written yet.
-var errNotGranted = errors.New("the node has not got its grants yet")
+// errNotGranted says that it is not written yet that the node is there.
+var errNotGranted = errors.New("the node is not known to its pool yet")
+
+// known tells whether it is written that a node is there, and what its users may do. What a node has that nobody has written down cannot be taken back
+// from it; and a user that may do nothing yet is worse than none.
+func (c *Controller) known(ctx context.Context, f *finding) error {
+	ok, err := c.Granted(ctx, f.subject.Pool, f.node)
+	if err == nil && !ok {
+		err = errNotGranted
+	}
+	return err
+}
 
 func (c *Controller) approve(ctx context.Context, r *certificatesv1.CertificateSigningRequest, f *finding) error {
 	if err := c.conclude(ctx, "approval", r, certificatesv1.CertificateApproved, approvedReason, approval(f.node.Name, f.node.UID)); err != nil {

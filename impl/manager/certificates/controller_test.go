@@ -42,6 +42,34 @@ func TestApprovedByOthers(t *testing.T) {
 	d.refused(t, d.work(t, r), certificatesv1.CertificateFailed, "requester")
 }
 
+// TestUnknownNode: a node of which nobody has written down that it is there gets nothing, whoever approved it. It gets it a moment later.
+func TestUnknownNode(t *testing.T) {
+	byOthers := []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Whatever"}}
+	for _, c := range []struct {
+		kind     pki.Kind
+		approved []certificatesv1.CertificateSigningRequestCondition
+	}{{pki.Hub, nil}, {pki.HubAtCloud, nil}, {pki.Forwarder, nil}, {pki.Hub, byOthers}} {
+		d, known := newDesk(newCluster(coordinator())), false
+		d.Granted = func(context.Context, string, *corev1.Node) (bool, error) { return known, nil }
+		r := asked(c.kind, must(pki.NewKey()))
+		if c.kind == pki.Hub {
+			r.Spec.Username, r.Spec.Groups = "system:bootstrap:abc123", []string{contract.BootstrapGroup("harbour", "edge-1")}
+		}
+		r.Status.Conditions = c.approved
+		r = d.work(t, r)
+		if len(r.Status.Conditions) != len(c.approved) || len(r.Status.Certificate) > 0 {
+			t.Errorf("%s of a node that nobody knows: %+v", c.kind, r.Status)
+		}
+		known = true
+		for range 4 {
+			d.step(t)
+		}
+		if r = d.read(t); condition(r, certificatesv1.CertificateApproved) == nil || (len(r.Status.Certificate) > 0) != (c.kind == pki.Hub) {
+			t.Errorf("%s of a node that is known: %+v", c.kind, r.Status.Conditions)
+		}
+	}
+}
+
 // TestLeftAlone: requests that are others' are not touched.
 func TestLeftAlone(t *testing.T) {
 	ofAnn := func(signer string) *certificatesv1.CertificateSigningRequest {

@@ -20,6 +20,9 @@
 //   - common name, organizations, usages, addresses (those of the Node's status), type of key and life are exactly those of the kind;
 //   - a coordinator's certificate is for a Node that says so by contract.CoordinatorLabel, which NodeRestriction denies kubelets to write.
 //
+// Nothing is approved or signed before the node is on the roster of its pool (package revocation): who has no line there could not be taken back, and his user
+// may not do anything at kube-apiserver yet. That takes half a second for a node that has just joined.
+//
 // What somebody else approved is judged by the same rules before it is signed, and fails if it breaks them. What somebody else approved for
 // kube-apiserver is not in our hands: the verb approve on that signer is a right to be given away with care.
 //

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
@@ -111,6 +112,28 @@ func TestReplicaCertificate(t *testing.T) {
 			}
 			wantUsage(t, err, "--peer-cert-file", test.words)
 		})
+	}
+}
+
+// TestExpiredPeer: a replica whose own certificate has ended, as after months without the cloud, starts, and says so. Others judge it.
+func TestExpiredPeer(t *testing.T) {
+	r := trio(t)[0]
+	_, _, cert, key := r.pool.ca.sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: contract.ReplicaUser("p", "1"), Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"}},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		NotAfter: time.Now().Add(-time.Minute),
+	})
+	write(t, filepath.Join(filepath.Dir(r.dir), "peer.crt"), cert)
+	write(t, filepath.Join(filepath.Dir(r.dir), "peer.key"), key)
+	r.run()
+	eventually(t, "it says what is wrong, and waits for the others", func() bool {
+		said := r.stderr.String()
+		return strings.Contains(said, "is not valid by this machine's clock") && strings.Contains(said, "msg=starting")
+	})
+	select {
+	case <-r.done:
+		t.Error("it ended")
+	default:
 	}
 }
 

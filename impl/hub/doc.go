@@ -35,6 +35,13 @@
 // The hub's own certificate, for pods and kubelet of its node, comes from an authority that it makes itself (package nodeauthority), unless --tls-cert-file names another.
 // The kubelet trusts that authority by --node-authority-file, pods by the kube-root-ca.crt that the kubelet reads through the hub (package filter).
 //
+// With --enrol-coordinator-dir the hub asks for the certificates of the pool's coordinator on its node as well, which has no way to the cloud, and keeps them there for
+// the coordinator to read. Hub and coordinator run as the same user: nobody else can read these files.
+//
+// While the cloud is away nobody renews a certificate. One of the pool counts for 90 days after its end, at the pool port and when this hub asks the coordinator, while
+// this hub itself cannot reach the cloud (pki.Allowance): to read, which is all that there is. A connection that came about so goes on when the cloud is back.
+// All hubs then ask for successors by themselves. weir_late_certificates_total counts.
+//
 // Certificates of nodes that were deleted are on the pool's denylist (package denylist). Each hub watches it in the cloud, gives it to the coordinator and
 // takes it from there, and keeps it in <data-dir>/denylist. Who is on it does not come in at the pool port, and what he has open there ends;
 // so does a connection to such a coordinator.

@@ -23,6 +23,7 @@ func (r *run) quiet(ctx context.Context) error {
 // churn makes the changes, and lets the faults happen beside them.
 func (r *run) churn(ctx context.Context) error {
 	r.stale.watch()
+	defer r.watchLate(ctx)()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.change(ctx) })
 	if len(r.s.Faults) > 0 {

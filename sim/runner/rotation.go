@@ -76,5 +76,6 @@ func (r *run) addRotation(ctx context.Context) error {
 		}
 	}
 	r.metrics["rotated_certificates"], r.metrics["dropped_streams"] = now.issued-r.before.issued, dropped
-	return nil
+	r.metrics["late_certificates"], err = r.lateCertificates(ctx)
+	return err
 }

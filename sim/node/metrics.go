@@ -26,6 +26,16 @@ series:
 	return sum
 }
 
+// Count is how many series a metric has.
+func (m Metrics) Count(name string) (n int) {
+	for key := range m {
+		if key == name || strings.HasPrefix(key, name+"{") {
+			n++
+		}
+	}
+	return n
+}
+
 // ParseMetrics reads the text format. Lines that are not a series and a value are passed over.
 func ParseMetrics(text string) Metrics {
 	m := Metrics{}

@@ -108,6 +108,7 @@ func Metrics() []Metric {
 		{"joined_nodes", UnitCount, "nodes that were Ready in the end"},
 		{"marks_left", UnitCount, "nodes that were back and still shown as cut off, or not Ready, in the end"},
 		{"rotated_certificates", UnitCount, "certificates that hubs renewed once all caches were there"},
+		{"rotated_members", UnitCount, "hubs and coordinators that trust the pool's next authority in the end, and no other"},
 		{"dropped_streams", UnitCount, "streams of clients that ended from then on, and relays of hubs that listed, compared or changed their source: more than a resume repairs"},
 		{"late_certificates", UnitCount, "times that a hub or a coordinator let a certificate count, to read, that had ended while the cloud was away"},
 		{"late_leaders", UnitCount, "times that a hub was seen to lead with a certificate that had ended"},

@@ -30,6 +30,10 @@ type deed struct {
 // find finds out what a fault means now.
 func (r *run) find(ctx context.Context, f scenario.Fault) (*deed, error) {
 	d := &deed{fault: f, disk: f.Disk}
+	if f.Action == scenario.RotateAuthority { // nobody is to notice
+		d.nodes = []string{""}
+		return d, nil
+	}
 	if n, replica := f.Target.Replica(); replica {
 		d.part = runtime.ReplicaOf(r.weir().pool, n)
 		return d, nil
@@ -109,6 +113,9 @@ func (d *deed) ends() bool {
 
 // begin does it.
 func (r *run) begin(ctx context.Context, d *deed) error {
+	if d.fault.Action == scenario.RotateAuthority {
+		return r.rotate(ctx)
+	}
 	if d.part == "" {
 		return r.strain(d)
 	}
@@ -138,6 +145,9 @@ func (r *run) begin(ctx context.Context, d *deed) error {
 
 // heal takes it back.
 func (r *run) heal(ctx context.Context, d *deed) error {
+	if d.fault.Action == scenario.RotateAuthority {
+		return r.rotated(ctx)
+	}
 	if d.part == "" {
 		return r.relieve(d)
 	}

@@ -60,8 +60,11 @@ func (r *run) enrolled(ctx context.Context) error {
 
 // addRotation tells what became of certificates and streams since then.
 func (r *run) addRotation(ctx context.Context) error {
-	if r.s.Topology.Pool.Lives == nil {
+	if r.s.Topology.Pool.Lives == nil && !r.s.Rotates() {
 		return nil
+	}
+	if err := r.addMembers(ctx); err != nil {
+		return err
 	}
 	now, err := r.rotation(ctx)
 	if err != nil {

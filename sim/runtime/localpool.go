@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -229,7 +228,7 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 
 // enrolsCoordinator tells whether a coordinator is beside the hub of node i, which asks for its certificates.
 func (x *localPool) enrolsCoordinator(i int) bool {
-	return x.Lives != nil && x.Lives.Coordinator > 0 && i < len(x.CoordinatorIDs())
+	return (x.EnrolsCoordinator || x.Lives != nil && x.Lives.Coordinator > 0) && i < len(x.CoordinatorIDs())
 }
 
 // certificatesDir is where that hub keeps them.
@@ -274,22 +273,6 @@ func (x *localPool) entrust(ctx context.Context) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "pool-" + x.Name}, Data: files}
 	_, err = x.site.cloud.Client().CoreV1().Secrets(contract.KeyNamespace).Create(ctx, secret, metav1.CreateOptions{})
 	return err
-}
-
-// newViewer makes the testbed's own, read-only credential for the coordinator.
-func (x *localPool) newViewer() error {
-	pair, err := x.authority.IssueTo(weirpki.Viewer, weirpki.Subject{Pool: x.Name, Name: "testbed"}, 0)
-	if err != nil {
-		return err
-	}
-	cert, err := pair.TLS()
-	if err != nil {
-		return err
-	}
-	x.viewer = &http.Transport{TLSClientConfig: &tls.Config{
-		RootCAs: x.authority.Pool(), Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12,
-	}}
-	return nil
 }
 
 func (x *localPool) addHub(i int, name, address string) error {

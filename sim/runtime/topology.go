@@ -62,6 +62,9 @@ type Pool struct {
 	// Enrols: hubs ask for the certificates of their pool, and weir-manager signs them by the pool's authority. They live as long as usual.
 	Enrols bool
 
+	// EnrolsCoordinator: the first hubs ask for the certificates of the coordinators beside them, too.
+	EnrolsCoordinator bool
+
 	PoolScopeResources []string // "resource.version.group"; empty: the default of the commands
 	HubFlags           node.Flags
 	CoordinatorFlags   node.Flags
@@ -184,6 +187,9 @@ func (t Topology) Validate() error {
 		}
 		if p.Enrols && (p.Mode != Weir || !t.Manager || slices.ContainsFunc(t.Pools, func(o Pool) bool { return o.Lives != nil })) {
 			return fmt.Errorf("topology: pool %s of mode %s enrols: want mode %s, weir-manager, and no pool with lives", p.Name, p.Mode, Weir)
+		}
+		if p.EnrolsCoordinator && (!p.Enrols || p.Nodes < p.Coordinators || p.LAN != nil || p.Kubelets) {
+			return fmt.Errorf("topology: pool %s enrols its coordinator: want a pool that enrols, as many nodes as coordinators, no LAN, and no kubelets", p.Name)
 		}
 		if p.Bare && p.Mode != Stock {
 			return fmt.Errorf("topology: pool %s of mode %s is bare: want mode %s", p.Name, p.Mode, Stock)

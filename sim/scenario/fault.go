@@ -52,6 +52,8 @@ const (
 	Forge      Action = "forge"       // somebody with the credentials of the node asks for certificates that are not its own
 	DeleteNode Action = "delete-node" // the Node is deleted, and its hub runs on; healed by a Node of the same name, and a start
 
+	RotateAuthority Action = "rotate-authority" // the pool's authority is replaced, in all steps; healed when the one before counts no more
+
 	Storm Action = "storm" // faults of many kinds, on top of each other, as the seed decides
 
 	SetPolicy Action = "policy" // with eviction: another policy for a silent pool
@@ -167,6 +169,7 @@ func actionRules() []actionRule {
 		{Slow, []Target{WholePool}, []string{"for", "link"}, []string{"rate", "rtt"}},
 		{Restore, []Target{APIServer}, []string{"for", "lost"}, nil},
 		{Blackout, []Target{WholePool}, []string{"for", "off"}, []string{"empty"}},
+		{RotateAuthority, []Target{WholePool}, []string{"for"}, nil},
 		{Storm, []Target{WholePool}, []string{"for"}, nil},
 	}
 }
@@ -201,7 +204,7 @@ func (s *Scenario) batches() bool {
 		case f.Target == APIServer:
 			return f.Action != Restore && (f.Action != Freeze || f.For >= longBreak)
 		case f.Target == WholePool, f.Target == Coordinator, f.Target == Each, replica:
-			return f.Action != Slow && f.For >= longBreak
+			return f.Action != Slow && f.Action != RotateAuthority && f.For >= longBreak
 		}
 		return false
 	})
@@ -213,6 +216,11 @@ func (f Fault) Loses(t Target) bool { return slices.Contains(f.Empty, string(t))
 // Forges tells whether a fault asks for certificates.
 func (s *Scenario) Forges() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Forge })
+}
+
+// Rotates tells whether a fault replaces the pool's authority.
+func (s *Scenario) Rotates() bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == RotateAuthority })
 }
 
 // Deletes tells whether a fault deletes a Node.

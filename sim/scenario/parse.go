@@ -398,8 +398,12 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " is measured in a blackout: want a fault of that action"
 	case metric == "resync_bytes_share" && !s.RestartsAPIServer():
 		return metric + " is measured when the apiserver ends: want a fault of target apiserver"
-	case slices.Contains([]string{"rotated_certificates", "dropped_streams", "late_certificates", "late_leaders"}, metric) && s.Topology.Pool.Lives == nil:
+	case slices.Contains([]string{"late_certificates", "late_leaders"}, metric) && s.Topology.Pool.Lives == nil:
 		return metric + " is measured where hubs ask for their certificates: want topology.pool.lives"
+	case slices.Contains([]string{"rotated_certificates", "dropped_streams"}, metric) && s.Topology.Pool.Lives == nil && !s.Rotates():
+		return metric + " is measured where certificates are renewed: want topology.pool.lives, or a fault rotate-authority"
+	case metric == "rotated_members" && !s.Rotates():
+		return metric + " is measured when an authority is replaced: want a fault rotate-authority"
 	case slices.Contains([]string{"revoked_seconds_max", "revoked_probes", "returned_seconds_max"}, metric) && !s.Deletes():
 		return metric + " is measured when a Node is deleted: want a fault of that action"
 	case strings.HasPrefix(metric, "forged_") && !s.Forges():

@@ -89,6 +89,9 @@ func (v value) fault(p Pool, rules []actionRule) (f Fault, ok bool) {
 	if (f.Action == DeleteNode || f.Action == Forge) && !p.Enrols {
 		o.fields["action"].contradiction("nobody signs certificates there, nor takes them back: want topology.pool.enrols: true")
 	}
+	if f.Action == RotateAuthority && !p.Enrols {
+		o.fields["action"].contradiction("weir-manager has no authority of the pool: want topology.pool.enrols: true")
+	}
 	if f.Action == Slow && !o.has("rate") && !o.has("rtt") {
 		v.contradiction("slow changes nothing: want rate, rtt or both")
 	}

@@ -137,6 +137,7 @@ func (s *Scenario) WeirPool() runtime.Pool {
 	if s.cutsLAN() {
 		p.LAN = &runtime.Link{}
 	}
+	p.EnrolsCoordinator = s.Rotates()
 	return p
 }
 

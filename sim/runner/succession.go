@@ -1,0 +1,87 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
+	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/runtime"
+)
+
+// Times of a rotation in a scenario. weir-manager begins within half a minute.
+const (
+	rotationSettle  = 20 * time.Second
+	rotationOverlap = 50 * time.Second
+)
+
+// rotate asks weir-manager to replace the pool's authority, as weir pki rotate does.
+func (r *run) rotate(ctx context.Context) error {
+	c, err := kubernetes.NewForConfig(r.site.Admin())
+	if err != nil {
+		return err
+	}
+	before, err := cloud.Rotation(ctx, c, r.weir().pool)
+	if err != nil {
+		return err
+	}
+	r.signed = before.Signer
+	return cloud.AskRotation(ctx, c, r.weir().pool, trust.Order{ID: "scenario", Settle: rotationSettle.String(), Overlap: rotationOverlap.String()})
+}
+
+// rotated waits until the authority before counts no more.
+func (r *run) rotated(ctx context.Context) error {
+	c, err := kubernetes.NewForConfig(r.site.Admin())
+	if err != nil {
+		return err
+	}
+	return r.until(ctx, settlePatience, func() (bool, string) {
+		p, err := cloud.Rotation(ctx, c, r.weir().pool)
+		done := err == nil && p.Order == "scenario" && p.Step == trust.Steady && p.Signer != r.signed
+		return done, fmt.Sprintf("waiting for the rotation of the authority: %s, %d are trusted, %s (%v)", p.Step, p.Trusted, p.Refused, err)
+	})
+}
+
+// addMembers counts who trusts the next authority alone.
+func (r *run) addMembers(ctx context.Context) error {
+	if !r.s.Rotates() {
+		return nil
+	}
+	vault, ok := r.site.(runtime.Vault)
+	if !ok {
+		return fmt.Errorf("this site shows no authority of its pools")
+	}
+	first, err := vault.Authority(r.weir().pool)
+	if err != nil {
+		return err
+	}
+	certs, err := pki.ParseCertificates(first.CertPEM())
+	if err != nil {
+		return err
+	}
+	var parts []runtime.PartID
+	for _, node := range r.weir().nodes {
+		parts = append(parts, runtime.HubOf(node))
+	}
+	members := 0.0
+	for _, id := range append(parts, r.s.WeirPool().CoordinatorIDs()...) {
+		p, err := r.site.Part(id)
+		if err != nil {
+			return err
+		}
+		m, err := p.Metrics(ctx)
+		if err != nil {
+			return fmt.Errorf("metrics of %s: %w", id, err)
+		}
+		const end = "weir_authority_expiry_timestamp_seconds"
+		if m.Sum("weir_trust_number") > 0 && m.Count(end) == 1 && m.Sum(end, `authority="`+trust.Name(certs[0])+`"`) == 0 {
+			members++
+		}
+	}
+	r.metrics["rotated_members"] = members
+	return nil
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -13,6 +14,7 @@ import (
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 const (
@@ -24,6 +26,9 @@ const (
 func (s *settings) fromDir() error {
 	if s.CertificatesDir == "" {
 		return nil
+	}
+	if s.ClientCAFile == "" {
+		s.ClientCAFile = filepath.Join(s.CertificatesDir, trust.CAFile)
 	}
 	for _, f := range []struct {
 		flag string
@@ -51,6 +56,9 @@ func (c Config) awaitCertificates(ctx context.Context) error {
 		return err
 	}
 	files := []string{s.TLSCertFile}
+	if c.ClientCAFile == "" {
+		files = append(files, s.ClientCAFile)
+	}
 	if s.PeerCertFile != "" {
 		files = append(files, s.PeerCertFile)
 	}

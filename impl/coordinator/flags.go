@@ -15,7 +15,7 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.DataDir, "data-dir", "", "directory of the pool's Leases and of what the relays hold, on a disk that survives restarts; one process at a time; required")
 	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "PEM file of the serving certificate; read again when it changes; required without --certificates-dir")
 	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "PEM file of its key; required without --certificates-dir")
-	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of the pool's authorities, who sign all client certificates, which count until a hub or a replica has brought others that they vouch for; read again when it changes; required")
+	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of the pool's authorities, who sign all client certificates, which count until a hub or a replica has brought others that they vouch for; read again when it changes; required without --certificates-dir, where the hub of this node writes it")
 	f.StringVar(&c.CertificatesDir, "certificates-dir", "",
 		"directory in which the hub of this node keeps this coordinator's certificates, its --enrol-coordinator-dir; instead of --tls-cert-file, --tls-private-key-file, --peer-cert-file and "+
 			"--peer-key-file; the coordinator waits until they are there")

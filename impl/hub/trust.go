@@ -11,7 +11,7 @@ import (
 
 // buildTrust makes what knows the authorities of the pool: the file that was given, and what cloud and pool say since.
 func (h *Hub) buildTrust() error {
-	c := trust.Config{Pool: h.NodePoolName, Dir: filepath.Join(h.DataDir, "pki"), Changed: h.retrust, Logger: h.Logger}
+	c := trust.Config{Pool: h.NodePoolName, Dir: filepath.Join(h.DataDir, "pki"), Beside: h.EnrolCoordinatorDir, Changed: h.retrust, Logger: h.Logger}
 	if h.CoordinatorCAFile != "" {
 		file, err := h.reload.Bundle("--coordinator-ca-file", h.CoordinatorCAFile)
 		if err != nil {

@@ -30,6 +30,8 @@ type Config struct {
 	Pool  string
 	First func() []*x509.Certificate // of a file; nil: there is none
 	Dir   string                     // where it is kept; "": nowhere
+	// Beside is another directory for CAFile, of a coordinator on this machine; "": none.
+	Beside string
 	// Changed is called when other authorities count, by whoever brought them; it must not wait. nil: nobody minds.
 	Changed func()
 	Logger  *slog.Logger
@@ -72,6 +74,7 @@ func New(c Config) *Held {
 	if c.Dir == "" {
 		return h
 	}
+	defer h.show()
 	text, err := os.ReadFile(filepath.Join(c.Dir, TextFile))
 	if err == nil {
 		err = h.load(text)
@@ -128,20 +131,25 @@ func tagOf(all []*x509.Certificate) string {
 	return hex.EncodeToString(sum[:12])
 }
 
+// others are authorities of the file that are none of this pool's by their names. No bundle says anything of them.
+func (h *Held) others() []*x509.Certificate {
+	return slices.DeleteFunc(slices.Clone(h.first()), func(c *x509.Certificate) bool { return pki.CheckAuthority(c, h.Pool) == nil })
+}
+
 // List are the authorities that count now. The one that signs is first, if there is a bundle. None: nothing is known yet.
 func (h *Held) List() []*x509.Certificate {
 	if l := h.now.Load().last(); l != nil {
-		return l.trusted()
+		return append(l.trusted(), h.others()...)
 	}
 	return h.first()
 }
 
 // Get is the same as a pool.
 func (h *Held) Get() *x509.CertPool {
-	if s := h.now.Load(); s.pool != nil {
+	if s := h.now.Load(); s.pool != nil && len(h.others()) == 0 {
 		return s.pool
 	}
-	return poolOf(h.first())
+	return poolOf(h.List())
 }
 
 // Signer is the authority that signs now, nil if that is not known.
@@ -231,6 +239,27 @@ func (h *Held) set(s *state) {
 		h.Logger.Info("other authorities of the pool count", "pool", h.Pool, "number", l.Number, "signer", Name(l.signer), "trusted", len(l.trusted()))
 	}
 	h.keep(s)
+	h.show()
+}
+
+// show writes the authorities that count for programs that only read files.
+func (h *Held) show() {
+	all := h.List()
+	if h.Dir == "" || len(all) == 0 {
+		return
+	}
+	for _, dir := range []string{h.Dir, h.Beside} {
+		if dir == "" {
+			continue
+		}
+		err := os.MkdirAll(dir, 0o700)
+		if err == nil {
+			err = disk.WriteFile(filepath.Join(dir, CAFile), pki.EncodeCertificates(all))
+		}
+		if err != nil {
+			h.Logger.Error("the authorities that count cannot be written", "dir", dir, "err", err)
+		}
+	}
 }
 
 func (h *Held) keep(s *state) {
@@ -243,9 +272,6 @@ func (h *Held) keep(s *state) {
 	}
 	if err == nil {
 		err = disk.WriteFile(filepath.Join(h.Dir, TextFile), append(text, '\n'))
-	}
-	if err == nil {
-		err = disk.WriteFile(filepath.Join(h.Dir, CAFile), pki.EncodeCertificates(h.List()))
 	}
 	if err != nil {
 		h.Logger.Error("the trust bundle counts, but cannot be kept: it is lost with this process", "dir", h.Dir, "err", err)
@@ -261,7 +287,7 @@ func (h *Held) Reread() (changed bool) {
 	return changed
 }
 
-// overrule drops what is held if the file is another one, of an authority that the bundle does not have.
+// overrule drops what is held if the file is another one, and has an authority of the pool that the bundle does not have.
 func (h *Held) overrule() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -270,7 +296,10 @@ func (h *Held) overrule() bool {
 	if l == nil || len(first) == 0 || tagOf(first) == s.first {
 		return false
 	}
-	if slices.ContainsFunc(first, func(c *x509.Certificate) bool { return slices.ContainsFunc(l.trusted(), c.Equal) }) {
+	known := func(c *x509.Certificate) bool {
+		return pki.CheckAuthority(c, h.Pool) != nil || slices.ContainsFunc(l.trusted(), c.Equal)
+	}
+	if !slices.ContainsFunc(first, func(c *x509.Certificate) bool { return !known(c) }) {
 		return false
 	}
 	h.Logger.Warn("the file of the pool's authorities was replaced by one of others: it counts above the trust bundle", "pool", h.Pool, "number", l.Number)

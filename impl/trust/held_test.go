@@ -208,11 +208,12 @@ func TestLostKey(t *testing.T) {
 	}
 	must(h.TakeOfCloud(p.text))
 	counts(t, h, p.s.Signer.Cert(), a)
-	peer.First = p.file() // a person, or the hub of the machine, replaces the file
-	if !peer.Reread() {
-		t.Fatal("the file does not count")
+	both := p.s.Trusted() // the hub of the machine, or a person, replaces the file
+	peer.First = func() []*x509.Certificate { return both }
+	if !peer.Reread() || peer.Reread() {
+		t.Fatal("the file does not count, or it does each time")
 	}
-	counts(t, peer, p.s.Signer.Cert())
+	counts(t, peer, p.s.Signer.Cert(), a)
 	must(peer.Take(p.text))
 	counts(t, peer, p.s.Signer.Cert(), a)
 	// With nothing to begin with, the cloud's word is the first.
@@ -248,6 +249,31 @@ func TestFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		counts(t, holds(first, dir), first()...)
+	}
+}
+
+// TestOthers: an authority in the file that is none of the pool's goes on to count beside the bundle. The file for others has all that count.
+func TestOthers(t *testing.T) {
+	p, dir, beside := newPool("harbour"), t.TempDir(), filepath.Join(t.TempDir(), "coordinator")
+	a, theirs := p.s.Signer.Cert(), must(pki.NewAuthority("people", now, time.Hour)).Cert()
+	h := New(Config{
+		Pool: "harbour", First: func() []*x509.Certificate { return []*x509.Certificate{theirs, a} }, Dir: dir, Beside: beside, Logger: slog.New(slog.DiscardHandler),
+	})
+	shown := func(want ...*x509.Certificate) {
+		t.Helper()
+		for _, d := range []string{dir, beside} {
+			if file := must(os.ReadFile(filepath.Join(d, CAFile))); !bytes.Equal(file, pki.EncodeCertificates(want)) {
+				t.Errorf("the file in %s says something else", d)
+			}
+		}
+	}
+	shown(theirs, a)
+	p.rotate()
+	must(h.Take(p.text))
+	counts(t, h, p.s.Signer.Cert(), theirs)
+	shown(p.s.Signer.Cert(), theirs)
+	if h.Reread() {
+		t.Error("the file overrules, and did not change")
 	}
 }
 

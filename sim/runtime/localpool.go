@@ -200,8 +200,10 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 	if c.DataDir, err = x.site.spawner.Scratch(x.Name, folder, "data"); err != nil {
 		return err
 	}
-	if c.ClientCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil {
-		return err
+	if !x.EnrolsCoordinator { // else its hub writes it
+		if c.ClientCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil {
+			return err
+		}
 	}
 	if x.enrolsCoordinator(i) {
 		c.CertificatesDir, err = x.certificatesDir(i)
@@ -396,6 +398,9 @@ func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address s
 			server = p.Addr()
 		}
 		c.CoordinatorServers = append(c.CoordinatorServers, "https://"+server)
+	}
+	if x.EnrolsCoordinator { // the cloud tells it whom to trust
+		return nil
 	}
 	var err error
 	if c.CoordinatorCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil || x.asks() {

@@ -28,9 +28,22 @@
 //
 // # Keys
 //
-// The authority of a pool is a Secret in contract.KeyNamespace, made when the pool first needs it. Its certificate is in a ConfigMap beside it,
-// for those who verify. If the ConfigMap is there and the Secret is not, the key is lost. Nothing is signed then: a new authority that
-// nobody trusts would only make the pool fall apart, leaf by leaf. Who replaces it deletes the ConfigMap.
+// The authority of a pool is a Secret in contract.KeyNamespace, made when the pool first needs it. Whom to trust is in a ConfigMap beside it: as a file, and as
+// signed bundles that hubs read and hand on (package trust). If the ConfigMap is there and the Secret is not, the key is lost. Nothing is signed then: a new
+// authority that nobody trusts would only make the pool fall apart, leaf by leaf. Somebody has to decide, by `weir pki rotate --lost-key`.
+//
+// # Rotation
+//
+// The Rotator replaces an authority: when it is due (at 70 to 80 % of its life), or when contract.RotateAnnotation of the ConfigMap asks for it, which is what
+// `weir pki rotate` writes. The steps are those of pki.Succession. The next one is trusted, and signs when all who verify can have heard of it. Then leaves are
+// renewed. The one before counts until none of its leaves can be alive: 180 days, or what the order says. There is no proof that all
+// have heard: a node that is away finds out over its connection to the cloud, or by the chain of bundles in its pool.
+//
+// A second order before the next authority signs is refused, and so is one that would make five authorities count. contract.RotationAnnotation says how far
+// a rotation is, and what became of the last order; an Event of the namespace and a metric tell of each step.
+//
+// After a loss nobody can vouch for the new authority. Hubs take it because the cloud says so, and the file that they write for their coordinator has it.
+// The same is true after the cloud was restored from a backup of before a rotation: hubs refuse the older bundle, until somebody orders another rotation.
 //
 // # Another signer
 //

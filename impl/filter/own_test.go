@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,7 +105,9 @@ func (b *ownBed) put(typ, namespace, name string, data map[string]string) {
 // ask sends a request; the body of a watch ends with the test.
 func (b *ownBed) ask(path string, protobuf bool) *http.Response {
 	b.t.Helper()
-	req, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.server.URL+path, nil)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second) // an event that does not come is an error, and not the end of the run
+	b.t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.server.URL+path, nil)
 	check(b.t, err)
 	req.Header.Set("Accept", map[bool]string{true: "application/vnd.kubernetes.protobuf", false: "application/json"}[protobuf])
 	resp, err := http.DefaultClient.Do(req)

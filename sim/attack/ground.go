@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/node"
@@ -232,7 +234,8 @@ func (g *ground) address(d door) (string, *tls.Config, error) {
 	case healthDoor:
 		return net.JoinHostPort(host, strconv.Itoa(contract.HubHealthPort)), nil, nil
 	}
-	return net.JoinHostPort(host, port), trust(authority.Pool()), nil
+	config, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: e.Trust()})
+	return net.JoinHostPort(host, port), config, err
 }
 
 // hub is a hub of the place, from 1.

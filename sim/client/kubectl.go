@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/weir-edge/weir/sim/pki"
 )
@@ -21,7 +22,8 @@ func Kubectl(ctx context.Context, path string, config *rest.Config, home string,
 	if config.BearerToken == "" {
 		pair = &pki.Pair{CertPEM: config.CertData, KeyPEM: config.KeyData}
 	}
-	kubeconfig, err := pki.Kubeconfig(config.Host, config.CAData, pair, config.BearerToken)
+	cluster := &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData, CertificateAuthority: config.CAFile}
+	kubeconfig, err := pki.KubeconfigOf(cluster, pair, config.BearerToken)
 	if err != nil {
 		return "", err
 	}

@@ -248,7 +248,7 @@ func (p *place) write(dir, token string) error {
 			if err != nil {
 				return err
 			}
-			config.Host, config.CAData = e.URL, e.CAPEM
+			config.Host, config.TLSClientConfig = e.URL, e.Trust()
 		}
 		c := clientcmdapi.NewConfig()
 		c.Clusters[account] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData}

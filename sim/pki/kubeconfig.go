@@ -11,6 +11,11 @@ import (
 // Kubeconfig returns a kubeconfig with everything inline: server, its authority, and exactly one credential,
 // a client certificate or a bearer token.
 func Kubeconfig(server string, caPEM []byte, client *Pair, token string) ([]byte, error) {
+	return KubeconfigOf(&clientcmdapi.Cluster{Server: server, CertificateAuthorityData: caPEM}, client, token)
+}
+
+// KubeconfigOf is Kubeconfig of a cluster whose authorities may be in a file, which is read by who uses it.
+func KubeconfigOf(cluster *clientcmdapi.Cluster, client *Pair, token string) ([]byte, error) {
 	if (client == nil) == (token == "") {
 		return nil, errors.New("write kubeconfig: want a client certificate or a token, one of them")
 	}
@@ -20,7 +25,7 @@ func Kubeconfig(server string, caPEM []byte, client *Pair, token string) ([]byte
 	}
 	const name = "weir"
 	data, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: server, CertificateAuthorityData: caPEM}},
+		Clusters:       map[string]*clientcmdapi.Cluster{name: cluster},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: user},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
 		CurrentContext: name,

@@ -33,8 +33,10 @@ func kubeletOf(t *testing.T, s Site, node string) (kill func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	trust := endpoint.Trust()
+	trust.CertData, trust.KeyData = pair.CertPEM, pair.KeyPEM
 	client, err := kubernetes.NewForConfig(&rest.Config{
-		Host: endpoint.URL, TLSClientConfig: rest.TLSClientConfig{CAData: endpoint.CAPEM, CertData: pair.CertPEM, KeyData: pair.KeyPEM},
+		Host: endpoint.URL, TLSClientConfig: trust,
 		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON},
 		Timeout:       10 * time.Second, QPS: -1,
 	})

@@ -13,9 +13,9 @@ import (
 type ground interface {
 	// near is where the near ends of a node's links listen, "host:0".
 	near(nodeAddress string) string
-	// door tells who signs the certificate of a hub's door, the pool's authority or another one, and by which names the hub is
+	// door tells who signs the certificate of a hub's door, nil if that is its node's own authority, and by which names the hub is
 	// called beside those of its node.
-	door(pool *pki.Authority) (signer *pki.Authority, names []string)
+	door() (signer *pki.Authority, names []string)
 	// hub and coordinator prepare a part for what is said as if it were a process of this machine.
 	hub(l node.Launch, c node.HubConfig) (Part, error)
 	coordinator(l node.Launch, c node.CoordinatorConfig, viewer http.RoundTripper) (Part, error)
@@ -33,7 +33,7 @@ type here struct{}
 
 func (here) near(address string) string { return net.JoinHostPort(address, "0") }
 
-func (here) door(pool *pki.Authority) (*pki.Authority, []string) { return pool, nil }
+func (here) door() (*pki.Authority, []string) { return nil, nil }
 
 func (here) hub(l node.Launch, c node.HubConfig) (Part, error) { return node.NewHub(l, c) }
 

@@ -201,7 +201,7 @@ func (s *kindSite) near(string) string { return net.JoinHostPort(s.network.Gatew
 
 // door implements ground. Pods trust the cluster's authority and call the API by the names of its Service, so a hub has to
 // answer to those.
-func (s *kindSite) door(*pki.Authority) (*pki.Authority, []string) {
+func (s *kindSite) door() (*pki.Authority, []string) {
 	return s.cloud.CA(), []string{"127.0.0.1", serviceAddress, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 var _ Issuer = (*localSite)(nil)
@@ -28,7 +27,7 @@ func (s *localSite) Certify(node string, life time.Duration) (*rest.Config, erro
 	if _, _, err := pair.Write(dir, hubPair); err != nil {
 		return nil, err
 	}
-	return x.kubeletConfig(node, life, "machine")
+	return x.kubeletIn(node, life, "machine")
 }
 
 // Stray implements Issuer.
@@ -37,7 +36,7 @@ func (s *localSite) Stray(node string, life time.Duration) (*rest.Config, error)
 	if err != nil {
 		return nil, err
 	}
-	return x.kubeletConfig(node, life, "stray")
+	return x.kubeletIn(node, life, "stray")
 }
 
 // Retime implements Issuer.
@@ -45,17 +44,14 @@ func (s *localSite) Retime(token string, end time.Time) (string, error) {
 	return s.cloud.Retime(token, end)
 }
 
-// kubeletConfig writes the kubeconfig of a node's kubelet, or of who pretends to be one.
-func (x *localPool) kubeletConfig(node string, life time.Duration, folder string) (*rest.Config, error) {
+// kubeletIn writes the kubeconfig of a node's kubelet, or of who pretends to be one.
+func (x *localPool) kubeletIn(node string, life time.Duration, folder string) (*rest.Config, error) {
 	dir, err := x.site.spawner.Scratch(x.Name, node, folder)
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig, err := x.kubeletKubeconfig(dir, node, life)
-	if err != nil {
-		return nil, err
-	}
-	return clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, _, err := x.kubeletConfig(dir, node, life)
+	return config, err
 }
 
 func (s *localSite) poolOf(node string) (*localPool, error) {

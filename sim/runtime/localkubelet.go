@@ -11,7 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/node"
@@ -73,12 +74,9 @@ func (x *localPool) addMachine(ctx context.Context, i int, name, address string)
 		"--first-address=" + first, "--pods=" + strconv.Itoa(perNode), "--port=" + strconv.Itoa(PodPort),
 	}, "http://"+control, http.DefaultTransport))
 
-	kubeconfig, err := x.kubeletKubeconfig(dir, name, 0)
-	if err != nil {
-		return err
-	}
 	m := Machine{Containers: "http://" + control}
-	if m.Kubelet, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+	kubeconfig := ""
+	if m.Kubelet, kubeconfig, err = x.kubeletConfig(dir, name, 0); err != nil {
 		return err
 	}
 	if x.Mode != Stock {
@@ -99,21 +97,24 @@ func (x *localPool) addMachine(ctx context.Context, i int, name, address string)
 	return nil
 }
 
-// kubeletKubeconfig is all that a kubelet knows of the cluster: in a pool with Weir its hub, else the cloud behind the link.
-func (x *localPool) kubeletKubeconfig(dir, name string, life time.Duration) (string, error) {
+// kubeletConfig is all that a kubelet knows of the cluster, also as a kubeconfig: in a pool with Weir its hub, else the cloud behind the link.
+func (x *localPool) kubeletConfig(dir, name string, life time.Duration) (*rest.Config, string, error) {
 	endpoint, err := x.site.Endpoint(name, ClassNode)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	pair, err := x.site.cloud.KubeletCertificate(name, life)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
-	data, err := pki.Kubeconfig(endpoint.URL, endpoint.CAPEM, pair, "")
+	config := &rest.Config{Host: endpoint.URL, TLSClientConfig: endpoint.Trust()} // the hub's file need not be there yet
+	config.CertData, config.KeyData = pair.CertPEM, pair.KeyPEM
+	data, err := pki.KubeconfigOf(&clientcmdapi.Cluster{Server: endpoint.URL, CertificateAuthorityData: endpoint.CAPEM, CertificateAuthority: endpoint.CAFile}, pair, "")
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
-	return pki.WriteFile(dir, "kubeconfig", data)
+	path, err := pki.WriteFile(dir, "kubeconfig", data)
+	return config, path, err
 }
 
 // nodeLabels are those that a kubelet registers its node with.

@@ -53,7 +53,7 @@ type localPool struct {
 	pods      *loopback.Block // of hollow nodes; nil: there are none
 	uplink    *link.Pool
 	lan       *link.Pool
-	authority *pki.Authority // of the pool: its coordinator and the doors of its hubs
+	authority *pki.Authority // of the pool: its coordinator, and its hubs among each other
 	viewer    *http.Transport
 }
 
@@ -313,12 +313,17 @@ func (x *localPool) addHub(i int, name, address string) error {
 			c.CoordinatorReplica = strconv.Itoa(i + 1)
 		}
 	}
-	signer, names := x.site.ground.door(x.authority)
-	c.TLSCertFile, c.TLSKeyFile, err = issue(signer, dir, "serving", weirpki.Door, weirpki.Subject{
-		Hosts: append([]string{address, name, "localhost"}, names...),
-	})
-	if err != nil {
-		return err
+	endpoint := Endpoint{URL: "https://" + net.JoinHostPort(address, strconv.Itoa(contract.HubSecurePort))}
+	if signer, names := x.site.ground.door(); signer == nil {
+		endpoint.CAFile = filepath.Join(dir, node.NodeAuthorityFile)
+	} else {
+		c.TLSCertFile, c.TLSKeyFile, err = issue(signer, dir, "serving", weirpki.Door, weirpki.Subject{
+			Hosts: append([]string{address, name, "localhost"}, names...),
+		})
+		if err != nil {
+			return err
+		}
+		endpoint.CAPEM = signer.CertPEM()
 	}
 	part, err := x.site.ground.hub(node.Launch{
 		Spawner: x.site.spawner,
@@ -332,10 +337,6 @@ func (x *localPool) addHub(i int, name, address string) error {
 		return err
 	}
 	x.site.addPart(HubOf(name), part)
-	endpoint := Endpoint{
-		URL:   "https://" + net.JoinHostPort(address, strconv.Itoa(contract.HubSecurePort)),
-		CAPEM: signer.CertPEM(),
-	}
 	x.site.endpoints[name] = func(string) (Endpoint, error) { return endpoint, nil }
 	return nil
 }

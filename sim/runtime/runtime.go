@@ -152,8 +152,15 @@ type Issuer interface {
 
 // Endpoint is an API server to connect to.
 type Endpoint struct {
-	URL   string
-	CAPEM []byte // who signed its certificate
+	URL string
+	// CAPEM is who signed its certificate; of a hub whose node has an authority of its own, CAFile is where the hub shows that.
+	CAPEM  []byte
+	CAFile string
+}
+
+// Trust is how a client verifies it.
+func (e Endpoint) Trust() rest.TLSClientConfig {
+	return rest.TLSClientConfig{CAData: e.CAPEM, CAFile: e.CAFile}
 }
 
 // RESTConfig is a client's configuration for the endpoint.
@@ -161,7 +168,7 @@ func (e Endpoint) RESTConfig(token string) *rest.Config {
 	return &rest.Config{
 		Host:            e.URL,
 		BearerToken:     token,
-		TLSClientConfig: rest.TLSClientConfig{CAData: e.CAPEM},
+		TLSClientConfig: e.Trust(),
 		QPS:             -1,
 		WarningHandler:  rest.NoWarnings{},
 	}

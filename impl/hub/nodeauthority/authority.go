@@ -76,6 +76,11 @@ func Open(c Config) (*Authority, error) {
 		return nil, err
 	}
 	a.restored = newTrusted(a.all).pem
+	if len(a.all) > 0 { // it goes on, also with a disk that is full
+		if a.Look(); a.door.Load() != nil {
+			return a, nil
+		}
+	}
 	if err := a.look(); err != nil {
 		return nil, fmt.Errorf("authority of node %s: %w", c.Node, err)
 	}
@@ -151,13 +156,15 @@ func (a *Authority) look() error {
 	if err != nil {
 		return err
 	}
-	t := newTrusted(next)
+	var failed error
 	if !slices.Equal(next, a.all) {
-		if err := a.keep(next); err != nil { // before anybody trusts it
-			return err
+		if failed = a.keep(next); failed == nil { // before anybody trusts it
+			a.all = next
+		} else if a.signer() == nil {
+			return failed
 		}
-		a.all = next
 	}
+	t := newTrusted(a.all)
 	if old := a.shown.Load(); old == nil || !bytes.Equal(old.pem, t.pem) {
 		a.shown.Store(t)
 		a.Logger.Info("authorities of this node", "count", len(t.list), "until", t.list[len(t.list)-1].NotAfter.UTC().Format(time.RFC3339))
@@ -165,7 +172,7 @@ func (a *Authority) look() error {
 			a.changed(t.pem)
 		}
 	}
-	return errors.Join(show(a.File, t.pem), a.issueDoor(now), a.issueKubelet(now))
+	return errors.Join(failed, show(a.File, t.pem), a.issueDoor(now), a.issueKubelet(now))
 }
 
 // plan is which authorities there should be at a time. The same ones are the same values.
@@ -200,14 +207,14 @@ func plan(node string, all []held, clock time.Time) (next []held, err error) {
 	return next, nil
 }
 
-// signer is the oldest authority that may sign.
+// signer is the oldest authority that may sign; nil: none was made yet.
 func (a *Authority) signer() *pki.Authority {
 	for _, h := range a.all {
 		if h.signer != nil {
 			return h.signer
 		}
 	}
-	panic("nodeauthority: plan leaves none that signs")
+	return nil
 }
 
 // issueDoor renews the hub's certificate. a.mu is held.

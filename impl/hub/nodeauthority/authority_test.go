@@ -236,6 +236,20 @@ func TestUnusable(t *testing.T) {
 		})
 	}
 	b := newBed(t, start)
+	b.open()
+	kept := b.file()
+	check(t, os.Remove(filepath.Join(b.c.Dir, kubeletFile)))
+	check(t, os.Mkdir(filepath.Join(b.c.Dir, kubeletFile), 0o700)) // as on a disk that is full
+	check(t, os.Mkdir(filepath.Join(b.c.Dir, keysFile+".tmp"), 0o700))
+	check(t, os.WriteFile(filepath.Join(b.c.Dir, keysFile+".tmp", "x"), nil, 0o600))
+	b.clock.SetTime(start.Add(8 * year)) // a successor is due
+	if a := b.open(); b.verifies(a, kept, "10.0.0.7") != nil || !bytes.Equal(b.file(), kept) {
+		t.Error("a hub that cannot write does not go on with the authority that it has")
+	}
+	if !bytes.Contains(b.log.Bytes(), []byte("cannot be renewed")) {
+		t.Errorf("the log says %s", b.log.String())
+	}
+	b = newBed(t, start)
 	b.c.File = filepath.Join(b.c.Dir, keysFile, "x")
 	if _, err := Open(b.c); err == nil {
 		t.Error("a file that cannot be written is no error")

@@ -75,7 +75,7 @@ func (x *localPool) addMachine(ctx context.Context, i int, name, address string)
 	}, "http://"+control, http.DefaultTransport))
 
 	m := Machine{Containers: "http://" + control}
-	kubeconfig := ""
+	var kubeconfig string
 	if m.Kubelet, kubeconfig, err = x.kubeletConfig(dir, name, 0); err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ var seldom = map[string]string{
 
 // later are requests that may be refused, and why.
 var later = map[*regexp.Regexp]string{
-	regexp.MustCompile(`^` + contract.HubUserPrefix + `\S+: watch configmaps ` + contract.KeyNamespace + `/` + contract.DenylistPrefix): "weir-manager grants it once it knows the Node, where one runs",
+	regexp.MustCompile(`^` + contract.HubUserPrefix + `\S+: watch configmaps ` + contract.KeyNamespace + `/(` + contract.DenylistPrefix + `|pool-)`): "weir-manager grants it once it knows the Node, where one runs",
 }
 
 // runAudit reads the audit logs of runs, and fails if hubs were refused something, or have a grant that none of them used.

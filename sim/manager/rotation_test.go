@@ -17,9 +17,9 @@ import (
 // testRotation: the authority of a pool is replaced at a real cluster, with the grants of the manifests. A node of the pool follows each step by what it may read.
 // A second order within a minute breaks nothing; a lost key is replaced.
 func testRotation(t *testing.T, w *world) {
-	w.nodes(t, "rotated", "r-1")
-	node := w.as("system:node:r-1", "system:nodes", "system:authenticated")
-	subject := weirpki.Subject{Pool: "rotated", Node: "r-1"}
+	w.nodes(t, "rotated", "rotated-1")
+	node := w.as("system:node:rotated-1", "system:nodes", "system:authenticated")
+	subject := weirpki.Subject{Pool: "rotated", Node: "rotated-1"}
 	held := trust.New(trust.Config{Pool: "rotated", Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
 	read := func() bool {
 		m, err := node.CoreV1().ConfigMaps(contract.KeyNamespace).Get(t.Context(), "pool-rotated", metav1.GetOptions{})

@@ -19,9 +19,9 @@
 //
 // An authority lives for ten years. When three are left the hub makes a successor, which all are shown beside it. When two are left the successor signs, and the old key is
 // dropped. At its end the old certificate is. So whoever reads the file, or kube-root-ca.crt, once a year never sees a certificate that it does not trust.
-// All times are those of the machine's own clock: who verifies is on the same machine. A clock that jumps beyond the end of an authority makes a successor at once. Then a
-// kubelet has to be restarted, and pods trust it when kubelet has brought them kube-root-ca.crt anew: the hub ends kubelet's watch of it, and kubelet writes its volumes
-// with each sync of a pod, by default within 90 s.
+// All times are those of the machine's own clock: who verifies is on the same machine. A clock that jumps beyond the end of an authority makes a successor at once. Then the
+// kubelet has to read the file again: client-go does that by itself from Kubernetes 1.36 on, an older kubelet has to be restarted. Pods trust it when kubelet has brought them
+// kube-root-ca.crt anew: the hub ends kubelet's watch of it, and kubelet writes its volumes with each sync of a pod, by default within 90 s.
 //
 // # The kubelet's credential
 //
@@ -29,7 +29,7 @@
 // node's authority has signed, and renews it. It counts at the door of this hub, nowhere else. An installer names it in a kubeconfig of its own:
 //
 //	clusters:
-//	- {name: hub, cluster: {server: "https://127.0.0.1:10261", certificate-authority: /etc/weir/node-authority.crt}}
+//	- {name: hub, cluster: {server: "https://127.0.0.1:10268", certificate-authority: /etc/weir/node-authority.crt}}
 //	users:
 //	- {name: node, user: {client-certificate: <dir>/kubelet.pem, client-key: <dir>/kubelet.pem}}
 //

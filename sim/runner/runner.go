@@ -289,6 +289,11 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.startWeir(ctx); err != nil {
 		return err
 	}
+	if r.s.Topology.Pool.Enrols { // what a hub watches for its clients before it is granted to its own user goes on through the cloud, and ends with it
+		if err := r.enrolled(ctx); err != nil {
+			return err
+		}
+	}
 	if err := r.startClients(ctx, r.weir()); err != nil {
 		return err
 	}

@@ -443,8 +443,7 @@ func TestSwitch(t *testing.T) {
 		for range 5 {
 			before := must(pki.NewPoolAuthority("harbour", time.Now()))
 			signs := before
-			var b *bed
-			b = newBed(t, "", func(c *Config) {
+			b := newBed(t, "", func(c *Config) {
 				c.Trusted = func() []*x509.Certificate { return []*x509.Certificate{signs.Cert(), before.Cert()} }
 				c.Signs = func() *x509.Certificate { return signs.Cert() }
 			})

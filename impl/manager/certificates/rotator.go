@@ -63,9 +63,7 @@ func (r *Rotator) Reconcile(ctx context.Context, q reconcile.Request) (reconcile
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // another manager has done something
 		return reconcile.Result{RequeueAfter: lag}, nil
-	case ctx.Err() != nil:
-		return reconcile.Result{}, nil
-	case err != nil:
+	case err != nil && ctx.Err() == nil: // else whoever takes over does it
 		return reconcile.Result{}, fmt.Errorf("authority of pool %s: %w", q.Name, err)
 	}
 	wait := lookEvery

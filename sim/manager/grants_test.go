@@ -21,10 +21,6 @@ var unasked = map[string]string{
 	"Role kube-node-lease/weir:manager: list roles.rbac.authorization.k8s.io":        older,
 	"Role kube-node-lease/weir:manager: list rolebindings.rbac.authorization.k8s.io": older,
 
-	"ClusterRole weir:manager: list nodepools.apps.openyurt.io":            older,
-	"Role kube-system/weir:manager: list services":                         older,
-	"Role kube-system/weir:manager: list endpoints":                        older,
-	"Role kube-system/weir:manager: list endpointslices.discovery.k8s.io":  older,
 	"Role kube-node-lease/weir:manager: get leases.coordination.k8s.io":    given,
 	"Role kube-node-lease/weir:manager: update leases.coordination.k8s.io": given,
 	"Role kube-node-lease/weir:manager: patch leases.coordination.k8s.io":  given,

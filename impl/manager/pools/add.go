@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -53,26 +52,24 @@ func Watched() map[client.Object]cache.ByObject {
 // Add lets the manager keep NodePools while it leads, from when their CRD is there.
 func Add(m ctrl.Manager, c Config) error {
 	return m.Add(ctrl.RunnableFunc(func(ctx context.Context) error {
-		if !await(ctx, m.GetRESTMapper(), c) {
+		if !await(ctx, m, c) {
 			return nil
 		}
 		return start(ctx, m, c)
 	}))
 }
 
-// await waits for the CRD.
-func await(ctx context.Context, mapper meta.RESTMapper, c Config) bool {
+// await waits for the CRD, and for the grants of this version: watches that are refused would end the whole of weir-manager.
+func await(ctx context.Context, m ctrl.Manager, c Config) bool {
 	tick := c.Clock.NewTicker(CRDLook)
 	defer tick.Stop()
-	kind := nodepool.GroupVersion.WithKind("NodePool")
-	for told := false; ; {
-		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	for told := false; ; told = true {
+		err := readable(ctx, m)
 		if err == nil {
 			return true
 		}
-		if !told {
-			told = true
-			c.Log.Info("the cluster has no NodePools yet: apply the output of weir-manager --print-manifests", "kind", kind.String(), "err", err)
+		if !told && ctx.Err() == nil {
+			c.Log.Info("NodePools are not kept yet: apply the output of weir-manager --print-manifests", "err", err)
 		}
 		select {
 		case <-tick.C():
@@ -80,6 +77,24 @@ func await(ctx context.Context, mapper meta.RESTMapper, c Config) bool {
 			return false
 		}
 	}
+}
+
+// readable tells why something that is to be watched cannot be read.
+func readable(ctx context.Context, m ctrl.Manager) error {
+	kind := nodepool.GroupVersion.WithKind("NodePool")
+	if _, err := m.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+		return err
+	}
+	for _, all := range []client.ObjectList{&nodepool.List{}, &corev1.ServiceList{}, &corev1.EndpointsList{}, &discoveryv1.EndpointSliceList{}} {
+		options := []client.ListOption{client.Limit(1)}
+		if _, everywhere := all.(*nodepool.List); !everywhere {
+			options = append(options, client.InNamespace(contract.ManagerNamespace))
+		}
+		if err := m.GetAPIReader().List(ctx, all, options...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // start runs the controller until the context ends.

@@ -1,7 +1,9 @@
 package structure
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -94,5 +96,28 @@ func TestMeasure(t *testing.T) {
 	}
 	if i := slices.IndexFunc(p.Structs, func(s Struct) bool { return s.Name == "Package" }); i < 0 || p.Structs[i].Fields != 6 {
 		t.Errorf("structs %v", p.Structs)
+	}
+}
+
+// TestTracked: at the top level stands what has a place there, and nothing that was built.
+func TestTracked(t *testing.T) {
+	root, err := gobuild.Root("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	git := exec.Command("git", "ls-files", "-z")
+	git.Dir = root
+	out, err := git.Output()
+	if err != nil {
+		t.Skipf("no git here: %v", err)
+	}
+	places := strings.Fields("impl sim scenarios kind bench reports docs charts go.mod go.sum Makefile README.md SECURITY.md CONTRIBUTING.md LICENSE .ci .github .gitignore .golangci.yaml")
+	for _, file := range strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }) {
+		if top, _, _ := strings.Cut(file, "/"); !slices.Contains(places, top) {
+			t.Errorf("%s: no place for it at the top level", file)
+		}
+		if info, err := os.Stat(filepath.Join(root, file)); err == nil && info.Size() > 2<<20 {
+			t.Errorf("%s has %d bytes: what is built is not kept", file, info.Size())
+		}
 	}
 }

@@ -19,6 +19,8 @@ import (
 
 // revocations are the deletions of Nodes, and how long their certificates counted.
 type revocations struct {
+	nodes map[string]bool // that were deleted
+
 	mu                        sync.Mutex
 	granted                   int           // what a thief was granted before, least of all deletions; 0: there was none
 	last                      time.Duration // from a deletion, or from the first contact after it, until all was refused; longest
@@ -107,6 +109,10 @@ func (r *run) revoked(s *stolen, after time.Duration, left []string) {
 	if n := r.revocations.granted; n == 0 || s.Granted() < n {
 		r.revocations.granted = s.Granted()
 	}
+	if r.revocations.nodes == nil {
+		r.revocations.nodes = map[string]bool{}
+	}
+	r.revocations.nodes[s.node.Name] = true
 	r.revocations.missed = append(r.revocations.missed, left...)
 	r.revocations.last = max(r.revocations.last, after)
 	what := "refused everywhere"
@@ -210,6 +216,13 @@ func (r *run) addRevocations() {
 	if v.granted == 0 {
 		return
 	}
+	var beside float64
+	for _, x := range r.weir().streams {
+		if !v.nodes[x.node] {
+			beside += float64(x.verdict.Relists)
+		}
+	}
+	r.metrics["revoked_beside_relists"] = beside
 	r.metrics["revoked_probes"], r.metrics["returned_seconds_max"] = float64(v.granted), v.back.Seconds()
 	if len(v.missed) == 0 {
 		r.metrics["revoked_seconds_max"] = v.last.Seconds()

@@ -404,7 +404,7 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " is measured where certificates are renewed: want topology.pool.lives, or a fault rotate-authority"
 	case metric == "rotated_members" && !s.Rotates():
 		return metric + " is measured when an authority is replaced: want a fault rotate-authority"
-	case slices.Contains([]string{"revoked_seconds_max", "revoked_probes", "returned_seconds_max"}, metric) && !s.Deletes():
+	case slices.Contains([]string{"revoked_seconds_max", "revoked_probes", "revoked_beside_relists", "returned_seconds_max"}, metric) && !s.Deletes():
 		return metric + " is measured when a Node is deleted: want a fault of that action"
 	case strings.HasPrefix(metric, "forged_") && !s.Forges():
 		return metric + " is measured when somebody asks for certificates: want a fault of action forge"

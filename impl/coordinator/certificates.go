@@ -5,48 +5,17 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/pause"
-	"github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/impl/trust"
 )
 
 const (
 	awaitEvery = time.Second // how often it is looked whether a certificate is there
 	awaitTold  = time.Minute // how often it is told that none is
 )
-
-// fromDir names the files that the hub of this node keeps.
-func (s *settings) fromDir() error {
-	if s.CertificatesDir == "" {
-		return nil
-	}
-	if s.ClientCAFile == "" {
-		s.ClientCAFile = filepath.Join(s.CertificatesDir, trust.CAFile)
-	}
-	for _, f := range []struct {
-		flag string
-		path *string
-		kind pki.Kind
-	}{
-		{"--tls-cert-file", &s.TLSCertFile, pki.Coordinator}, {"--tls-private-key-file", &s.TLSPrivateKeyFile, pki.Coordinator},
-		{"--peer-cert-file", &s.PeerCertFile, pki.Replica}, {"--peer-key-file", &s.PeerKeyFile, pki.Replica},
-	} {
-		switch {
-		case *f.path != "":
-			return cli.Usage(f.flag, *f.path, "none with --certificates-dir, which has it")
-		case f.kind == pki.Coordinator || len(s.InitialCluster) > 0:
-			*f.path = enrol.File(s.CertificatesDir, f.kind)
-		}
-	}
-	return nil
-}
 
 // awaitCertificates waits until the hub of this node has got what --certificates-dir is to hold, or until ctx ends. At the first start of a node that takes
 // until weir-manager has answered. Nothing can be served meanwhile, health neither: there is no certificate to show.

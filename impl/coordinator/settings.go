@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,10 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 // settings is a Config that was checked.
@@ -95,4 +99,30 @@ func (s *settings) checkResources() error {
 
 func defaultResources() []string {
 	return []string{"endpoints.v1.", contract.EndpointSlices + ".v1." + contract.DiscoveryGroup}
+}
+
+// fromDir names the files that the hub of this node keeps.
+func (s *settings) fromDir() error {
+	if s.CertificatesDir == "" {
+		return nil
+	}
+	if s.ClientCAFile == "" {
+		s.ClientCAFile = filepath.Join(s.CertificatesDir, trust.CAFile)
+	}
+	for _, f := range []struct {
+		flag string
+		path *string
+		kind pki.Kind
+	}{
+		{"--tls-cert-file", &s.TLSCertFile, pki.Coordinator}, {"--tls-private-key-file", &s.TLSPrivateKeyFile, pki.Coordinator},
+		{"--peer-cert-file", &s.PeerCertFile, pki.Replica}, {"--peer-key-file", &s.PeerKeyFile, pki.Replica},
+	} {
+		switch {
+		case *f.path != "":
+			return cli.Usage(f.flag, *f.path, "none with --certificates-dir, which has it")
+		case f.kind == pki.Coordinator || len(s.InitialCluster) > 0:
+			*f.path = enrol.File(s.CertificatesDir, f.kind)
+		}
+	}
+	return nil
 }

@@ -1,16 +1,12 @@
 package coordinator
 
 import (
-	"context"
-	"crypto/tls"
 	"crypto/x509"
-	"net"
 	"path/filepath"
 
 	kx509 "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
-	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
 )
@@ -97,39 +93,4 @@ func (s *settings) peerCAFile(ca *authorities) string {
 		return s.PeerCAFile
 	}
 	return filepath.Join(ca.held.Dir, trust.CAFile)
-}
-
-// dial opens a connection to another replica. Whom to trust is asked for each one: the authorities may have changed. One whose certificate has ended while the
-// cloud is away is read on.
-func (p *peers) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*peerConnect) // TCP, and TLS
-	defer cancel()
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	config := p.transport.TLSClientConfig.Clone()
-	config.ServerName = host
-	config.InsecureSkipVerify = true // it is verified here, by the time that was proved
-	config.VerifyConnection = func(s tls.ConnectionState) error {
-		opts := x509.VerifyOptions{Roots: p.roots(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-		p.serving.time.Learn(s.PeerCertificates, opts.Roots)
-		_, err := p.serving.late.Verify(s.PeerCertificates, opts)
-		return err
-	}
-	return (&tls.Dialer{NetDialer: &net.Dialer{Timeout: peerConnect}, Config: config}).DialContext(ctx, network, address)
-}
-
-// shareTrust lets all replicas know the same authorities, until ctx ends.
-func (p *peers) shareTrust(ctx context.Context, held *trust.Held) error {
-	held.Share(ctx, p.set.Clock, func() {
-		for _, up := range p.upstreams {
-			asking, cancel := context.WithTimeout(ctx, peerSilence)
-			if err := held.Exchange(asking, p.transport, up.URL.JoinPath(contract.TrustPath)); err != nil {
-				p.logger.Debug("a replica does not take or show the authorities of the pool", "replica", up.Name, "err", err)
-			}
-			cancel()
-		}
-	})
-	return nil
 }

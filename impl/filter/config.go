@@ -46,8 +46,9 @@ type Config struct {
 }
 
 var (
-	services = request.Resource{Version: "v1", Name: "services"}
-	slicesOf = request.Resource{Group: "discovery.k8s.io", Version: "v1", Name: "endpointslices"}
+	services   = request.Resource{Version: "v1", Name: "services"}
+	slicesOf   = request.Resource{Group: "discovery.k8s.io", Version: "v1", Name: "endpointslices"}
+	configMaps = request.Resource{Version: "v1", Name: "configmaps"}
 )
 
 func kindOf(r request.Resource) wire.Kind {

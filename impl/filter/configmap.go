@@ -198,3 +198,11 @@ func entry(msg []byte) (key, value string, err error) {
 	})
 	return key, value, err
 }
+
+// configMap is the change of one key of a ConfigMap.
+func configMap(enc wire.Encoding, o *wire.Object, key string, change func(text string) (string, error)) ([]byte, error) {
+	if enc == wire.JSON {
+		return configMapJSON(o.Raw, key, change)
+	}
+	return configMapProtobuf(o.Raw, key, change)
+}

@@ -2,7 +2,6 @@ package filter
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -11,11 +10,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/quiet"
-	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 )
-
-var configMaps = request.Resource{Version: "v1", Name: "configmaps"}
 
 // OwnConfig is what an Own is made of.
 type OwnConfig struct {
@@ -87,23 +83,4 @@ func (o *Own) concerns(asked *request.Request) bool {
 	}
 	_, ofProxy, _ := strings.Cut(o.KubeProxy, "/")
 	return name == "" || name == rootsName || name == ofProxy
-}
-
-// through lets next answer by a writer.
-func through(w http.ResponseWriter, req *http.Request, f *topology, q reading, next func(http.ResponseWriter, *http.Request)) {
-	ctx, cancel := context.WithCancel(req.Context())
-	defer cancel()
-	req = req.WithContext(ctx)
-	out := &writer{ResponseWriter: w, f: f, q: q, cancel: cancel}
-	defer out.leave() // also when a broken stream panics its way out
-	next(out, req)
-	out.finish()
-}
-
-// configMap is the change of one key of a ConfigMap.
-func configMap(enc wire.Encoding, o *wire.Object, key string, change func(text string) (string, error)) ([]byte, error) {
-	if enc == wire.JSON {
-		return configMapJSON(o.Raw, key, change)
-	}
-	return configMapProtobuf(o.Raw, key, change)
 }

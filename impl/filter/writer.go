@@ -260,3 +260,14 @@ func listJSON(body []byte, kind wire.Kind, item func([]byte) ([]byte, bool, erro
 	list.set("items", left)
 	return json.Marshal(list)
 }
+
+// through lets next answer by a writer.
+func through(w http.ResponseWriter, req *http.Request, f *topology, q reading, next func(http.ResponseWriter, *http.Request)) {
+	ctx, cancel := context.WithCancel(req.Context())
+	defer cancel()
+	req = req.WithContext(ctx)
+	out := &writer{ResponseWriter: w, f: f, q: q, cancel: cancel}
+	defer out.leave() // also when a broken stream panics its way out
+	next(out, req)
+	out.finish()
+}

@@ -4,17 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
-	"net/http"
-	"path/filepath"
 	"time"
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/uplink"
-	"github.com/weir-edge/weir/impl/pki"
 )
 
 // atCloudEvery is how often it is looked whether the hub's own certificate for the cloud has come or ended.
@@ -34,61 +28,6 @@ type atCloud struct {
 	look           chan struct{}
 	said           string // of Run alone
 }
-
-// buildAtCloud gets the certificate of the hub's own user: from files, or one that the hub asks for itself. Where certificates in the pool come from files and this
-// one does not, the hub is its node.
-func (h *Hub) buildAtCloud() (*atCloud, error) {
-	a := &atCloud{
-		user:     contract.HubUserPrefix + h.NodePoolName + ":" + h.NodeName,
-		nodeUser: contract.NodeUserPrefix + h.NodeName, node: h.node, now: h.now, clock: h.clock, logger: h.Logger, look: make(chan struct{}, 1),
-		changed: func() { h.cloud.RenewAs(uplink.AsHub) }, swept: func() { h.cloud.Sweep() },
-	}
-	switch {
-	case h.CloudHubCertFile != "":
-		p, err := h.reload.Pair("--cloud-hub-cert-file", h.CloudHubCertFile, "--cloud-hub-key-file", h.CloudHubKeyFile)
-		if err != nil {
-			return nil, err
-		}
-		if got := p.Get().Leaf.Subject.CommonName; got != a.user {
-			return nil, cli.Usage("--cloud-hub-cert-file", h.CloudHubCertFile, "a certificate of the user "+a.user+", and not of "+got)
-		}
-		a.own = p
-	case h.asksAtCloud():
-		token := ""
-		k, err := h.keeper(enrol.Config{Identity: pki.Must(pki.HubAtCloud), Dir: filepath.Join(h.DataDir, "pki"), Changed: a.poke}, func(k *enrol.Keeper) http.RoundTripper {
-			if token != "" && k.Get() == nil {
-				return bearer{token, h.cloud.Way(uplink.ClassControl, uplink.AsCaller)}
-			}
-			return h.asks()
-		})
-		if err != nil {
-			return nil, err
-		}
-		if a.own = k; k.Get() == nil {
-			if token, err = readToken(h.BootstrapTokenFile); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return a, nil
-}
-
-// asksAtCloud tells whether the hub asks for the certificate of its own user.
-func (s *settings) asksAtCloud() bool {
-	return s.CloudHubCertFile == "" && s.CoordinatorClientCertFile == "" && s.CoordinatorClientKeyFile == ""
-}
-
-// retry asks again for what failed because the cloud was away.
-func (h *Hub) retry() {
-	if h.cloud.Healthy() {
-		for _, k := range h.keepers {
-			k.Retry()
-		}
-	}
-}
-
-// asks is the way of requests for certificates: as the node. The hub's own user may only read.
-func (h *Hub) asks() http.RoundTripper { return h.cloud.Way(uplink.ClassNode, uplink.AsNode) }
 
 // Get implements uplink.Certificate.
 func (a *atCloud) Get() *tls.Certificate {

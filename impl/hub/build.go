@@ -7,9 +7,6 @@ import (
 	"hash/fnv"
 	"net/http"
 	"path/filepath"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
@@ -131,15 +128,6 @@ func (h *Hub) buildRelays() error {
 		h.sources.Feeders = append(h.sources.Feeders, f)
 	}
 	return nil
-}
-
-// now is the time by which all certificates are judged: what the cloud said last, also to a process before this one. A machine without a battery
-// clock starts in 1970.
-func (h *Hub) now() time.Time { return h.judge.Now() }
-
-// counted counts by one label.
-func counted(m *prometheus.CounterVec) func(label string) {
-	return func(label string) { m.WithLabelValues(label).Inc() }
 }
 
 func (h *Hub) buildDoor() error {

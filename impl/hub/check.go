@@ -10,10 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/bounds"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -276,4 +279,67 @@ func (s *settings) checkFilters() error {
 		return cli.Usage("--filters, --master-service-address", s.Filters, err.Error())
 	}
 	return nil
+}
+
+func (s *settings) checkOfCoordinator() error {
+	switch {
+	case s.EnrolCoordinatorDir == "" && len(s.EnrolCoordinatorHosts) > 0:
+		return cli.Usage("--enrol-coordinator-host", strings.Join(s.EnrolCoordinatorHosts, " "), "none without --enrol-coordinator-dir")
+	case s.EnrolCoordinatorDir == "" && s.CoordinatorReplica != "":
+		return cli.Usage("--coordinator-replica", s.CoordinatorReplica, "none without --enrol-coordinator-dir")
+	case s.EnrolCoordinatorDir == "":
+		return nil
+	case !s.EnableCoordinator:
+		return cli.Usage("--enrol-coordinator-dir", s.EnrolCoordinatorDir, "none without --enable-coordinator: the node is in no pool")
+	}
+	if len(s.EnrolCoordinatorHosts) == 0 && len(s.CoordinatorServers) == 1 {
+		if u, err := url.Parse(s.CoordinatorServers[0]); err == nil {
+			s.EnrolCoordinatorHosts = []string{u.Hostname()}
+		}
+	}
+	for _, k := range s.kindsOfCoordinator() {
+		if _, err := pki.Must(k).Template(s.ofCoordinator(), time.Time{}, 0); err != nil {
+			return cli.Usage("--enrol-coordinator-host, --coordinator-replica", strings.Join(append(s.EnrolCoordinatorHosts, s.CoordinatorReplica), " "), err.Error())
+		}
+	}
+	return nil
+}
+
+func (s *settings) checkOwn() error {
+	if !s.ownsAuthority() {
+		if len(s.TLSHosts) > 0 {
+			return cli.Usage("--tls-hosts", s.TLSHosts, "none with --tls-cert-file, which has its own")
+		}
+		return needFiles("--tls-cert-file", s.TLSCertFile, "--tls-private-key-file", s.TLSPrivateKeyFile)
+	}
+	if len(s.TLSHosts) > maxHosts/2 {
+		return cli.Usage("--tls-hosts", len(s.TLSHosts), "16 at most")
+	}
+	for _, h := range s.TLSHosts {
+		if net.ParseIP(h) == nil && len(validation.IsDNS1123Subdomain(h)) > 0 {
+			return cli.Usage("--tls-hosts", h, "an IP address, or a DNS name of small letters without *")
+		}
+	}
+	if namespace, name, ok := strings.Cut(s.KubeProxyConfigMap, "/"); s.KubeProxyConfigMap != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")) {
+		return cli.Usage("--kube-proxy-configmap", s.KubeProxyConfigMap, "namespace/name of a ConfigMap, or nothing")
+	}
+	if len(validation.IsDNS1123Subdomain(s.NodeName)) > 0 {
+		return cli.Usage("--node-name", s.NodeName, "the name of a Node: small letters, digits, - and .")
+	}
+	return nil
+}
+
+// kindsOfCoordinator are the certificates of the coordinator on this node.
+func (s *settings) kindsOfCoordinator() []pki.Kind {
+	switch {
+	case s.EnrolCoordinatorDir == "":
+		return nil
+	case s.CoordinatorReplica == "":
+		return []pki.Kind{pki.Coordinator}
+	}
+	return []pki.Kind{pki.Coordinator, pki.Replica}
+}
+
+func (s *settings) ofCoordinator() pki.Subject {
+	return pki.Subject{Pool: s.NodePoolName, Name: s.CoordinatorReplica, Hosts: s.EnrolCoordinatorHosts}
 }

@@ -73,3 +73,8 @@ func (m *metrics) body(from role.Source) func(int) {
 	c := m.bodies.WithLabelValues(from.String())
 	return func(n int) { c.Add(float64(n)) }
 }
+
+// counted counts by one label.
+func counted(m *prometheus.CounterVec) func(label string) {
+	return func(label string) { m.WithLabelValues(label).Inc() }
+}

@@ -2,9 +2,6 @@ package hub
 
 import (
 	"net/http"
-	"net/url"
-	"strings"
-	"time"
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
@@ -21,45 +18,6 @@ func (c *Config) bindOfCoordinator(f *cli.Flags) {
 		"IP address or DNS name of that coordinator, one of the Node's addresses; repeatable; default: that of --coordinator-server if there is one")
 	f.StringVar(&c.CoordinatorReplica, "coordinator-replica", "",
 		"name of that coordinator among its replicas, which is the value of the label and its --name: the hub asks for the certificate by which the others know it, too")
-}
-
-func (s *settings) checkOfCoordinator() error {
-	switch {
-	case s.EnrolCoordinatorDir == "" && len(s.EnrolCoordinatorHosts) > 0:
-		return cli.Usage("--enrol-coordinator-host", strings.Join(s.EnrolCoordinatorHosts, " "), "none without --enrol-coordinator-dir")
-	case s.EnrolCoordinatorDir == "" && s.CoordinatorReplica != "":
-		return cli.Usage("--coordinator-replica", s.CoordinatorReplica, "none without --enrol-coordinator-dir")
-	case s.EnrolCoordinatorDir == "":
-		return nil
-	case !s.EnableCoordinator:
-		return cli.Usage("--enrol-coordinator-dir", s.EnrolCoordinatorDir, "none without --enable-coordinator: the node is in no pool")
-	}
-	if len(s.EnrolCoordinatorHosts) == 0 && len(s.CoordinatorServers) == 1 {
-		if u, err := url.Parse(s.CoordinatorServers[0]); err == nil {
-			s.EnrolCoordinatorHosts = []string{u.Hostname()}
-		}
-	}
-	for _, k := range s.kindsOfCoordinator() {
-		if _, err := pki.Must(k).Template(s.ofCoordinator(), time.Time{}, 0); err != nil {
-			return cli.Usage("--enrol-coordinator-host, --coordinator-replica", strings.Join(append(s.EnrolCoordinatorHosts, s.CoordinatorReplica), " "), err.Error())
-		}
-	}
-	return nil
-}
-
-// kindsOfCoordinator are the certificates of the coordinator on this node.
-func (s *settings) kindsOfCoordinator() []pki.Kind {
-	switch {
-	case s.EnrolCoordinatorDir == "":
-		return nil
-	case s.CoordinatorReplica == "":
-		return []pki.Kind{pki.Coordinator}
-	}
-	return []pki.Kind{pki.Coordinator, pki.Replica}
-}
-
-func (s *settings) ofCoordinator() pki.Subject {
-	return pki.Subject{Pool: s.NodePoolName, Name: s.CoordinatorReplica, Hosts: s.EnrolCoordinatorHosts}
 }
 
 // buildBeside gets the certificates of the coordinator on this node, which has no way to the cloud. It reads them from its files.

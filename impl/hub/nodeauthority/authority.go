@@ -257,3 +257,30 @@ func (a *Authority) issueKubelet(now time.Time) error {
 	}
 	return disk.WriteFile(path, append(slices.Clone(pair.KeyPEM), pair.CertPEM...))
 }
+
+// load brings back the authorities. What cannot be used is put aside: without a hub the node has nothing, and it can make another authority.
+func (a *Authority) load() error {
+	path := filepath.Join(a.Dir, keysFile)
+	text, err := read(path)
+	if err == nil && text == nil {
+		return nil
+	}
+	if err == nil {
+		if a.all, err = parse(text, a.Node); err == nil {
+			return nil
+		}
+	}
+	a.all = nil
+	a.Logger.Error("the authority of this node cannot be used, and another is made: restart the kubelet; pods trust the hub again when kubelet has brought them kube-root-ca.crt anew",
+		"file", path, "aside", path+".unusable", "err", err)
+	return os.Rename(path, path+".unusable")
+}
+
+// keep writes the authorities.
+func (a *Authority) keep(all []held) error {
+	text, err := encode(all)
+	if err == nil {
+		err = disk.WriteFile(filepath.Join(a.Dir, keysFile), text)
+	}
+	return err
+}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -95,24 +94,6 @@ func encode(all []held) (text []byte, err error) {
 	return text, nil
 }
 
-// load brings back the authorities. What cannot be used is put aside: without a hub the node has nothing, and it can make another authority.
-func (a *Authority) load() error {
-	path := filepath.Join(a.Dir, keysFile)
-	text, err := read(path)
-	if err == nil && text == nil {
-		return nil
-	}
-	if err == nil {
-		if a.all, err = parse(text, a.Node); err == nil {
-			return nil
-		}
-	}
-	a.all = nil
-	a.Logger.Error("the authority of this node cannot be used, and another is made: restart the kubelet; pods trust the hub again when kubelet has brought them kube-root-ca.crt anew",
-		"file", path, "aside", path+".unusable", "err", err)
-	return os.Rename(path, path+".unusable")
-}
-
 // show writes the certificates for everyone on the node, if the file has others.
 func show(path string, text []byte) error {
 	if old, err := read(path); path == "" || err == nil && string(old) == string(text) {
@@ -134,15 +115,6 @@ func show(path string, text []byte) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
-}
-
-// keep writes the authorities.
-func (a *Authority) keep(all []held) error {
-	text, err := encode(all)
-	if err == nil {
-		err = disk.WriteFile(filepath.Join(a.Dir, keysFile), text)
-	}
-	return err
 }
 
 // split takes a file of a key and a certificate apart.

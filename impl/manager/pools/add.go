@@ -100,7 +100,7 @@ func readable(ctx context.Context, m ctrl.Manager) error {
 // start runs the controller until the context ends.
 func start(ctx context.Context, m ctrl.Manager, c Config) error {
 	k := &keeper{
-		client: m.GetClient(), reader: m.GetAPIReader(), events: m.GetEventRecorder("weir-manager"), clock: c.Clock, metrics: c.Metrics, log: c.Log, silent: c.Silent,
+		publisher: publisher{m.GetClient(), m.GetAPIReader()}, events: m.GetEventRecorder("weir-manager"), clock: c.Clock, metrics: c.Metrics, log: c.Log, silent: c.Silent,
 	}
 	run, err := controller.NewTypedUnmanaged("nodepools", controller.TypedOptions[reconcile.Request]{Reconciler: k, MaxConcurrentReconciles: 1, SkipNameValidation: new(true)})
 	if err != nil {

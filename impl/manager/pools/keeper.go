@@ -31,8 +31,7 @@ const (
 
 // keeper keeps one NodePool after another. A request is the name of one.
 type keeper struct {
-	client  client.Client
-	reader  client.Reader // not from the cache
+	publisher
 	events  events.EventRecorder
 	clock   clock.PassiveClock
 	metrics *Metrics

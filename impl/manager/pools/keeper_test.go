@@ -40,7 +40,7 @@ func TestBesideOpenYurt(t *testing.T) {
 		HolderIdentity: ptr.To("yurt-manager-0"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: &metav1.MicroTime{Time: clock.Now()},
 	}}}
 	pools := &leases{} // fails the test's client only if it is asked
-	k := &keeper{client: pools, reader: cluster, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler), silent: func(string) bool { return false }}
+	k := &keeper{publisher: publisher{pools, cluster}, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler), silent: func(string) bool { return false }}
 	look := func() (again time.Duration) {
 		t.Helper()
 		r, err := k.Reconcile(t.Context(), reconcile.Request{})
@@ -92,7 +92,7 @@ func TestTaken(t *testing.T) {
 		labels  map[string]string
 		foreign bool
 	}{{nil, true}, {map[string]string{managedLabel: "helm"}, true}, {map[string]string{managedLabel: managedBy}, false}} {
-		err := (&keeper{reader: &other{labels: c.labels}}).taken(t.Context(), want)
+		err := (&publisher{reader: &other{labels: c.labels}}).taken(t.Context(), want)
 		var foreign *foreignError
 		if errors.As(err, &foreign) != c.foreign || errors.Is(err, errBehind) == c.foreign {
 			t.Errorf("labels %v: %v", c.labels, err)

@@ -1,8 +1,6 @@
 package pools
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -12,8 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
@@ -107,113 +103,4 @@ func scope(all []metav1.GroupVersionResource) string {
 	}
 	slices.Sort(names)
 	return strings.Join(slices.Compact(names), ",")
-}
-
-// publish writes the objects leader-hub-<pool>, and removes slices of families that are left.
-func (k *keeper) publish(ctx context.Context, p *nodepool.NodePool) error {
-	all, err := leaderHub(p)
-	if err != nil {
-		return err
-	}
-	slicesKept := map[string]bool{}
-	for _, o := range all {
-		if s, ok := o.(*discoveryv1.EndpointSlice); ok {
-			slicesKept[s.Name] = true
-		}
-		err = errors.Join(err, k.put(ctx, o))
-	}
-	var have discoveryv1.EndpointSliceList
-	if e := k.client.List(ctx, &have, client.InNamespace(contract.ManagerNamespace), client.MatchingLabels{contract.NodePoolLabel: p.Name}); e != nil {
-		return errors.Join(err, e)
-	}
-	for i := range have.Items {
-		if s := &have.Items[i]; !slicesKept[s.Name] {
-			err = errors.Join(err, client.IgnoreNotFound(k.client.Delete(ctx, s)))
-		}
-	}
-	return err
-}
-
-// put writes one object if it is not as it should be.
-func (k *keeper) put(ctx context.Context, want client.Object) error {
-	have := want.DeepCopyObject().(client.Object)
-	err := k.client.Get(ctx, client.ObjectKeyFromObject(want), have) // the cache holds what has our label
-	if apierrors.IsNotFound(err) {
-		if err = k.client.Create(ctx, want); apierrors.IsAlreadyExists(err) {
-			return k.taken(ctx, want)
-		}
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	next := have.DeepCopyObject().(client.Object)
-	if replaced(next, want) {
-		return client.IgnoreNotFound(k.client.Delete(ctx, have)) // the cache tells of it, and then it is made anew
-	}
-	if equality.Semantic.DeepEqual(have, next) {
-		return nil
-	}
-	return k.client.Update(ctx, next)
-}
-
-// taken tells why an object cannot be made: another one has its name, or the cache has not heard of ours yet.
-func (k *keeper) taken(ctx context.Context, want client.Object) error {
-	have := want.DeepCopyObject().(client.Object)
-	if err := k.reader.Get(ctx, client.ObjectKeyFromObject(want), have); err != nil {
-		return err
-	}
-	if have.GetLabels()[managedLabel] != managedBy {
-		return &foreignError{kindOf(want), want.GetName()}
-	}
-	return errBehind
-}
-
-// errBehind is a cache that has not heard yet of what was written.
-var errBehind = errors.New("the cache is behind")
-
-func kindOf(o client.Object) string {
-	switch o.(type) {
-	case *corev1.Service:
-		return "Service"
-	case *discoveryv1.EndpointSlice:
-		return "EndpointSlice"
-	}
-	return "Endpoints"
-}
-
-// replaced makes an object as it should be, and keeps what others added beside. It tells whether that takes another object, because a field cannot change.
-func replaced(o, want client.Object) bool {
-	labels, annotations := o.GetLabels(), o.GetAnnotations()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	maps.Copy(labels, want.GetLabels())
-	maps.Copy(annotations, want.GetAnnotations())
-	o.SetLabels(labels)
-	o.SetAnnotations(annotations)
-	o.SetOwnerReferences(want.GetOwnerReferences())
-	switch w := want.(type) {
-	case *corev1.Service:
-		s := o.(*corev1.Service)
-		if s.Spec.ClusterIP != w.Spec.ClusterIP {
-			return true
-		}
-		s.Spec.Selector, s.Spec.Type = nil, corev1.ServiceTypeClusterIP
-		if len(s.Spec.Ports) != 1 || s.Spec.Ports[0].Name != portName || s.Spec.Ports[0].Port != contract.HubPoolPort || s.Spec.Ports[0].Protocol != corev1.ProtocolTCP {
-			s.Spec.Ports = w.Spec.Ports
-		}
-	case *corev1.Endpoints:
-		o.(*corev1.Endpoints).Subsets = w.Subsets
-	case *discoveryv1.EndpointSlice:
-		s := o.(*discoveryv1.EndpointSlice)
-		if s.AddressType != w.AddressType {
-			return true
-		}
-		s.Endpoints, s.Ports = w.Endpoints, w.Ports
-	}
-	return false
 }

@@ -1,0 +1,47 @@
+package hub
+
+import (
+	"net"
+	"path/filepath"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/filter"
+	"github.com/weir-edge/weir/impl/hub/nodeauthority"
+	"github.com/weir-edge/weir/impl/pki"
+)
+
+// buildOwn makes the authority of this node, unless the hub's certificate is of another.
+func (h *Hub) buildOwn() (err error) {
+	if !h.ownsAuthority() {
+		return nil
+	}
+	a, err := nodeauthority.Open(nodeauthority.Config{
+		Node: h.NodeName, Dir: filepath.Join(h.DataDir, "pki"), File: h.NodeAuthorityFile, Hosts: h.hosts, Clock: h.clock, Logger: h.Logger,
+	})
+	if err != nil {
+		return cli.Usage("--data-dir, --node-authority-file", h.DataDir+", "+h.NodeAuthorityFile, "places that this process may write: "+err.Error())
+	}
+	h.own.authority, h.serving.cert, h.serving.own = a, a, true
+	h.own.filter = filter.NewOwn(filter.OwnConfig{
+		Node: h.NodeName, Roots: a.Restored(), KubeProxy: h.KubeProxyConfigMap, Server: h.ownURL,
+		Untouched: counted(h.metrics.untouched), Clock: h.clock, Logger: h.Logger,
+	})
+	h.own.filter.SetRoots(a.Trusted())
+	a.Follow(h.own.filter.SetRoots)
+	return nil
+}
+
+// nodeCounts tells whether the certificate by which the hub is its node at the cloud is valid now.
+func (h *Hub) nodeCounts() bool {
+	c := h.node.Get()
+	return c != nil && pki.CheckSpan(c.Leaf, h.now()) == nil
+}
+
+// ownURL is where processes on this node's own network call the hub.
+func (h *Hub) ownURL() string {
+	host, port, _ := net.SplitHostPort(h.Addr().String())
+	if net.ParseIP(h.BindAddress).IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "https://" + net.JoinHostPort(host, port)
+}

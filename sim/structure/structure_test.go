@@ -121,3 +121,23 @@ func TestTracked(t *testing.T) {
 		}
 	}
 }
+
+// TestFigures: the figures that `make structure` prints of impl stay within what is wanted.
+func TestFigures(t *testing.T) {
+	root, err := gobuild.Root("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Load(t.Context(), root, "./impl/...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 40 {
+		t.Fatalf("%d packages", len(all))
+	}
+	for _, p := range all {
+		if beyond := p.beyond(); beyond != "" {
+			t.Errorf("%s:%s: weir structure --back %[1]s", p.Path, beyond)
+		}
+	}
+}

@@ -163,8 +163,6 @@ pool-scope-resources:
 - endpoints.v1.
 ring-bytes: "67108864"
 secure-port: 10270
-tls-cert-file: ""
-tls-private-key-file: ""
 `
 	if string(data) != want {
 		t.Errorf("got\n%s", data)

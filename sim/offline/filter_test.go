@@ -134,6 +134,7 @@ func testFilters(t *testing.T) {
 		_, err = b.admin.DiscoveryV1().EndpointSlices("default").Create(ctx, slice, metav1.CreateOptions{})
 		check(t, err)
 	}
+	b.nodeReads()
 	b.restart() // so that it lists the pool again, which it does each 5 minutes
 	proxy, other := b.proxy("kube-proxy"), b.proxy("other")
 	const all, pool = "cloud-1 edge-1 edge-2", "edge-1 edge-2"

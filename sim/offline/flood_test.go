@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/node"
 )
@@ -99,6 +101,17 @@ func TestFlood(t *testing.T) {
 				t.Error("the cloud is taken to be away")
 			}
 		})
+	}
+}
+
+// nodeReads lets clients that show the node's certificate read what a hub may: they stand for accounts with these rights.
+func (b *bed) nodeReads() {
+	for _, role := range []string{revocation.HubRole, revocation.TopologyRole} {
+		_, err := b.admin.RbacV1().ClusterRoleBindings().Create(b.t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "node:" + role}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: contract.NodeUserPrefix + edge}},
+		}, metav1.CreateOptions{})
+		check(b.t, err)
 	}
 }
 

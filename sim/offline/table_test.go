@@ -134,6 +134,7 @@ func TestTables(t *testing.T) {
 	_, err = core.Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{})
 	check(t, err)
 
+	b.nodeReads()
 	a := b.startAgent("kubelet", runtime.ContentTypeProtobuf, 0)
 	a.synced()
 	client := b.httpClient()

@@ -5,6 +5,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,9 @@ func kinds() []kind {
 		in(core, "nodes", kind{kind: "Node", status: true, of: corev1.Node{}}),
 		in(core, "pods", kind{kind: "Pod", namespaced: true, status: true, of: corev1.Pod{}}),
 		in(core, "configmaps", kind{kind: "ConfigMap", namespaced: true, of: corev1.ConfigMap{}}),
+		in(core, "services", kind{kind: "Service", namespaced: true, of: corev1.Service{}}),
+		in(core, "endpoints", kind{kind: "Endpoints", namespaced: true, of: corev1.Endpoints{}}),
+		in(discoveryv1.SchemeGroupVersion, "endpointslices", kind{kind: "EndpointSlice", namespaced: true, of: discoveryv1.EndpointSlice{}}),
 		in(core, "events", kind{kind: "Event", namespaced: true, forgets: true, of: corev1.Event{}}),
 		in(eventsv1.SchemeGroupVersion, "events", kind{kind: "Event", namespaced: true, forgets: true, of: eventsv1.Event{}}),
 		in(coordinationv1.SchemeGroupVersion, "leases", kind{kind: "Lease", namespaced: true, of: coordinationv1.Lease{}}),

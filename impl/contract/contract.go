@@ -200,7 +200,16 @@ const (
 	LeaderHubPrefix       = "leader-hub-"
 	LeaderHubConnectivity = "openyurt.io/interconnectivity"
 	LeaderHubScope        = "openyurt.io/pool-scope-metadata"
+	// LeaderHubMode tells how the pool shares: by its coordinator, or by its leader hubs. Without it: by the coordinator, if LeaderHubCoordinators names one.
+	LeaderHubMode   = "weir.dev/mode"
+	ModeCoordinator = "coordinator"
+	ModeLeaderHubs  = "leader-hubs"
+	// LeaderHubCoordinators tells where the replicas of the pool's coordinator are: https URLs, with commas between, as --coordinator-server takes them.
+	LeaderHubCoordinators = "weir.dev/coordinators"
 )
+
+// PoolGroup and the kind Pool, version v1alpha1, are Weir's own object beside a NodePool of the same name: what a NodePool has no field for.
+const PoolGroup = "weir.dev"
 
 // Of Services, for response filters.
 const (

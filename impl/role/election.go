@@ -10,6 +10,7 @@ import (
 // election is the part of a machine that stands for leader and keeps the election Lease.
 type election struct {
 	busy    bool // a request is under way
+	void    bool // and its answer counts for nothing
 	read    bool // the last result was a read: the only moment to acquire
 	reread  bool // the version of the Lease is in doubt
 	record  Record
@@ -34,6 +35,10 @@ type election struct {
 // result takes the end of a request.
 func (e *election) result(m *self, now time.Duration, r Result) {
 	e.busy = false
+	if e.void { // it was asked of a coordinator that is left
+		e.void, e.due = false, now
+		return
+	}
 	if r.outrun(e.record, e.shown) {
 		e.reread, e.due = true, now
 		return

@@ -13,6 +13,7 @@ type Machine struct {
 	sync    readiness
 	source  sourcing
 	feeding contract.Term // zero: not
+	naming  naming
 }
 
 // New returns a machine that is Pending and fed from nowhere yet.
@@ -34,16 +35,21 @@ func (m *Machine) Step(in Input) Output {
 			m.sync.result(&m.self, now, *in.Result)
 		}
 	}
+	m.reached = m.reached || in.Coordinator
+	actions := m.change(in.Designated)
+	if in.Designated != Elected {
+		actions = append(actions, m.named(in)...)
+		return Output{Snapshot: m.snap, Actions: actions, Wake: m.wake(in)}
+	}
 	if in.Election != nil {
 		m.elect.noticed(now, *in.Election)
 	}
 	if in.Sync != nil {
 		m.sync.noticed(now, *in.Sync)
 	}
-	m.reached = m.reached || in.Coordinator
 
 	reason := m.elect.judge(&m.self, in)
-	actions := m.feed()
+	actions = append(actions, m.feed()...)
 	if a, ok := m.elect.next(&m.self, in); ok {
 		actions = append(actions, a)
 	}
@@ -108,7 +114,7 @@ func (m *Machine) wake(in Input) time.Duration {
 			wake = min(wake, t)
 		}
 	}
-	if in.Coordinator {
+	if in.Coordinator && in.Designated == Elected {
 		if !m.elect.busy {
 			at(m.elect.due)
 		}

@@ -5,6 +5,7 @@ import "time"
 // readiness is the part of a machine that watches leader-informer-sync and, as leader, renews it.
 type readiness struct {
 	busy    bool // a request is under way
+	void    bool // and its answer counts for nothing
 	seen    bool // record is what was last read or written
 	reread  bool // the version of the Lease is in doubt
 	ask     bool // the coordinator's own status should be asked
@@ -21,6 +22,10 @@ type readiness struct {
 // result takes the end of a request.
 func (s *readiness) result(m *self, now time.Duration, r Result) {
 	s.busy = false
+	if s.void { // it was asked of a coordinator that is left
+		s.void, s.due = false, now
+		return
+	}
 	switch {
 	case r.Outcome == Conflict, r.outrun(s.record, s.shown): // another leader wrote it
 		s.reread, s.due = true, now

@@ -149,6 +149,8 @@ type Input struct {
 	Aged        bool          // the state is older than Config.Grace
 	Reached     uint64        // changes when what is not fresh in the relays moves: then the source is slow, and not dead
 	Doubted     bool          // the cloud contradicts what the leader feeds the pool
+	Designated  Designation   // who feeds the pool, if nobody is elected
+	Shown       string        // node of the leader hub in use, if what it shows is fresh; "": it is not, or there is none
 	Stop        bool          // the hub ends: give back the Lease
 	Election    *Record       // the election Lease as a watch showed it, nil: nothing new
 	Sync        *Record       // leader-informer-sync, likewise

@@ -1,0 +1,92 @@
+package role
+
+import "github.com/weir-edge/weir/impl/contract"
+
+// Designation is who feeds a pool: whom the hubs elect, or leader hubs that the cloud has named.
+type Designation uint8
+
+// Designations. The zero value is a pool with a coordinator.
+const (
+	Elected Designation = iota // there is a coordinator, and a Lease in it
+	Others                     // other hubs are the leader hubs
+	Mine                       // this hub is one of them
+)
+
+// naming is the part of a machine in a pool whose leaders are named. There are no Leases: Input.Coordinator tells whether another leader hub answers.
+type naming struct {
+	by    Designation
+	shows bool // this hub leads
+}
+
+// change follows a change of who feeds the pool. What was asked before says nothing about what is now.
+func (m *Machine) change(to Designation) (actions []Action) {
+	if to == m.naming.by {
+		return nil
+	}
+	if (m.naming.by == Elected) != (to == Elected) {
+		m.elect = election{busy: m.elect.busy, void: m.elect.busy}
+		m.sync = readiness{busy: m.sync.busy, void: m.sync.busy}
+		actions = m.feed()
+	}
+	m.naming.by = to
+	return append(actions, m.show(false)...)
+}
+
+// show makes what a leader does follow whether this hub is one.
+func (m *Machine) show(leads bool) []Action {
+	if leads == m.naming.shows {
+		return nil
+	}
+	m.naming.shows = leads
+	if leads {
+		return []Action{{Kind: Feed}}
+	}
+	return []Action{{Kind: StopFeed}}
+}
+
+// named is a step in a pool whose leaders are named.
+func (m *Machine) named(in Input) (actions []Action) {
+	leads := in.Designated == Mine && in.Cloud && !in.Silent && !in.Unproven && !in.Stop
+	actions = m.show(leads)
+	ready := in.Coordinator && in.Shown != ""
+	role, reason := Follower, "reads a leader hub"
+	switch {
+	case leads:
+		role, reason = Leader, "is named a leader hub"
+	case in.Designated == Mine && in.Stop:
+		reason = "stops"
+	case in.Designated == Mine:
+		reason = "is named a leader hub, and does not hear the cloud"
+	case !ready:
+		reason = "no leader hub is fresh"
+	}
+	if !leads && !in.Coordinator {
+		role = Pending
+		if in.Designated == Others {
+			reason = "no leader hub answers"
+		}
+	}
+	if role != m.snap.Role {
+		m.snap.Role, m.snap.Since = role, in.Now
+	}
+	m.snap.Reason, m.snap.Term, m.snap.Leader = reason, contract.Term{}, in.Shown
+	m.snap.Ready, m.snap.Done = ready || leads && in.Fresh, in.Stop
+	if leads {
+		m.snap.Leader = m.cfg.Identity
+	}
+	if in.Designated == Mine {
+		m.source = sourcing{}
+		m.snap.Source = Cloud
+		if !leads && ready && !in.Doubted {
+			m.snap.Source = Coordinator
+		}
+		return actions
+	}
+	// A leader hub that answers is to this hub what a leader is that holds the Lease.
+	m.elect.record, m.elect.changed = Record{}, in.Now
+	if in.Coordinator {
+		m.elect.record = Record{Exists: true, Holder: "leader hub"}
+	}
+	m.snap.Source = m.source.choose(&m.self, &m.elect, in, ready)
+	return actions
+}

@@ -80,7 +80,7 @@ func (h *Hub) buildClient() error {
 		return nil
 	}
 	c := coordinator.Config{
-		Net: h.Net, Servers: h.coordinators, Node: h.NodeName, Policy: h.policy(), OnBytes: h.metrics.body(role.Coordinator),
+		Net: h.Net, Servers: coordinator.At(h.coordinators...), Node: h.NodeName, Pool: h.NodePoolName, Policy: h.policy(), OnBytes: h.metrics.body(role.Coordinator),
 		Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Moved: func() { h.pool.Changed() }, Address: func() string { return h.poolDoor.told() },
 		Clock: h.clock, Logger: h.Logger,
 	}

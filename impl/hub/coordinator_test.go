@@ -29,7 +29,7 @@ func clientOf(t *testing.T, ca *authority, fake *fakeCoordinator, node string) *
 	check(t, err)
 	c := coordinator.New(coordinator.Config{
 		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
-		Net: systemNet{}, Servers: []*url.URL{u}, Node: node, Roots: roots, Cert: p, OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
+		Net: systemNet{}, Servers: coordinator.At(u), Node: node, Roots: roots, Cert: p, OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(c.Close)
 	return c

@@ -52,7 +52,7 @@ func hostile(t *testing.T, handler http.Handler) *coordinator.Client {
 	check(t, err)
 	c := coordinator.New(coordinator.Config{
 		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
-		Net: systemNet{}, Servers: []*url.URL{u}, Node: "edge-1", Roots: roots, Cert: cert,
+		Net: systemNet{}, Servers: coordinator.At(u), Node: "edge-1", Roots: roots, Cert: cert,
 		Policy: uplink.HealthPolicy{Interval: time.Second, Timeout: time.Second, Failures: 1, Healthy: 1}, OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() {

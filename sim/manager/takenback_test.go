@@ -125,7 +125,7 @@ func testTakenBack(t *testing.T, w *world) {
 	bundle := must(reload.Bundle("", ca))
 	held := denylist.New(denylist.Config{Pool: pool, Trusted: bundle.List, Logger: slog.New(slog.DiscardHandler)})
 	hub := hubcoordinator.New(hubcoordinator.Config{
-		Net: &net.Dialer{}, Servers: []*url.URL{at}, Node: "t-2", Roots: bundle, Cert: must(reload.Pair("", besideCert, "", besideKey)), Denied: held,
+		Net: &net.Dialer{}, Servers: hubcoordinator.At(at), Node: "t-2", Roots: bundle, Cert: must(reload.Pair("", besideCert, "", besideKey)), Denied: held,
 		Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	as := w.cloud.RESTConfig()

@@ -79,12 +79,12 @@ func replicaBed(t *testing.T) ([]*fakeReplica, *Client) {
 	roots, p := credentials(t, &byHost[servers[0].Host].server.TLS.Certificates[0])
 	c := New(Config{
 		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
-		Net: &net.Dialer{}, Servers: servers, Node: "edge-1", Roots: roots, Cert: p, Policy: uplink.HealthPolicy{Timeout: 2 * time.Second},
+		Net: &net.Dialer{}, Servers: At(servers...), Node: "edge-1", Roots: roots, Cert: p, Policy: uplink.HealthPolicy{Timeout: 2 * time.Second},
 		OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(c.Close)
 	inOrder := make([]*fakeReplica, 0, len(servers))
-	for _, r := range c.replicas {
+	for _, r := range c.all() {
 		inOrder = append(inOrder, byHost[r.URL.Host])
 	}
 	return inOrder, c
@@ -161,7 +161,7 @@ func TestReplicaInUse(t *testing.T) {
 			if (err == nil) != c.healthy {
 				t.Errorf("healthy: %v, want %v", err, c.healthy)
 			}
-			if got := x.InUse().Replica; got != x.replicas[c.want] {
+			if got := x.InUse().Replica; got != x.all()[c.want] {
 				t.Fatalf("%s is used, want number %d", got.URL, c.want)
 			}
 			if left := c.want != 0; left {
@@ -194,7 +194,7 @@ func TestReplicaAgain(t *testing.T) {
 	x.Leads, x.Clock = func() bool { return leads }, now
 	fakes[0].set(down, false)
 	check(t, x.probeOnce(t))
-	if x.InUse().Replica == x.replicas[0] {
+	if x.InUse().Replica == x.all()[0] {
 		t.Fatal("it stays where nothing serves")
 	}
 	fakes[0].set(ready, false)
@@ -202,7 +202,7 @@ func TestReplicaAgain(t *testing.T) {
 		t.Helper()
 		now.ahead += by
 		check(t, x.probeOnce(t))
-		if got := x.InUse().Replica == x.replicas[0]; got != want {
+		if got := x.InUse().Replica == x.all()[0]; got != want {
 			t.Fatalf("back: %v, want %v", got, want)
 		}
 	}
@@ -225,7 +225,7 @@ func TestReplicaSpread(t *testing.T) {
 	count := map[string]int{}
 	for i := range 300 {
 		c := New(Config{
-			Servers: servers, Node: "edge-" + string(rune('0'+i%10)) + string(rune('a'+i/10)), Roots: &uplink.Bundle{}, Cert: &uplink.Pair{}, OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.Default(),
+			Servers: At(servers...), Node: "edge-" + string(rune('0'+i%10)) + string(rune('a'+i/10)), Roots: &uplink.Bundle{}, Cert: &uplink.Pair{}, OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.Default(),
 		})
 		count[c.InUse().URL.Host]++
 		c.Close()

@@ -2,9 +2,11 @@ package coordinator
 
 import (
 	"context"
-	"hash/fnv"
+	"errors"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,16 +24,17 @@ import (
 // a time.
 type Client struct {
 	Config
-	replicas []*Replica // in the order in which this hub prefers them
-	Meter    uplink.Meter
-	from     atomic.Pointer[string] // the address that the last connection came from
+	Meter uplink.Meter
+	from  atomic.Pointer[string] // the address that the last connection came from
 
 	// Only Healthz touches these.
 	homeSeen time.Time // since when the first one is ready while another is used; zero: it is not
 	stale    int       // probes in a row that found the one in use not to be fresh
 
-	mu    sync.Mutex
-	using *Use
+	mu       sync.Mutex
+	replicas []*Replica // in the order in which this hub prefers them
+	using    *Use
+	shunned  map[string]time.Time // leader hubs, by node, and until when
 }
 
 // Do sends a request to the replica in use and reads the answer into out, unless that is nil. The status code is returned with
@@ -109,27 +112,99 @@ func (c *Client) SetAddress(l *coordinationv1.Lease) {
 // Use is the time during which a hub uses one replica.
 type Use struct {
 	*Replica
-	left context.Context // ends when the hub goes to another one
-	end  context.CancelFunc
+	left     context.Context // ends when the hub goes to another one
+	end      context.CancelFunc
+	standing atomic.Int32 // of a leader hub, as far as is known
 }
 
-// New spreads hubs over the replicas by the names of their nodes.
+// New makes a client that uses the server that its node prefers.
 func New(cfg Config) *Client {
 	c := &Client{Config: cfg}
-	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(cfg.Node))
-	first := int(sum.Sum32() % uint32(len(cfg.Servers)))
-	for i := range cfg.Servers {
-		c.replicas = append(c.replicas, newReplica(cfg, cfg.Servers[(first+i)%len(cfg.Servers)], &c.from, &c.Meter))
-	}
-	c.using = newUse(c.replicas[0])
+	c.using = newUse(c.nobody())
+	c.Set(cfg.Servers)
 	return c
 }
 
 func newUse(r *Replica) *Use {
 	left, end := context.WithCancel(context.Background())
-	return &Use{r, left, end}
+	return &Use{Replica: r, left: left, end: end}
 }
+
+// Set says where the pool is asked from now on: at replicas of its coordinator, or at its leader hubs. What stays is used on; if the one in use is not among them, the use of it
+// ends, and the one that this node prefers is used. It tells whether that changed.
+func (c *Client) Set(servers []Server) (moved bool) {
+	c.mu.Lock()
+	before, now := c.replicas, make([]*Replica, 0, len(servers))
+	for _, s := range Prefer(c.Node, servers) {
+		i := slices.IndexFunc(before, func(r *Replica) bool { return r.key() == s.key() })
+		if i >= 0 {
+			now = append(now, before[i])
+		} else {
+			now = append(now, newReplica(c.Config, s, &c.from, &c.Meter))
+		}
+	}
+	c.replicas = now
+	was := c.using
+	if moved = !slices.Contains(now, was.Replica); moved {
+		c.using = newUse(c.nobody())
+		if len(now) > 0 {
+			c.using = newUse(now[0])
+		}
+	}
+	c.mu.Unlock()
+	if moved {
+		was.end()
+	}
+	for _, r := range before {
+		if !slices.Contains(now, r) {
+			r.Transport.Close()
+		}
+	}
+	return moved
+}
+
+// stands notes how a leader hub stands, and tells if that changed.
+func (u *Use) stands(now standing, changed func()) {
+	if u.standing.Swap(int32(now)) != int32(now) && u.Node != "" {
+		changed()
+	}
+}
+
+// nobody stands for a server while there is none.
+func (c *Client) nobody() *Replica {
+	cfg := c.Config
+	cfg.Net = nowhere{}
+	return newReplica(cfg, Server{URL: &url.URL{Scheme: "https", Host: "nobody"}}, &c.from, &c.Meter)
+}
+
+// errNobody is why nothing is asked.
+var errNobody = errors.New("the pool has no coordinator and no other leader hub that this hub knows of")
+
+// nowhere is where nobody is.
+type nowhere struct{}
+
+func (nowhere) DialContext(context.Context, string, string) (net.Conn, error) { return nil, errNobody }
+
+// all are the replicas in the order in which this hub prefers them.
+func (c *Client) all() []*Replica {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.replicas
+}
+
+// Several tells whether there is another one to go to.
+func (c *Client) Several() bool { return len(c.all()) > 1 }
+
+// Shown is the node of the leader hub in use, if that says that what it shows is fresh and nothing here speaks against it; "": it does not, or is a coordinator.
+func (c *Client) Shown() string {
+	if u := c.InUse(); u.Node != "" && standing(u.standing.Load()) == ready {
+		return u.Node
+	}
+	return ""
+}
+
+// Leader is the node of the leader hub in use, "" if it is a coordinator.
+func (c *Client) Leader() string { return c.InUse().Node }
 
 // InUse is the replica that is used now.
 func (c *Client) InUse() *Use {
@@ -158,7 +233,7 @@ func (c *Client) Waits(ctx context.Context) (net.Conn, context.Context, error) {
 
 // Renew follows a change of credentials.
 func (c *Client) Renew() {
-	for _, r := range c.replicas {
+	for _, r := range c.all() {
 		r.resume.Forget()
 		r.Transport.Renew()
 	}
@@ -167,15 +242,15 @@ func (c *Client) Renew() {
 // Close ends the use of the replica in use.
 func (c *Client) Close() {
 	c.InUse().end()
-	for _, r := range c.replicas {
+	for _, r := range c.all() {
 		r.Transport.Close()
 	}
 }
 
 // Name is what logs call the coordinator: where its replicas are.
 func (c *Client) Name() string {
-	hosts := make([]string, 0, len(c.replicas))
-	for _, r := range c.replicas {
+	hosts := []string{}
+	for _, r := range c.all() {
 		hosts = append(hosts, r.URL.Host)
 	}
 	return strings.Join(hosts, ",")

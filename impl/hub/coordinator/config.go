@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"log/slog"
-	"net/url"
 
 	"k8s.io/utils/clock"
 
@@ -11,17 +10,19 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// Config is what a coordinator is made of.
+// Config is what a Client is made of.
 type Config struct {
 	Net     uplink.Dials
-	Servers []*url.URL
+	Servers []Server // at first, see Client.Set; there may be none yet
 	Node    string
+	Pool    string
 	Roots   uplink.Authorities
 	Cert    uplink.Certificate
 	Denied  *denylist.Held // certificates of the pool that count no more; nil: none
 	Policy  uplink.HealthPolicy
 	OnBytes func(int)      // of what feeds relays
 	Leads   func() bool    // this hub is the leader
+	Stuck   func() bool    // nothing fresh comes from the leader hub in use, whatever that says of itself; nil: never
 	Moved   func()         // called without locks when another replica is used
 	Address func() string  // where this hub shows its relays, "": not known
 	Late    *pki.Allowance // judges the coordinator's certificate; nil: it is judged by this machine's clock, to its end

@@ -95,7 +95,7 @@ func TestCoordinatorTakenBack(t *testing.T) {
 	must(pki.WriteFile(dir, "c.key", pair.KeyPEM))
 	reload := &uplink.Reloader{}
 	c := New(Config{
-		Net: &net.Dialer{}, Servers: []*url.URL{must(url.Parse(server.URL))}, Node: "a", Denied: mine, Clock: often{}, Logger: slog.New(slog.DiscardHandler),
+		Net: &net.Dialer{}, Servers: At(must(url.Parse(server.URL))), Node: "a", Denied: mine, Clock: often{}, Logger: slog.New(slog.DiscardHandler),
 		Roots: must(reload.Bundle("", dir+"/ca.crt")), Cert: must(reload.Pair("", dir+"/c.crt", "", dir+"/c.key")),
 	})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,7 +12,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -28,26 +27,38 @@ import (
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-// Replica is one replica of the pool's coordinator as this hub reaches it. There may be one, or three.
+// Replica is one replica of the pool's coordinator as this hub reaches it, or one leader hub in a pool without a coordinator.
 type Replica struct {
-	URL       *url.URL
+	Server
 	Transport *uplink.Transport
 	connect   func(context.Context) (net.Conn, error) // one of its own, over which HTTP/1.1 is spoken
 	Upstream  *hop.Upstream
 	resume    *uplink.Sessions
 }
 
-func newReplica(cfg Config, u *url.URL, from *atomic.Pointer[string], meter *uplink.Meter) *Replica {
-	r := &Replica{URL: u, resume: uplink.NewSessions()}
+// pings find out that nobody answers any more: after a silence, for which answer.
+type pings struct{ after, answer time.Duration }
+
+var (
+	coordinatorPing = pings{3 * time.Second, 3 * time.Second}
+	// Nobody takes a leader hub's place but who reads it: what a Lease does with a coordinator, its readers do by this.
+	leaderHubPing = pings{500 * time.Millisecond, 1500 * time.Millisecond}
+)
+
+func newReplica(cfg Config, at Server, from *atomic.Pointer[string], meter *uplink.Meter) *Replica {
+	r, u, ping := &Replica{Server: at, resume: uplink.NewSessions()}, at.URL, coordinatorPing
+	if at.Node != "" {
+		ping = leaderHubPing
+	}
 	by := func(protocol string) *uplink.Dialer {
-		return &uplink.Dialer{Net: &notingNet{cfg.Net, from}, Meter: meter, Denied: cfg.Denied, Verify: cfg.verify(), TLS: &tls.Config{
+		return &uplink.Dialer{Net: &notingNet{cfg.Net, from}, Meter: meter, Denied: cfg.Denied, Verify: cfg.verify(at), TLS: &tls.Config{
 			RootCAs: cfg.Roots.Get(), MinVersion: tls.VersionTLS13, NextProtos: []string{protocol}, ClientSessionCache: r.resume,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return uplink.Held(cfg.Cert) },
 		}}
 	}
 	r.Transport = uplink.NewTransport(func() *http.Transport {
 		// Inside the pool bytes are cheap, and a dead coordinator should be noticed soon.
-		return uplink.TransportConfig{Dialer: by("h2"), IdlePing: 3 * time.Second, PingTimeout: 3 * time.Second}.Build()
+		return uplink.TransportConfig{Dialer: by("h2"), IdlePing: ping.after, PingTimeout: ping.answer}.Build()
 	})
 	r.connect = func(ctx context.Context) (net.Conn, error) {
 		return by("http/1.1").Connect(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
@@ -59,7 +70,10 @@ func newReplica(cfg Config, u *url.URL, from *atomic.Pointer[string], meter *upl
 }
 
 // verify judges who answers at an address. The coordinator is read on with a certificate that has ended while the cloud is away; nil: as TLS does.
-func (cfg Config) verify() func(host string, chain []*x509.Certificate) error {
+func (cfg Config) verify(at Server) func(host string, chain []*x509.Certificate) error {
+	if at.Node != "" {
+		return func(_ string, chain []*x509.Certificate) error { return at.demand(cfg, chain) }
+	}
 	if cfg.Late == nil {
 		return nil
 	}
@@ -136,37 +150,6 @@ func (r *Replica) do(ctx context.Context, method, uri string, in, out any) (code
 		}
 	}
 	return resp.StatusCode, nil
-}
-
-// standing is how well a replica stands.
-type standing int
-
-const (
-	down    standing = iota
-	serving          // Leases can be read and written
-	ready            // and what it copies is fresh
-)
-
-// finding is what a probe of a replica found.
-type finding struct {
-	*Replica
-	standing
-	err error // of down
-}
-
-// probe asks a replica how it stands.
-func (r *Replica) probe(ctx context.Context) finding {
-	code, err := r.do(ctx, http.MethodGet, "/readyz", nil, nil)
-	if err == nil {
-		return finding{r, ready, nil}
-	}
-	if code != 0 {
-		_, err = r.do(ctx, http.MethodGet, "/healthz", nil, nil)
-	}
-	if err != nil {
-		return finding{r, down, err}
-	}
-	return finding{r, serving, nil}
 }
 
 // maxLeaseEvent bounds one event: a Lease is some hundred bytes.

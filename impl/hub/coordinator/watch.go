@@ -23,7 +23,7 @@ type LeaseEvent struct {
 	Record role.Record
 }
 
-// Leases watches the pool's Leases, so that a change of the leader is seen at once. The machine's own reads go on beside it, so
+// Leases watches the pool's Leases, so that a change of the leader is seen at once; of a leader hub, how it stands. The machine's own reads go on beside it, so
 // nothing depends on it but speed.
 type Leases struct {
 	*Client
@@ -35,12 +35,7 @@ type Leases struct {
 func (l *Leases) Run(ctx context.Context) error {
 	for wait := FirstLeasesRetry; ctx.Err() == nil; wait = min(max(2*wait, FirstLeasesRetry), MaxLeasesRetry) {
 		began, used := l.Clock.Now(), l.InUse()
-		err := l.WatchLeases(ctx, func(e LeaseEvent) {
-			select {
-			case l.Events <- e:
-			case <-ctx.Done():
-			}
-		})
+		err := l.look(ctx, used)
 		if l.Clock.Since(began) > MaxLeasesRetry { // a coordinator ends watches after half an hour or more
 			wait = FirstLeasesRetry
 		}
@@ -49,12 +44,39 @@ func (l *Leases) Run(ctx context.Context) error {
 			wait = 0
 			continue
 		}
+		used.stands(serving, l.Moved) // until a probe has found it ready
 		l.Broke()
 		_, resting, cancel := l.With(ctx)
 		pause.For(resting, l.Clock, wait)
 		cancel()
 	}
 	return nil
+}
+
+// look tells of changes until what tells of them breaks.
+func (l *Leases) look(ctx context.Context, used *Use) error {
+	if used.Node == "" {
+		return l.WatchLeases(ctx, func(e LeaseEvent) {
+			select {
+			case l.Events <- e:
+			case <-ctx.Done():
+			}
+		})
+	}
+	r, ctx, cancel := l.With(ctx)
+	defer cancel()
+	if r != used.Replica {
+		return nil
+	}
+	return r.followStanding(ctx, func(s contract.Standing) {
+		if fresh := standing(used.standing.Load()) == ready; fresh != s.Fresh {
+			l.Logger.Debug("a leader hub says how it stands", "node", used.Node, "fresh", s.Fresh)
+			if !s.Fresh {
+				used.stands(serving, l.Moved)
+			}
+			l.Broke() // a probe decides, and finds another one if there is one
+		}
+	})
 }
 
 // WatchLeases tells of the pool's two Leases as they are and as they change, until the watch ends.

@@ -50,13 +50,10 @@ func New(c Config) (*Pool, error) {
 	}
 	p := &Pool{Config: &c, machine: machine, began: c.Clock.Now(), watched: make(chan coordinator.LeaseEvent), poke: make(chan struct{}, 1)}
 	p.snap.Store(&role.Snapshot{Reason: "starting"})
-	at := uplink.CheckerConfig{
-		Name: c.Coordinator.Name(), Policy: c.Policy.Near(), Clock: c.Clock, Logger: c.Logger.With("at", "coordinator"), Probe: c.Coordinator.Healthz, Changed: p.judged,
-	}
-	if len(c.Coordinator.Servers) > 1 { // a probe finds the next replica when one is gone
-		at.Pause = c.Policy.Timeout / 20
-	}
-	p.checker = uplink.NewChecker(at)
+	p.checker = uplink.NewChecker(uplink.CheckerConfig{
+		Name: c.Coordinator.Name(), Policy: c.Policy.Near(), Clock: c.Clock, Logger: c.Logger.With("at", "coordinator"), Probe: c.Coordinator.Healthz, Several: c.Coordinator.Several,
+		Changed: p.judged,
+	})
 	p.leases = &coordinator.Leases{Client: c.Coordinator, Events: p.watched, Broke: p.checker.Kick}
 	p.proof = &proof{heard: c.Cloud.LastHeard, ask: c.Cloud.Ask, logger: c.Logger}
 	p.holding = &holding{relays: c.Relays, maxAge: c.MaxAge, grace: c.Role.Grace, stale: map[*relay.Relay]uint64{}}

@@ -1,7 +1,6 @@
 package uplink
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -83,7 +82,7 @@ type CheckerConfig struct {
 	Clock   clock.WithTicker
 	Logger  *slog.Logger
 	Probe   func(ctx context.Context) error
-	Pause   time.Duration // at least, from the begin of a probe to that of one that is asked for; 0: half the time-out
+	Several func() bool   // a probe finds the next server when one is gone; nil: there is one
 	grace   time.Duration // before the first probe, in which an answer to somebody else spares it
 	idle    func() bool   // true: nobody needs to know; wait for a kick. nil: never
 	Changed func()        // called without locks after each change of the judgement
@@ -109,7 +108,6 @@ type Checker struct {
 
 // NewChecker makes a checker that knows nothing yet.
 func NewChecker(c CheckerConfig) *Checker {
-	c.Pause = cmp.Or(c.Pause, c.Policy.Timeout/2)
 	return &Checker{CheckerConfig: c, kicks: make(chan struct{}, 1), news: make(chan struct{}, 1), born: c.Clock.Now()}
 }
 
@@ -176,12 +174,20 @@ func (c *Checker) rest(ctx context.Context, began time.Time, next time.Duration)
 		case <-timer.C():
 		case <-c.news:
 		case <-c.kicks:
-			pause.For(ctx, c.Clock, c.Pause-c.Clock.Since(began)) // many requests that fail are one reason to probe
+			pause.For(ctx, c.Clock, c.pause()-c.Clock.Since(began)) // many requests that fail are one reason to probe
 			timer.Stop()
 			return
 		}
 		timer.Stop()
 	}
+}
+
+// pause is the least time from the begin of a probe to that of one that is asked for.
+func (c *Checker) pause() time.Duration {
+	if c.Several != nil && c.Several() {
+		return c.Policy.Timeout / 20
+	}
+	return c.Policy.Timeout / 2
 }
 
 // due is the time from now until the next probe, which is due some time after the last, or later if the server was heard.

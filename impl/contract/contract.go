@@ -131,8 +131,9 @@ const (
 	PulsePath     = "/weir/v1/pulse"     // of a hub: an answer that lasts as long as the hub lives, for the coordinator that reads it
 	DocumentsPath = "/weir/v1/documents" // of a hub and of a coordinator: copies of API discovery, see impl/documents
 	DoubtPath     = "/weir/v1/doubt"     // of a coordinator: POST of a Doubt by a hub that follows and reaches the cloud
-	TrustPath     = "/weir/v1/trust"     // of a coordinator: which authorities count, and POST by who knows better, see impl/trust
-	DenylistPath  = "/weir/v1/denylist"  // of a coordinator: which certificates are refused, and POST by who knows better, see impl/denylist
+	TrustPath     = "/weir/v1/trust"     // of a coordinator, and of a hub: which authorities count, and POST by who knows better, see impl/trust
+	DenylistPath  = "/weir/v1/denylist"  // of a coordinator, and of a hub: which certificates are refused, and POST by who knows better, see impl/denylist
+	StandingPath  = "/weir/v1/standing"  // of a hub: a Standing at each change, for as long as who asked is there, see impl/hub/leaderhub
 	LinePath      = "/weir/v1/line"      // of a coordinator: POST by a hub that the coordinator cannot connect to, see impl/reverse
 	RejoinPath    = "/weir/v1/rejoin"    // POST by a replica that has no data: take it in again
 	StatusPath    = "/weir/v1/status"    // JSON status of a hub (health port; less of it at the port for its pool) or coordinator
@@ -150,6 +151,12 @@ type Doubt struct {
 	Name      string `json:"name,omitempty"`      // of the object that was compared; "": the version alone was
 	Held      uint64 `json:"held,omitempty"`      // version of the object as the leader fed it
 	Confirmed bool   `json:"confirmed,omitempty"` // of what a hub says: the cloud contradicts, when asked twice
+}
+
+// Standing is how a hub stands in a pool without a coordinator.
+type Standing struct {
+	Leader bool `json:"leader"` // it is a leader hub that hears the cloud
+	Fresh  bool `json:"fresh"`  // and all that it shows is fresh
 }
 
 // PulseSilence is how long a coordinator may hear nothing of the leader's hub before it takes the election Lease from it.

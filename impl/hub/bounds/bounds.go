@@ -21,6 +21,9 @@ const (
 	MaxUnprovenAddress = 100
 	UnprovenBody       = 10 * time.Second // for the body of a request
 
+	MaxPeerRequests  = 400 // under way at the pool port, of one hub of the pool: 64 resources, and what goes with each
+	MaxPeersRequests = 20_000
+
 	MaxUntaken        = 256 // whose answer the client has not taken yet
 	MaxUntakenAddress = 128
 

@@ -59,6 +59,8 @@ func limitRows() []limitRow {
 		{"HTTP/2 streams of a connection, others", num(MaxStreams), "", "the client waits"},
 		{"HTTP/2 streams of a connection, this node", num(MaxStreamsNode), "", "the client waits"},
 		{"reading from a connection after a request on it was refused by a limit, others", fmt.Sprintf("pauses %d ms for each, 1 s at most", RefusalPause/time.Millisecond), "", "what its client sends waits"},
+		{"requests under way at the pool port, one peer", num(MaxPeerRequests), "", "429"},
+		{"requests under way at the pool port, all peers", num(MaxPeersRequests), "", "429"},
 		{"refused requests whose client has not taken the answer", num(MaxUntaken), "", "the stream is reset, over HTTP/1.1 the connection is closed"},
 		{"the same of one address", num(MaxUntakenAddress), "", "the stream is reset, over HTTP/1.1 the connection is closed"},
 		{"bytes of request bodies that wait, of one connection", size(ReceiveBuffer), "", "the client waits"},

@@ -31,11 +31,13 @@ type Shown struct {
 	Restored   bool    `json:"restored"`
 	Denied     string  `json:"denied,omitempty"`
 	AgeSeconds float64 `json:"ageSeconds"` // since the last sign of its source, -1 for never
+	Ready      bool    `json:"ready"`      // Server.Vouch says so
 }
 
 // ServerStatus is what a Server says of itself at contract.StatusPath.
 type ServerStatus struct {
 	Node      string  `json:"node"`
+	Ready     bool    `json:"ready"` // what is shown may be relied on: a leader hub that hears the cloud
 	Resources []Shown `json:"resources"`
 }
 
@@ -44,6 +46,8 @@ type ServerStatus struct {
 type Server struct {
 	*http.ServeMux
 	clock clock.PassiveClock
+	// Vouch, if set before it serves, tells whether a relay is fresh at a leader hub that hears the cloud.
+	Vouch func(*relay.Relay) bool
 
 	mu    sync.Mutex
 	leant int       // answers to contract.PulsePath that last
@@ -60,9 +64,14 @@ func NewServer(node string, relays []*relay.Relay, c clock.PassiveClock) *Server
 	}
 	s.HandleFunc("GET "+contract.StatusPath, func(w http.ResponseWriter, _ *http.Request) {
 		st := ServerStatus{Node: node}
+		some, stale := false, false
 		for _, r := range relays {
-			st.Resources = append(st.Resources, show(r, c.Now()))
+			shown := show(r, c.Now())
+			shown.Ready = s.Vouch != nil && s.Vouch(r)
+			some, stale = some || shown.Ready, stale || !shown.Ready && shown.Denied == ""
+			st.Resources = append(st.Resources, shown)
 		}
+		st.Ready = some && !stale
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(st)
 	})
@@ -115,7 +124,7 @@ func show(r *relay.Relay, now time.Time) Shown {
 	if a, ok := s.Age(now); ok {
 		age = a.Truncate(time.Millisecond).Seconds()
 	}
-	return Shown{r.Resource().String(), s.Synced, s.Version, s.History.Number, s.Restored, s.Denied, age}
+	return Shown{Resource: r.Resource().String(), Synced: s.Synced, Version: s.Version, History: s.History.Number, Restored: s.Restored, Denied: s.Denied, AgeSeconds: age}
 }
 
 // Shown asks a Server what it has.

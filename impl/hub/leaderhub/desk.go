@@ -1,0 +1,54 @@
+package leaderhub
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/hub/leases"
+	"github.com/weir-edge/weir/impl/hub/nodelease"
+	"github.com/weir-edge/weir/impl/limit"
+)
+
+// Desk is all that a leader hub shows beside its relays.
+type Desk struct {
+	Standing *Standing
+	Leases   *leases.Store
+	slots    limit.Slots
+}
+
+// NewDesk makes that of a hub.
+func NewDesk(s *Standing, l *leases.Store) *Desk {
+	return &Desk{Standing: s, Leases: l, slots: limit.Slots{Each: bounds.MaxPeerRequests, Sum: bounds.MaxPeersRequests}}
+}
+
+// Handle shows it at a port, whose callers are hubs of the pool.
+func (d *Desk) Handle(at *http.ServeMux) {
+	at.Handle("GET "+contract.StandingPath, d.Standing)
+	own := func(w http.ResponseWriter, req *http.Request) { d.Leases.Serve(caller(req), w, req) }
+	at.HandleFunc("GET "+nodelease.Path+"/{name}", own)
+	at.HandleFunc("PUT "+nodelease.Path+"/{name}", own)
+	at.HandleFunc("POST "+nodelease.Path, own)
+}
+
+// caller is the node of the hub that asks, "" if it is none.
+func caller(req *http.Request) string {
+	if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 {
+		return ""
+	}
+	node, ok := strings.CutPrefix(req.TLS.PeerCertificates[0].Subject.CommonName, contract.NodeUserPrefix)
+	if !ok {
+		return ""
+	}
+	return node
+}
+
+// Enter lets one request of a peer begin, unless it has too many under way, or all have. leave is to be called when it ends.
+func (d *Desk) Enter(req *http.Request) (leave func(), ok bool) {
+	key := req.TLS.PeerCertificates[0].Subject.CommonName
+	if d.slots.Enter(key) != "" {
+		return nil, false
+	}
+	return func() { d.slots.Leave(key) }, true
+}

@@ -18,36 +18,22 @@ type naming struct {
 	shows bool // this hub leads
 }
 
-// change follows a change of who feeds the pool. What was asked before says nothing about what is now.
-func (m *Machine) change(to Designation) (actions []Action) {
-	if to == m.naming.by {
-		return nil
-	}
-	if (m.naming.by == Elected) != (to == Elected) {
-		m.elect = election{busy: m.elect.busy, void: m.elect.busy}
-		m.sync = readiness{busy: m.sync.busy, void: m.sync.busy}
-		actions = m.feed()
-	}
-	m.naming.by = to
-	return append(actions, m.show(false)...)
-}
-
 // show makes what a leader does follow whether this hub is one.
-func (m *Machine) show(leads bool) []Action {
-	if leads == m.naming.shows {
+func (n *naming) show(leads bool) []Action {
+	if leads == n.shows {
 		return nil
 	}
-	m.naming.shows = leads
+	n.shows = leads
 	if leads {
 		return []Action{{Kind: Feed}}
 	}
 	return []Action{{Kind: StopFeed}}
 }
 
-// named is a step in a pool whose leaders are named.
-func (m *Machine) named(in Input) (actions []Action) {
+// step is one in a pool whose leaders are named.
+func (n *naming) step(m *self, e *election, s *sourcing, in Input) (actions []Action) {
 	leads := in.Designated == Mine && in.Cloud && !in.Silent && !in.Unproven && !in.Stop
-	actions = m.show(leads)
+	actions = n.show(leads)
 	ready := in.Coordinator && in.Shown != ""
 	role, reason := Follower, "reads a leader hub"
 	switch {
@@ -75,7 +61,7 @@ func (m *Machine) named(in Input) (actions []Action) {
 		m.snap.Leader = m.cfg.Identity
 	}
 	if in.Designated == Mine {
-		m.source = sourcing{}
+		*s = sourcing{}
 		m.snap.Source = Cloud
 		if !leads && ready && !in.Doubted {
 			m.snap.Source = Coordinator
@@ -83,10 +69,10 @@ func (m *Machine) named(in Input) (actions []Action) {
 		return actions
 	}
 	// A leader hub that answers is to this hub what a leader is that holds the Lease.
-	m.elect.record, m.elect.changed = Record{}, in.Now
+	e.record, e.changed = Record{}, in.Now
 	if in.Coordinator {
-		m.elect.record = Record{Exists: true, Holder: "leader hub"}
+		e.record = Record{Exists: true, Holder: "leader hub"}
 	}
-	m.snap.Source = m.source.choose(&m.self, &m.elect, in, ready)
+	m.snap.Source = s.choose(m, e, in, ready)
 	return actions
 }

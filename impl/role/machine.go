@@ -38,7 +38,7 @@ func (m *Machine) Step(in Input) Output {
 	m.reached = m.reached || in.Coordinator
 	actions := m.change(in.Designated)
 	if in.Designated != Elected {
-		actions = append(actions, m.named(in)...)
+		actions = append(actions, m.naming.step(&m.self, &m.elect, &m.source, in)...)
 		return Output{Snapshot: m.snap, Actions: actions, Wake: m.wake(in)}
 	}
 	if in.Election != nil {
@@ -58,6 +58,20 @@ func (m *Machine) Step(in Input) Output {
 	}
 	m.publish(in, reason)
 	return Output{Snapshot: m.snap, Actions: actions, Wake: m.wake(in)}
+}
+
+// change follows a change of who feeds the pool. What was asked before says nothing about what is now.
+func (m *Machine) change(to Designation) (actions []Action) {
+	if to == m.naming.by {
+		return nil
+	}
+	if (m.naming.by == Elected) != (to == Elected) {
+		m.elect = election{busy: m.elect.busy, void: m.elect.busy}
+		m.sync = readiness{busy: m.sync.busy, void: m.sync.busy}
+		actions = m.feed()
+	}
+	m.naming.by = to
+	return append(actions, m.naming.show(false)...)
 }
 
 // feed makes the feed follow the leadership.

@@ -2,13 +2,14 @@ package report
 
 import "slices"
 
-// ByteRow is the traffic of one way, class, direction, phase and node.
+// ByteRow is the traffic of one way, class, direction, phase, pool and node.
 type ByteRow struct {
 	Way       string `json:"way"`
 	Class     string `json:"class"`     // pool, node, heartbeat, control
 	Direction string `json:"direction"` // Down or Up
 	Phase     string `json:"phase,omitempty"`
 	Node      string `json:"node,omitempty"`
+	Pool      string `json:"pool,omitempty"` // of the scenario, in every way; empty: there is one
 	Bytes     int64  `json:"bytes"`
 }
 
@@ -20,7 +21,7 @@ func (t ByteTable) Sum(match ByteRow) int64 {
 	var sum int64
 	for _, row := range t {
 		if agrees(match.Way, row.Way) && agrees(match.Class, row.Class) && agrees(match.Direction, row.Direction) &&
-			agrees(match.Phase, row.Phase) && agrees(match.Node, row.Node) {
+			agrees(match.Phase, row.Phase) && agrees(match.Node, row.Node) && agrees(match.Pool, row.Pool) {
 			sum += row.Bytes
 		}
 	}
@@ -42,6 +43,10 @@ func (t ByteTable) phases() []string {
 		}
 	}
 	return phases
+}
+
+func (t ByteTable) pools() []string {
+	return distinct(t, func(r ByteRow) string { return r.Pool })
 }
 
 func (t ByteTable) nodes() []string {

@@ -71,7 +71,7 @@ func drawReadiness(c *svg.Canvas, r Result, resource string, nodes []string, f f
 		if x.Resource != resource {
 			continue
 		}
-		class, tip := wayClass(x.Way), wayName(x.Way)+", "+cmp.Or(x.Node, "pool")+": "
+		class, tip := wayClass(x.Way), wayName(x.Way)+", "+cmp.Or(x.Node, strings.TrimSpace("pool "+x.Pool))+": "
 		if x.Node == "" {
 			if x.Synced {
 				p := f.x.At(x.Seconds)

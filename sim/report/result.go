@@ -107,6 +107,7 @@ type Series struct {
 // Readiness tells when a cache was synced, in seconds since its way began.
 type Readiness struct {
 	Way      string  `json:"way"`
+	Pool     string  `json:"pool,omitempty"` // empty: there is one
 	Node     string  `json:"node,omitempty"` // empty: the pool as a whole, at its coordinator
 	Resource string  `json:"resource"`
 	Synced   bool    `json:"synced"` // false: not until the end of the run

@@ -56,6 +56,12 @@ func (r Result) comparisonTable() table {
 		if reference > 0 {
 			add(true, "÷ reference", func(w string) cell { return text(times(r.Bytes.Sum(ByteRow{Way: w}), reference)) })
 		}
+		for _, p := range r.Bytes.pools() {
+			add(false, "pool "+p+", kB", sum(ByteRow{Pool: p}))
+			if of := r.Bytes.Sum(ByteRow{Way: WayReference, Pool: p}); of > 0 {
+				add(false, "pool "+p+" ÷ its reference", func(w string) cell { return text(times(r.Bytes.Sum(ByteRow{Way: w, Pool: p}), of)) })
+			}
+		}
 		for _, c := range r.Bytes.classes() {
 			add(false, "cloud → edge, class "+c+", kB", sum(ByteRow{Class: c, Direction: Down}))
 		}
@@ -146,6 +152,9 @@ func (r Result) byteTables() []table {
 	if phases := r.Bytes.phases(); len(phases) > 0 {
 		tables = append(tables, build("Bytes by phase, kB", "phase", phases, func(p string) ByteRow { return ByteRow{Phase: p} }))
 	}
+	if pools := r.Bytes.pools(); len(pools) > 0 {
+		tables = append(tables, build("Bytes by pool, kB", "pool", pools, func(p string) ByteRow { return ByteRow{Pool: p} }))
+	}
 	if nodes := r.Bytes.nodes(); len(nodes) > 0 {
 		tables = append(tables, build("Bytes by node, kB", "node", nodes, func(n string) ByteRow { return ByteRow{Node: n} }))
 	}
@@ -159,14 +168,14 @@ func (r Result) readinessTable() table {
 	}
 	ordered := slices.Clone(r.Readiness)
 	slices.SortStableFunc(ordered, func(a, b Readiness) int {
-		return cmp.Or(strings.Compare(a.Way, b.Way), compareNames(a.Node, b.Node), compareNames(a.Resource, b.Resource))
+		return cmp.Or(strings.Compare(a.Way, b.Way), compareNames(a.Pool, b.Pool), compareNames(a.Node, b.Node), compareNames(a.Resource, b.Resource))
 	})
 	for _, x := range ordered {
 		at := cell{Text: "never", Mark: bad}
 		if x.Synced {
 			at = text(fmt.Sprintf("%.2f", x.Seconds))
 		}
-		t.Rows = append(t.Rows, row{Cells: []cell{text(wayName(x.Way)), text(cmp.Or(x.Node, "pool")), text(x.Resource), at}})
+		t.Rows = append(t.Rows, row{Cells: []cell{text(wayName(x.Way)), text(cmp.Or(x.Node, strings.TrimSpace("pool "+x.Pool))), text(x.Resource), at}})
 	}
 	return t
 }

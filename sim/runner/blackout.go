@@ -56,14 +56,14 @@ func (r *run) blackout(ctx context.Context, d *deed, began time.Time) error {
 	var ids, lost []runtime.PartID
 	var kept []string // nodes whose hubs keep their disks
 	for _, id := range r.site.Parts() {
-		if id.Kind() == "coordinator" {
+		if id.Kind() == "coordinator" && id.Of() == d.pool.Name {
 			ids = append(ids, id)
 			if d.fault.Loses(scenario.Coordinator) {
 				lost = append(lost, id)
 			}
 		}
 	}
-	for n, node := range r.weir().nodes {
+	for n, node := range nodesOf(d.pool) {
 		ids = append(ids, runtime.HubOf(node))
 		if d.fault.Loses(scenario.Hub(n + 1)) {
 			lost = append(lost, runtime.HubOf(node))

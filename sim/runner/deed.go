@@ -18,6 +18,7 @@ import (
 // deed is a fault with its target found.
 type deed struct {
 	fault  scenario.Fault
+	pool   scenario.Pool
 	part   runtime.PartID // "": a link is the target
 	nodes  []string       // whose links are cut; "" is the pool
 	leader string         // the node that leads when it begins, if the deed is meant for it
@@ -29,34 +30,34 @@ type deed struct {
 
 // find finds out what a fault means now.
 func (r *run) find(ctx context.Context, f scenario.Fault) (*deed, error) {
-	d := &deed{fault: f, disk: f.Disk}
+	d := &deed{fault: f, pool: r.s.PoolOf(f), disk: f.Disk}
 	if f.Action == scenario.RotateAuthority { // nobody is to notice
 		d.nodes = []string{""}
 		return d, nil
 	}
 	if n, replica := f.Target.Replica(); replica {
-		d.part = runtime.ReplicaOf(r.weir().pool, n)
+		d.part = runtime.ReplicaOf(d.pool.Name, n)
 		return d, nil
 	}
 	switch n, hub := f.Target.Hub(); {
 	case hub:
-		d.aim(r.weir().nodes[n-1])
+		d.aim(nodesOf(d.pool)[n-1])
 	case f.Target == scenario.Leader:
-		leader, err := r.leader(ctx)
+		leader, err := r.leader(ctx, d.pool)
 		if err != nil {
 			return nil, err
 		}
 		d.aim(leader)
 		d.leader = leader
 	case f.Target == scenario.Follower:
-		leader, err := r.leader(ctx)
+		leader, err := r.leader(ctx, d.pool)
 		if err != nil {
 			return nil, err
 		}
-		d.aim(r.follower(leader, f))
+		d.aim(r.follower(leader, d))
 	case f.Target == scenario.Coordinator:
 		var err error
-		if d.part, err = r.fed(ctx); err != nil {
+		if d.part, err = r.fed(ctx, d.pool); err != nil {
 			return nil, err
 		}
 	case f.Target == scenario.APIServer:
@@ -64,13 +65,24 @@ func (r *run) find(ctx context.Context, f scenario.Fault) (*deed, error) {
 	case f.Target == scenario.WholePool:
 		d.nodes = []string{""}
 		if f.Action == scenario.Blackout {
-			d.fault.Link, d.hubs = scenario.CloudLink, r.weir().nodes
+			d.fault.Link, d.hubs = scenario.CloudLink, nodesOf(d.pool)
 		}
 		d.cutOff = d.fault.Link.Cloud() && f.Action != scenario.Slow
 	default:
 		return nil, fmt.Errorf("there is no target %s", f.Target)
 	}
 	return d, nil
+}
+
+// nodesOf are the names of a pool's nodes.
+func nodesOf(p scenario.Pool) []string { return p.RuntimePool(p.Mode()).NodeNames() }
+
+// harms are the pools that the deed is about; none: all.
+func (d *deed) harms() []string {
+	if d.part == runtime.APIServer {
+		return nil
+	}
+	return []string{d.pool.Name}
 }
 
 // aim makes a node the target: its hub, or its links.
@@ -100,6 +112,8 @@ func (d *deed) name() string {
 	switch {
 	case d.part != "":
 		return string(d.part)
+	case d.nodes[0] == "" && d.fault.Pool != "":
+		return "pool " + d.fault.Pool
 	case d.nodes[0] == "":
 		return "pool"
 	}
@@ -114,7 +128,7 @@ func (d *deed) ends() bool {
 // begin does it.
 func (r *run) begin(ctx context.Context, d *deed) error {
 	if d.fault.Action == scenario.RotateAuthority {
-		return r.rotate(ctx)
+		return r.rotate(ctx, d.pool)
 	}
 	if d.part == "" {
 		return r.strain(d)
@@ -130,9 +144,9 @@ func (r *run) begin(ctx context.Context, d *deed) error {
 	case scenario.Freeze:
 		return p.Freeze()
 	case scenario.Lie:
-		return r.lie(ctx, d.leader)
+		return r.lie(ctx, d.pool, d.leader)
 	case scenario.Forge:
-		return r.forge(ctx, d.part.Of())
+		return r.forge(ctx, d.pool, d.part.Of())
 	case scenario.DeleteNode:
 		return r.deleteNode(ctx, d)
 	case scenario.Stop, scenario.Restart:
@@ -146,7 +160,7 @@ func (r *run) begin(ctx context.Context, d *deed) error {
 // heal takes it back.
 func (r *run) heal(ctx context.Context, d *deed) error {
 	if d.fault.Action == scenario.RotateAuthority {
-		return r.rotated(ctx)
+		return r.rotated(ctx, d.pool)
 	}
 	if d.part == "" {
 		return r.relieve(d)
@@ -188,7 +202,7 @@ func (r *run) strain(d *deed) error {
 		r.cut(d)
 		return nil
 	}
-	for _, l := range r.links(d.fault.Link) {
+	for _, l := range r.links(d.pool, d.fault.Link) {
 		if d.fault.Rate != nil {
 			l.SetRate(link.Both, int64(*d.fault.Rate))
 		}
@@ -205,13 +219,13 @@ func (r *run) relieve(d *deed) error {
 		return nil
 	}
 	if d.fault.Link.Cloud() {
-		u, l := r.s.Topology.Pool.Uplink, r.site.Link(r.weir().pool)
+		u, l := d.pool.Uplink, r.site.Link(d.pool.Name)
 		l.SetRate(link.Up, int64(u.Up))
 		l.SetRate(link.Down, int64(u.Down))
 		l.SetRTT(u.RTT)
 	}
 	if d.fault.Link.LAN() {
-		if l := r.site.LAN(r.weir().pool); l != nil {
+		if l := r.site.LAN(d.pool.Name); l != nil {
 			l.SetRate(link.Both, 0)
 			l.SetRTT(0)
 		}
@@ -219,20 +233,20 @@ func (r *run) relieve(d *deed) error {
 	return nil
 }
 
-// links are those that a fault names; a machine that vanishes loses both.
-func (r *run) links(name scenario.LinkName) []*link.Pool {
+// links are those of a pool that a fault names; a machine that vanishes loses both.
+func (r *run) links(p scenario.Pool, name scenario.LinkName) []*link.Pool {
 	var all []*link.Pool
 	if name.Cloud() || name == "" {
-		all = append(all, r.site.Link(r.weir().pool))
+		all = append(all, r.site.Link(p.Name))
 	}
-	if lan := r.site.LAN(r.weir().pool); lan != nil && (name.LAN() || name == "") {
+	if lan := r.site.LAN(p.Name); lan != nil && (name.LAN() || name == "") {
 		all = append(all, lan)
 	}
 	return all
 }
 
 func (r *run) cut(d *deed) {
-	for _, l := range r.links(d.fault.Link) {
+	for _, l := range r.links(d.pool, d.fault.Link) {
 		for _, n := range d.nodes {
 			l.Cut(d.direction(), n)
 		}
@@ -240,7 +254,7 @@ func (r *run) cut(d *deed) {
 }
 
 func (r *run) mend(d *deed) {
-	for _, l := range r.links(d.fault.Link) {
+	for _, l := range r.links(d.pool, d.fault.Link) {
 		for _, n := range d.nodes {
 			l.Heal(d.direction(), n)
 		}
@@ -277,11 +291,11 @@ func (r *run) flap(ctx context.Context, d *deed) error {
 	return nil
 }
 
-// leader waits until somebody leads, by the word of the coordinator and its own, and returns its node.
-func (r *run) leader(ctx context.Context) (node string, err error) {
+// leader waits until somebody leads the pool, by the word of the coordinator and its own, and returns its node.
+func (r *run) leader(ctx context.Context, p scenario.Pool) (node string, err error) {
 	err = r.until(ctx, leaderPatience, func() (bool, string) {
 		var s status
-		if node, s = r.heldBy(ctx), (status{}); node == "" {
+		if node, s = r.heldBy(ctx, p), (status{}); node == "" {
 			return false, "waiting for somebody to lead"
 		}
 		err := r.ask(ctx, runtime.HubOf(node), &s)
@@ -291,20 +305,25 @@ func (r *run) leader(ctx context.Context) (node string, err error) {
 }
 
 // heldBy is who holds the election Lease by the word of a coordinator; "": nobody, or none says anything.
-func (r *run) heldBy(ctx context.Context) string {
-	s, _ := r.poolStatus(ctx)
+func (r *run) heldBy(ctx context.Context, p scenario.Pool) string {
+	s, _ := r.poolStatus(ctx, p)
 	return s.Leader
 }
 
-// coordinators are those of the pool with Weir.
-func (r *run) coordinators() []runtime.PartID {
-	return r.s.WeirPool().CoordinatorIDs()
+// coordinators are those of some pools with Weir, of all if none is named.
+func (r *run) coordinators(of ...scenario.Pool) (ids []runtime.PartID) {
+	for _, p := range r.s.WeirPools() {
+		if len(of) == 0 || slices.ContainsFunc(of, func(o scenario.Pool) bool { return o.Name == p.Name }) {
+			ids = append(ids, p.CoordinatorIDs()...)
+		}
+	}
+	return ids
 }
 
-// poolStatus is what the first coordinator says that answers.
-func (r *run) poolStatus(ctx context.Context) (s status, err error) {
+// poolStatus is what the first coordinator of the pool says that answers.
+func (r *run) poolStatus(ctx context.Context, p scenario.Pool) (s status, err error) {
 	err = errors.New("there is no coordinator")
-	for _, id := range r.coordinators() {
+	for _, id := range r.coordinators(p) {
 		if err = r.ask(ctx, id, &s); err == nil {
 			return s, nil
 		}
@@ -313,8 +332,8 @@ func (r *run) poolStatus(ctx context.Context) (s status, err error) {
 }
 
 // fed waits until all coordinators that answer agree which one the leader feeds, and returns that.
-func (r *run) fed(ctx context.Context) (id runtime.PartID, err error) {
-	all := r.coordinators()
+func (r *run) fed(ctx context.Context, p scenario.Pool) (id runtime.PartID, err error) {
+	all := r.coordinators(p)
 	if len(all) == 1 {
 		return all[0], nil
 	}
@@ -328,7 +347,7 @@ func (r *run) fed(ctx context.Context) (id runtime.PartID, err error) {
 		}
 		for fed := range said {
 			n, err := strconv.Atoi(fed)
-			id = runtime.ReplicaOf(r.weir().pool, n)
+			id = runtime.ReplicaOf(p.Name, n)
 			return len(said) == 1 && err == nil, "waiting for a coordinator to be fed"
 		}
 		return false, "waiting for a coordinator to answer"
@@ -337,27 +356,27 @@ func (r *run) fed(ctx context.Context) (id runtime.PartID, err error) {
 }
 
 // each are all parts of the pool, coordinators first.
-func (r *run) each() (targets []scenario.Target) {
+func (r *run) each(p scenario.Pool) (targets []scenario.Target) {
 	targets = []scenario.Target{scenario.Coordinator}
-	if n := len(r.coordinators()); n > 1 {
+	if n := len(r.coordinators(p)); n > 1 {
 		targets = nil
 		for i := range n {
 			targets = append(targets, scenario.Replica(i+1))
 		}
 	}
-	for i := range r.weir().nodes {
+	for i := range p.Nodes {
 		targets = append(targets, scenario.Hub(i+1))
 	}
 	return targets
 }
 
 // follower is one that does not lead; the seed decides which.
-func (r *run) follower(leader string, f scenario.Fault) string {
-	others := slices.DeleteFunc(slices.Clone(r.weir().nodes), func(n string) bool { return n == leader })
+func (r *run) follower(leader string, d *deed) string {
+	others := slices.DeleteFunc(nodesOf(d.pool), func(n string) bool { return n == leader })
 	if len(others) == 0 {
 		return leader
 	}
-	random := rand.New(rand.NewPCG(uint64(r.s.Seed), uint64(f.At)))
+	random := rand.New(rand.NewPCG(uint64(r.s.Seed), uint64(d.fault.At)))
 	return others[random.IntN(len(others))]
 }
 
@@ -390,7 +409,7 @@ func (r *run) steady(ctx context.Context) (bool, string) {
 			continue
 		}
 		if id.Kind() == "coordinator" && s.Leader == "" {
-			bad = append(bad, "nobody leads")
+			bad = append(bad, "nobody leads "+id.Of())
 		}
 		for _, res := range s.Resources {
 			if !res.Synced || id.Kind() == "coordinator" && !res.Ready {
@@ -406,14 +425,16 @@ func (r *run) proveHealed(ctx context.Context) error {
 	if len(r.s.Faults) == 0 {
 		return nil
 	}
-	for _, l := range r.links(scenario.BothLinks) {
-		if cuts := l.Cuts(); len(cuts) > 0 {
-			return fmt.Errorf("faults are over, and of link %s is still cut: %v", l.Name(), cuts)
+	for _, p := range r.s.Topology.Pools() {
+		for _, l := range r.links(p, scenario.BothLinks) {
+			if cuts := l.Cuts(); len(cuts) > 0 {
+				return fmt.Errorf("faults are over, and of link %s is still cut: %v", l.Name(), cuts)
+			}
 		}
-	}
-	u, l := r.s.Topology.Pool.Uplink, r.site.Link(r.weir().pool)
-	if l.Rate(link.Up) != int64(u.Up) || l.Rate(link.Down) != int64(u.Down) || l.RTT() != u.RTT {
-		return fmt.Errorf("faults are over, and link %s is still slow: %d bit/s up, %d down, round trip %v", l.Name(), l.Rate(link.Up), l.Rate(link.Down), l.RTT())
+		u, l := p.Uplink, r.site.Link(p.Name)
+		if l.Rate(link.Up) != int64(u.Up) || l.Rate(link.Down) != int64(u.Down) || l.RTT() != u.RTT {
+			return fmt.Errorf("faults are over, and link %s is still slow: %d bit/s up, %d down, round trip %v", l.Name(), l.Rate(link.Up), l.Rate(link.Down), l.RTT())
+		}
 	}
 	if err := r.until(ctx, settlePatience, func() (bool, string) { return r.steady(ctx) }); err != nil {
 		return errors.Join(errors.New("faults are over, and the pool is not as before"), err)

@@ -36,10 +36,12 @@ func (r *run) addFaults(res *report.Result) {
 		}
 		res.Faults = append(res.Faults, f)
 		worst, resync, recovered, fresh = max(worst, e.bytes), max(resync, e.resync), max(recovered, e.recovered), max(fresh, e.fresh)
-		if down := float64(r.s.Topology.Pool.Uplink.Down) / 8; down > 0 {
-			r.metrics["link_load_share"] = max(r.metrics["link_load_share"], float64(e.changes)/e.ended.Sub(e.began).Seconds()/down)
+		for _, p := range r.s.Topology.Pools() {
+			if down := float64(p.Uplink.Down) / 8; down > 0 {
+				r.metrics["link_load_share"] = max(r.metrics["link_load_share"], float64(e.changes)/e.ended.Sub(e.began).Seconds()/down)
+			}
 		}
-		if price := e.changes + r.fullList; price > 0 {
+		if price := (e.changes + r.fullList) * r.copies(); price > 0 {
 			catchUp = max(catchUp, float64(e.caughtUp)/float64(price))
 		}
 	}
@@ -70,13 +72,13 @@ func (r *run) addFaults(res *report.Result) {
 	}
 	r.addJitter()
 	if r.s.RestartsAPIServer() && r.fullList > 0 {
-		r.metrics["resync_bytes_share"] = float64(resync) / float64(r.fullList)
+		r.metrics["resync_bytes_share"] = float64(resync) / float64(r.fullList*r.copies())
 	}
 }
 
 // openedInFaults counts each connection once, however many faults there were at the time: all, and those of class pool.
 func (r *run) openedInFaults() (all, pool int) {
-	for _, c := range r.site.Link(r.weir().pool).Connections() {
+	for _, c := range r.connections() {
 		for _, e := range r.faults {
 			if c.Opened.After(e.began) && c.Opened.Before(e.ended) {
 				all++

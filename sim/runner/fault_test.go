@@ -130,7 +130,7 @@ func TestEach(t *testing.T) {
 	} {
 		pool := scenario.Pool{Name: "quay", Nodes: 2, Coordinators: n}
 		r := &run{s: &scenario.Scenario{Topology: scenario.Topology{Pool: pool}}, ways: []*way{{name: report.WayWeir, nodes: []string{"quay-1", "quay-2"}}}}
-		if got := r.each(); !slices.Equal(got, want) {
+		if got := r.each(pool); !slices.Equal(got, want) {
 			t.Errorf("of %d coordinators: %v, want %v", n, got, want)
 		}
 	}

@@ -87,7 +87,7 @@ func (r *run) inject(ctx context.Context, f scenario.Fault) error {
 		}
 		targets := []scenario.Target{f.Target}
 		if f.Target == scenario.Each {
-			targets = r.each()
+			targets = r.each(r.s.PoolOf(f))
 		}
 		for _, t := range targets {
 			one := f
@@ -100,7 +100,7 @@ func (r *run) inject(ctx context.Context, f scenario.Fault) error {
 				if err := r.until(ctx, settlePatience, func() (bool, string) { return r.steady(ctx) }); err != nil {
 					return fmt.Errorf("before the restart of %s: %w", d.name(), err)
 				}
-				if node := r.heldBy(ctx); d.part == runtime.HubOf(node) {
+				if node := r.heldBy(ctx, d.pool); d.part == runtime.HubOf(node) {
 					d.leader = node
 				}
 			}
@@ -169,7 +169,7 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 		err = errors.Join(err, marks.Wait())
 	}()
 	if d.leader != "" {
-		votes.Go(func() error { e.detect, e.elect = r.watchElection(electing, d.leader, e.began); return nil })
+		votes.Go(func() error { e.detect, e.elect = r.watchElection(electing, d, e.began); return nil })
 	}
 	if !d.cutOff {
 		marks.Go(func() (err error) { e.reached, e.waited, err = r.mark(ctx, e.began); return err })

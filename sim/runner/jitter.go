@@ -55,13 +55,13 @@ func findJitter(e *episode, connections []link.Connection, samples []link.Sample
 
 // addJitter measures the widest jitter window of all faults.
 func (r *run) addJitter() {
-	l := r.site.Link(r.weir().pool)
 	var widest *jitter
 	for i := range r.faults {
 		e := &r.faults[i]
 		if e.deed.leader != "" || e.deed.cutOff {
 			continue
 		}
+		l := r.site.Link(e.deed.pool.Name)
 		if j := findJitter(e, l.Connections(), l.Series(bucket)); j != nil && (widest == nil || len(j.switched) > len(widest.switched)) {
 			widest = j
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
 )
 
 // lateEvery is how often hubs are asked whether they lead, and until when their certificates count.
@@ -13,7 +14,7 @@ const lateEvery = 500 * time.Millisecond
 
 // watchLate counts how often a hub is seen to lead whose certificate in the pool has ended, until the function returned is called.
 func (r *run) watchLate(ctx context.Context) (end func()) {
-	if !r.s.Topology.Pool.Asks() {
+	if !r.s.Topology.Has(scenario.Pool.Asks) {
 		return func() {}
 	}
 	seen := 0.0

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-edge/weir/sim/liar"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
 	"github.com/weir-edge/weir/sim/timeline"
 )
 
@@ -24,12 +25,12 @@ type lies struct {
 }
 
 // lie lets somebody with the key of the leader's node lead in its place, and forge.
-func (r *run) lie(ctx context.Context, node string) error {
+func (r *run) lie(ctx context.Context, p scenario.Pool, node string) error {
 	vault, ok := r.site.(runtime.Vault)
 	if !ok {
 		return errors.New("this runtime does not give away keys of nodes")
 	}
-	pool := r.weir().pool
+	pool := p.Name
 	authority, err := vault.Authority(pool)
 	if err != nil {
 		return err
@@ -38,7 +39,7 @@ func (r *run) lie(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	s, err := r.poolStatus(ctx)
+	s, err := r.poolStatus(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (r *run) lie(ctx context.Context, node string) error {
 	r.lies.mu.Lock()
 	r.lies.forged = forged
 	r.lies.mu.Unlock()
-	r.background.Go(func() { r.watchLie(ctx, node) })
+	r.background.Go(func() { r.watchLie(ctx, p, node) })
 	return nil
 }
 
@@ -77,7 +78,7 @@ func (r *run) endLie() error {
 }
 
 // watchLie notes when the lie is found, and when another node leads, until both are or ctx ends.
-func (r *run) watchLie(ctx context.Context, node string) {
+func (r *run) watchLie(ctx context.Context, p scenario.Pool, node string) {
 	poll := time.NewTicker(tick)
 	defer poll.Stop()
 	for {
@@ -87,10 +88,10 @@ func (r *run) watchLie(ctx context.Context, node string) {
 		if found && deposed {
 			return
 		}
-		if !found && r.contradicted(ctx) {
+		if !found && r.contradicted(ctx, p) {
 			r.lieEvent(&r.lies.found, "found", "")
 		}
-		if leader := r.heldBy(ctx); found && leader != "" && leader != node {
+		if leader := r.heldBy(ctx, p); found && leader != "" && leader != node {
 			r.lieEvent(&r.lies.deposed, "deposed", leader)
 		}
 		select {
@@ -109,9 +110,9 @@ func (r *run) lieEvent(at *time.Time, what, leader string) {
 	r.time.Emit(timeline.Event{Lane: timeline.Leader, Way: report.WayWeir, Node: leader, Name: "lie " + what})
 }
 
-// contradicted tells whether a hub says that the cloud contradicts the leader.
-func (r *run) contradicted(ctx context.Context) bool {
-	for _, node := range r.weir().nodes {
+// contradicted tells whether a hub of the pool says that the cloud contradicts the leader.
+func (r *run) contradicted(ctx context.Context, p scenario.Pool) bool {
+	for _, node := range nodesOf(p) {
 		if p, err := r.site.Part(runtime.HubOf(node)); err == nil {
 			if m, err := p.Metrics(ctx); err == nil && m.Sum("weir_hub_pool_contradictions_total") > 0 {
 				return true

@@ -105,19 +105,19 @@ func (r *run) mark(ctx context.Context, from time.Time) (took time.Duration, wai
 	}
 }
 
-// watchElection follows, at the coordinator, how the lead goes from one node to another.
-func (r *run) watchElection(ctx context.Context, from string, began time.Time) (detect, elect time.Duration) {
+// watchElection follows, at the pool's coordinator, how the lead goes from the node of a deed to another.
+func (r *run) watchElection(ctx context.Context, d *deed, began time.Time) (detect, elect time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, votePatience)
 	defer cancel()
 	poll := time.NewTicker(electionTick)
 	defer poll.Stop()
 	for {
-		if s, err := r.poolStatus(ctx); err == nil && s.Leader != from {
+		if s, err := r.poolStatus(ctx, d.pool); err == nil && s.Leader != d.leader {
 			if detect == 0 {
 				detect = time.Since(began)
 			}
 			if s.Leader != "" {
-				r.time.Emit(timeline.Event{Lane: timeline.Leader, Way: report.WayWeir, Node: s.Leader, Name: "elected", Strings: map[string]string{"after": from, "term": s.Term}})
+				r.time.Emit(timeline.Event{Lane: timeline.Leader, Way: report.WayWeir, Node: s.Leader, Name: "elected", Strings: map[string]string{"after": d.leader, "term": s.Term}})
 				return detect, time.Since(began)
 			}
 		}

@@ -77,23 +77,24 @@ type resourceStatus struct {
 type readiness struct {
 	mu    sync.Mutex
 	began time.Time
-	seen  map[[2]string]report.Readiness // by node and resource; "" is the pool
+	seen  map[[3]string]report.Readiness // by pool, node and resource; the node "" is the pool
 }
 
-// poll reads one part; it returns whether all of its resources are there.
-func (r *readiness) poll(ctx context.Context, way, node string, p runtime.Part) bool {
+// poll reads the part that is told by of; it returns whether all of its resources are there.
+func (r *readiness) poll(ctx context.Context, of report.Readiness, p runtime.Part) bool {
 	var s status
 	if err := p.Status(ctx, &s); err != nil || len(s.Resources) == 0 {
 		return false
 	}
 	all := true
 	for _, res := range s.Resources {
-		there := res.Synced && (node != "" || res.Ready)
+		there := res.Synced && (of.Node != "" || res.Ready)
 		all = all && there
 		r.mu.Lock()
-		key := [2]string{node, res.Resource}
+		key := [3]string{of.Pool, of.Node, res.Resource}
 		if old, ok := r.seen[key]; !ok || !old.Synced {
-			now := report.Readiness{Way: way, Node: node, Resource: res.Resource, Synced: there}
+			now := of
+			now.Resource, now.Synced = res.Resource, there
 			if there {
 				now.Seconds = time.Since(r.began).Seconds()
 			}

@@ -31,18 +31,12 @@ func (r *run) report(started time.Time, err error) report.Result {
 		Machine:     Machine(),
 		Marks:       r.marks,
 
-		UplinkBitsPerSecond: float64(r.s.Topology.Pool.Uplink.Down),
+		UplinkBitsPerSecond: r.uplink(),
 	}
 	if err != nil {
 		res.Error = err.Error()
 	}
-	w, p := r.s.Workload, r.s.Topology.Pool
-	res.Topology = []report.Fact{
-		{Name: "nodes", Value: float64(p.Nodes)}, {Name: "clients per node", Value: float64(len(r.s.Clients))},
-		{Name: "Services", Value: float64(w.Services)}, {Name: "endpoints per Service", Value: float64(w.Endpoints)},
-		{Name: "changes", Value: float64(w.Changes)}, {Name: "changes per second", Value: w.ChangesPerSecond},
-		{Name: "round trip", Value: p.Uplink.RTT.Seconds(), Unit: report.UnitSeconds},
-	}
+	res.Topology = r.facts()
 	if r.site != nil && !r.began.IsZero() {
 		r.addTraffic(&res)
 		r.addClients(&res)
@@ -77,7 +71,9 @@ func (r *run) expectations() []scenario.Expectation {
 func (r *run) addTraffic(res *report.Result) {
 	for _, w := range r.ways {
 		res.Bytes = append(res.Bytes, w.bytes...)
-		res.Series = append(res.Series, Series(w.name, r.site.Link(w.pool), r.began)...)
+		for _, l := range r.linksOf(w) {
+			res.Series = append(res.Series, Series(w.name, l, r.began)...)
+		}
 	}
 	sum := func(way, class, direction string) float64 {
 		return float64(res.Bytes.Sum(report.ByteRow{Way: way, Class: class, Direction: direction}))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
 	"github.com/weir-edge/weir/sim/thief"
 	"github.com/weir-edge/weir/sim/timeline"
 )
@@ -47,7 +48,7 @@ func (r *run) deleteNode(ctx context.Context, d *deed) error {
 	if s.node, err = r.admin.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{}); err != nil {
 		return err
 	}
-	if s.Thief, err = r.steal(ctx, node); err != nil {
+	if s.Thief, err = r.steal(ctx, d.pool, node); err != nil {
 		return err
 	}
 	d.stolen = s
@@ -67,9 +68,9 @@ func (r *run) deleteNode(ctx context.Context, d *deed) error {
 }
 
 // steal reads the disk of a node.
-func (r *run) steal(ctx context.Context, node string) (*thief.Thief, error) {
-	others := slices.DeleteFunc(slices.Clone(r.weir().nodes), func(n string) bool { return n == node })
-	return thief.Of(ctx, r.site, r.weir().pool, node, others...)
+func (r *run) steal(ctx context.Context, p scenario.Pool, node string) (*thief.Thief, error) {
+	others := slices.DeleteFunc(nodesOf(p), func(n string) bool { return n == node })
+	return thief.Of(ctx, r.site, p.Name, node, others...)
 }
 
 // watchThief notes when the last thing is refused.
@@ -137,7 +138,7 @@ func (r *run) withoutNode(ctx context.Context, d *deed) error {
 	if err := sleep(ctx, time.Until(began.Add(d.fault.For))); err != nil {
 		return err
 	}
-	req, err := thief.AskDeleted(ctx, r.site, r.weir().pool, d.stolen.node.Name)
+	req, err := thief.AskDeleted(ctx, r.site, d.pool.Name, d.stolen.node.Name)
 	if err == nil {
 		r.asked(req)
 	}
@@ -145,10 +146,10 @@ func (r *run) withoutNode(ctx context.Context, d *deed) error {
 }
 
 // forge asks for certificates with the credentials of a node.
-func (r *run) forge(ctx context.Context, node string) error {
-	nodes := r.weir().nodes
+func (r *run) forge(ctx context.Context, p scenario.Pool, node string) error {
+	nodes := nodesOf(p)
 	other := nodes[(slices.Index(nodes, node)+1)%len(nodes)]
-	all, err := thief.Forge(ctx, r.site, r.weir().pool, node, other)
+	all, err := thief.Forge(ctx, r.site, p.Name, node, other)
 	for _, req := range all {
 		r.asked(req)
 	}

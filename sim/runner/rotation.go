@@ -7,6 +7,7 @@ import (
 	"github.com/weir-edge/weir/sim/client"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
 )
 
 // rotation is what all hubs of the pool have counted about certificates, and about what feeds their relays.
@@ -48,19 +49,25 @@ func (s status) holds() bool {
 
 // enrolled waits until all hubs have the certificates that they ask for, and notes what they have counted so far.
 func (r *run) enrolled(ctx context.Context) error {
-	if !r.s.Topology.Pool.Asks() {
+	hubs := 0 // that ask
+	for _, p := range r.s.Topology.Pools() {
+		if p.Asks() {
+			hubs += p.Nodes
+		}
+	}
+	if hubs == 0 {
 		return nil
 	}
 	return r.until(ctx, syncPatience, func() (bool, string) {
 		now, err := r.rotation(ctx)
 		r.before = now
-		return err == nil && now.holds == len(r.weir().nodes), fmt.Sprintf("waiting for certificates: %d of %d hubs have one, and lead or follow (%v)", now.holds, len(r.weir().nodes), err)
+		return err == nil && now.holds == hubs, fmt.Sprintf("waiting for certificates: %d of %d hubs have one, and lead or follow (%v)", now.holds, hubs, err)
 	})
 }
 
 // addRotation tells what became of certificates and streams since then.
 func (r *run) addRotation(ctx context.Context) error {
-	if r.s.Topology.Pool.Lives == nil && !r.s.Rotates() {
+	if !r.s.Topology.Has(func(p scenario.Pool) bool { return p.Lives != nil }) && !r.s.Rotates() {
 		return nil
 	}
 	if err := r.addMembers(ctx); err != nil {

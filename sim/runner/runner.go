@@ -40,17 +40,11 @@ const (
 	tick           = 200 * time.Millisecond
 )
 
-// Names of the pools that a scenario's pool is compared with.
-const (
-	referencePool = "reference"
-	stockPool     = "stock"
-)
-
 // way is one of the three ways to carry the workload.
 type way struct {
-	name    string // report.WayWeir, …
-	pool    string
-	nodes   []string
+	name    string   // report.WayWeir, …
+	pools   []string // one for each of the scenario's
+	nodes   []string // of all of them
 	streams []*stream
 	bytes   report.ByteTable // at the end of its window
 	ended   time.Time
@@ -170,20 +164,38 @@ func Suits(s *scenario.Scenario, r runtime.Runtime) error {
 
 // topology puts the pools beside each other. Those to compare with are links and our clients, nothing else, on every runtime.
 func (r *run) topology() runtime.Topology {
-	p := r.s.Topology.Pool
-	weir, stock, reference := r.s.WeirPool(), p.RuntimePool(runtime.Stock), p.RuntimePool(runtime.Stock)
-	stock.Name, stock.Bare, reference.Name, reference.Nodes, reference.Bare = stockPool, true, referencePool, 1, true
-	t := runtime.Topology{Tools: r.s.Tools(), Manager: weir.Lives != nil || weir.Enrols}
-	for _, x := range []struct {
-		name string
-		pool runtime.Pool
-	}{{report.WayReference, reference}, {report.WayStock, stock}, {report.WayWeir, weir}} {
-		if x.name == report.WayWeir || slices.Contains(r.s.Compare, x.name) {
-			r.ways = append(r.ways, &way{name: x.name, pool: x.pool.Name, nodes: x.pool.NodeNames()})
-			t.Pools = append(t.Pools, x.pool)
+	t := runtime.Topology{Tools: r.s.Tools(), Manager: r.s.Topology.Has(scenario.Pool.Asks)}
+	for _, name := range []string{report.WayReference, report.WayStock, report.WayWeir} {
+		if name != report.WayWeir && !slices.Contains(r.s.Compare, name) {
+			continue
 		}
+		w := &way{name: name}
+		for _, p := range r.poolsOf(name) {
+			w.pools, w.nodes = append(w.pools, p.Name), append(w.nodes, p.NodeNames()...)
+			t.Pools = append(t.Pools, p)
+		}
+		r.ways = append(r.ways, w)
 	}
 	return t
+}
+
+// poolsOf are the pools of a way, in the order of the scenario.
+func (r *run) poolsOf(way string) []runtime.Pool {
+	if way == report.WayWeir {
+		return r.s.WeirPools()
+	}
+	pools := r.s.RuntimeTopology(runtime.Stock).Pools
+	for i := range pools {
+		name := way
+		if len(pools) > 1 {
+			name += "-" + pools[i].Name
+		}
+		pools[i].Name, pools[i].Bare = name, true
+		if way == report.WayReference {
+			pools[i].Nodes = 1
+		}
+	}
+	return pools
 }
 
 // way returns the way of a name; one that the scenario leaves out has no clients, so nobody in it is ever behind.
@@ -227,7 +239,9 @@ func (r *run) steps(ctx context.Context) error {
 // phase names what is counted and drawn from now on.
 func (r *run) phase(name string) {
 	for _, w := range r.ways {
-		r.site.Link(w.pool).SetPhase(name)
+		for _, l := range r.linksOf(w) {
+			l.SetPhase(name)
+		}
 		if !r.began.IsZero() {
 			r.marks = append(r.marks, report.Mark{Way: w.name, Seconds: time.Since(r.began).Seconds(), Label: name})
 		}
@@ -280,7 +294,7 @@ func (r *run) counting(what string) func(done, total int) {
 // sync starts everything at once and waits until the reference and Weir have it all. The stock way goes on by itself.
 func (r *run) sync(ctx context.Context) error {
 	r.began = time.Now()
-	r.ready = readiness{began: r.began, seen: map[[2]string]report.Readiness{}}
+	r.ready = readiness{began: r.began, seen: map[[3]string]report.Readiness{}}
 	for _, w := range r.others() {
 		if err := r.startClients(ctx, w); err != nil {
 			return err
@@ -289,7 +303,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.startWeir(ctx); err != nil {
 		return err
 	}
-	if r.s.Topology.Pool.Enrols { // what a hub watches for its clients before it is granted to its own user goes on through the cloud, and ends with it
+	if r.s.Topology.Has(func(p scenario.Pool) bool { return p.Enrols }) { // what a hub watches for its clients before it is granted to its own user goes on through the cloud, and ends with it
 		if err := r.enrolled(ctx); err != nil {
 			return err
 		}
@@ -314,10 +328,9 @@ func (r *run) sync(ctx context.Context) error {
 }
 
 func (r *run) startWeir(ctx context.Context) error {
-	p := r.s.Topology.Pool
-	r.Progress(fmt.Sprintf("starting %d hubs and %d coordinators", p.Nodes, p.Coordinators))
 	ids := r.coordinators()
-	if p.Asks() {
+	r.Progress(fmt.Sprintf("starting %d hubs and %d coordinators", len(r.weir().nodes), len(ids)))
+	if r.s.Topology.Has(scenario.Pool.Asks) {
 		ids = append(ids, runtime.Manager)
 	}
 	for _, n := range r.weir().nodes {
@@ -339,7 +352,7 @@ func (r *run) pollReady(ctx context.Context) bool {
 			continue
 		}
 		p, err := r.site.Part(id)
-		if err != nil || !r.ready.poll(ctx, report.WayWeir, node, p) {
+		if err != nil || !r.ready.poll(ctx, report.Readiness{Way: report.WayWeir, Pool: r.tells(id), Node: node}, p) {
 			all = false
 		}
 	}
@@ -361,7 +374,7 @@ func (r *run) settle(ctx context.Context) error {
 	defer func() {
 		for _, w := range r.ways {
 			if w.name != report.WayStock {
-				w.bytes, w.ended = Bytes(w.name, r.site.Link(w.pool)), time.Now()
+				w.bytes, w.ended = r.bytesTable(w), time.Now()
 			}
 		}
 		r.stale.end()
@@ -392,7 +405,7 @@ func (r *run) catchUp(ctx context.Context) error {
 	if err == nil {
 		err = r.kubectl(ctx, w)
 	}
-	w.bytes, w.ended = Bytes(w.name, r.site.Link(w.pool)), time.Now()
+	w.bytes, w.ended = r.bytesTable(w), time.Now()
 	r.metrics["stock_catch_up_seconds"] = w.ended.Sub(r.weir().ended).Seconds()
 	return err
 }

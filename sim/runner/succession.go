@@ -11,6 +11,7 @@ import (
 	"github.com/weir-edge/weir/impl/trust"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
 )
 
 // Times of a rotation in a scenario. weir-manager begins within half a minute.
@@ -20,27 +21,27 @@ const (
 )
 
 // rotate asks weir-manager to replace the pool's authority, as weir pki rotate does.
-func (r *run) rotate(ctx context.Context) error {
+func (r *run) rotate(ctx context.Context, p scenario.Pool) error {
 	c, err := kubernetes.NewForConfig(r.site.Admin())
 	if err != nil {
 		return err
 	}
-	before, err := cloud.Rotation(ctx, c, r.weir().pool)
+	before, err := cloud.Rotation(ctx, c, p.Name)
 	if err != nil {
 		return err
 	}
 	r.signed = before.Signer
-	return cloud.AskRotation(ctx, c, r.weir().pool, trust.Order{ID: "scenario", Settle: rotationSettle.String(), Overlap: rotationOverlap.String()})
+	return cloud.AskRotation(ctx, c, p.Name, trust.Order{ID: "scenario", Settle: rotationSettle.String(), Overlap: rotationOverlap.String()})
 }
 
 // rotated waits until the authority before counts no more.
-func (r *run) rotated(ctx context.Context) error {
+func (r *run) rotated(ctx context.Context, of scenario.Pool) error {
 	c, err := kubernetes.NewForConfig(r.site.Admin())
 	if err != nil {
 		return err
 	}
 	return r.until(ctx, settlePatience, func() (bool, string) {
-		p, err := cloud.Rotation(ctx, c, r.weir().pool)
+		p, err := cloud.Rotation(ctx, c, of.Name)
 		done := err == nil && p.Order == "scenario" && p.Step == trust.Steady && p.Signer != r.signed
 		return done, fmt.Sprintf("waiting for the rotation of the authority: %s, %d are trusted, %s (%v)", p.Step, p.Trusted, p.Refused, err)
 	})
@@ -55,33 +56,48 @@ func (r *run) addMembers(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("this site shows no authority of its pools")
 	}
-	first, err := vault.Authority(r.weir().pool)
-	if err != nil {
-		return err
-	}
-	certs, err := pki.ParseCertificates(first.CertPEM())
-	if err != nil {
-		return err
-	}
-	var parts []runtime.PartID
-	for _, node := range r.weir().nodes {
-		parts = append(parts, runtime.HubOf(node))
-	}
 	members := 0.0
-	for _, id := range append(parts, r.s.WeirPool().CoordinatorIDs()...) {
-		p, err := r.site.Part(id)
+	for _, p := range r.s.Topology.Pools() {
+		if !r.s.RotatesIn(p) {
+			continue
+		}
+		first, err := vault.Authority(p.Name)
 		if err != nil {
 			return err
 		}
-		m, err := p.Metrics(ctx)
+		n, err := r.members(ctx, p, first.CertPEM())
 		if err != nil {
-			return fmt.Errorf("metrics of %s: %w", id, err)
+			return err
 		}
-		const end = "weir_authority_expiry_timestamp_seconds"
-		if m.Sum("weir_trust_number") > 0 && m.Count(end) == 1 && m.Sum(end, `authority="`+trust.Name(certs[0])+`"`) == 0 {
-			members++
-		}
+		members += float64(n)
 	}
 	r.metrics["rotated_members"] = members
 	return nil
+}
+
+// members counts those of a pool that trust another authority than its first.
+func (r *run) members(ctx context.Context, of scenario.Pool, first []byte) (n int, err error) {
+	certs, err := pki.ParseCertificates(first)
+	if err != nil {
+		return 0, err
+	}
+	parts := r.coordinators(of)
+	for _, node := range nodesOf(of) {
+		parts = append(parts, runtime.HubOf(node))
+	}
+	for _, id := range parts {
+		p, err := r.site.Part(id)
+		if err != nil {
+			return n, err
+		}
+		m, err := p.Metrics(ctx)
+		if err != nil {
+			return n, fmt.Errorf("metrics of %s: %w", id, err)
+		}
+		const end = "weir_authority_expiry_timestamp_seconds"
+		if m.Sum("weir_trust_number") > 0 && m.Count(end) == 1 && m.Sum(end, `authority="`+trust.Name(certs[0])+`"`) == 0 {
+			n++
+		}
+	}
+	return n, nil
 }

@@ -1,5 +1,5 @@
-// Package scenario reads scenario files: one pool, its workload and clients, the faults that happen to it and what
-// must hold in the end.
+// Package scenario reads scenario files: one pool or several, their workload and clients, the faults that happen to them and
+// what must hold in the end.
 //
 //	name: pool-cache                # the name of the file without .yaml; names the folder of the report
 //	description: What it shows.     # optional; opens the report
@@ -13,6 +13,7 @@
 //	    reverse: false              # optional; nodes accept no connection: hubs connect to the coordinator that reads them
 //	    lives: {hub: 20s, forwarder: 15s, coordinator: 20s}   # optional; hubs begin with the certificates of their nodes alone, ask for all others, and renew them; with coordinator, for those of the coordinators beside the first hubs too
 //	    enrols: true                # optional, without lives: the same for the usual life, and weir-manager signs, and takes back
+//	  pools: [{name: harbour, …}, {name: town, …}]        # instead of pool, which is short for a list of one
 //	workload:
 //	  services: 40
 //	  endpoints: 100                # of each Service
@@ -27,6 +28,13 @@
 //	expectations:                   # each is a metric of package report, a comparison and a limit
 //	  - pool_bytes_ratio <= 1.02
 //	  - coordinator_rss_anon_bytes <= 64MB
+//
+// # Several pools
+//
+// Each pool has an uplink of its own, and beside it a stock pool of as many nodes and a reference, over equal links. All read the same workload. A fault
+// says to which it happens (pool: town), but for one of the apiserver, which happens to all. Of several pools a metric is the sum if it counts or is
+// bytes, and the longest, largest or worst if it is a time, a size or a share; ratios are of sums. What a fault costs is counted in all pools, so that
+// one which is disturbed by the fault of another shows. The report has the bytes of each.
 //
 // # Faults
 //

@@ -15,6 +15,7 @@ type Fault struct {
 	At     time.Duration // since the changes began
 	Action Action
 	Target Target
+	Pool   string        // "": there is one, or the cloud is meant
 	For    time.Duration // until it is healed
 
 	Link      LinkName       // of Cut and Flap
@@ -137,7 +138,7 @@ const (
 )
 
 // fields of a fault, in the order in which they are told.
-var faultFields = []string{"at", "action", "target", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "lost", "off", "empty", "policy", "repeat", "every"}
+var faultFields = []string{"at", "action", "target", "pool", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "lost", "off", "empty", "policy", "repeat", "every"}
 
 // actionRule says which fields and targets an action takes.
 type actionRule struct {
@@ -148,7 +149,7 @@ type actionRule struct {
 }
 
 func (r actionRule) takes(field string) bool {
-	return field == "at" || field == "action" || field == "target" || slices.Contains(r.required, field) || slices.Contains(r.optional, field)
+	return slices.Contains([]string{"at", "action", "target", "pool"}, field) || slices.Contains(r.required, field) || slices.Contains(r.optional, field)
 }
 
 func actionRules() []actionRule {
@@ -174,10 +175,13 @@ func actionRules() []actionRule {
 	}
 }
 
-// cutsLAN tells whether a fault needs a link between the nodes and the coordinator.
-func (s *Scenario) cutsLAN() bool {
-	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Link.LAN() || f.Action == Vanish })
+// happens tells whether a fault of a kind happens to a pool.
+func (s *Scenario) happens(p Pool, kind func(Fault) bool) bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return s.PoolOf(f).Name == p.Name && kind(f) })
 }
+
+// cutsLAN tells whether a fault needs a link between the nodes and the coordinator.
+func cutsLAN(f Fault) bool { return f.Link.LAN() || f.Action == Vanish }
 
 // RestartsAPIServer tells whether a fault ends the cloud's apiserver: its watch cache is then empty, and it answers 410.
 func (s *Scenario) RestartsAPIServer() bool {
@@ -218,9 +222,12 @@ func (s *Scenario) Forges() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Forge })
 }
 
-// Rotates tells whether a fault replaces the pool's authority.
-func (s *Scenario) Rotates() bool {
-	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == RotateAuthority })
+// Rotates tells whether a fault replaces the authority of a pool.
+func (s *Scenario) Rotates() bool { return s.Topology.Has(s.RotatesIn) }
+
+// RotatesIn tells whether a fault replaces the pool's authority.
+func (s *Scenario) RotatesIn(p Pool) bool {
+	return s.happens(p, func(f Fault) bool { return f.Action == RotateAuthority })
 }
 
 // Deletes tells whether a fault deletes a Node.
@@ -239,6 +246,7 @@ func (f Fault) MarshalYAML() (any, error) {
 		At        time.Duration  `yaml:"at"`
 		Action    Action         `yaml:"action"`
 		Target    Target         `yaml:"target"`
+		Pool      string         `yaml:"pool,omitempty"`
 		For       string         `yaml:"for,omitempty"`
 		Link      LinkName       `yaml:"link,omitempty"`
 		Direction string         `yaml:"direction,omitempty"`
@@ -252,7 +260,7 @@ func (f Fault) MarshalYAML() (any, error) {
 		Policy    *Policy        `yaml:"policy,omitempty"`
 		Repeat    int            `yaml:"repeat,omitempty"`
 		Every     time.Duration  `yaml:"every,omitempty"`
-	}{At: f.At, Action: f.Action, Target: f.Target, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Lost: f.Lost, Off: f.Off, Empty: f.Empty, Policy: f.Policy, Every: f.Every}
+	}{At: f.At, Action: f.Action, Target: f.Target, Pool: f.Pool, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Lost: f.Lost, Off: f.Off, Empty: f.Empty, Policy: f.Policy, Every: f.Every}
 	if !slices.Contains([]Action{Restart, SetPolicy, Exit, Finish, Delete, Attempt, Forge}, f.Action) {
 		out.For = f.For.String()
 	}
@@ -268,6 +276,9 @@ func (f Fault) MarshalYAML() (any, error) {
 // String is the fault in a few words: "kill leader".
 func (f Fault) String() string {
 	s := string(f.Action) + " " + string(f.Target)
+	if f.Pool != "" {
+		s += " of " + f.Pool
+	}
 	if f.Link != "" {
 		s += ", link " + string(f.Link)
 		if f.Direction != link.Both && f.Direction != 0 {

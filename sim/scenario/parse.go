@@ -22,7 +22,6 @@ import (
 const (
 	maxFile        = 1 << 20
 	maxNodes       = 200 // of runtime local
-	maxPoolName    = 58  // node names are labels of at most 63 characters, "-200" among them
 	maxDescription = 4000
 	maxServices    = 5000
 	maxEndpoints   = 1000
@@ -114,9 +113,12 @@ func (r *reader) scenario(v value, s *Scenario) {
 	}
 	s.Seed, _ = o.fields["seed"].integer(0, math.MaxInt64)
 	s.Topology.Pool.Coordinators = 1
-	if t, ok := o.fields["topology"].object("pool", "beside", "zoneless"); ok {
-		s.Topology.Pool = t.fields["pool"].pool()
+	if t, ok := o.fields["topology"].object("pool", "pools", "beside", "zoneless"); ok {
+		t.pools(s)
 		t.withBeside(o.has("eviction"), s)
+		if len(s.Topology.More) > 0 && (o.has("eviction") || o.has("autonomy")) {
+			t.fields["pools"].contradiction("a scenario with eviction or autonomy is about one pool: want pool")
+		}
 	}
 	switch {
 	case o.has("eviction") && o.has("autonomy"):
@@ -176,94 +178,10 @@ func (o object) name(field string, limit int) string {
 	return s
 }
 
-func (v value) pool() Pool {
-	p := Pool{Coordinators: 1}
-	o, ok := v.object("name", "nodes", "uplink", "coordinators", "reverse", "lives", "enrols")
-	if !ok {
-		return p
-	}
-	p.Name = o.name("name", maxPoolName)
-	p.Nodes = o.count("nodes", maxNodes)
-	p.Uplink = o.fields["uplink"].uplink()
-	if o.has("coordinators") {
-		n, ok := o.fields["coordinators"].integer(0, 3)
-		switch {
-		case ok && n == 2:
-			o.fields["coordinators"].wrong("0, 1 or 3: of two, both are needed for a majority")
-		case ok:
-			p.Coordinators = int(n)
-		}
-	}
-	if o.has("reverse") {
-		p.Reverse = o.fields["reverse"].boolean()
-	}
-	if o.has("lives") {
-		p.Lives = o.fields["lives"].lives()
-		if p.Coordinators == 0 {
-			o.fields["lives"].contradiction("coordinators is 0: want a coordinator, which hubs show these certificates to")
-		}
-		if p.Lives != nil && p.Lives.Coordinator > 0 && p.Nodes < p.Coordinators {
-			o.fields["lives"].contradiction("there are fewer nodes than coordinators: want a hub beside each, which asks for its certificates")
-		}
-	}
-	if o.has("enrols") {
-		p.Enrols = o.fields["enrols"].boolean()
-		switch {
-		case p.Enrols && p.Lives != nil:
-			o.fields["enrols"].contradiction("lives is given too: weir-manager signs for no life that is so short; want one of them")
-		case p.Enrols && p.Coordinators == 0:
-			o.fields["enrols"].contradiction("coordinators is 0: want a coordinator, which hubs show these certificates to")
-		}
-	}
-	return p
-}
-
-// Lives of certificates: a part of one is needed to renew it, and a scenario is to see that.
-const (
-	minLife = 5 * time.Second
-	maxLife = time.Hour
-)
-
-func (v value) lives() *Lives {
-	o, ok := v.object("hub", "forwarder", "coordinator")
-	if !ok {
-		return nil
-	}
-	l := &Lives{}
-	l.Hub, l.Forwarder = o.fields["hub"].between(minLife, maxLife), o.fields["forwarder"].between(minLife, maxLife)
-	if o.has("coordinator") {
-		l.Coordinator = o.fields["coordinator"].between(minLife, maxLife)
-	}
-	return l
-}
-
 // count reads a number from 1 on.
 func (o object) count(field string, to int) int {
 	n, _ := o.fields[field].integer(1, int64(to))
 	return int(n)
-}
-
-func (v value) uplink() (u Uplink) {
-	o, ok := v.object("rate", "up", "down", "rtt")
-	if !ok {
-		return u
-	}
-	switch {
-	case o.has("rate"):
-		u.Up = o.fields["rate"].rate()
-		u.Down = u.Up
-		for _, one := range []string{"up", "down"} {
-			if o.has(one) {
-				o.fields[one].contradiction("rate is given too, for both directions: want either rate, or up and down")
-			}
-		}
-	case o.has("up") || o.has("down"):
-		u.Up, u.Down = o.fields["up"].rate(), o.fields["down"].rate()
-	default:
-		o.fields["rate"].wrong(rateHelp)
-	}
-	u.RTT = o.fields["rtt"].duration(maxRTT)
-	return u
 }
 
 func (v value) rate() Rate {
@@ -388,6 +306,7 @@ func (s *Scenario) cannotMeasure(metric string) string {
 	if why := s.cannotEvict(metric, slices.Contains(evictionMetrics(), metric)); why != "" || s.Eviction != nil {
 		return why
 	}
+	lives := s.Topology.Has(func(p Pool) bool { return p.Lives != nil })
 	failover := strings.HasPrefix(metric, "failover") && metric != "failover_cloud_bytes"
 	switch {
 	case len(s.Faults) == 0 && (strings.HasPrefix(metric, "failover") || slices.Contains(faultMetrics(), metric)):
@@ -398,9 +317,9 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " is measured in a blackout: want a fault of that action"
 	case metric == "resync_bytes_share" && !s.RestartsAPIServer():
 		return metric + " is measured when the apiserver ends: want a fault of target apiserver"
-	case slices.Contains([]string{"late_certificates", "late_leaders"}, metric) && s.Topology.Pool.Lives == nil:
+	case slices.Contains([]string{"late_certificates", "late_leaders"}, metric) && !lives:
 		return metric + " is measured where hubs ask for their certificates: want topology.pool.lives"
-	case slices.Contains([]string{"rotated_certificates", "dropped_streams"}, metric) && s.Topology.Pool.Lives == nil && !s.Rotates():
+	case slices.Contains([]string{"rotated_certificates", "dropped_streams"}, metric) && !lives && !s.Rotates():
 		return metric + " is measured where certificates are renewed: want topology.pool.lives, or a fault rotate-authority"
 	case metric == "rotated_members" && !s.Rotates():
 		return metric + " is measured when an authority is replaced: want a fault rotate-authority"
@@ -412,7 +331,7 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " needs the stock way, and compare leaves it out"
 	case strings.HasSuffix(metric, "_bytes_ratio") && !slices.Contains(s.Compare, report.WayReference):
 		return metric + " needs the reference, and compare leaves it out"
-	case s.Topology.Pool.Coordinators == 0 && (strings.HasPrefix(metric, "coordinator_") || metric == "cache_ready_seconds"):
+	case !s.Topology.Has(func(p Pool) bool { return p.Coordinators > 0 }) && (strings.HasPrefix(metric, "coordinator_") || metric == "cache_ready_seconds"):
 		return metric + " is measured at the coordinator, and topology.pool.coordinators is 0"
 	}
 	return ""

@@ -25,7 +25,7 @@ func (v value) faults(s *Scenario) {
 		return
 	}
 	for _, item := range items {
-		f, ok := item.fault(s.Topology.Pool, s.rules())
+		f, ok := item.fault(s.Topology.Pools(), s.rules())
 		switch {
 		case !ok:
 		case s.Eviction != nil && f.Link.LAN():
@@ -52,7 +52,7 @@ func (s *Scenario) rules() []actionRule {
 }
 
 // fault reads one; ok is false if it is not worth keeping.
-func (v value) fault(p Pool, rules []actionRule) (f Fault, ok bool) {
+func (v value) fault(pools []Pool, rules []actionRule) (f Fault, ok bool) {
 	o, ok := v.object(faultFields...)
 	if !ok {
 		return f, false
@@ -68,11 +68,13 @@ func (v value) fault(p Pool, rules []actionRule) (f Fault, ok bool) {
 	}
 	rule := rules[slices.Index(names, action)]
 	f.Action, f.Repeat = rule.action, 1
+	p := o.poolOf(&f, pools)
 	f.Target, ok = o.fields["target"].target(rule, p)
 	for _, name := range faultFields {
 		switch {
 		case o.has(name) && !rule.takes(name):
 			o.fields[name].contradiction(fmt.Sprintf("%s has no use for it; it takes %s", f.Action, strings.Join(rule.fields(), ", ")))
+		case name == "pool":
 		case o.has(name), slices.Contains(rule.required, name):
 			f.read(name, o.fields[name], p)
 		}
@@ -108,6 +110,27 @@ func (v value) fault(p Pool, rules []actionRule) (f Fault, ok bool) {
 		o.fields["link"].contradiction("topology.pool.coordinators is 0: want " + string(CloudLink))
 	}
 	return f, ok
+}
+
+// poolOf reads which of several pools a fault happens to. The apiserver is of none.
+func (o object) poolOf(f *Fault, pools []Pool) Pool {
+	names := make([]string, 0, len(pools))
+	for _, p := range pools {
+		if p.Name != "" && !slices.Contains(names, p.Name) {
+			names = append(names, p.Name)
+		}
+	}
+	v := o.fields["pool"]
+	if target := o.fields["target"]; target.text() == string(APIServer) {
+		if o.has("pool") {
+			v.contradiction("the apiserver is of no pool: want it without")
+		}
+		return pools[0]
+	}
+	if len(pools) > 1 || o.has("pool") {
+		f.Pool, _ = v.choice(names)
+	}
+	return pools[max(slices.IndexFunc(pools, func(p Pool) bool { return p.Name == f.Pool }), 0)]
 }
 
 // read reads one of the fields that not every action takes.

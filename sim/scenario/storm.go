@@ -31,13 +31,13 @@ func (s *Scenario) Drawn() *Scenario {
 }
 
 func (s *Scenario) storm(f Fault) []Fault {
-	rnd := rand.New(rand.NewPCG(uint64(s.Seed), uint64(f.At)))
+	p, rnd := s.PoolOf(f), rand.New(rand.NewPCG(uint64(s.Seed), uint64(f.At)))
 	lasts := func() time.Duration {
 		return (shortest + time.Duration(rnd.Int64N(int64(longest-shortest)))).Round(100 * time.Millisecond)
 	}
-	hub := func() Target { return Hub(1 + rnd.IntN(s.Topology.Pool.Nodes)) }
+	hub := func() Target { return Hub(1 + rnd.IntN(p.Nodes)) }
 	pick := func(all ...Action) Action { return all[rnd.IntN(len(all))] }
-	up := s.Topology.Pool.Uplink
+	up := p.Uplink
 	rate, rtt := min(up.Up, up.Down)/Rate(2+rnd.IntN(4)), up.RTT*time.Duration(1+rnd.IntN(3))
 	cut := func(t Target) Fault {
 		return Fault{Action: Cut, Target: t, For: lasts(), Link: CloudLink, Direction: []link.Direction{link.Both, link.Up, link.Down}[rnd.IntN(3)]}
@@ -48,7 +48,7 @@ func (s *Scenario) storm(f Fault) []Fault {
 		cut(WholePool), cut(hub()),
 		{Action: pick(Kill, Stop, Freeze), Target: hub(), For: lasts()},
 	}
-	if s.Topology.Pool.Coordinators > 0 {
+	if p.Coordinators > 0 {
 		all = append(all,
 			Fault{Action: pick(Kill, Stop, Freeze), Target: Leader, For: lasts()},
 			Fault{Action: Kill, Target: Coordinator, For: lasts(), Disk: KeepDisk},
@@ -58,6 +58,9 @@ func (s *Scenario) storm(f Fault) []Fault {
 	for i := range all {
 		all[i].At = f.At + time.Duration(rnd.Int64N(int64(f.For))).Round(100*time.Millisecond)
 		all[i].Repeat = 1
+		if all[i].Target != APIServer {
+			all[i].Pool = f.Pool
+		}
 	}
 	return all
 }

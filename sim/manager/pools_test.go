@@ -251,10 +251,12 @@ func (w poolWorld) taken() {
 	if err := w.typed.Create(w.t.Context(), jetty); err != nil {
 		w.t.Fatal(err)
 	}
-	w.eventually(w.t, "the pool says that its Service is somebody else's", func() bool {
-		c := meta.FindStatusCondition(w.pool("jetty").Status.Conditions, nodepool.LeaderHubSynced)
-		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == "TakenName" && strings.Contains(c.Message, "Service kube-system/leader-hub-jetty")
-	})
+	for _, kind := range []string{"Service", "Endpoints", "EndpointSlice"} {
+		w.eventually(w.t, "the pool says that its "+kind+" is somebody else's", func() bool {
+			c := meta.FindStatusCondition(w.pool("jetty").Status.Conditions, nodepool.LeaderHubSynced)
+			return c != nil && c.Status == metav1.ConditionFalse && c.Reason == "TakenName" && strings.Contains(c.Message, kind+" kube-system/leader-hub-jetty is not")
+		})
+	}
 	given := []byte(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"weir-manager","apps.openyurt.io/nodepool":"jetty","kubernetes.io/service-name":"leader-hub-jetty"}}}`)
 	for _, o := range theirs {
 		if err := w.typed.Patch(w.t.Context(), o, client.RawPatch(types.MergePatchType, given)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -146,7 +147,7 @@ func (k *keeper) tell(p *nodepool.NodePool, failed error) {
 	switch {
 	case failed == nil:
 	case errors.As(failed, &foreign):
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "TakenName", foreign.Error()
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "TakenName", strings.ReplaceAll(failed.Error(), "\n", "; ") // all of them
 	case errors.As(failed, &name):
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "BadName", name.Error()
 	case errors.Is(failed, errBehind), apierrors.IsConflict(failed):

@@ -8,6 +8,7 @@ export CGO_ENABLED := 0
 NAME    ?= pool-cache
 FILE     = $(or $(wildcard scenarios/$(NAME).yaml scenarios/*/$(NAME).yaml),$(if $(filter all,$(NAME)),scenarios,scenarios/$(NAME)))
 RUNTIME ?= local
+ARCH    ?= amd64,arm64
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
 # Tests and quick scenarios start many sites: they take Weir's commands from bin/, as build has just made them, instead of linking them for each.
@@ -54,7 +55,7 @@ assets: build ## find or build kube-apiserver, its controllers, kubectl and holl
 
 .PHONY: test
 test: lint unit ## all checks of a pull request: lint, unit tests, the oracle, stock controllers, races, the quickest scenarios
-	@$(MAKE) --no-print-directory -j2 --output-sync=line stock quick race # scenarios wait most of the time
+	@$(MAKE) --no-print-directory -j2 --output-sync=line stock quick race packages # scenarios wait most of the time
 	@bin/weir tests --summary
 	@echo "make test: all passed"
 
@@ -66,6 +67,10 @@ unit: assets ## tests of all packages, the real kube-apiserver as oracle among t
 .PHONY: stock
 stock: build ## twenty fault schedules with the stock controllers of Kubernetes in virtual time: no pod is evicted that should not be
 	ulimit -d $(MEMORY); cd sim/lifecycle/stock && ../../../$(TESTS) stock --out ../../../reports/out/tests -- -count 1 -timeout 20m .
+
+.PHONY: packages
+packages: build ## what makes images: the same bytes twice, for both architectures
+	cd .ci/release && ../../bin/weir tests --name packages --out ../../reports/out/tests -- -timeout 20m .
 
 .PHONY: race
 race: build ## the concurrent packages under the race detector
@@ -113,8 +118,8 @@ fuzz: ## every fuzzer for FUZZTIME (default 30s) each
 		echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-30s} $$p || exit 1; done; done
 
 .PHONY: images
-images: build ## images of weir-hub and weir-coordinator in the Docker engine, and as archives in bin/images
-	kind/images '$(VERSION)'
+images: ## images of weir-hub, weir-coordinator and weir-manager as OCI archives in bin/images, for ARCH (both: amd64,arm64), without an engine
+	cd .ci/release && go run . images -version '$(VERSION)' -arch '$(ARCH)'
 
 .PHONY: kind-node-image
 kind-node-image: ## the node image of kind clusters: pulled, or built once from Debian packages and Go modules (kind/README.md)

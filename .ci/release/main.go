@@ -1,0 +1,106 @@
+// Command release builds what people install. `release images` writes one OCI archive for each command of impl/cmd, for several architectures,
+// without a container engine. What it writes follows from the sources, the version and the Go toolchain alone: built twice it is the same, byte
+// for byte.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	var usage usageError
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.As(err, &usage):
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+// config is what the flags say.
+type config struct {
+	root       string   // of the repository
+	out        string   // folder for all that is made
+	version    string   // of Weir, and the tag of images
+	repository string   // what the names of images begin with
+	arches     []string // of GOARCH
+}
+
+var (
+	// tags of images, and so versions, by the specification of OCI's distribution.
+	tags         = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
+	repositories = regexp.MustCompile(`^[a-z0-9]+([.:/_-][a-z0-9]+)*$`)
+	known        = []string{"amd64", "arm64"}
+)
+
+func run(ctx context.Context, args []string, stdout io.Writer) error {
+	var c config
+	flags := flag.NewFlagSet("release images", flag.ContinueOnError)
+	flags.StringVar(&c.root, "root", "../..", "folder of the repository")
+	flags.StringVar(&c.out, "out", "", "folder for what is made; bin/images")
+	flags.StringVar(&c.version, "version", "", "version of Weir and tag of its images")
+	flags.StringVar(&c.repository, "repository", "ghcr.io/weir-edge", "what the names of images begin with")
+	arches := flags.String("arch", strings.Join(known, ","), "architectures, with commas between")
+	verb := ""
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		verb, args = args[0], args[1:]
+	}
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return usageError(err.Error())
+	}
+	c.arches = strings.Split(*arches, ",")
+	var err error
+	if c.root, err = filepath.Abs(c.root); err != nil {
+		return err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return usageError(fmt.Sprintf("argument %q: none is taken after the flags", flags.Arg(0)))
+	case !tags.MatchString(c.version):
+		return usageError(fmt.Sprintf("-version %q: want what a tag of an image may be, for example v0.1.0", c.version))
+	case !repositories.MatchString(c.repository):
+		return usageError(fmt.Sprintf("-repository %q: want a name of images in small letters, for example ghcr.io/weir-edge", c.repository))
+	}
+	for i, a := range c.arches {
+		if !slices.Contains(known, a) || slices.Contains(c.arches[:i], a) {
+			return usageError(fmt.Sprintf("-arch %q: want each of %s at most once", *arches, strings.Join(known, ", ")))
+		}
+	}
+	if verb != "images" {
+		return usageError(fmt.Sprintf("verb %q: want images", verb))
+	}
+	c.out = orIn(c.out, c.root, "bin/images")
+	_, err = c.images(ctx, stdout)
+	return err
+}
+
+// orIn is a path, or else one in the repository.
+func orIn(path, root, usual string) string {
+	if path == "" {
+		return filepath.Join(root, usual)
+	}
+	return path
+}

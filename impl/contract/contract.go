@@ -192,13 +192,11 @@ const (
 	AutonomyAnnotation         = "node.beta.openyurt.io/autonomy"
 	AutonomyDurationAnnotation = "node.openyurt.io/autonomy-duration"
 
-	// ConfigMaps in ManagerNamespace. Keys of the first three are names of nodes, written by weir-manager for the admission policies of its
-	// manifests; keys of the fourth are names of pools, values "keep" or "evict:<duration>", written by whoever operates the cluster.
+	// ConfigMaps in ManagerNamespace. Their keys are names of nodes, written by weir-manager for the admission policies of its manifests.
 	ManagerNamespace = "kube-system"
 	KeptNodes        = "weir-kept-nodes"
 	BoundNodes       = "weir-bound-nodes"
 	RevokedNodes     = "weir-revoked-nodes"
-	PoolPolicies     = "weir-pool-policies"
 )
 
 // LeaderHubPrefix and the name of a pool are a Service, Endpoints and an EndpointSlice in ManagerNamespace with the leader hubs of the pool (seed 003).

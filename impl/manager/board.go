@@ -2,11 +2,13 @@ package manager
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
@@ -85,23 +87,40 @@ func (b *board) read() (verdict.Decision, <-chan struct{}) {
 	return b.decision, b.decided
 }
 
-// silent tells whether no node of a pool is heard.
-func (b *board) silent(pool string) bool {
+// seen is what is known of the nodes of a pool.
+func (b *board) seen(pool string) pools.Seen {
 	d, _ := b.read()
-	return d.Pools[pool].Silent
+	return seenIn(d, pool)
 }
 
-// silences calls changed for each pool that falls silent, or is heard again, until the context ends.
-func (b *board) silences(ctx context.Context, changed func(pool string)) {
-	was := map[string]bool{}
+func seenIn(d verdict.Decision, pool string) pools.Seen {
+	v, t := d.Pools[pool], d.Tally[pool]
+	s := pools.Seen{Heard: t.Heard, CutOff: t.Delegated, Silent: v.Silent, Unsure: t.Unknown > 0}
+	if v.Silent {
+		s.Since = v.Since
+	}
+	return s
+}
+
+// follow calls changed for each pool of whose nodes something else is known, until the context ends.
+func (b *board) follow(ctx context.Context, changed func(pool string)) {
+	was := map[string]pools.Seen{}
 	for {
 		d, next := b.read()
-		for pool, v := range d.Pools {
-			if before, known := was[pool]; !known || before != v.Silent {
+		for pool := range d.Pools {
+			s := seenIn(d, pool)
+			if before, known := was[pool]; !known || before != s {
 				changed(pool)
 			}
-			was[pool] = v.Silent
+			was[pool] = s
 		}
+		maps.DeleteFunc(was, func(pool string, _ pools.Seen) bool {
+			_, there := d.Pools[pool]
+			if !there {
+				changed(pool)
+			}
+			return !there
+		})
 		select {
 		case <-next:
 		case <-ctx.Done():

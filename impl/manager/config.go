@@ -69,8 +69,7 @@ func (c *Config) bind(f *cli.Flags) {
 	f.DurationVar(&c.PoolSilentAfter, "pool-silent-after", 0,
 		"a pool is silent when none of its nodes was heard for so long, more than twice the time between two heartbeats; 0: half of --node-monitor-grace-period")
 	f.StringVar(&c.WhenSilent, "when-silent", "keep",
-		"what to do with the pods of a silent pool: keep, or evict:<duration>, evict when it has been silent for so long; the ConfigMap "+
-			contract.PoolPolicies+" in "+contract.ManagerNamespace+" says it for single pools")
+		"what to do with the pods of a silent pool: keep, or evict:<duration>, evict when it has been silent for so long; whenSilent of its Pool says it for a single one")
 	f.StringVar(&c.Certificates, "certificates", signCertificates,
 		"what to do with requests of nodes for certificates of Weir: sign (approve, and sign those of pools), approve (another signer signs), or off")
 }

@@ -60,7 +60,7 @@
 //
 // Callers outside the pool see endpoints of a silent pool as ready, and their calls fail or wait if the network between is cut as well. That is
 // the price: nobody in the cloud can tell a pool without uplink from one without power. A Service that is called from outside
-// should prefer its own pool or zone (trafficDistribution), or its pool should have the policy evict.
+// should prefer its own pool or zone (trafficDistribution), or its pool should be given up (Evict).
 //
 // # When the pool returns
 //
@@ -71,7 +71,7 @@
 //
 // # Giving up
 //
-// A pool's policy is `keep`, or `evict:<duration>` (ConfigMap contract.PoolPolicies, else --when-silent). Evict takes its nodes off the list. So
+// A pool's policy is whenSilent of its Pool, else --when-silent: keep it, or evict after a time of silence. Evict takes its nodes off the list. So
 // does a node's death: its peers are heard again and it is not. As the controllers have forgotten by then what they were denied, such a node is released
 // when every kube-apiserver knows the shorter list (a tenth of the grace period): its pods are marked not ready, and its unreachable
 // taint is taken away for a moment and set anew, which makes taint eviction forget what it had begun to count, and begin again. It then gives each

@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -23,9 +22,7 @@ import (
 type ear struct {
 	cache   cache.Cache
 	board   *board
-	usual   verdict.Policy // of pools of which nothing else is said
 	metrics *metrics
-	log     *slog.Logger
 	watches []toolscache.ResourceEventHandlerRegistration
 }
 
@@ -34,7 +31,7 @@ func (e *ear) heardAll() bool {
 	return !slices.ContainsFunc(e.watches, func(r toolscache.ResourceEventHandlerRegistration) bool { return !r.HasSynced() })
 }
 
-// listen feeds the board with Nodes, Leases of nodes and policies from the cache's watches. Handlers run one at a time for each.
+// listen feeds the board with Nodes and Leases of nodes from the cache's watches. Handlers run one at a time for each.
 func (e *ear) listen(ctx context.Context) error {
 	for _, w := range []struct {
 		what    string
@@ -43,7 +40,6 @@ func (e *ear) listen(ctx context.Context) error {
 	}{
 		{"nodes", &corev1.Node{}, e.nodeHandler()},
 		{"leases of nodes", &coordinationv1.Lease{}, e.leaseHandler()},
-		{"the policies of pools", &corev1.ConfigMap{}, e.policyHandler()},
 	} {
 		informer, err := e.cache.GetInformer(ctx, w.object, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -120,26 +116,6 @@ func renewed(l *coordinationv1.Lease) time.Time {
 		return time.Time{}
 	}
 	return l.Spec.RenewTime.Time
-}
-
-func (e *ear) policyHandler() toolscache.ResourceEventHandler {
-	set := func(data map[string]string) {
-		policies := make(map[string]verdict.Policy, len(data))
-		for pool, text := range data {
-			p, err := parsePolicy(text)
-			if err != nil {
-				e.log.Error("the policy of a pool cannot be meant so: its pods are kept",
-					"configMap", contract.ManagerNamespace+"/"+contract.PoolPolicies, "pool", pool, "err", err)
-			}
-			policies[pool] = p
-		}
-		e.board.tell(func(_ time.Time, v *verdict.Machine) { v.SetPolicies(e.usual, policies) })
-	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { set(o.(*corev1.ConfigMap).Data) },
-		UpdateFunc: func(_, o any) { set(o.(*corev1.ConfigMap).Data) },
-		DeleteFunc: func(any) { set(nil) },
-	}
 }
 
 // factsOf reads what the verdict needs from a Node.

@@ -14,7 +14,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +37,7 @@ import (
 	"github.com/weir-edge/weir/impl/nodepool"
 	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/pki"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
 const (
@@ -53,6 +53,7 @@ type Manager struct {
 	metrics  *metrics
 	policies *policies
 	ear      *ear
+	said     *said
 }
 
 // New checks the config and puts the manager together. It takes the ports of metrics and health; Run gives them back.
@@ -74,7 +75,8 @@ func New(c Config) (*Manager, error) {
 	if m.ctrl, err = ctrl.New(set.rest, m.options(scheme)); err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", set.rest.Host, err)
 	}
-	m.ear = &ear{cache: m.ctrl.GetCache(), board: m.board, usual: set.usual, metrics: m.metrics, log: set.Logger}
+	m.ear = &ear{cache: m.ctrl.GetCache(), board: m.board, metrics: m.metrics}
+	m.said = &said{cache: m.ctrl.GetCache(), reader: m.ctrl.GetAPIReader(), clock: set.Clock, board: m.board, usual: set.usual, log: set.Logger}
 	return m, m.add(scheme)
 }
 
@@ -82,7 +84,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, certificatesv1.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme, admissionv1.AddToScheme,
-		discoveryv1.AddToScheme, nodepool.AddToScheme,
+		discoveryv1.AddToScheme, nodepool.AddToScheme, poolv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("scheme: %w", err)
@@ -102,9 +104,6 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 		&coordinationv1.Lease{}: {Namespaces: leases, Transform: trimLease},
 		&rbacv1.Role{}:          {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
 		&rbacv1.RoleBinding{}:   {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
-		&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{contract.ManagerNamespace: {
-			FieldSelector: fields.OneTermEqualSelector("metadata.name", contract.PoolPolicies),
-		}}},
 	}
 	maps.Copy(what, pools.Watched())
 	if s.certifies() {
@@ -181,9 +180,9 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	}
 	release.group.SetLimit(releaseWorkers)
 	for _, r := range []ctrl.Runnable{
-		m.board, m.policies,
+		m.board, m.policies, m.said,
 		&keeper{
-			client: c, reader: m.ctrl.GetAPIReader(), clock: s.Clock, board: m.board, heardAll: m.ear.heardAll, release: release,
+			client: c, reader: m.ctrl.GetAPIReader(), clock: s.Clock, board: m.board, heardAll: func() bool { return m.ear.heardAll() && m.said.known() }, release: release,
 			metrics: m.metrics, log: s.Logger,
 		},
 	} {
@@ -201,7 +200,7 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	if err := m.addCertificates(); err != nil {
 		return err
 	}
-	if err := pools.Add(m.ctrl, pools.Config{Clock: s.Clock, Silent: m.board.silent, Follow: m.board.silences, Metrics: m.metrics.leaderHubs, Log: s.Logger}); err != nil {
+	if err := pools.Add(m.ctrl, pools.Config{Clock: s.Clock, Seen: m.board.seen, Follow: m.board.follow, Metrics: m.metrics.leaderHubs, Log: s.Logger}); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	if err := m.ctrl.AddHealthzCheck("ping", healthz.Ping); err != nil {

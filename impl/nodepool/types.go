@@ -23,6 +23,9 @@ const LeaderReady = "LeaderReady"
 // LeaderHubSynced is the condition that tells whether the objects leader-hub-<pool> say what the pool's spec and status say. It is Weir's own.
 const LeaderHubSynced = "LeaderHubSynced"
 
+// ScopeAccepted is the condition that tells whether the pool may share all that poolScopeMetadata names. It is Weir's own.
+const ScopeAccepted = "ScopeAccepted"
+
 // Spec is what a person asks of a pool.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.hostNetwork) || !self.hostNetwork || !has(self.type) || self.type != 'Cloud'",message="hostNetwork is for pools of type Edge"
@@ -40,17 +43,17 @@ type Spec struct {
 	// +optional
 	HostNetwork bool `json:"hostNetwork,omitempty"`
 
-	// Labels are for all nodes of the pool, over what is there. weir-manager does not put them there yet.
+	// Labels are for all nodes of the pool, over what is there. They are taken back when a node leaves.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Annotations are for all nodes of the pool, over what is there. weir-manager does not put them there yet.
+	// Annotations are for all nodes of the pool, over what is there. They are taken back when a node leaves.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// Taints are for all nodes of the pool. weir-manager does not put them there yet.
+	// Taints are for all nodes of the pool. They are taken back when a node leaves.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	Taints []corev1.Taint `json:"taints,omitempty"`
@@ -77,10 +80,27 @@ type Spec struct {
 	// +optional
 	LeaderReplicas int32 `json:"leaderReplicas,omitempty"`
 
-	// PoolScopeMetadata are the resources that the pool shares. Hubs have them by --pool-scope-resources yet.
+	// PoolScopeMetadata are the resources that the pool shares. Secrets are not shared, and each resource in one version only.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
-	PoolScopeMetadata []metav1.GroupVersionResource `json:"poolScopeMetadata,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self.all(r, r.group != '' || r.resource != 'secrets')",message="Secrets are never shared in a pool"
+	// +kubebuilder:validation:XValidation:rule="self.all(r, self.all(o, o.group != r.group || o.resource != r.resource || o.version == r.version))",message="a resource is shared in one version only"
+	PoolScopeMetadata []Resource `json:"poolScopeMetadata,omitempty"`
+}
+
+// Resource is a kind of objects, as the API names it. Its fields are those of metav1.GroupVersionResource.
+type Resource struct {
+	// Group is its API group, empty for that of Pods.
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group"`
+
+	// Version of the API.
+	// +kubebuilder:validation:MaxLength=63
+	Version string `json:"version"`
+
+	// Resource is its name in the plural, and lower case.
+	// +kubebuilder:validation:MaxLength=63
+	Resource string `json:"resource"`
 }
 
 // Status is what weir-manager sees of a pool.
@@ -106,6 +126,22 @@ type Status struct {
 	// LeaderLastElectedTime is when the leader hubs changed last.
 	// +optional
 	LeaderLastElectedTime *metav1.Time `json:"leaderLastElectedTime,omitempty"`
+
+	// Mode is how the pool shares, as its Pool says: Coordinator or LeaderHubs. It and the three below are Weir's own: a CRD that OpenYurt installed does not keep them.
+	// +optional
+	Mode string `json:"mode,omitempty"`
+
+	// HeardNodeNum is how many nodes of the pool are heard, by themselves or through the pool.
+	// +optional
+	HeardNodeNum *int32 `json:"heardNodeNum,omitempty"`
+
+	// CutOffNodeNum is how many of those are heard through the pool alone: they do not reach the cloud.
+	// +optional
+	CutOffNodeNum *int32 `json:"cutOffNodeNum,omitempty"`
+
+	// SilentSince is when the last node of the pool was heard, while none is. What the cloud shows of the pool is as old as that.
+	// +optional
+	SilentSince *metav1.Time `json:"silentSince,omitempty"`
 
 	// Conditions tell how the pool is.
 	// +optional
@@ -134,6 +170,11 @@ type Leader struct {
 // +kubebuilder:printcolumn:name="NotReadyNodes",type="integer",JSONPath=".status.unreadyNodeNum"
 // +kubebuilder:printcolumn:name="LeaderNodes",type="integer",JSONPath=".status.leaderNum"
 // +kubebuilder:printcolumn:name="LeaderElectionAge",type="date",JSONPath=".status.leaderLastElectedTime"
+// +kubebuilder:printcolumn:name="Mode",type="string",JSONPath=".status.mode"
+// +kubebuilder:printcolumn:name="Heard",type="integer",JSONPath=".status.heardNodeNum"
+// +kubebuilder:printcolumn:name="CutOff",type="integer",JSONPath=".status.cutOffNodeNum"
+// +kubebuilder:printcolumn:name="Leader",type="string",JSONPath=".status.leaderEndpoints[*].nodeName"
+// +kubebuilder:printcolumn:name="Silent",type="date",JSONPath=".status.silentSince"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 type NodePool struct {
 	metav1.TypeMeta   `json:",inline"`

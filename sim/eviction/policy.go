@@ -2,28 +2,29 @@ package eviction
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/pool"
 	"github.com/weir-edge/weir/sim/scenario"
 )
 
 // setPolicy says at the cloud what happens to the pods of the pool when it is silent.
 func (c *column) setPolicy(ctx context.Context, p scenario.Policy) error {
-	word := "keep"
+	silent := map[string]any{"action": pool.Keep}
 	if p.Evict {
-		word = "evict:" + p.After.String()
+		silent = map[string]any{"action": pool.Evict, "after": p.After.String()}
 	}
-	maps := c.admin.CoreV1().ConfigMaps(contract.ManagerNamespace)
-	all := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: contract.PoolPolicies}, Data: map[string]string{c.Pool: word}}
-	_, err := maps.Update(ctx, all, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = maps.Create(ctx, all, metav1.CreateOptions{})
+	o, err := json.Marshal(map[string]any{
+		"apiVersion": pool.GroupVersion.String(), "kind": "Pool", "metadata": map[string]any{"name": c.Pool}, "spec": map[string]any{"whenSilent": silent},
+	})
+	if err != nil {
+		return err
 	}
+	err = c.admin.Discovery().RESTClient().Patch(types.ApplyPatchType).AbsPath("/apis", pool.GroupVersion.Group, pool.GroupVersion.Version, "pools", c.Pool).
+		Param("fieldManager", "weir-testbed").Param("force", "true").Body(o).Do(ctx).Error()
 	if err != nil {
 		return err
 	}

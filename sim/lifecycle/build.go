@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/manifests"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
 const (
@@ -21,12 +23,11 @@ func (w *World) build(ctx context.Context) error {
 	if err := w.cloud.Load(manifests.Policies()); err != nil {
 		return err
 	}
-	policies := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.PoolPolicies}, Data: map[string]string{}}
-	if _, err := w.admin.CoreV1().ConfigMaps(contract.ManagerNamespace).Create(ctx, policies, metav1.CreateOptions{}); err != nil {
-		return err
-	}
 	for i, size := range w.config.Schedule.Pools {
 		p := newPool(w, PoolName(i))
+		if err := w.describe(ctx, p.name); err != nil {
+			return err
+		}
 		w.pools = append(w.pools, p)
 		for k := range size {
 			n := &node{w: w, name: fmt.Sprintf("%s-%d", p.name, k+1), pool: p, down: map[string]int{}}
@@ -43,6 +44,16 @@ func (w *World) build(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// describe makes the Pool of a pool, which says nothing yet.
+func (w *World) describe(ctx context.Context, name string) error {
+	o, err := json.Marshal(map[string]any{"apiVersion": poolv1.GroupVersion.String(), "kind": "Pool", "metadata": map[string]any{"name": name}})
+	if err != nil {
+		return err
+	}
+	return w.admin.Discovery().RESTClient().Post().AbsPath("/apis", poolv1.GroupVersion.Group, poolv1.GroupVersion.Version, "pools").
+		SetHeader("Content-Type", "application/json").Body(o).Do(ctx).Error()
 }
 
 // create creates a node's objects.

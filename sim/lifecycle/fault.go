@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-edge/weir/impl/contract"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
 // What a Fault does; those of a node's parts are named as these.
@@ -177,17 +177,22 @@ func (n *node) hold(what string, by int) {
 	}
 }
 
-// setPolicy writes the policy of a pool as its operator does.
-func (w *World) setPolicy(ctx context.Context, pool, text string) {
-	patch, err := json.Marshal(map[string]any{"data": map[string]string{pool: text}})
+// setPolicy writes the policy of a pool, keep or evict:<duration>, as its operator does.
+func (w *World) setPolicy(ctx context.Context, name, text string) {
+	silent := map[string]any{"action": poolv1.Keep, "after": nil}
+	if _, after, evict := strings.Cut(text, ":"); evict {
+		silent = map[string]any{"action": poolv1.Evict, "after": after}
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"whenSilent": silent}})
 	if err != nil {
 		panic(err)
 	}
-	maps := w.admin.CoreV1().ConfigMaps(contract.ManagerNamespace)
 	for { // the cloud may be away
-		if _, err = maps.Patch(ctx, contract.PoolPolicies, types.MergePatchType, patch, metav1.PatchOptions{}); err == nil || !sleep(ctx, time.Second) {
+		err = w.admin.Discovery().RESTClient().Patch(types.MergePatchType).AbsPath("/apis", poolv1.GroupVersion.Group, poolv1.GroupVersion.Version, "pools", name).
+			Body(patch).Do(ctx).Error()
+		if err == nil || !sleep(ctx, time.Second) {
 			break
 		}
 	}
-	w.locked(func() { w.judge.policy(pool, text) })
+	w.locked(func() { w.judge.policy(name, text) })
 }

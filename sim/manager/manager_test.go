@@ -272,15 +272,13 @@ func (w *world) memory(t *testing.T) string {
 	return c.Data["_weir"]
 }
 
-// policy writes the ConfigMap of whoever operates the cluster.
-func (w *world) policy(t *testing.T, pool, text string) {
+// policy says what happens to a pool that is silent, as whoever operates the cluster does.
+func (w *world) policy(t *testing.T, name, whenSilent string) {
 	t.Helper()
-	maps := w.client.CoreV1().ConfigMaps(contract.ManagerNamespace)
-	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: contract.PoolPolicies}}
-	if _, err := maps.Create(t.Context(), c, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	text := `{"apiVersion":"weir.dev/v1alpha1","kind":"Pool","metadata":{"name":"` + name + `"},"spec":{"whenSilent":` + whenSilent + `}}`
+	if err := w.cloud.Apply(t.Context(), []byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	w.list(t, contract.PoolPolicies, `{"`+pool+`":"`+text+`"}`)
 }
 
 // testSilent: a silent pool is kept, then given up, and returns.
@@ -306,7 +304,7 @@ func testSilent(t *testing.T, w *world) {
 	}
 	added := taint(w.node(t, "q-1"), corev1.TaintNodeUnreachable).TimeAdded
 
-	w.policy(t, "quiet", "evict:1s")
+	w.policy(t, "quiet", `{"action":"Evict","after":"1s"}`)
 	w.eventually(t, "a pool that is given up is not kept", func() bool { return !w.kept(t, "q-1") && !w.kept(t, "q-2") })
 	w.eventually(t, "its pods are not ready, and taint eviction begins again", func() bool {
 		k := taint(w.node(t, "q-1"), corev1.TaintNodeUnreachable) // it is away for a moment

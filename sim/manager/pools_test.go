@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/nodepool"
+	"github.com/weir-edge/weir/impl/pool"
 )
 
 // poolWorld is a world with a client that knows NodePools.
@@ -91,7 +92,7 @@ func (w poolWorld) setReady(name string, ready corev1.ConditionStatus) {
 // others is not touched.
 func testPools(t *testing.T, w0 *world) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, nodepool.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, nodepool.AddToScheme, pool.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +111,7 @@ func testPools(t *testing.T, w0 *world) {
 	quay := &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "quay"}}
 	quay.Spec = nodepool.Spec{
 		Type: nodepool.Edge, InterConnectivity: true, EnableLeaderElection: true, LeaderElectionStrategy: nodepool.Random, LeaderReplicas: 2,
-		PoolScopeMetadata: []metav1.GroupVersionResource{{Version: "v1", Resource: "services"}, {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}},
+		PoolScopeMetadata: []nodepool.Resource{{Version: "v1", Resource: "services"}, {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}},
 	}
 	if err := w.typed.Create(t.Context(), quay); err != nil {
 		t.Fatal(err)
@@ -136,6 +137,8 @@ func testPools(t *testing.T, w0 *world) {
 	if now, _ := w.leads("quay"); now != before {
 		t.Errorf("who comes back takes the lead: %s, before %s", now, before)
 	}
+	w.modes()
+	before, _ = w.leads("quay")
 	w.hush(p.Status.Nodes...)
 	w.eventually(t, "nobody of the pool is heard", func() bool {
 		c := meta.FindStatusCondition(w.pool("quay").Status.Conditions, nodepool.LeaderReady)
@@ -172,11 +175,42 @@ func (w poolWorld) refusesBadPools() {
 	}{
 		"a type":     {nodepool.Spec{Type: "edge"}, "spec.type"},
 		"a strategy": {nodepool.Spec{LeaderElectionStrategy: "first"}, "spec.leaderElectionStrategy"},
-		"a network":  {nodepool.Spec{Type: nodepool.Cloud, HostNetwork: true}, "hostNetwork is for pools of type Edge"},
+		"Secrets":    {nodepool.Spec{PoolScopeMetadata: []nodepool.Resource{{Version: "v1", Resource: "secrets"}}}, "Secrets are never shared"},
+		"two versions": {nodepool.Spec{PoolScopeMetadata: []nodepool.Resource{
+			{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}, {Group: "discovery.k8s.io", Version: "v1beta1", Resource: "endpointslices"},
+		}}, "in one version only"},
+		"a network": {nodepool.Spec{Type: nodepool.Cloud, HostNetwork: true}, "hostNetwork is for pools of type Edge"},
 	} {
 		err := w.typed.Create(w.t.Context(), &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "bad"}, Spec: c.spec})
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.says) {
 			w.t.Errorf("%s: %v", what, err)
+		}
+	}
+	err := w.typed.Create(w.t.Context(), &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "Quay"}})
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "lowercase RFC 1123") {
+		w.t.Errorf("a pool whose name differs in case: %v", err)
+	}
+	for what, c := range map[string]struct {
+		spec pool.Spec
+		says string
+	}{
+		"a mode":               {pool.Spec{Mode: "Both"}, "spec.mode"},
+		"no coordinator":       {pool.Spec{Coordinator: &pool.Coordinator{}}, "either image"},
+		"both":                 {pool.Spec{Coordinator: &pool.Coordinator{Image: "i", Servers: []string{"https://10.0.0.1:10270"}}}, "either image"},
+		"two replicas":         {pool.Spec{Coordinator: &pool.Coordinator{Image: "i", Replicas: 2}}, "spec.coordinator.replicas"},
+		"fewer nodes":          {pool.Spec{Coordinator: &pool.Coordinator{Image: "i", Replicas: 3, Nodes: []string{"a", "b"}}}, "fewer nodes than replicas"},
+		"a server without TLS": {pool.Spec{Coordinator: &pool.Coordinator{Servers: []string{"http://10.0.0.1:10270"}}}, "spec.coordinator.servers"},
+		"two servers":          {pool.Spec{Coordinator: &pool.Coordinator{Servers: []string{"https://a:1", "https://b:1"}}}, "servers are 1 or 3"},
+		"an action":            {pool.Spec{WhenSilent: &pool.WhenSilent{Action: "Delete"}}, "spec.whenSilent.action"},
+		"evicted when":         {pool.Spec{WhenSilent: &pool.WhenSilent{Action: pool.Evict}}, "after belongs to the action Evict"},
+		"kept when":            {pool.Spec{WhenSilent: &pool.WhenSilent{Action: pool.Keep, After: "1h"}}, "after belongs to the action Evict"},
+		"no duration":          {pool.Spec{WhenSilent: &pool.WhenSilent{Action: pool.Evict, After: "soon"}}, "spec.whenSilent.after"},
+		"a duration too long":  {pool.Spec{WhenSilent: &pool.WhenSilent{Action: pool.Evict, After: "999999999h"}}, "spec.whenSilent.after"},
+		"a negative duration":  {pool.Spec{WhenSilent: &pool.WhenSilent{Action: pool.Evict, After: "-1h"}}, "spec.whenSilent.after"},
+	} {
+		err := w.typed.Create(w.t.Context(), &pool.Pool{ObjectMeta: metav1.ObjectMeta{Name: "bad"}, Spec: c.spec})
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.says) {
+			w.t.Errorf("Pool, %s: %v", what, err)
 		}
 	}
 	fixed := &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "fixed"}}
@@ -190,6 +224,106 @@ func (w poolWorld) refusesBadPools() {
 		}
 	}
 	if err := w.typed.Delete(w.t.Context(), fixed); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// own is the Pool of a name.
+func (w poolWorld) own(name string) *pool.Pool {
+	w.t.Helper()
+	p := &pool.Pool{}
+	if err := w.typed.Get(w.t.Context(), types.NamespacedName{Name: name}, p); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// told are the mode and the coordinators that hubs read.
+func (w poolWorld) told(name string) (mode, coordinators string) {
+	w.t.Helper()
+	e := &corev1.Endpoints{}
+	if err := w.typed.Get(w.t.Context(), types.NamespacedName{Namespace: contract.ManagerNamespace, Name: "leader-hub-" + name}, e); err != nil {
+		w.t.Fatal(err)
+	}
+	return e.Annotations[contract.LeaderHubMode], e.Annotations[contract.LeaderHubCoordinators]
+}
+
+// modes: hubs are told how their pool shares, and its Pool and its NodePool tell how it is.
+func (w poolWorld) modes() {
+	if mode, where := w.told("quay"); mode != "" || where != "" {
+		w.t.Errorf("without a Pool hubs are told %q, %q", mode, where)
+	}
+	own := &pool.Pool{ObjectMeta: metav1.ObjectMeta{Name: "quay"}, Spec: pool.Spec{Coordinator: &pool.Coordinator{Servers: []string{"https://10.1.0.9:10270"}}}}
+	if err := w.typed.Create(w.t.Context(), own); err != nil || own.Spec.Mode != pool.ModeCoordinator {
+		w.t.Fatalf("%v, mode %q", err, own.Spec.Mode)
+	}
+	tells := func(mode, where string) func() bool {
+		return func() bool { m, c := w.told("quay"); return m == mode && c == where }
+	}
+	w.eventually(w.t, "hubs are told of the coordinator", tells(contract.ModeCoordinator, "https://10.1.0.9:10270"))
+	w.eventually(w.t, "the Pool tells how it is", func() bool {
+		s := w.own("quay").Status
+		return s.Mode == pool.ModeCoordinator && s.Members == 3 && s.Heard == 3 && s.CutOff == 0 && s.Leader == "" && s.SilentSince == nil &&
+			meta.IsStatusConditionTrue(s.Conditions, pool.ModeApplied) && meta.IsStatusConditionTrue(s.Conditions, pool.Described) &&
+			meta.IsStatusConditionTrue(s.Conditions, pool.Heard) && meta.IsStatusConditionTrue(s.Conditions, pool.ScopeAccepted)
+	})
+	w.eventually(w.t, "and the NodePool", func() bool {
+		s := w.pool("quay").Status
+		return s.Mode == pool.ModeCoordinator && ptr.Deref(s.HeardNodeNum, -1) == 3 && ptr.Deref(s.CutOffNodeNum, -1) == 0
+	})
+	w.speak(true, "p-1")
+	w.eventually(w.t, "one is cut off", func() bool {
+		s, n := w.own("quay").Status, w.pool("quay").Status
+		return s.CutOff == 1 && s.Heard == 3 && ptr.Deref(n.CutOffNodeNum, -1) == 1 && meta.FindStatusCondition(s.Conditions, pool.Heard).Reason == "SomeCutOff"
+	})
+	w.speak(false, "p-1")
+	w.eventually(w.t, "it is back", func() bool { return w.own("quay").Status.CutOff == 0 })
+	change := func(spec string) {
+		w.t.Helper()
+		if err := w.typed.Patch(w.t.Context(), own, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	change(`{"mode":"LeaderHubs"}`)
+	w.eventually(w.t, "hubs are told of leader hubs", tells(contract.ModeLeaderHubs, ""))
+	w.eventually(w.t, "the Pool names them", func() bool {
+		s, names := w.own("quay").Status, []string{}
+		for _, l := range w.pool("quay").Status.LeaderEndpoints {
+			names = append(names, l.NodeName)
+		}
+		return s.Mode == pool.ModeLeaderHubs && len(names) == 2 && s.Leader == strings.Join(names, ",") && s.ObservedGeneration == w.own("quay").Generation
+	})
+	election := func(on string) {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"enableLeaderElection":`+on+`}}`))
+		if err := w.typed.Patch(w.t.Context(), w.pool("quay"), patch); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	before, _ := w.leads("quay")
+	election("false")
+	w.eventually(w.t, "without leaders hubs are not sent to leaders", tells(contract.ModeCoordinator, "https://10.1.0.9:10270"))
+	w.eventually(w.t, "the Pool says why", func() bool {
+		c := meta.FindStatusCondition(w.own("quay").Status.Conditions, pool.ModeApplied)
+		return c.Status == metav1.ConditionFalse && c.Reason == "NoLeaderElection"
+	})
+	election("true")
+	w.eventually(w.t, "leaders again", tells(contract.ModeLeaderHubs, ""))
+	w.led("the same lead", "quay", func(nodes string) bool { return len(strings.Fields(nodes)) == len(strings.Fields(before)) })
+	if err := w.typed.Delete(w.t.Context(), own); err != nil {
+		w.t.Fatal(err)
+	}
+	w.eventually(w.t, "without a Pool hubs go by their flags", tells("", ""))
+
+	alone := &pool.Pool{ObjectMeta: metav1.ObjectMeta{Name: "nowhere"}}
+	if err := w.typed.Create(w.t.Context(), alone); err != nil {
+		w.t.Fatal(err)
+	}
+	w.eventually(w.t, "a Pool without a NodePool says so", func() bool {
+		s := w.own("nowhere").Status
+		d, m := meta.FindStatusCondition(s.Conditions, pool.Described), meta.FindStatusCondition(s.Conditions, pool.ModeApplied)
+		return d != nil && d.Reason == "NoNodePool" && m != nil && m.Reason == "NoNodePool" && s.Mode == ""
+	})
+	if err := w.typed.Delete(w.t.Context(), alone); err != nil {
 		w.t.Error(err)
 	}
 }

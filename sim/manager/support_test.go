@@ -59,7 +59,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	c, _ := cloudtest.Start(t)
-	for _, m := range []string{manifests.NodePools(), manifests.Policies(), manifests.RBAC(), manifests.Hubs()} {
+	for _, m := range []string{manifests.NodePools(), manifests.Pools(), manifests.Policies(), manifests.RBAC(), manifests.Hubs()} {
 		if err := c.Apply(t.Context(), []byte(m)); err != nil {
 			t.Fatal(err)
 		}

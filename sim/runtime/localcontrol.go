@@ -37,7 +37,7 @@ func (s *localSite) addControllers() error {
 
 // addManager installs what weir-manager needs in the cluster, and prepares it with the identity that it has there.
 func (s *localSite) addManager(ctx context.Context) error {
-	for _, manifest := range []string{manifests.Policies(), manifests.RBAC()} {
+	for _, manifest := range []string{manifests.Pools(), manifests.Policies(), manifests.RBAC()} {
 		if err := s.cloud.Apply(ctx, []byte(manifest)); err != nil {
 			return fmt.Errorf("install weir-manager: %w", err)
 		}

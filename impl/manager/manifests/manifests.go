@@ -10,6 +10,8 @@ import (
 var (
 	//go:embed apps.openyurt.io_nodepools.yaml
 	nodePools string
+	//go:embed weir.dev_pools.yaml
+	pools string
 	//go:embed policies.yaml
 	policies string
 	//go:embed rbac.yaml
@@ -23,6 +25,9 @@ var (
 // NodePools is the definition (CRD) of NodePools. Where OpenYurt installed its own, that one serves as well.
 func NodePools() string { return nodePools }
 
+// Pools is the definition (CRD) of Pools, which are Weir's own.
+func Pools() string { return pools }
+
 // Policies are the admission policies, their bindings and the ConfigMaps that they read.
 func Policies() string { return policies }
 
@@ -34,5 +39,5 @@ func Hubs() string { return hubs }
 
 // All is everything, with a Deployment of two replicas.
 func All() string {
-	return nodePools + "---\n" + policies + "---\n" + rbac + "---\n" + hubs + "---\n" + deployment
+	return nodePools + pools + "---\n" + policies + "---\n" + rbac + "---\n" + hubs + "---\n" + deployment
 }

@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -24,6 +26,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/nodepool"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
 // CRDLook is how often it is looked for a CRD that is not there.
@@ -32,8 +35,8 @@ const CRDLook = 10 * time.Second
 // Config is what keeps NodePools. All is needed.
 type Config struct {
 	Clock   clock.WithTicker
-	Silent  func(pool string) bool                               // no node of the pool is heard
-	Follow  func(ctx context.Context, changed func(pool string)) // calls changed, which does not block, when Silent says something else, until ctx ends
+	Seen    func(pool string) Seen                               // what is known of its nodes
+	Follow  func(ctx context.Context, changed func(pool string)) // calls changed, which does not block, when Seen says something else, until ctx ends
 	Metrics *Metrics
 	Log     *slog.Logger
 }
@@ -81,16 +84,18 @@ func await(ctx context.Context, m ctrl.Manager, c Config) bool {
 
 // readable tells why something that is to be watched cannot be read.
 func readable(ctx context.Context, m ctrl.Manager) error {
-	kind := nodepool.GroupVersion.WithKind("NodePool")
-	if _, err := m.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
-		return err
-	}
-	for _, all := range []client.ObjectList{&nodepool.List{}, &corev1.ServiceList{}, &corev1.EndpointsList{}, &discoveryv1.EndpointSliceList{}} {
-		options := []client.ListOption{client.Limit(1)}
-		if _, everywhere := all.(*nodepool.List); !everywhere {
-			options = append(options, client.InNamespace(contract.ManagerNamespace))
+	for _, kind := range []schema.GroupVersionKind{nodepool.GroupVersion.WithKind("NodePool"), poolv1.GroupVersion.WithKind("Pool")} {
+		if _, err := m.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+			return err
 		}
-		if err := m.GetAPIReader().List(ctx, all, options...); err != nil {
+	}
+	for _, all := range []client.ObjectList{&nodepool.List{}, &poolv1.List{}} {
+		if err := m.GetAPIReader().List(ctx, all, client.Limit(1)); err != nil {
+			return err
+		}
+	}
+	for _, all := range []client.ObjectList{&corev1.ServiceList{}, &corev1.EndpointsList{}, &discoveryv1.EndpointSliceList{}} {
+		if err := m.GetAPIReader().List(ctx, all, client.Limit(1), client.InNamespace(contract.ManagerNamespace)); err != nil {
 			return err
 		}
 	}
@@ -100,7 +105,11 @@ func readable(ctx context.Context, m ctrl.Manager) error {
 // start runs the controller until the context ends.
 func start(ctx context.Context, m ctrl.Manager, c Config) error {
 	k := &keeper{
-		publisher: publisher{m.GetClient(), m.GetAPIReader()}, events: m.GetEventRecorder("weir-manager"), clock: c.Clock, metrics: c.Metrics, log: c.Log, silent: c.Silent,
+		publisher: publisher{m.GetClient(), m.GetAPIReader()}, events: m.GetEventRecorder("weir-manager"), clock: c.Clock, metrics: c.Metrics, log: c.Log, seen: c.Seen,
+		serves: func(r nodepool.Resource) (bool, error) {
+			_, err := m.GetRESTMapper().KindFor(schema.GroupVersionResource(r))
+			return err == nil, client.IgnoreNotFound(ignoreNoMatch(err))
+		},
 	}
 	run, err := controller.NewTypedUnmanaged("nodepools", controller.TypedOptions[reconcile.Request]{Reconciler: k, MaxConcurrentReconciles: 1, SkipNameValidation: new(true)})
 	if err != nil {
@@ -108,6 +117,7 @@ func start(ctx context.Context, m ctrl.Manager, c Config) error {
 	}
 	for _, s := range []source.Source{
 		source.Kind(m.GetCache(), &nodepool.NodePool{}, &handler.TypedEnqueueRequestForObject[*nodepool.NodePool]{}),
+		source.Kind(m.GetCache(), &poolv1.Pool{}, &handler.TypedEnqueueRequestForObject[*poolv1.Pool]{}),
 		source.Kind(m.GetCache(), &corev1.Node{}, members()),
 		source.Func(func(ctx context.Context, q queue) error {
 			go c.Follow(ctx, func(pool string) { enqueue(q, pool) })
@@ -122,6 +132,14 @@ func start(ctx context.Context, m ctrl.Manager, c Config) error {
 		}
 	}
 	return run.Start(ctx)
+}
+
+// ignoreNoMatch is nil where an error says that there is no such resource.
+func ignoreNoMatch(err error) error {
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	return err
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

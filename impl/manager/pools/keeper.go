@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/nodepool"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
 const (
@@ -30,15 +30,17 @@ const (
 	rival   = "yurt-manager"         // its Lease in contract.ManagerNamespace
 )
 
-// keeper keeps one NodePool after another. A request is the name of one.
+// keeper keeps one pool after another: its NodePool and its Pool. A request is the name of one.
 type keeper struct {
 	publisher
 	events  events.EventRecorder
 	clock   clock.PassiveClock
 	metrics *Metrics
 	log     *slog.Logger
-	silent  func(pool string) bool
+	seen    func(pool string) Seen
+	serves  func(nodepool.Resource) (bool, error) // the cloud has it
 	aside   asides
+	plain   bool // the CRD of NodePools is OpenYurt's, and keeps no field that is Weir's own
 }
 
 // asides remembers whether yurt-manager runs. Its methods are called by one worker.
@@ -52,32 +54,78 @@ func (k *keeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	if runs, err := k.rivalled(ctx); err != nil || runs {
 		return reconcile.Result{RequeueAfter: recheck}, err
 	}
-	var p nodepool.NodePool
-	if err := k.client.Get(ctx, r.NamespacedName, &p); err != nil {
-		if apierrors.IsNotFound(err) {
-			k.metrics.synced.DeleteLabelValues(r.Name)
-		}
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if !p.DeletionTimestamp.IsZero() {
-		return reconcile.Result{}, nil
-	}
-	var nodes corev1.NodeList
-	if err := k.client.List(ctx, &nodes, client.MatchingLabels{contract.NodePoolLabel: p.Name}); err != nil {
+	v, err := k.read(ctx, r.Name)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
-	was := p.Status.DeepCopy()
-	k.look(&p, nodes.Items, k.silent(p.Name))
-	failed := k.publish(ctx, &p)
-	k.tell(&p, failed)
-	if !equality.Semantic.DeepEqual(was, &p.Status) {
-		if err := k.client.Status().Update(ctx, &p); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("status of pool %s: %w", p.Name, err))
-		} else if !slices.Equal(was.LeaderEndpoints, p.Status.LeaderEndpoints) {
-			k.elected(&p)
-		}
+	failed := k.keepNodePool(ctx, v)
+	failed = errors.Join(failed, k.keepPool(ctx, v))
+	if v.scope.lacking() && failed == nil { // a resource may be installed later
+		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
 	return k.again(failed)
+}
+
+// read gathers what is known of a pool.
+func (k *keeper) read(ctx context.Context, name string) (*view, error) {
+	v := &view{name: name, nodepool: &nodepool.NodePool{}, own: &poolv1.Pool{}, seen: k.seen(name)}
+	switch err := k.client.Get(ctx, client.ObjectKey{Name: name}, v.nodepool); {
+	case apierrors.IsNotFound(err):
+		v.nodepool = nil
+		k.metrics.synced.DeleteLabelValues(name)
+	case err != nil:
+		return nil, err
+	case !v.nodepool.DeletionTimestamp.IsZero():
+		v.nodepool = nil
+	}
+	switch err := k.client.Get(ctx, client.ObjectKey{Name: name}, v.own); {
+	case apierrors.IsNotFound(err):
+		v.own = nil
+	case err != nil:
+		return nil, err
+	case !v.own.DeletionTimestamp.IsZero():
+		v.own = nil
+	}
+	if v.nodepool == nil && v.own == nil {
+		return v, nil
+	}
+	var nodes corev1.NodeList
+	if err := k.client.List(ctx, &nodes, client.MatchingLabels{contract.NodePoolLabel: name}); err != nil {
+		return nil, err
+	}
+	v.nodes = nodes.Items
+	if v.nodepool != nil {
+		var err error
+		if v.scope, err = scopeOf(v.nodepool.Spec.PoolScopeMetadata, k.serves); err != nil {
+			return nil, err
+		}
+	}
+	v.plan = planOf(v.nodepool, v.own)
+	return v, nil
+}
+
+// keepNodePool keeps the status of the NodePool, if there is one, and leader-hub-<pool>.
+func (k *keeper) keepNodePool(ctx context.Context, v *view) error {
+	p := v.nodepool
+	if p == nil {
+		return nil
+	}
+	was := p.Status.DeepCopy()
+	k.look(p, v)
+	failed := k.publish(ctx, v)
+	k.tell(p, failed)
+	if equality.Semantic.DeepEqual(was, &p.Status) {
+		return failed
+	}
+	leaders, heard := p.Status.LeaderEndpoints, p.Status.HeardNodeNum
+	if err := k.client.Status().Update(ctx, p); err != nil {
+		return errors.Join(failed, fmt.Errorf("status of NodePool %s: %w", p.Name, err))
+	}
+	k.plain = k.plain || heard != nil && p.Status.HeardNodeNum == nil
+	if !slices.Equal(was.LeaderEndpoints, leaders) {
+		k.elected(p)
+	}
+	return failed
 }
 
 // again is when to look again after a failure.
@@ -95,25 +143,49 @@ func (k *keeper) again(failed error) (reconcile.Result, error) {
 	return reconcile.Result{}, failed
 }
 
-// look writes into the status what the nodes of a pool say.
-func (k *keeper) look(p *nodepool.NodePool, nodes []corev1.Node, silent bool) {
+// keepPool keeps the status of the Pool, if there is one.
+func (k *keeper) keepPool(ctx context.Context, v *view) error {
+	if v.own == nil {
+		return nil
+	}
+	was := v.own.Status.DeepCopy()
+	describe(v, k.clock.Now())
+	if equality.Semantic.DeepEqual(was, &v.own.Status) {
+		return nil
+	}
+	if err := k.client.Status().Update(ctx, v.own); err != nil {
+		return fmt.Errorf("status of Pool %s: %w", v.name, err)
+	}
+	return nil
+}
+
+// look writes into the status what is known of the nodes of a pool.
+func (k *keeper) look(p *nodepool.NodePool, v *view) {
 	s := &p.Status
 	s.Nodes, s.ReadyNodeNum, s.UnreadyNodeNum = nil, 0, 0
-	for i := range nodes {
-		s.Nodes = append(s.Nodes, nodes[i].Name)
-		if is(&nodes[i], corev1.NodeReady) {
+	for i := range v.nodes {
+		s.Nodes = append(s.Nodes, v.nodes[i].Name)
+		if is(&v.nodes[i], corev1.NodeReady) {
 			s.ReadyNodeNum++
 		} else {
 			s.UnreadyNodeNum++
 		}
 	}
 	slices.Sort(s.Nodes)
-	leaders := elect(p, nodes, silent)
+	leaders := elect(p, v.nodes, v.seen.Silent)
 	if !slices.Equal(leaders, s.LeaderEndpoints) {
 		s.LeaderLastElectedTime = &metav1.Time{Time: k.clock.Now().Truncate(time.Second)}
 	}
 	s.LeaderEndpoints, s.LeaderNum = leaders, int32(len(leaders)) //nolint:gosec // of nodes
-	k.set(p, ready(p, len(nodes), silent))
+	if !k.plain {
+		s.Mode = v.plan.mode
+		if !v.seen.Unsure {
+			s.HeardNodeNum, s.CutOffNodeNum, s.SilentSince = number(v.seen.Heard), number(v.seen.CutOff), since(v.seen)
+		}
+	}
+	now := k.clock.Now()
+	set(&s.Conditions, ready(p, len(v.nodes), v.seen.Silent), now)
+	set(&s.Conditions, v.scope.condition(), now)
 }
 
 // ready is the condition LeaderReady of a pool.
@@ -155,7 +227,7 @@ func (k *keeper) tell(p *nodepool.NodePool, failed error) {
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "WriteFailed", failed.Error()
 	}
-	if k.set(p, c) && c.Status != metav1.ConditionTrue {
+	if set(&p.Status.Conditions, c, k.clock.Now()) && c.Status != metav1.ConditionTrue {
 		k.events.Eventf(p, nil, corev1.EventTypeWarning, c.Reason, "Publish", "%s", c.Message)
 	}
 	synced := 0.0
@@ -163,15 +235,6 @@ func (k *keeper) tell(p *nodepool.NodePool, failed error) {
 		synced = 1
 	}
 	k.metrics.synced.WithLabelValues(p.Name).Set(synced)
-}
-
-// set puts a condition into the status, and tells whether its state changed.
-func (k *keeper) set(p *nodepool.NodePool, c metav1.Condition) bool {
-	was := meta.FindStatusCondition(p.Status.Conditions, c.Type)
-	changed := was == nil || was.Status != c.Status || was.Reason != c.Reason
-	c.LastTransitionTime = metav1.Time{Time: k.clock.Now().Truncate(time.Second)} // set counts it only when the status changes
-	meta.SetStatusCondition(&p.Status.Conditions, c)
-	return changed
 }
 
 // elected counts and tells of new leaders.

@@ -40,7 +40,7 @@ func TestBesideOpenYurt(t *testing.T) {
 		HolderIdentity: ptr.To("yurt-manager-0"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: &metav1.MicroTime{Time: clock.Now()},
 	}}}
 	pools := &leases{} // fails the test's client only if it is asked
-	k := &keeper{publisher: publisher{pools, cluster}, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler), silent: func(string) bool { return false }}
+	k := &keeper{publisher: publisher{pools, cluster}, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler), seen: func(string) Seen { return Seen{} }}
 	look := func() (again time.Duration) {
 		t.Helper()
 		r, err := k.Reconcile(t.Context(), reconcile.Request{})

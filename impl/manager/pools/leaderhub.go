@@ -39,8 +39,24 @@ func (e *nameError) Error() string {
 	return fmt.Sprintf("pool %q has no %s: a Service cannot have this name: %s", e.pool, contract.LeaderHubPrefix+e.pool, e.why)
 }
 
+// annotationsOf are what leader-hub-<pool> tells. An empty one does not stand there.
+func annotationsOf(v *view) map[string]string {
+	all := map[string]string{
+		contract.LeaderHubConnectivity: strconv.FormatBool(v.nodepool.Spec.InterConnectivity), contract.LeaderHubScope: v.scope.text(),
+		contract.LeaderHubMode: v.plan.wire(), contract.LeaderHubCoordinators: strings.Join(v.plan.coordinators, ","),
+	}
+	if all[contract.LeaderHubMode] == "" { // without a Pool hubs go by their flags
+		delete(all, contract.LeaderHubMode)
+	}
+	if all[contract.LeaderHubCoordinators] == "" {
+		delete(all, contract.LeaderHubCoordinators)
+	}
+	return all
+}
+
 // leaderHub are the objects leader-hub-<pool> of a pool, as they should be.
-func leaderHub(p *nodepool.NodePool) ([]client.Object, error) {
+func leaderHub(v *view) ([]client.Object, error) {
+	p := v.nodepool
 	name := contract.LeaderHubPrefix + p.Name
 	if why := validation.IsDNS1035Label(name); len(why) > 0 {
 		return nil, &nameError{p.Name, strings.Join(why, "; ")}
@@ -48,9 +64,7 @@ func leaderHub(p *nodepool.NodePool) ([]client.Object, error) {
 	meta := func(name string, more map[string]string) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: name, Labels: map[string]string{
 			managedLabel: managedBy, "app.kubernetes.io/part-of": "weir", contract.NodePoolLabel: p.Name,
-		}, Annotations: map[string]string{
-			contract.LeaderHubConnectivity: strconv.FormatBool(p.Spec.InterConnectivity), contract.LeaderHubScope: scope(p.Spec.PoolScopeMetadata),
-		}, OwnerReferences: []metav1.OwnerReference{{
+		}, Annotations: annotationsOf(v), OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: nodepool.GroupVersion.String(), Kind: "NodePool", Name: p.Name, UID: p.UID, Controller: ptr.To(true),
 		}}}
 		maps.Copy(m.Labels, more)
@@ -93,14 +107,4 @@ func leaderHub(p *nodepool.NodePool) ([]client.Object, error) {
 		})
 	}
 	return all, nil
-}
-
-// scope is a list of resources as an annotation: group/version/resource, sorted.
-func scope(all []metav1.GroupVersionResource) string {
-	names := make([]string, 0, len(all))
-	for _, r := range all {
-		names = append(names, r.Group+"/"+r.Version+"/"+r.Resource)
-	}
-	slices.Sort(names)
-	return strings.Join(slices.Compact(names), ",")
 }

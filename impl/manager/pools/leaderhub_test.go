@@ -15,11 +15,15 @@ import (
 // TestLeaderHubOfTwoFamilies: Endpoints have all addresses, a slice those of one family, and the first slice has the name of the Service.
 func TestLeaderHubOfTwoFamilies(t *testing.T) {
 	p := &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "harbour", UID: "u"}}
-	p.Spec.PoolScopeMetadata = []metav1.GroupVersionResource{
+	shared := []nodepool.Resource{
 		{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}, {Version: "v1", Resource: "services"}, {Version: "v1", Resource: "services"},
 	}
 	p.Status.LeaderEndpoints = []nodepool.Leader{{NodeName: "a", Address: "fd00::1"}, {NodeName: "b", Address: "10.0.0.2"}}
-	all, err := leaderHub(p)
+	s, err := scopeOf(shared, func(nodepool.Resource) (bool, error) { return true, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := leaderHub(&view{name: p.Name, nodepool: p, scope: s})
 	if err != nil || len(all) != 4 {
 		t.Fatalf("%d objects, %v", len(all), err)
 	}
@@ -41,7 +45,7 @@ func TestLeaderHubOfTwoFamilies(t *testing.T) {
 func TestLeaderHubOfALongName(t *testing.T) {
 	for _, name := range []string{strings.Repeat("a", 60), "a.b"} {
 		var bad *nameError
-		if _, err := leaderHub(&nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}); !errors.As(err, &bad) || !strings.Contains(err.Error(), name) {
+		if _, err := leaderHub(&view{name: name, nodepool: &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}}); !errors.As(err, &bad) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

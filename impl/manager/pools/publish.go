@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/nodepool"
 )
 
 // publisher writes the objects leader-hub-<pool>.
@@ -22,8 +21,8 @@ type publisher struct {
 }
 
 // publish writes the objects leader-hub-<pool>, and removes slices of families that are left.
-func (w *publisher) publish(ctx context.Context, p *nodepool.NodePool) error {
-	all, err := leaderHub(p)
+func (w *publisher) publish(ctx context.Context, v *view) error {
+	all, err := leaderHub(v)
 	if err != nil {
 		return err
 	}
@@ -35,7 +34,7 @@ func (w *publisher) publish(ctx context.Context, p *nodepool.NodePool) error {
 		err = errors.Join(err, w.put(ctx, o))
 	}
 	var have discoveryv1.EndpointSliceList
-	if e := w.client.List(ctx, &have, client.InNamespace(contract.ManagerNamespace), client.MatchingLabels{contract.NodePoolLabel: p.Name}); e != nil {
+	if e := w.client.List(ctx, &have, client.InNamespace(contract.ManagerNamespace), client.MatchingLabels{contract.NodePoolLabel: v.name}); e != nil {
 		return errors.Join(err, e)
 	}
 	for i := range have.Items {
@@ -102,6 +101,9 @@ func replaced(o, want client.Object) bool {
 	}
 	if annotations == nil {
 		annotations = map[string]string{}
+	}
+	for _, own := range []string{contract.LeaderHubMode, contract.LeaderHubCoordinators} {
+		delete(annotations, own)
 	}
 	maps.Copy(labels, want.GetLabels())
 	maps.Copy(annotations, want.GetAnnotations())

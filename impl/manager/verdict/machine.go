@@ -132,12 +132,16 @@ func (m *Machine) Step(now time.Time) Decision {
 	d := Decision{
 		Nodes:  make(map[string]Verdict, len(m.nodes)),
 		Pools:  make(map[string]PoolVerdict, len(m.pools)),
+		Tally:  make(map[string]Tally, len(m.pools)),
 		Record: Record{Pools: map[string]PoolRecord{}},
 		Deaf:   m.hearing.IsZero(),
 	}
 	for name, n := range m.nodes {
 		v := m.stepNode(now, n)
 		d.Nodes[name] = v
+		if v.Pool != "" {
+			d.Tally[v.Pool] = d.Tally[v.Pool].with(v.State)
+		}
 		for _, list := range []struct {
 			on    bool
 			names *[]string
@@ -157,6 +161,20 @@ func (m *Machine) Step(now time.Time) Decision {
 		}
 	}
 	return d
+}
+
+// with counts one node more.
+func (t Tally) with(s State) Tally {
+	switch s {
+	case Unknown:
+		t.Unknown++
+	case Delegated:
+		t.Heard++
+		t.Delegated++
+	case Normal:
+		t.Heard++
+	}
+	return t
 }
 
 // listen notes since when anybody is heard.

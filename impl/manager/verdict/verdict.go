@@ -82,6 +82,13 @@ type PoolVerdict struct {
 	Policy  Policy
 }
 
+// Tally counts the nodes of a pool.
+type Tally struct {
+	Heard     int // within Grace, by themselves or through a peer
+	Delegated int // of these, through a peer
+	Unknown   int // not heard since this process started, and too early to call them missing
+}
+
 // PoolRecord is what is remembered of a silent pool.
 type PoolRecord struct {
 	Since   time.Time
@@ -98,6 +105,7 @@ type Record struct {
 type Decision struct {
 	Nodes  map[string]Verdict
 	Pools  map[string]PoolVerdict
+	Tally  map[string]Tally // by pool
 	Record Record
 	Deaf   bool // nobody at all is heard
 }

@@ -10,6 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-edge/weir/impl/pool"
 )
 
 // kind is one resource.
@@ -42,6 +44,7 @@ func kinds() []kind {
 		in(appsv1.SchemeGroupVersion, "daemonsets", kind{kind: "DaemonSet", namespaced: true, of: appsv1.DaemonSet{}}),
 		in(rbacv1.SchemeGroupVersion, "roles", kind{kind: "Role", namespaced: true, of: rbacv1.Role{}}),
 		in(rbacv1.SchemeGroupVersion, "rolebindings", kind{kind: "RoleBinding", namespaced: true, of: rbacv1.RoleBinding{}}),
+		in(pool.GroupVersion, "pools", kind{kind: "Pool", status: true, of: pool.Pool{}}),
 		in(admission, "validatingadmissionpolicies", kind{kind: "ValidatingAdmissionPolicy"}),
 		in(admission, "validatingadmissionpolicybindings", kind{kind: "ValidatingAdmissionPolicyBinding"}),
 		in(admission, "mutatingadmissionpolicies", kind{kind: "MutatingAdmissionPolicy"}),

@@ -1,0 +1,71 @@
+package pools
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/nodepool"
+)
+
+// scope is what a pool shares.
+type scope struct {
+	shared  []string // group/version/resource, sorted
+	refused []string // what is left out, and why
+	unknown []string // what is shared, and the cloud does not serve
+}
+
+// scopeOf reads poolScopeMetadata. Weir's CRD refuses at once what is refused here; OpenYurt's does not.
+func scopeOf(all []nodepool.Resource, serves func(nodepool.Resource) (bool, error)) (s scope, err error) {
+	versions := map[nodepool.Resource]string{} // by group and resource: the first counts
+	for _, r := range all {
+		name := r.Group + "/" + r.Version + "/" + r.Resource
+		first, again := versions[nodepool.Resource{Group: r.Group, Resource: r.Resource}]
+		switch {
+		case r.Group == "" && r.Resource == "secrets":
+			s.refused = append(s.refused, name+": Secrets are never shared")
+			continue
+		case r.Version == "" || r.Resource == "" || r.Resource != strings.ToLower(r.Resource) || strings.ContainsAny(name, ", \t\n") || strings.Count(name, "/") != 2:
+			s.refused = append(s.refused, fmt.Sprintf("%q: want a group, a version and a resource in the plural", name))
+			continue
+		case again && first != r.Version:
+			s.refused = append(s.refused, fmt.Sprintf("%s: it is shared as %s, and in one version only", name, first))
+			continue
+		case again:
+			continue
+		}
+		versions[nodepool.Resource{Group: r.Group, Resource: r.Resource}] = r.Version
+		s.shared = append(s.shared, name)
+		there, err := serves(r)
+		if err != nil {
+			return scope{}, fmt.Errorf("ask whether the cloud serves %s: %w", name, err)
+		}
+		if !there {
+			s.unknown = append(s.unknown, name)
+		}
+	}
+	slices.Sort(s.shared)
+	return s, nil
+}
+
+// text is the scope as an annotation.
+func (s scope) text() string { return strings.Join(s.shared, ",") }
+
+// lacking tells whether the cloud does not serve all of it.
+func (s scope) lacking() bool { return len(s.unknown) > 0 }
+
+// condition is ScopeAccepted.
+func (s scope) condition() metav1.Condition {
+	c := metav1.Condition{Type: nodepool.ScopeAccepted, Status: metav1.ConditionFalse}
+	switch {
+	case len(s.refused) > 0:
+		c.Reason, c.Message = "Refused", strings.Join(s.refused, "; ")
+	case len(s.unknown) > 0:
+		c.Reason, c.Message = "NotServed", "the cloud does not serve "+strings.Join(s.unknown, ", ")+": hubs answer as it does, until it does"
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Accepted", fmt.Sprintf("%d resources", len(s.shared))
+	}
+	return c
+}

@@ -1,0 +1,135 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-edge/weir/impl/manager/pools"
+	"github.com/weir-edge/weir/impl/manager/verdict"
+	"github.com/weir-edge/weir/impl/pause"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
+)
+
+// said follows what Pools say of silence. Where the kind is not installed, the usual policy counts for every pool.
+type said struct {
+	cache  cache.Cache
+	reader client.Reader // not from the cache
+	clock  clock.Clock
+	board  *board
+	usual  verdict.Policy // of pools of which nothing else is said
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	none    bool                                        // the kind cannot be read
+	watched toolscache.ResourceEventHandlerRegistration // nil: not yet
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: a replica that only listens knows them when it takes over.
+func (s *said) NeedLeaderElection() bool { return false }
+
+// known tells whether the board has been told what Pools said at the start. Before, a pool that is to be kept could be given up.
+func (s *said) known() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.none || s.watched != nil && s.watched.HasSynced()
+}
+
+// Start implements manager.Runnable. It waits for the kind, since a watch that is refused would end the whole of weir-manager.
+func (s *said) Start(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := s.reader.List(ctx, &poolv1.List{}, client.Limit(1))
+		wait := again
+		switch {
+		case err == nil:
+			return s.watch(ctx)
+		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
+			s.lacks(err)
+			wait = pools.CRDLook
+		}
+		pause.For(ctx, s.clock, wait)
+	}
+	return nil
+}
+
+// lacks notes that there is nothing to follow.
+func (s *said) lacks(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.none {
+		s.log.Info("Pools cannot be read: the same counts for all pools that are silent; apply the output of weir-manager --print-manifests", "err", err)
+	}
+	s.none = true
+}
+
+func (s *said) watch(ctx context.Context) error {
+	informer, err := s.cache.GetInformer(ctx, &poolv1.Pool{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch Pools: %w", err)
+	}
+	registration, err := informer.AddEventHandler(s.handler())
+	if err != nil {
+		return fmt.Errorf("watch Pools: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watched, s.none = registration, false
+	return nil
+}
+
+func (s *said) handler() toolscache.ResourceEventHandler {
+	policies := map[string]verdict.Policy{} // handlers run one at a time
+	tell := func() {
+		now := maps.Clone(policies)
+		s.board.tell(func(_ time.Time, m *verdict.Machine) { m.SetPolicies(s.usual, now) })
+	}
+	set := func(o any) {
+		p, ok := o.(*poolv1.Pool)
+		if !ok {
+			return
+		}
+		policy, says, err := policyOf(p.Spec.WhenSilent)
+		if err != nil {
+			s.log.Error("whenSilent of a Pool cannot be meant so: its pods are kept", "pool", p.Name, "err", err)
+		}
+		if delete(policies, p.Name); says {
+			policies[p.Name] = policy
+		}
+		tell()
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    set,
+		UpdateFunc: func(_, o any) { set(o) },
+		DeleteFunc: func(o any) {
+			if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
+				delete(policies, name)
+				tell()
+			}
+		},
+	}
+}
+
+// policyOf reads whenSilent. What cannot be meant so is to keep.
+func policyOf(w *poolv1.WhenSilent) (p verdict.Policy, says bool, err error) {
+	switch {
+	case w == nil:
+		return p, false, nil
+	case w.Action == poolv1.Keep && w.After == "":
+		return p, true, nil
+	case w.Action == poolv1.Evict:
+		if d, err := time.ParseDuration(w.After); err == nil && d >= 0 {
+			return verdict.Policy{Evict: true, After: d}, true, nil
+		}
+	}
+	return p, true, fmt.Errorf("whenSilent: action %q, after %q: want %s, or %s and a duration, for example 1h", w.Action, w.After, poolv1.Keep, poolv1.Evict)
+}

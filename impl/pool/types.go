@@ -1,0 +1,180 @@
+package pool
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Values of Spec.Mode and Status.Mode.
+const (
+	ModeCoordinator = "Coordinator"
+	ModeLeaderHubs  = "LeaderHubs"
+)
+
+// Values of WhenSilent.Action.
+const (
+	Keep  = "Keep"
+	Evict = "Evict"
+)
+
+// Conditions of a Pool.
+const (
+	// Described tells whether there is a NodePool of this name.
+	Described = "Described"
+	// ModeApplied tells whether the hubs of the pool are told the mode that the spec asks for.
+	ModeApplied = "ModeApplied"
+	// Heard tells whether a node of the pool is heard.
+	Heard = "Heard"
+	// ScopeAccepted tells whether the pool may share all that poolScopeMetadata of its NodePool names.
+	ScopeAccepted = "ScopeAccepted"
+	// CoordinatorPlaced tells whether the coordinator runs where the spec asks for it.
+	CoordinatorPlaced = "CoordinatorPlaced"
+)
+
+// Spec is what a person asks of a pool beside its NodePool.
+type Spec struct {
+	// Mode is how the pool shares: by its coordinator, or by its leader hubs. It may be changed while the pool works.
+	// +optional
+	// +kubebuilder:default=Coordinator
+	// +kubebuilder:validation:Enum=Coordinator;LeaderHubs
+	Mode string `json:"mode,omitempty"`
+
+	// Coordinator is the coordinator of the pool. It counts in the mode Coordinator. Without it hubs use the one of their flags.
+	// +optional
+	Coordinator *Coordinator `json:"coordinator,omitempty"`
+
+	// WhenSilent is what happens to the pods of the pool while none of its nodes is heard. Without it --when-silent of weir-manager counts.
+	// +optional
+	WhenSilent *WhenSilent `json:"whenSilent,omitempty"`
+}
+
+// Coordinator says who runs the coordinator of a pool, and where.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.servers) != has(self.image)",message="either image, and weir-manager runs the coordinator, or servers, which somebody else runs"
+// +kubebuilder:validation:XValidation:rule="!has(self.servers) || !has(self.nodes) && !has(self.nodeSelector)",message="nodes and nodeSelector are for a coordinator that weir-manager runs: none with servers"
+// +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.nodeSelector)",message="either nodes or nodeSelector"
+// +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.replicas) || size(self.nodes) >= self.replicas",message="fewer nodes than replicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.servers) || size(self.servers) != 2",message="servers are 1 or 3"
+type Coordinator struct {
+	// Servers are the addresses of a coordinator that somebody else runs, a service of its host for example: one, or those of three replicas.
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:items:MaxLength=300
+	// +kubebuilder:validation:items:Pattern=`^https://([a-z0-9.-]+|\[[0-9a-f:]+\]):[0-9]{1,5}$`
+	// +listType=set
+	Servers []string `json:"servers,omitempty"`
+
+	// Image is the image of weir-coordinator. With it weir-manager runs one Pod for each replica, on nodes of the pool.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=500
+	Image string `json:"image,omitempty"`
+
+	// Replicas is how many of them run: 1 or 3.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Enum=1;3
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// Nodes are the names of the nodes that may run one, those that are to be preferred first. None: all of the pool that nodeSelector selects.
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	Nodes []string `json:"nodes,omitempty"`
+
+	// NodeSelector are labels, all of which a node has that may run one. None: all nodes of the pool.
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=64
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+}
+
+// WhenSilent is what happens to the pods of a pool of which no node is heard.
+//
+// +kubebuilder:validation:XValidation:rule="(self.action == 'Evict') == has(self.after)",message="after belongs to the action Evict, which needs it"
+type WhenSilent struct {
+	// Action is Keep, pods and their endpoints stay as they were, or Evict, the pool is given up when it has been silent for so long.
+	// +kubebuilder:validation:Enum=Keep;Evict
+	Action string `json:"action"`
+
+	// After is for how long the pool has to be silent before it is given up.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,9}(\.[0-9]{1,9})?(h|m|s|ms))+$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="a duration, as in 1h or 90s"
+	After string `json:"after,omitempty"`
+}
+
+// Status is what weir-manager sees of a pool.
+type Status struct {
+	// ObservedGeneration is that of the spec which the status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Mode is how the hubs of the pool are told to share.
+	// +optional
+	Mode string `json:"mode,omitempty"`
+
+	// Members is how many nodes have the label of the pool.
+	Members int32 `json:"members"`
+
+	// Heard is how many of them are heard, by themselves or through the pool.
+	Heard int32 `json:"heard"`
+
+	// CutOff is how many of those are heard through the pool alone: they do not reach the cloud.
+	CutOff int32 `json:"cutOff"`
+
+	// Leader names the leader hubs, with commas between, in the mode LeaderHubs. In the mode Coordinator the pool itself decides who leads, and the cloud does not know.
+	// +optional
+	Leader string `json:"leader,omitempty"`
+
+	// SilentSince is when the last node of the pool was heard, while none is. What the cloud shows of the pool is as old as that.
+	// +optional
+	SilentSince *metav1.Time `json:"silentSince,omitempty"`
+
+	// Coordinators are the addresses of the coordinator that hubs are told.
+	// +optional
+	Coordinators []string `json:"coordinators,omitempty"`
+
+	// Conditions tell how the pool is.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Pool is what Weir has of a pool beside the NodePool of the same name.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,path=pools,categories=weir
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Mode",type="string",JSONPath=".status.mode"
+// +kubebuilder:printcolumn:name="Members",type="integer",JSONPath=".status.members"
+// +kubebuilder:printcolumn:name="Heard",type="integer",JSONPath=".status.heard"
+// +kubebuilder:printcolumn:name="CutOff",type="integer",JSONPath=".status.cutOff"
+// +kubebuilder:printcolumn:name="Leader",type="string",JSONPath=".status.leader"
+// +kubebuilder:printcolumn:name="Silent",type="date",JSONPath=".status.silentSince"
+// +kubebuilder:printcolumn:name="Coordinators",type="string",JSONPath=".status.coordinators",priority=1
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
+type Pool struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +kubebuilder:default={}
+	Spec   Spec   `json:"spec,omitempty"`
+	Status Status `json:"status,omitempty"`
+}
+
+// List is a list of Pools.
+//
+// +kubebuilder:object:root=true
+type List struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Pool `json:"items"`
+}

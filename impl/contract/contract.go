@@ -134,11 +134,14 @@ const (
 	TrustPath     = "/weir/v1/trust"     // of a coordinator, and of a hub: which authorities count, and POST by who knows better, see impl/trust
 	DenylistPath  = "/weir/v1/denylist"  // of a coordinator, and of a hub: which certificates are refused, and POST by who knows better, see impl/denylist
 	StandingPath  = "/weir/v1/standing"  // of a hub: a Standing at each change, for as long as who asked is there, see impl/hub/leaderhub
+	DirectoryPath = "/weir/v1/directory" // of a hub and of a coordinator: what the pool is told about itself, see impl/directory
 	LinePath      = "/weir/v1/line"      // of a coordinator: POST by a hub that the coordinator cannot connect to, see impl/reverse
 	RejoinPath    = "/weir/v1/rejoin"    // POST by a replica that has no data: take it in again
 	StatusPath    = "/weir/v1/status"    // JSON status of a hub (health port; less of it at the port for its pool) or coordinator
 	// AgeHeader of an answer: seconds since the relay was last known to be fresh, also when that was before a restart.
 	AgeHeader = "Weir-Age"
+	// LiveHeader of an answer at DirectoryPath, with the value true: what is shown is what the cloud says now.
+	LiveHeader = "Weir-Live"
 	// ConsistentHeader of a read, with the value true: only the cloud may answer it, as it stands now, and nothing that is kept in the pool.
 	ConsistentHeader = "Weir-Consistent"
 )
@@ -211,6 +214,8 @@ const (
 	ModeLeaderHubs  = "leader-hubs"
 	// LeaderHubCoordinators tells where the replicas of the pool's coordinator are: https URLs, with commas between, as --coordinator-server takes them.
 	LeaderHubCoordinators = "weir.dev/coordinators"
+	// LeaderHubPort is the name of the port of the leader hubs there.
+	LeaderHubPort = "pool"
 )
 
 // PoolGroup and the kind Pool, version v1alpha1, are Weir's own object beside a NodePool of the same name: what a NodePool has no field for.

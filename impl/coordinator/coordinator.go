@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -161,6 +162,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	if err != nil {
 		return err
 	}
+	told := c.newTold()
 	leader, bars, shared := &fence.Fence{Incarnation: etcd.Incarnation()}, &pull.Bars{}, &pull.Documents{}
 	vote := &election.Election{Store: stored{leases.Store}, Fence: leader, Bars: bars, Clock: c.set.Clock, Logger: c.set.Logger}
 	lies := jury.New(jury.Config{Notes: etcd, Leader: leader.Leader, Free: vote.Free, Relays: c.relays, Clock: c.set.Clock, Logger: c.set.Logger})
@@ -171,14 +173,19 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	ready := status.Readiness{FreshWithin: c.set.FreshWithin, Floor: lies.Floor, Clock: c.set.Clock}
 	c.fresh.Store(new(func(r *relay.Relay) bool { return ready.Unready(r) == nil }))
 	metrics := newMetrics(c.relays, c.kept, ready.Unready)
-	metrics.registry.MustRegister(c.serving.denied, c.serving.ca.held, c.serving.late.Collector())
+	metrics.registry.MustRegister(c.serving.denied, c.serving.ca.held, c.serving.late.Collector(), told)
 	lies.Lied = metrics.lied.Inc
 	health := &recently{check: etcd.Check, lasts: checkLasts, clock: c.set.Clock}
 	ways := &lines{lot: &c.lot, rules: c.rules, clock: c.set.Clock, serving: &c.serving}
 	pulled := pull.Config{
 		Relays: c.relays, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.Unready, Majority: health.ask,
-		Beside: func(ctx context.Context, up *hop.Upstream) { shared.Keep(ctx, up, c.set.Clock) },
-		Freed:  func(reason string) { metrics.freed.WithLabelValues(reason).Inc() }, Refilled: func(resource, node string) { metrics.refilled.WithLabelValues(resource, node).Inc() },
+		Beside: func(ctx context.Context, up *hop.Upstream) {
+			var beside sync.WaitGroup
+			beside.Go(func() { told.follow(ctx, up) })
+			shared.Keep(ctx, up, c.set.Clock)
+			beside.Wait()
+		},
+		Freed: func(reason string) { metrics.freed.WithLabelValues(reason).Inc() }, Refilled: func(resource, node string) { metrics.refilled.WithLabelValues(resource, node).Inc() },
 		Clock: c.set.Clock, Logger: c.set.Logger,
 	}
 	var claims *fed // nil: this is the only replica
@@ -203,8 +210,9 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 			u, _ := genericrequest.UserFrom(req.Context())
 			c.lot.Admit(w, req, authz.NodeOf(u))
 		}),
-		contract.DenylistPath: c.serving.denied,
-		contract.TrustPath:    c.serving.ca.held,
+		contract.DenylistPath:  c.serving.denied,
+		contract.DirectoryPath: told,
+		contract.TrustPath:     c.serving.ca.held,
 		contract.DoubtPath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			u, _ := genericrequest.UserFrom(req.Context())
 			lies.Serve(w, req, authz.NodeOf(u))

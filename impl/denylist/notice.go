@@ -39,8 +39,10 @@ func (h *Held) Retry() {
 
 // Follow reads the list of the pool in the cloud, now and whenever it changes, until ctx ends.
 func (h *Held) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Clock) {
-	notice.Source{About: subject, ConfigMap: contract.DenylistPrefix + h.Pool, Max: maxList, Logger: h.Logger, Retry: h.retry, Take: func(m *corev1.ConfigMap) error {
+	s := notice.ConfigMap(subject, contract.DenylistPrefix+h.Pool, maxList, h.Logger, func(m *corev1.ConfigMap) error {
 		_, err := h.Take([]byte(m.Data[contract.DenylistKey]))
 		return err
-	}}.Follow(ctx, cloud, c)
+	})
+	s.Retry = h.retry
+	s.Follow(ctx, cloud, c)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/member"
@@ -64,6 +65,7 @@ type Status struct {
 	Cloud       []uplink.ServerStatus               `json:"cloud"`
 	User        UserStatus                          `json:"user"`
 	Coordinator *member.CoordinatorStatus           `json:"coordinator,omitempty"`
+	Directory   *directory.Status                   `json:"directory,omitempty"` // what the pool is told about itself
 	Heartbeat   beat.HeartbeatStatus                `json:"heartbeat"`
 	Delegation  *beat.DelegationStatus              `json:"delegation,omitempty"` // of other nodes of the pool
 	Offline     *shelter.Status                     `json:"offline"`
@@ -127,7 +129,7 @@ func (h *Hub) Status() Status {
 		s.Bytes[c] = h.cloud.Bytes(c)
 	}
 	if p := h.pool.Status(); p != nil {
-		s.Coordinator, s.Delegation = &p.Coordinator, &p.Delegation
+		s.Coordinator, s.Delegation, s.Directory = &p.Coordinator, &p.Delegation, new(h.directory.Status())
 	}
 	now := h.clock.Now()
 	for i, r := range h.relays {

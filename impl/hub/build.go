@@ -88,6 +88,7 @@ func (h *Hub) buildClient() error {
 		return err
 	}
 	c.Roots = h.trusted
+	h.buildDirectory()
 	h.denied = denylist.New(denylist.Config{Pool: h.NodePoolName, Trusted: c.Roots.List, File: filepath.Join(h.DataDir, "denylist"), Logger: h.Logger})
 	c.Denied = h.denied
 	h.metrics.registry.MustRegister(h.denied)
@@ -219,6 +220,7 @@ func (h *Hub) buildPoolDoor() *poolDoor {
 		roots: c.Roots, denied: c.Denied, cert: h.member, address: h.PoolAddress, local: c.Local, late: h.late, clock: h.clock,
 	}
 	d.Handle(contract.DocumentsPath, h.discovery.Show(h.judge.Keys))
+	d.Handle(contract.DirectoryPath, h.directory)
 	if d.address == contract.PoolAddressReverse {
 		d.listener = reverse.NewListener(c.Waits, h.clock, h.Logger)
 	}

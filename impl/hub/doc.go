@@ -46,6 +46,11 @@
 // takes it from there, and keeps it in <data-dir>/denylist. Who is on it does not come in at the pool port, and what he has open there ends;
 // so does a connection to such a coordinator.
 //
+// # What the pool is told
+//
+// Flags say where the coordinator is and what the pool shares, until the cloud tells by leader-hub-<pool> (package directory): the hub watches that one object as its own user,
+// keeps it in <data-dir>/directory, asks the coordinator for it while it does not reach the cloud, and shows it to the coordinator at the pool port.
+//
 // # What a component sees
 //
 // With --filters some components of the node see another address of the hub, fewer Services or only near endpoints (package filter). Answers are altered on

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/beat"
@@ -49,12 +50,18 @@ type Hub struct {
 	forwarding  *beat.Forwarding
 
 	discovery *discovery.Discovery
-	store     *store.Store
-	shelter   *shelter.Shelter
-	judge     *identity.Judge // of callers, while the cloud is away
-	filters   *filter.Filters // nil: all see what the cloud shows
+	directory *directory.Directory // nil: there is no pool
+	filters   *filter.Filters      // nil: all see what the cloud shows
 
+	alone
 	ports
+}
+
+// alone is what a hub has for the time without the cloud.
+type alone struct {
+	store   *store.Store
+	shelter *shelter.Shelter
+	judge   *identity.Judge // of callers
 }
 
 // credentials are all certificates of the hub.
@@ -141,6 +148,9 @@ func (h *Hub) learned(number uint64, cloud bool) {
 	}
 	h.door.Consistency.Reset()
 	h.shelter.History(number)
+	if h.directory != nil {
+		h.directory.Anew()
+	}
 }
 
 // overrule tells all feeders which history the cloud is in. One may be able to prove what another cannot.

@@ -99,6 +99,8 @@ func (h *Hub) Run(ctx context.Context) error {
 		g.Go(func() error { return h.coordinator.ShareDenied(serving) })
 		g.Go(func() error { return h.shareTrust(serving) })
 		g.Go(func() error { return h.followTrust(serving) })
+		g.Go(func() error { return h.followDirectory(serving) })
+		g.Go(func() error { return h.askDirectory(serving) })
 		g.Go(func() error {
 			d.denied.Follow(serving, h.cloud.Way(uplink.ClassControl, uplink.AsHub), h.clock)
 			return nil

@@ -10,10 +10,11 @@ import (
 // takenBack tells why the pool refuses a certificate of this node.
 func (h *Hub) takenBack(cert *x509.Certificate) error { return h.denied.Refuse(cert) }
 
-// enrolled follows another certificate of this hub in its pool. weir-manager knows the node then, and grants the denylist to it.
+// enrolled follows another certificate of this hub in its pool. weir-manager knows the node then, and grants the denylist to it, and the directory.
 func (h *Hub) enrolled() {
 	h.pool.Renew()
 	h.denied.Retry()
+	h.directory.Retry()
 }
 
 // heedDenylist looks, whenever there is another denylist, whether it takes back what this hub holds, until ctx ends. A hub that is on it asks for another

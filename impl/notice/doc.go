@@ -4,7 +4,7 @@
 // Whoever holds a text can tell a true one from any other by its signature, so it does not matter who hands it on. This package does not look into it:
 // Holder.Take does.
 //
-//   - Follow reads it in the cloud. There it is a ConfigMap.
+//   - Follow reads it in the cloud. There it is one object, a ConfigMap for most.
 //   - Exchange and Serve let two of a pool hold the same. Share does that again and again.
 //
 // It starts no goroutine; everything runs in its caller's.

@@ -21,21 +21,42 @@ import (
 )
 
 const (
-	watchLasts  = 12 * time.Hour   // each begins with the text once more, so that an old version is never asked for
+	watchLasts  = 12 * time.Hour   // a new one begins with the text once more, unless it may go on behind what is known
 	watchAgain  = 5 * time.Second  // after one that ended, or that did not come about for lack of a connection
 	watchDenied = time.Second      // after one that the cloud refused: weir-manager does not know this node yet, or there is none
 	watchRarely = 10 * time.Minute // after more and more of them
 	maxMeta     = 256 << 10        // of an event beside the text
 )
 
-// Source is where the cloud has a text: the ConfigMap of a name in contract.KeyNamespace.
+// Source is where the cloud has a text: one object.
 type Source struct {
-	About     string // "denylist"
-	ConfigMap string
-	Max       int // bytes of the text
-	Take      func(m *corev1.ConfigMap) error
-	Retry     <-chan struct{} // says that the cloud may show it now; may be nil
-	Logger    *slog.Logger
+	About  string // "denylist"
+	Path   string // of all objects of its kind in its namespace
+	Name   string
+	Max    int                       // bytes of the text
+	Take   func(object []byte) error // as JSON
+	Retry  <-chan struct{}           // says that the cloud may show it now; may be nil
+	Logger *slog.Logger
+
+	// Since is the version of the object that is known here: a watch goes on behind it, and so costs nothing where nothing changed. "": it begins with the object.
+	// Lost says that it cannot go on there. Open says that a watch is open, or ended. All may be nil.
+	Since func() string
+	Lost  func()
+	Open  func(open bool)
+}
+
+// ConfigMap is a Source that is the ConfigMap of a name in contract.KeyNamespace.
+func ConfigMap(about, name string, maxText int, logger *slog.Logger, take func(m *corev1.ConfigMap) error) Source {
+	return Source{
+		About: about, Path: "/api/v1/namespaces/" + contract.KeyNamespace + "/configmaps", Name: name, Max: maxText, Logger: logger,
+		Take: func(object []byte) error {
+			var m corev1.ConfigMap
+			if err := json.Unmarshal(object, &m); err != nil {
+				return err
+			}
+			return take(&m)
+		},
+	}
 }
 
 // Follow reads the text in the cloud, now and whenever it changes, until ctx ends. It is one watch of one object. Pauses before it is tried again are
@@ -79,10 +100,24 @@ type refusedError struct{ error }
 
 func (s Source) watch(ctx context.Context, cloud http.RoundTripper) error {
 	q := url.Values{
-		"watch": {"1"}, "fieldSelector": {"metadata.name=" + s.ConfigMap}, "timeoutSeconds": {strconv.Itoa(int(watchLasts / time.Second))},
+		"watch": {"1"}, "fieldSelector": {"metadata.name=" + s.Name}, "timeoutSeconds": {strconv.Itoa(int(watchLasts / time.Second))},
 	}
-	u := "https://cloud/api/v1/namespaces/" + contract.KeyNamespace + "/configmaps?" + q.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
+	since := ""
+	if s.Since != nil {
+		since = s.Since()
+	}
+	if since != "" {
+		q.Set("resourceVersion", since)
+	}
+	// refused is an answer that is no watch. It may be the version that is too old, or one of a cloud that was restored from a backup.
+	refused := func(err error) error {
+		if since != "" {
+			s.Lost()
+			return err // and not refused: it is asked again without
+		}
+		return &refusedError{err}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://cloud"+s.Path+"?"+q.Encode(), nil)
 	if err != nil {
 		return err
 	}
@@ -94,7 +129,11 @@ func (s Source) watch(ctx context.Context, cloud http.RoundTripper) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return &refusedError{fmt.Errorf("watch ConfigMap %s/%s: %s", contract.KeyNamespace, s.ConfigMap, resp.Status)}
+		return refused(fmt.Errorf("watch %s of %s: %s", s.Name, s.Path, resp.Status))
+	}
+	if s.Open != nil {
+		s.Open(true)
+		defer s.Open(false)
 	}
 	bounded := &io.LimitedReader{R: resp.Body}
 	frames := json.NewDecoder(bounded)
@@ -109,18 +148,14 @@ func (s Source) watch(ctx context.Context, cloud http.RoundTripper) error {
 		}
 		switch event.Type {
 		case "ADDED", "MODIFIED":
-			var m corev1.ConfigMap
-			if err := json.Unmarshal(event.Object, &m); err != nil {
-				return fmt.Errorf("watch of the %s: %w", s.About, err)
-			}
-			if err := s.Take(&m); err != nil {
+			if err := s.Take(event.Object); err != nil {
 				s.Logger.Error("the cloud's "+s.About+" does not count", "err", err)
 			}
 		case "DELETED": // what was said stays so
 		default:
 			var status metav1.Status
 			_ = json.Unmarshal(event.Object, &status)
-			return &refusedError{fmt.Errorf("watch of the %s: %s %s", s.About, event.Type, status.Message)}
+			return refused(fmt.Errorf("watch of the %s: %s %s", s.About, event.Type, status.Message))
 		}
 	}
 }

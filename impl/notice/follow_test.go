@@ -45,7 +45,7 @@ func follow(t *testing.T, r *refusing, d time.Duration, retry chan struct{}, dur
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Source{About: "text", ConfigMap: "text-harbour", Max: 1, Logger: slog.New(slog.DiscardHandler), Retry: retry}.Follow(ctx, r, clock.RealClock{})
+		Source{About: "text", Name: "text-harbour", Max: 1, Logger: slog.New(slog.DiscardHandler), Retry: retry}.Follow(ctx, r, clock.RealClock{})
 	}()
 	time.Sleep(d)
 	synctest.Wait()

@@ -37,8 +37,8 @@ func (h *Held) Exchange(ctx context.Context, by http.RoundTripper, at *url.URL) 
 
 // Follow reads the text of the pool in the cloud, now and whenever it changes, until ctx ends.
 func (h *Held) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Clock) {
-	notice.Source{About: subject, ConfigMap: contract.AuthorityPrefix + h.Pool, Max: MaxText, Logger: h.Logger, Take: func(m *corev1.ConfigMap) error {
+	notice.ConfigMap(subject, contract.AuthorityPrefix+h.Pool, MaxText, h.Logger, func(m *corev1.ConfigMap) error {
 		_, err := h.TakeOfCloud([]byte(m.Data[contract.TrustKey]))
 		return err
-	}}.Follow(ctx, cloud, c)
+	}).Follow(ctx, cloud, c)
 }

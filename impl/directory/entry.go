@@ -1,0 +1,226 @@
+package directory
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/relay"
+)
+
+// Bounds of an Entry.
+const (
+	MaxText         = 64 << 10 // bytes, as it travels inside a pool
+	MaxLeaders      = 64
+	MaxCoordinators = 9
+	MaxScope        = 64
+	maxAddresses    = 4   // of one leader hub
+	maxURL          = 300 // bytes
+)
+
+// Entry is what a pool is told about itself. It is a value: nobody changes what its slices hold.
+type Entry struct {
+	Pool    string `json:"pool"`
+	Version uint64 `json:"version"` // of the object in the cloud; 0: none was seen
+	// Mode is contract.ModeCoordinator or contract.ModeLeaderHubs. "" of what was told: nothing; "" of Directory.Now: the pool shares nothing.
+	Mode         string   `json:"mode,omitempty"`
+	Connected    bool     `json:"connected,omitempty"` // its nodes reach each other
+	Leaders      []Leader `json:"leaders,omitempty"`
+	Coordinators []string `json:"coordinators,omitempty"` // https://host:port of each replica
+	Scope        []Shared `json:"scope,omitempty"`        // sorted by Shared.String
+}
+
+// Leader is a leader hub.
+type Leader struct {
+	Node      string           `json:"node"`
+	Addresses []netip.AddrPort `json:"addresses"` // of its pool port, one or more
+}
+
+// Shared is a resource that the pool has one copy of.
+type Shared struct {
+	Group    string `json:"group,omitempty"`
+	Version  string `json:"version"`
+	Resource string `json:"resource"`
+	// Kind is that of a custom resource, with a "!" behind it if it has no namespaces; "" if nobody told.
+	Kind string `json:"kind,omitempty"`
+}
+
+// SharedOf is a resource as an Entry names it.
+func SharedOf(r relay.Resource) Shared {
+	s := Shared{Group: r.Group, Version: r.Version, Resource: r.Resource}
+	if !r.Known() {
+		if s.Kind = r.Kind; !r.Namespaced {
+			s.Kind += "!"
+		}
+	}
+	return s
+}
+
+// String is the form of --pool-scope-resources, "widgets.v1.example.com", without the kind.
+func (s Shared) String() string { return s.Resource + "." + s.Version + "." + s.Group }
+
+// Flag is String with the kind behind it, if that is known: what relay.ParseResource reads.
+func (s Shared) Flag() string {
+	if s.Kind == "" {
+		return s.String()
+	}
+	return s.String() + "=" + s.Kind
+}
+
+// URLs are where the coordinator is.
+func (e Entry) URLs() (all []*url.URL) {
+	for _, c := range e.Coordinators {
+		if u, err := url.Parse(c); err == nil { // check saw to it
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// Decode reads an Entry of a pool as somebody of the pool tells it.
+func Decode(pool string, text []byte) (Entry, error) {
+	fail := func(err error) (Entry, error) { return Entry{}, fmt.Errorf("directory of pool %s: %w", pool, err) }
+	if len(text) > MaxText {
+		return fail(fmt.Errorf("%d bytes, want %d at most", len(text), MaxText))
+	}
+	var e Entry
+	if err := json.Unmarshal(text, &e); err != nil {
+		return fail(err)
+	}
+	if e.Version == 0 {
+		return fail(errors.New("version is 0, want that of the object in the cloud"))
+	}
+	if err := e.check(pool); err != nil {
+		return fail(err)
+	}
+	return e, nil
+}
+
+// check tells what cannot be meant, whoever tells it.
+func (e Entry) check(pool string) error {
+	if e.Pool != pool {
+		return fmt.Errorf("it is of pool %.80q", e.Pool)
+	}
+	switch e.Mode {
+	case "", contract.ModeCoordinator, contract.ModeLeaderHubs:
+	default:
+		return fmt.Errorf("%s is %.80q, want %s or %s", contract.LeaderHubMode, e.Mode, contract.ModeCoordinator, contract.ModeLeaderHubs)
+	}
+	for _, check := range []func() error{e.checkLeaders, e.checkCoordinators, e.checkScope} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e Entry) checkLeaders() error {
+	if n := len(e.Leaders); n > MaxLeaders {
+		return fmt.Errorf("%d leader hubs, want %d at most", n, MaxLeaders)
+	}
+	nodes, owner := map[string]bool{}, map[netip.AddrPort]string{}
+	for _, l := range e.Leaders {
+		switch n := len(l.Addresses); {
+		case len(validation.IsDNS1123Subdomain(l.Node)) > 0:
+			return fmt.Errorf("node name of a leader hub is %.80q, want the name of a Node", l.Node)
+		case nodes[l.Node]:
+			return fmt.Errorf("leader hub %s is named twice", l.Node)
+		case n == 0 || n > maxAddresses:
+			return fmt.Errorf("leader hub %s has %d addresses, want 1 to %d", l.Node, n, maxAddresses)
+		}
+		nodes[l.Node] = true
+		for _, a := range l.Addresses {
+			ip := a.Addr()
+			if !ip.IsValid() || a.Port() == 0 || ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != "" || ip.Is4In6() {
+				return fmt.Errorf("address of leader hub %s is %s, want the IP address of a node and a port", l.Node, a)
+			}
+			if other := owner[a]; other != "" {
+				return fmt.Errorf("address %s is of leader hub %s and of %s, want one of them", a, other, l.Node)
+			}
+			owner[a] = l.Node
+		}
+	}
+	return nil
+}
+
+func (e Entry) checkCoordinators() error {
+	if n := len(e.Coordinators); n > MaxCoordinators {
+		return fmt.Errorf("%s has %d URLs, want %d at most", contract.LeaderHubCoordinators, n, MaxCoordinators)
+	}
+	hosts := map[string]bool{}
+	for _, c := range e.Coordinators {
+		u, err := url.Parse(c)
+		if err != nil || len(c) > maxURL || u.Scheme != "https" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil || u.Opaque != "" {
+			return fmt.Errorf("%s has %.80q, want a URL of the form https://host:port", contract.LeaderHubCoordinators, c)
+		}
+		if hosts[u.Host] {
+			return fmt.Errorf("%s has %.80q twice, want each replica once", contract.LeaderHubCoordinators, c)
+		}
+		hosts[u.Host] = true
+	}
+	return nil
+}
+
+func (e Entry) checkScope() error {
+	if n := len(e.Scope); n > MaxScope {
+		return fmt.Errorf("%s has %d resources, want %d at most", contract.LeaderHubScope, n, MaxScope)
+	}
+	fail := func(s Shared, want string) error {
+		return fmt.Errorf("%s has %.200q, want %s", contract.LeaderHubScope, s.Group+"/"+s.Version+"/"+s.Resource, want)
+	}
+	versions := map[string]string{}
+	for _, s := range e.Scope {
+		name := s.Resource + "." + s.Group
+		switch version, twice := versions[name]; {
+		case s.Group != "" && len(validation.IsDNS1123Subdomain(s.Group)) > 0 || len(validation.IsDNS1035Label(s.Version)) > 0 || len(validation.IsDNS1035Label(s.Resource)) > 0:
+			return fail(s, "group/version/resource, as in discovery.k8s.io/v1/endpointslices or, for the core group, /v1/endpoints")
+		case s.Kind != "" && len(validation.IsDNS1035Label(strings.ToLower(strings.TrimSuffix(s.Kind, "!")))) > 0:
+			return fail(s, fmt.Sprintf("a kind behind it and not %.80q", s.Kind))
+		case s.Group == "" && s.Resource == "secrets":
+			return fail(s, "no Secrets: each node of the pool may read all that the pool shares")
+		case s.Group == "coordination.k8s.io":
+			return fail(s, "another group: coordination.k8s.io is the coordinator's own")
+		case twice && version == s.Version:
+			return fail(s, "each resource once")
+		case twice:
+			return fail(s, "one version of it: it is there as "+version+" too")
+		}
+		versions[name] = s.Version
+	}
+	if !slices.IsSortedFunc(e.Scope, func(a, b Shared) int { return strings.Compare(a.String(), b.String()) }) {
+		return fmt.Errorf("%s is not in order", contract.LeaderHubScope)
+	}
+	return nil
+}
+
+// filled is an entry in which flags stand for what it does not tell.
+func (e Entry) filled(flags Entry) Entry {
+	if len(e.Coordinators) == 0 {
+		e.Coordinators = flags.Coordinators
+	}
+	if len(e.Scope) == 0 {
+		e.Scope = flags.Scope
+	} else {
+		e.Scope = slices.Clone(e.Scope)
+		for i, s := range e.Scope { // flags may know the kind of a custom resource
+			if j := slices.IndexFunc(flags.Scope, func(f Shared) bool { return f.String() == s.String() }); s.Kind == "" && j >= 0 {
+				e.Scope[i].Kind = flags.Scope[j].Kind
+			}
+		}
+	}
+	switch {
+	case e.Mode != "":
+	case len(e.Coordinators) > 0:
+		e.Mode = contract.ModeCoordinator
+	case e.Connected:
+		e.Mode = contract.ModeLeaderHubs
+	}
+	return e
+}

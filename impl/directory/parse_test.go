@@ -1,0 +1,197 @@
+package directory
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// object is what weir-manager writes.
+func object(version string, change func(o *corev1.Endpoints)) *corev1.Endpoints {
+	node := func(name string) *string { return &name }
+	o := &corev1.Endpoints{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "leader-hub-harbour", ResourceVersion: version, Annotations: map[string]string{
+			contract.LeaderHubMode: "coordinator", contract.LeaderHubConnectivity: "true", contract.LeaderHubCoordinators: "https://10.0.0.7:10270, https://[fd00::7]:10270",
+			contract.LeaderHubScope: "discovery.k8s.io/v1/endpointslices,/v1/endpoints,example.com/v1/widgets=Widget",
+		}},
+		Subsets: []corev1.EndpointSubset{{
+			Addresses: []corev1.EndpointAddress{{IP: "10.0.0.8", NodeName: node("edge-2")}, {IP: "10.0.0.7", NodeName: node("edge-1")}, {IP: "fd00::7", NodeName: node("edge-1")}},
+			Ports:     []corev1.EndpointPort{{Name: "pool", Port: 10269}},
+		}},
+	}
+	if change != nil {
+		change(o)
+	}
+	return o
+}
+
+func TestParse(t *testing.T) {
+	got, err := Parse("harbour", object("42", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Entry{
+		Pool: "harbour", Version: 42, Mode: "coordinator", Connected: true,
+		Leaders: []Leader{
+			{"edge-1", []netip.AddrPort{netip.MustParseAddrPort("10.0.0.7:10269"), netip.MustParseAddrPort("[fd00::7]:10269")}},
+			{"edge-2", []netip.AddrPort{netip.MustParseAddrPort("10.0.0.8:10269")}},
+		},
+		Coordinators: []string{"https://10.0.0.7:10270", "https://[fd00::7]:10270"},
+		Scope:        []Shared{{"", "v1", "endpoints", ""}, {"discovery.k8s.io", "v1", "endpointslices", ""}, {"example.com", "v1", "widgets", "Widget"}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+	text, _ := json.Marshal(got)
+	if again, err := Decode("harbour", text); err != nil || !reflect.DeepEqual(again, got) {
+		t.Errorf("inside the pool: %+v, %v", again, err)
+	}
+	if u := got.URLs(); len(u) != 2 || u[1].Host != "[fd00::7]:10270" {
+		t.Errorf("%v", u)
+	}
+}
+
+// TestOpenYurts: an object that another controller wrote tells less, and that is no error.
+func TestOpenYurts(t *testing.T) {
+	o := object("7", func(o *corev1.Endpoints) {
+		o.Annotations = nil
+		o.Subsets[0].Ports[0].Name = ""
+	})
+	got, err := Parse("harbour", o)
+	if err != nil || got.Mode != "" || got.Scope != nil || got.Coordinators != nil || len(got.Leaders) != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	o.Subsets = nil
+	if got, err = Parse("harbour", o); err != nil || len(got.Leaders) != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestRefused: each thing that cannot be meant is one line that names field, value and what is wanted.
+func TestRefused(t *testing.T) {
+	annotate := func(name, value string) func(o *corev1.Endpoints) {
+		return func(o *corev1.Endpoints) { o.Annotations[name] = value }
+	}
+	leader := func(change func(a *corev1.EndpointAddress)) func(o *corev1.Endpoints) {
+		return func(o *corev1.Endpoints) { change(&o.Subsets[0].Addresses[0]) }
+	}
+	for about, test := range map[string]struct {
+		change func(o *corev1.Endpoints)
+		want   string
+	}{
+		"another name":     {func(o *corev1.Endpoints) { o.Name = "leader-hub-quay" }, `it is "kube-system/leader-hub-quay"`},
+		"no version":       {func(o *corev1.Endpoints) { o.ResourceVersion = "x" }, `resourceVersion is "x", want a number`},
+		"mode":             {annotate(contract.LeaderHubMode, "both"), `weir.dev/mode is "both", want coordinator or leader-hubs`},
+		"connectivity":     {annotate(contract.LeaderHubConnectivity, "yes"), `openyurt.io/interconnectivity is "yes", want true or false`},
+		"plain HTTP":       {annotate(contract.LeaderHubCoordinators, "http://10.0.0.7:10270"), `weir.dev/coordinators has "http://10.0.0.7:10270", want a URL of the form https://host:port`},
+		"a path":           {annotate(contract.LeaderHubCoordinators, "https://a/b"), "want a URL of the form"},
+		"a user":           {annotate(contract.LeaderHubCoordinators, "https://u@a"), "want a URL of the form"},
+		"empty URL":        {annotate(contract.LeaderHubCoordinators, "https://a,"), `weir.dev/coordinators has "", want a URL`},
+		"a replica twice":  {annotate(contract.LeaderHubCoordinators, "https://a:1,https://a:1"), "twice, want each replica once"},
+		"many URLs":        {annotate(contract.LeaderHubCoordinators, urls(MaxCoordinators+1)), "has 10 URLs, want 9 at most"},
+		"long URL":         {annotate(contract.LeaderHubCoordinators, "https://"+strings.Repeat("a", maxURL)), "want a URL of the form"},
+		"long annotation":  {annotate(contract.LeaderHubScope, strings.Repeat("x", maxAnnotation+1)), "has 16385 bytes, want 16384 at most"},
+		"Secrets":          {annotate(contract.LeaderHubScope, "/v1/endpoints,/v1/secrets"), `openyurt.io/pool-scope-metadata has "/v1/secrets", want no Secrets`},
+		"two versions":     {annotate(contract.LeaderHubScope, "example.com/v1/widgets,example.com/v2/widgets"), `has "example.com/v2/widgets", want one version of it: it is there as v1 too`},
+		"one twice":        {annotate(contract.LeaderHubScope, "/v1/pods,/v1/pods"), "want each resource once"},
+		"Leases":           {annotate(contract.LeaderHubScope, "coordination.k8s.io/v1/leases"), "is the coordinator's own"},
+		"no version of it": {annotate(contract.LeaderHubScope, "pods"), `has "pods", want group/version/resource`},
+		"subresource":      {annotate(contract.LeaderHubScope, "/v1/pods/status"), "want group/version/resource"},
+		"group":            {annotate(contract.LeaderHubScope, "A_b/v1/pods"), "want group/version/resource"},
+		"kind":             {annotate(contract.LeaderHubScope, "a.b/v1/pods=P-_"), `want a kind behind it and not "P-_"`},
+		"many resources":   {annotate(contract.LeaderHubScope, resources(MaxScope+1)), "has 65 resources, want 64 at most"},
+		"no address":       {leader(func(a *corev1.EndpointAddress) { a.IP = "edge-2" }), `address of a leader hub is "edge-2", want an IP address`},
+		"any address":      {leader(func(a *corev1.EndpointAddress) { a.IP = "0.0.0.0" }), "address of leader hub edge-2 is 0.0.0.0:10269, want the IP address of a node"},
+		"a zone":           {leader(func(a *corev1.EndpointAddress) { a.IP = "fe80::1%eth0" }), "want the IP address of a node"},
+		"no node":          {leader(func(a *corev1.EndpointAddress) { a.NodeName = nil }), "address 10.0.0.8 of a leader hub has no nodeName"},
+		"node name":        {leader(func(a *corev1.EndpointAddress) { *a.NodeName = "x/y" }), `node name of a leader hub is "x/y"`},
+		"one's address":    {leader(func(a *corev1.EndpointAddress) { a.IP = "10.0.0.7" }), "is of leader hub edge-1 and of edge-2"},
+		"no port":          {func(o *corev1.Endpoints) { o.Subsets[0].Ports = nil }, "0 ports of leader hubs, want one"},
+		"port 0":           {func(o *corev1.Endpoints) { o.Subsets[0].Ports[0].Port = 0 }, "1 ports of leader hubs, want one"},
+		"many leaders": {func(o *corev1.Endpoints) {
+			o.Subsets[0].Addresses = nil
+			for i := range MaxLeaders + 1 {
+				n := fmt.Sprint("n", i)
+				o.Subsets[0].Addresses = append(o.Subsets[0].Addresses, corev1.EndpointAddress{IP: fmt.Sprint("10.0.1.", i), NodeName: &n})
+			}
+		}, "65 leader hubs, want 64 at most"},
+	} {
+		_, err := Parse("harbour", object("42", test.change))
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 500 {
+			t.Errorf("%s: %v, want %s", about, err, test.want)
+		}
+	}
+	for about, text := range map[string]string{
+		"of another pool": `{"pool":"quay","version":1}`, "without a version": `{"pool":"harbour"}`, "no JSON": "x", "too long": strings.Repeat(" ", MaxText+1),
+		"out of order": `{"pool":"harbour","version":1,"scope":[{"version":"v1","resource":"pods"},{"version":"v1","resource":"nodes"}]}`,
+		"bad address":  `{"pool":"harbour","version":1,"leaders":[{"node":"a","addresses":["1.2.3.4"]}]}`,
+	} {
+		if e, err := Decode("harbour", []byte(text)); err == nil {
+			t.Errorf("%s: %+v", about, e)
+		}
+	}
+}
+
+func urls(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("https://10.0.0.%d:10270", i+1))
+	}
+	return strings.Join(all, ",")
+}
+
+func resources(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("example.com/v1/r%d=R", i))
+	}
+	return strings.Join(all, ",")
+}
+
+// FuzzParse: whatever stands in the object, what is taken from it is within its bounds, and is the same inside the pool.
+func FuzzParse(f *testing.F) {
+	for _, o := range []*corev1.Endpoints{object("42", nil), object("1", func(o *corev1.Endpoints) { o.Annotations, o.Subsets = nil, nil })} {
+		text, _ := json.Marshal(o)
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var o corev1.Endpoints
+		if json.Unmarshal(text, &o) != nil {
+			return
+		}
+		e, err := Parse("harbour", &o)
+		if err != nil {
+			return
+		}
+		if len(e.Leaders) > MaxLeaders || len(e.Scope) > MaxScope || len(e.Coordinators) > MaxCoordinators || len(e.URLs()) != len(e.Coordinators) {
+			t.Errorf("%+v", e)
+		}
+		told, err := json.Marshal(e)
+		if err != nil || len(told) > MaxText {
+			t.Fatalf("%d bytes, %v", len(told), err)
+		}
+		if again, err := Decode("harbour", told); err != nil || !reflect.DeepEqual(again, e) {
+			t.Errorf("%+v\nagain %+v, %v", e, again, err)
+		}
+	})
+}
+
+// FuzzDecode: what somebody of the pool tells ends nobody.
+func FuzzDecode(f *testing.F) {
+	e, _ := Parse("harbour", object("42", nil))
+	text, _ := json.Marshal(e)
+	f.Add(text)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if e, err := Decode("harbour", text); err == nil && (e.Pool != "harbour" || e.Version == 0 || e.check("harbour") != nil) {
+			t.Errorf("%+v", e)
+		}
+	})
+}

@@ -165,6 +165,7 @@ func Suits(s *scenario.Scenario, r runtime.Runtime) error {
 // topology puts the pools beside each other. Those to compare with are links and our clients, nothing else, on every runtime.
 func (r *run) topology() runtime.Topology {
 	t := runtime.Topology{Tools: r.s.Tools(), Manager: r.s.Topology.Has(scenario.Pool.Asks)}
+	t.Described = t.Manager
 	for _, name := range []string{report.WayReference, report.WayStock, report.WayWeir} {
 		if name != report.WayWeir && !slices.Contains(r.s.Compare, name) {
 			continue

@@ -82,6 +82,11 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 		}
 		progress(fmt.Sprintf("pool %s: %d nodes at %s, mode %s", p.Name, p.Nodes, s.blocks[i+1], p.Mode))
 	}
+	if t.Described {
+		if err := s.describe(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if pools := t.poolsOfKubelets(); len(pools) > 0 {
 		if s.label, err = s.cloud.KeepPools(pools); err != nil {
 			return nil, err
@@ -106,6 +111,7 @@ type localSite struct {
 	pools   []*localPool
 	label   func()  // ends the labelling of nodes
 	notary  *notary // nil: nobody signs
+	pulse   *pulse  // nil: no Node is said to be alive but by its kubelet
 
 	endpoints map[string]func(class string) (Endpoint, error) // by node
 	machines  map[string]Machine                              // by node
@@ -141,7 +147,11 @@ func (s *localSite) makeLogDir(dir string) (err error) {
 func (s *localSite) startCloud(ctx context.Context, l *Local, progress Progress) error {
 	var hosts []string
 	for i := range len(s.topology.Pools) + 1 {
-		block, err := loopback.Reserve(ctx)
+		reserve := loopback.Reserve
+		if i > 0 && s.topology.Described && s.topology.Pools[i-1].Mode != Stock {
+			reserve = loopback.ReserveNodes // kube-apiserver takes them for leader hubs
+		}
+		block, err := reserve(ctx)
 		if err != nil {
 			return err
 		}
@@ -246,6 +256,9 @@ func (s *localSite) Down(ctx context.Context) error {
 		all = append(all, s.stopParts(ctx))
 		if s.label != nil {
 			s.label()
+		}
+		if s.pulse != nil {
+			s.pulse.close()
 		}
 		for _, p := range s.pools {
 			p.close()

@@ -33,6 +33,8 @@ type Topology struct {
 	Controllers bool
 	// Manager adds weir-manager, and what it needs in the cluster.
 	Manager bool
+	// Described: each pool with Weir is described by a NodePool, from which weir-manager makes leader-hub-<pool>. Needs it, and root: see loopback.ReserveNodes.
+	Described bool
 	// Timers of controllers and kubelets; the zero value are those of stock Kubernetes.
 	Timers cloud.Timers
 }
@@ -44,8 +46,10 @@ type Pool struct {
 	Mode  Mode
 	// Coordinators is the number of replicas of the coordinator in mode Weir: 1 or 3; 0 is 1.
 	Coordinators int
-	Uplink       Link
-	LAN          *Link // between hubs and coordinator; nil: they talk directly
+	// LeaderHubs is how many leader hubs the pool's NodePool asks for; 0 is 1. Without Described it says nothing.
+	LeaderHubs int
+	Uplink     Link
+	LAN        *Link // between hubs and coordinator; nil: they talk directly
 	// Kubelets runs a hollow node on each node: the real kubelet, which registers the node and runs its pods. Without, the testbed
 	// creates Node objects.
 	Kubelets bool
@@ -164,6 +168,9 @@ func (t Topology) poolsOfKubelets() map[string]string {
 func (t Topology) Validate() error {
 	if len(t.Pools) == 0 {
 		return errors.New("topology: there is no pool")
+	}
+	if t.Described && !t.Manager {
+		return errors.New("topology: pools are described: want weir-manager, which reads that")
 	}
 	seen := map[string]bool{}
 	for _, p := range t.Pools {

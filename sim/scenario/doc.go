@@ -10,9 +10,11 @@
 //	    nodes: 5
 //	    uplink: {rate: 8Mbit/s, rtt: 60ms}   # or up: and down: instead of rate:
 //	    coordinators: 1             # optional; 0: hubs without a coordinator; 3: replicas
+//	    leaderHubs: 2               # optional, with enrols; how many the pool's NodePool asks for, one by default
 //	    reverse: false              # optional; nodes accept no connection: hubs connect to the coordinator that reads them
 //	    lives: {hub: 20s, forwarder: 15s, coordinator: 20s}   # optional; hubs begin with the certificates of their nodes alone, ask for all others, and renew them; with coordinator, for those of the coordinators beside the first hubs too
-//	    enrols: true                # optional, without lives: the same for the usual life, and weir-manager signs, and takes back
+//	    enrols: true                # optional, without lives: the same for the usual life, and weir-manager signs, and takes back. Where weir-manager
+//	                                # runs, each pool is described by a NodePool
 //	  pools: [{name: harbour, …}, {name: town, …}]        # instead of pool, which is short for a list of one
 //	workload:
 //	  services: 40

@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	maxPools    = 20
-	maxNodesAll = 400 // of all pools; each has as many stock clients beside it
-	maxPoolName = 58  // node names are labels of at most 63 characters, "-200" among them
-	maxOfPools  = maxPoolName - len(report.WayReference+"-")
+	maxPools      = 20
+	maxNodesAll   = 400 // of all pools; each has as many stock clients beside it
+	maxPoolName   = 58  // node names are labels of at most 63 characters, "-200" among them
+	maxLeaderHubs = 10
+	maxOfPools    = maxPoolName - len(report.WayReference+"-")
 )
 
 // pools reads the pool, or the list of pools.
@@ -61,7 +62,7 @@ func (o object) pools(s *Scenario) {
 
 func (v value) pool(longest int) Pool {
 	p := Pool{Coordinators: 1}
-	o, ok := v.object("name", "nodes", "uplink", "coordinators", "reverse", "lives", "enrols")
+	o, ok := v.object("name", "nodes", "uplink", "coordinators", "leaderHubs", "reverse", "lives", "enrols")
 	if !ok {
 		return p
 	}
@@ -101,6 +102,16 @@ func (v value) pool(longest int) Pool {
 			o.fields["enrols"].contradiction("lives is given too: weir-manager signs for no life that is so short; want one of them")
 		case p.Enrols && p.Coordinators == 0:
 			o.fields["enrols"].contradiction("coordinators is 0: want a coordinator, which hubs show these certificates to")
+		}
+	}
+	if o.has("leaderHubs") {
+		n, _ := o.fields["leaderHubs"].integer(1, maxLeaderHubs)
+		p.LeaderHubs = int(n)
+		switch {
+		case !p.Enrols:
+			o.fields["leaderHubs"].contradiction("nobody describes the pool to weir-manager, which names them: want enrols: true")
+		case p.Nodes > 0 && p.LeaderHubs > p.Nodes:
+			o.fields["leaderHubs"].contradiction(fmt.Sprintf("nodes is %d: want at most as many leader hubs", p.Nodes))
 		}
 	}
 	return p

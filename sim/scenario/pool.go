@@ -45,9 +45,10 @@ type Pool struct {
 	Nodes        int    `yaml:"nodes"`
 	Uplink       Uplink `yaml:"uplink"`
 	Coordinators int    `yaml:"coordinators"`
-	Reverse      bool   `yaml:"reverse,omitempty"` // nodes accept no connection from their pool
-	Lives        *Lives `yaml:"lives,omitempty"`   // nil: hubs have all certificates from the beginning, but for those that enrol
-	Enrols       bool   `yaml:"enrols,omitempty"`  // hubs ask weir-manager for the certificates of their pool
+	LeaderHubs   int    `yaml:"leaderHubs,omitempty"` // that its NodePool asks for; 0: one
+	Reverse      bool   `yaml:"reverse,omitempty"`    // nodes accept no connection from their pool
+	Lives        *Lives `yaml:"lives,omitempty"`      // nil: hubs have all certificates from the beginning, but for those that enrol
+	Enrols       bool   `yaml:"enrols,omitempty"`     // hubs ask weir-manager for the certificates of their pool
 }
 
 // Lives are how long certificates live that hubs ask for themselves.
@@ -91,7 +92,7 @@ func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
 		if p.Lives != nil {
 			r.Lives = &runtime.Lives{Hub: p.Lives.Hub, Forwarder: p.Lives.Forwarder, Coordinator: p.Lives.Coordinator}
 		}
-		r.Enrols = p.Enrols
+		r.Enrols, r.LeaderHubs = p.Enrols, p.LeaderHubs
 	}
 	return r
 }

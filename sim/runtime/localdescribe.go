@@ -1,0 +1,61 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/nodepool"
+)
+
+// shared are what a pool shares that says nothing else.
+var shared = []metav1.GroupVersionResource{
+	{Version: "v1", Resource: "endpoints"}, {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
+}
+
+// describe writes the NodePool of each pool with Weir, as whoever operates the cluster would, and lets its nodes be heard.
+func (s *localSite) describe(ctx context.Context) error {
+	var beating context.Context
+	s.pulse, beating = newPulse()
+	for _, x := range s.pools {
+		if x.Mode == Stock {
+			continue
+		}
+		data, err := json.Marshal(x.nodePool())
+		if err != nil {
+			return err
+		}
+		if err := s.cloud.Apply(ctx, data); err != nil {
+			return fmt.Errorf("describe pool %s: %w", x.Name, err)
+		}
+		if x.Kubelets {
+			continue
+		}
+		for _, name := range x.NodeNames() {
+			dir, err := s.spawner.Scratch(x.Name, name, "pulse")
+			if err != nil {
+				return err
+			}
+			config, _, err := x.kubeletConfig(dir, name, 0)
+			if err != nil {
+				return err
+			}
+			s.pulse.beat(beating, config, name, s.topology.timers().Lease)
+		}
+	}
+	return nil
+}
+
+// nodePool is the object that describes a pool.
+func (x *localPool) nodePool() *nodepool.NodePool {
+	return &nodepool.NodePool{
+		TypeMeta:   metav1.TypeMeta{APIVersion: nodepool.GroupVersion.String(), Kind: "NodePool"},
+		ObjectMeta: metav1.ObjectMeta{Name: x.Name},
+		Spec: nodepool.Spec{
+			Type: nodepool.Edge, InterConnectivity: true, EnableLeaderElection: true, LeaderElectionStrategy: nodepool.Random,
+			LeaderReplicas: int32(max(x.LeaderHubs, 1)), PoolScopeMetadata: shared,
+		},
+	}
+}

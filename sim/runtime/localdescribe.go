@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/nodepool"
 )
 
@@ -17,6 +18,9 @@ var shared = []metav1.GroupVersionResource{
 
 // describe writes the NodePool of each pool with Weir, as whoever operates the cluster would, and lets its nodes be heard.
 func (s *localSite) describe(ctx context.Context) error {
+	if err := s.cloud.Apply(ctx, []byte(manifests.NodePools())); err != nil {
+		return fmt.Errorf("install NodePools: %w", err)
+	}
 	var beating context.Context
 	s.pulse, beating = newPulse()
 	for _, x := range s.pools {

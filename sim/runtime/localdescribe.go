@@ -12,7 +12,7 @@ import (
 )
 
 // shared are what a pool shares that says nothing else.
-var shared = []metav1.GroupVersionResource{
+var shared = []nodepool.Resource{
 	{Version: "v1", Resource: "endpoints"}, {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
 }
 

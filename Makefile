@@ -134,9 +134,25 @@ test-kind: assets ## specs of pools of real kubelets, some 15 minutes; LABELS=cu
 	WEIR_TEST_KIND=1 WEIR_TEST_KIND_LOGS=$(CURDIR)/reports/out/test-kind go test ./kind/e2e -count 1 -timeout 90m -v -ginkgo.v \
 		-ginkgo.label-filter '$(LABELS)' -ginkgo.junit-report $(CURDIR)/reports/out/test-kind.xml
 
+.PHONY: report
+report: build assets ## what a change makes better or worse: make report BASE=<revision, where the branch left main by default> QUICK=1 (ten minutes); reports/out/change
+	bin/weir report change $(if $(BASE),--base '$(BASE)') $(if $(QUICK),--quick) $(if $(ONLY),--only '$(ONLY)')
+
+.PHONY: comment
+comment: ## post the last make report to a pull request, as one comment: PULL_REQUEST, GITHUB_REPOSITORY and GH_TOKEN are set
+	.ci/comment
+
 .PHONY: report-compare
-report-compare: build ## two runs of one scenario side by side: make report-compare A=reports/pool-cache B=reports/out/pool-cache
-	@bin/weir report compare '$(A)' '$(B)'
+report-compare: build ## two runs of one scenario side by side: make report-compare NAME=pool-cache lays the last run beside its baseline; or A=... B=...
+	@bin/weir report compare '$(or $(A),reports/baseline/$(NAME).json)' '$(or $(B),reports/out/$(NAME))'
+
+.PHONY: baseline
+baseline: build ## put the last run of a scenario into reports/baseline: make baseline NAME=pool-cache REASON='why it is another'
+	bin/weir report baseline --reason '$(REASON)' reports/out/$(NAME)
+
+.PHONY: history
+history: build ## add the head of the last make report to reports/history.tsv, and plot it: reports/out/history.html
+	bin/weir report history $(wildcard reports/out/change/report.json)
 
 .PHONY: bench
 bench: build assets ## measure Weir, fail on a missed target: ARGS='--only hub', ARGS=--resume; reports/out/bench

@@ -24,6 +24,11 @@ func subcommands() []subcommand {
 	return []subcommand{
 		{"scenario run", "FILE|DIR", "run a scenario, or all in a folder, and write reports", scenarioRun},
 		{"scenario grid", "FILE", "run a scenario over links of several rates, paces of changes and faults, and write a table", scenarioGrid},
+		{"report change", "", "measure what a change makes better or worse than its base, and report the worst first", reportChange},
+		{"report judge", "FILE|DIR", "judge the figures of a stored report of a change anew, and write its files", reportJudge},
+		{"report bands", "FILE|DIR…", "print by what share figures differ from themselves, from reports of changes that change nothing", reportBands},
+		{"report history", "[FILE|DIR]", "add a line for a landed change to the history, and plot it", reportHistory},
+		{"report baseline", "--reason REASON DIR…", "put the results of runs in the place of the committed baselines", reportBaseline},
 		{"report compare", "A B", "lay two runs of one scenario side by side", compare},
 		{"attack", "", "try to break pools, and report which attempts are refused", runAttacks},
 		{"mutants", "", "plant bugs, one at a time, and report which are caught by the check that must catch them", plantMutants},

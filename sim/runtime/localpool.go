@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -216,7 +217,7 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 	part, err := x.site.ground.coordinator(node.Launch{
 		Spawner: x.site.spawner,
 		Name:    strings.TrimSpace("coordinator "+c.Name) + " of " + x.Name,
-		Path:    x.site.commands[node.CoordinatorCommand],
+		Path:    x.command(node.CoordinatorCommand),
 		Dir:     dir,
 		LogFile: filepath.Join(x.site.logDir, strings.ReplaceAll(string(id), "/", "-")+".log"),
 		Data:    c.DataDir,
@@ -226,6 +227,11 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 	}
 	x.site.addPart(id, part)
 	return nil
+}
+
+// command is the path of one of Weir's commands for this pool.
+func (x *localPool) command(name string) string {
+	return cmp.Or(x.Binaries[name], x.site.commands[name])
 }
 
 // enrolsCoordinator tells whether a coordinator is beside the hub of node i, which asks for its certificates.
@@ -328,7 +334,7 @@ func (x *localPool) addHub(i int, name, address string) error {
 	part, err := x.site.ground.hub(node.Launch{
 		Spawner: x.site.spawner,
 		Name:    "hub of " + name,
-		Path:    x.site.commands[node.HubCommand],
+		Path:    x.command(node.HubCommand),
 		Dir:     dir,
 		LogFile: filepath.Join(x.site.logDir, "hub-"+name+".log"),
 		Data:    data,

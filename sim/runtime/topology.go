@@ -72,6 +72,9 @@ type Pool struct {
 	PoolScopeResources []string // "resource.version.group"; empty: the default of the commands
 	HubFlags           node.Flags
 	CoordinatorFlags   node.Flags
+
+	// Binaries are commands of another build for this pool; what it does not name is that of the site.
+	Binaries node.Binaries
 }
 
 // Lives are how long certificates live. weir-manager approves requests for them, and the testbed signs: no other signer makes them so short.

@@ -1,0 +1,112 @@
+package card
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// What hubs ask of kube-apiserver, as it is counted.
+const (
+	lists   = "lists" // streaming lists too
+	watches = "watches"
+	reviews = "access reviews"
+)
+
+const maxEvent = 1 << 20
+
+// request is what is read of an event of an audit log.
+type request struct {
+	Stage      string `json:"stage"`
+	Verb       string `json:"verb"`
+	RequestURI string `json:"requestURI"`
+	User       struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ObjectRef *struct {
+		Resource  string `json:"resource"`
+		Namespace string `json:"namespace"`
+	} `json:"objectRef"`
+}
+
+// logged is how far the audit log goes now.
+func (b *bench) logged() (int64, error) {
+	f, err := b.auditLog()
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return f.Seek(0, io.SeekEnd)
+}
+
+// did counts what the hubs of each pool asked since.
+func (b *bench) did(from int64) (map[string]map[string]float64, error) {
+	f, err := b.auditLog()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return count(f)
+}
+
+// count counts requests of hubs by pool and kind. A watch is logged when it begins and when it ends, and counts when it begins.
+func count(r io.Reader) (map[string]map[string]float64, error) {
+	did := map[string]map[string]float64{}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxEvent)
+	for lines.Scan() {
+		var e request
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			continue // the last line may be under way
+		}
+		pool, _, _ := strings.Cut(strings.TrimPrefix(e.User.Username, contract.HubUserPrefix), ":")
+		what := e.kind()
+		if what == lists {
+			what = e.list()
+		}
+		if !strings.HasPrefix(e.User.Username, contract.HubUserPrefix) || what == "" {
+			continue
+		}
+		if did[pool] == nil {
+			did[pool] = map[string]float64{}
+		}
+		did[pool][what]++
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	return did, nil
+}
+
+// list tells lists apart by what is listed: hubs compare samples of a namespace, or look where the cloud's history stands, at moments of their own.
+func (e *request) list() string {
+	name := lists + " of " + e.ObjectRef.Resource
+	if e.ObjectRef.Namespace != "" {
+		name += " of one namespace"
+	}
+	return name
+}
+
+func (e *request) kind() string {
+	switch {
+	case e.ObjectRef == nil:
+		return ""
+	case e.Verb == "list" && e.Stage == "ResponseComplete":
+		return lists
+	case e.Verb == "watch" && e.Stage == "ResponseStarted":
+		if strings.Contains(e.RequestURI, "sendInitialEvents=") && !strings.Contains(e.RequestURI, "sendInitialEvents=0") && !strings.Contains(e.RequestURI, "sendInitialEvents=false") {
+			return lists
+		}
+		return watches
+	case e.Verb == "create" && strings.HasSuffix(e.ObjectRef.Resource, "accessreviews") && e.Stage == "ResponseComplete":
+		return reviews
+	}
+	return ""
+}

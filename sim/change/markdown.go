@@ -1,0 +1,259 @@
+package change
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// MaxLines bounds the Markdown of a report: a reviewer reads it.
+const MaxLines = 60
+
+// What of each kind a report names; the rest is counted, and stands in the JSON and on the page.
+const (
+	shownBroken   = 5
+	shownAlso     = 2
+	shownLines    = 15
+	shownNotes    = 3
+	shownAccepted = 2
+)
+
+// PictureFile is where the picture of a Markdown is, beside it.
+const PictureFile = "change.svg"
+
+// Marker stands first in a comment, so that whoever posts it finds it again.
+const Marker = "<!-- weir report -->"
+
+// Markdown is the report for a pull request and for a terminal.
+func (r *Report) Markdown() string {
+	var out []string
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	t := r.Sum()
+	add("%s", Marker)
+	add("### Weir report: %s", r.headline(t))
+	add("")
+	for i, run := range t.Broken {
+		if i == shownBroken {
+			add("- and %d more", len(t.Broken)-i)
+			break
+		}
+		add("- ✖ **%s**, seed %d, %s: %s", cell(run.Scenario), run.Seed, code(run.File), cell(run.why()))
+	}
+	if len(t.Broken) > 0 {
+		add("")
+	}
+	shown := 0
+	for _, l := range r.Lines {
+		if l.Verdict == Same || l.Verdict == Unjudged {
+			continue
+		}
+		if shown == 0 {
+			add("| | of | figure | before | after | change | judged by |")
+			add("| --- | --- | --- | ---: | ---: | ---: | --- |")
+		}
+		if shown++; shown > shownLines {
+			continue
+		}
+		before, after := Format(l.Before, l.Unit), Format(l.After, l.Unit)
+		switch l.Verdict {
+		case New:
+			before = "–"
+		case Gone:
+			after = "–"
+		}
+		add("| %s | %s | %s | %s | %s | %s | %s |", l.sign(), cell(l.Subject), cell(l.Name), before, after, l.Delta(), cell(l.Why))
+	}
+	if shown > shownLines {
+		add("")
+		add("%d more lines are in report.json.", shown-shownLines)
+	}
+	if shown > 0 {
+		add("")
+	}
+	add("= %s", r.unchanged(t))
+	for i, a := range r.Accepted {
+		if i == shownAccepted {
+			break
+		}
+		add("")
+		add("Accepted by %s: %s", code(a.Revision), cell(a.Reason))
+	}
+	for i, run := range t.AlsoBase {
+		if i == shownAlso {
+			break
+		}
+		add("")
+		add("At the base as well: %s, seed %d: %s", cell(run.Scenario), run.Seed, cell(run.why()))
+	}
+	for i, n := range r.Notes {
+		if i == shownNotes {
+			break
+		}
+		add("")
+		add("Note: %s", cell(n))
+	}
+	if _, ok := r.track(); ok {
+		add("")
+		add("![what happened in a scenario, base above head](%s)", PictureFile)
+	}
+	add("")
+	add("<details><summary>Repeat each line</summary>")
+	add("")
+	add("```sh")
+	repeats := r.repeats(t)
+	for _, c := range repeats[:min(len(repeats), max(MaxLines-len(out)-5, 1))] {
+		add("%s", c)
+	}
+	add("```")
+	add("</details>")
+	add("")
+	add("%s", r.ground())
+	return strings.Join(out, "\n") + "\n"
+}
+
+// headline says it all in one line.
+func (r *Report) headline(t Total) string {
+	var parts []string
+	part := func(n int, sign, word string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d %s", sign, n, word))
+		}
+	}
+	part(len(t.Broken), "✖", "broken")
+	part(t.Worse, "▲", "worse")
+	part(t.Accepted, "△", "worse, accepted")
+	part(t.Better, "▼", "better")
+	part(t.NewFigures, "+", "new")
+	switch {
+	case t.Unmeasured:
+		parts = append(parts, "nothing was measured")
+	case len(parts) == 0:
+		parts = append(parts, "unchanged")
+	default:
+		part(t.Same, "=", "unchanged")
+	}
+	return strings.Join(parts, " · ") + fmt.Sprintf(" · %s → %s", code(r.Base.name()), code(r.Head.name()))
+}
+
+func (s Side) name() string {
+	if s.Changed {
+		return s.Revision + "+"
+	}
+	return s.Revision
+}
+
+// sign does not depend on colours.
+func (l Line) sign() string {
+	switch {
+	case l.Accepted:
+		return "△ accepted"
+	case l.Verdict == Worse:
+		return "▲ **worse**"
+	case l.Verdict == Gone:
+		return "▲ **gone**"
+	case l.Verdict == Better:
+		return "▼ better"
+	case l.Verdict == New:
+		return "+ new"
+	case l.Verdict == Unjudged:
+		return "? not judged"
+	}
+	return "= unchanged"
+}
+
+// unchanged is the one line for all that is.
+func (r *Report) unchanged(t Total) string {
+	if r.Identical {
+		return "No code of Weir's commands differs, so nothing was measured twice. " + r.held(t)
+	}
+	s := plural(t.Same, "figure", "figures") + " unchanged"
+	if t.Unjudged > 0 {
+		s += fmt.Sprintf(", %d not judged for want of samples", t.Unjudged)
+	}
+	return s + ". " + r.held(t)
+}
+
+func (r *Report) held(t Total) string {
+	if t.RunsOfHead == 0 {
+		return "No scenario was run."
+	}
+	return fmt.Sprintf("%d of %s held.", t.RunsOfHeadThatHold, plural(t.RunsOfHead, "scenario", "scenarios"))
+}
+
+// why a run did not pass.
+func (r Run) why() string {
+	switch {
+	case r.First != nil:
+		return fmt.Sprintf("%s of a watch's promises, first at %.2f s: %s, %s: %s", plural(r.Violations, "violation", "violations"), r.First.Seconds, r.First.Where, r.First.Rule, r.First.Detail)
+	case r.Error != "":
+		return "ended early: " + r.Error
+	case len(r.Failed) > 0:
+		return strings.Join(r.Failed, "; ")
+	}
+	return "did not pass"
+}
+
+// repeats are commands, each once, the worst line's first.
+func (r *Report) repeats(t Total) (all []string) {
+	seen := map[string]bool{}
+	add := func(c string) {
+		if c != "" && !seen[c] {
+			seen[c] = true
+			all = append(all, strings.ReplaceAll(c, "\n", " "))
+		}
+	}
+	for _, run := range t.Broken {
+		add(run.Repeat)
+	}
+	for _, l := range r.Lines {
+		if l.Verdict != Same {
+			add(l.Repeat)
+		}
+	}
+	add(r.Command)
+	return all
+}
+
+// ground says where and what.
+func (r *Report) ground() string {
+	s := fmt.Sprintf("Base %s", code(r.Base.name()))
+	if r.Base.Subject != "" {
+		s += " (" + cell(r.Base.Subject) + ")"
+	}
+	s += ", head " + code(r.Head.name())
+	if r.Head.Subject != "" {
+		s += " (" + cell(r.Head.Subject) + ")"
+	}
+	if r.Head.Changed {
+		s += " with changes that are not committed"
+	}
+	s += fmt.Sprintf(". %s. %s, %.0f s", cell(r.Machine), r.Began.UTC().Format("2006-01-02 15:04"), r.Seconds)
+	if n := r.noise(); n > 0 {
+		s += fmt.Sprintf(". Noise of times here, base against base: ±%.1f %%", 100*n)
+	}
+	return s + "."
+}
+
+// noise is the largest of all times.
+func (r *Report) noise() (most float64) {
+	for _, l := range r.Lines {
+		if l.Kind == Time && !math.IsNaN(l.Noise) {
+			most = max(most, l.Noise)
+		}
+	}
+	return most
+}
+
+// cell makes text from outside safe in a table and out of HTML.
+func cell(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	const widest = 240
+	if r := []rune(s); len(r) > widest {
+		s = string(r[:widest-1]) + "…"
+	}
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`).Replace(s)
+}
+
+func code(s string) string {
+	return "`" + strings.NewReplacer("`", "'", "|", "/", "\n", " ").Replace(s) + "`"
+}

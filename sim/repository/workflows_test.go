@@ -1,0 +1,195 @@
+package repository
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-edge/weir/sim/proc/gobuild"
+)
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := gobuild.Root("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+type workflow struct {
+	Name        string            `yaml:"name"`
+	On          any               `yaml:"on"`
+	Concurrency map[string]any    `yaml:"concurrency"`
+	Permissions map[string]string `yaml:"permissions"`
+	Jobs        map[string]job    `yaml:"jobs"`
+}
+
+type job struct {
+	RunsOn      string            `yaml:"runs-on"`
+	Timeout     int               `yaml:"timeout-minutes"`
+	Permissions map[string]string `yaml:"permissions"`
+	Strategy    struct {
+		FailFast bool `yaml:"fail-fast"`
+		Matrix   struct {
+			Target []string `yaml:"target"`
+		} `yaml:"matrix"`
+	} `yaml:"strategy"`
+	Steps []struct {
+		Uses string            `yaml:"uses"`
+		With map[string]any    `yaml:"with"`
+		Run  string            `yaml:"run"`
+		If   string            `yaml:"if"`
+		Env  map[string]string `yaml:"env"`
+	} `yaml:"steps"`
+}
+
+var (
+	target  = regexp.MustCompile(`(?m)^([a-z-]+):.*## `)
+	command = regexp.MustCompile(`^make (\S+|\$\{\{ matrix\.target \}\})( [A-Z_]+=\S+| [A-Z_]+=\$\{\{ [a-z_.]+ \}\})*$`)
+	// outside are values that the author of a pull request chooses: none of them goes into a command.
+	outside = regexp.MustCompile(`github\.(head_ref|event\.pull_request\.(title|body|head\.ref|head\.label)|event\.(comment|issue|commits))`)
+)
+
+// problems of a workflow, by the targets that there are.
+func problems(data []byte, targets []string) (all []string) {
+	var w workflow
+	dec := yaml.NewDecoder(strings.NewReader(string(data)))
+	dec.KnownFields(true)
+	if err := dec.Decode(&w); err != nil {
+		return []string{err.Error()}
+	}
+	if w.On == nil || len(w.Jobs) == 0 || len(w.Permissions) == 0 {
+		all = append(all, "it has no on, no jobs, or no permissions")
+	}
+	for name, j := range w.Jobs {
+		if j.RunsOn == "" || j.Timeout == 0 {
+			all = append(all, "job "+name+" does not say where it runs, or for how long at most")
+		}
+		makes := 0
+		for _, s := range j.Steps {
+			if s.Run == "" {
+				continue
+			}
+			m := command.FindStringSubmatch(s.Run)
+			if m == nil {
+				all = append(all, "job "+name+" runs something else than a target of make: "+s.Run)
+				continue
+			}
+			makes++
+			if outside.MatchString(s.Run) {
+				all = append(all, "job "+name+" puts what a stranger wrote into a command: "+s.Run)
+			}
+			asked := []string{m[1]}
+			if strings.HasPrefix(m[1], "$") {
+				asked = j.Strategy.Matrix.Target
+			}
+			for _, a := range asked {
+				if !slices.Contains(targets, a) {
+					all = append(all, "job "+name+": there is no target "+a)
+				}
+			}
+		}
+		if makes == 0 {
+			all = append(all, "job "+name+" makes nothing")
+		}
+	}
+	return all
+}
+
+func targets(t *testing.T) (names []string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range target.FindAllStringSubmatch(string(data), -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+func TestWorkflows(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root(t), ".github", "workflows", "*.yaml"))
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%v, %v: want pull-request, nightly and release", files, err)
+	}
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range problems(data, targets(t)) {
+			t.Errorf("%s: %s", filepath.Base(path), p)
+		}
+	}
+}
+
+// TestWorkflowProblems: what the test above is there for is found.
+func TestWorkflowProblems(t *testing.T) {
+	const good = "name: x\non: push\npermissions: {contents: read}\njobs:\n  a:\n    runs-on: ubuntu-24.04\n    timeout-minutes: 5\n    steps:\n    - run: make test\n"
+	if got := problems([]byte(good), []string{"test"}); len(got) > 0 {
+		t.Errorf("a good one: %v", got)
+	}
+	for name, change := range map[string][2]string{
+		"a target that is not there":   {"make test", "make tset"},
+		"a script":                     {"make test", "bash run.sh"},
+		"a command behind":             {"make test", "make test && curl x"},
+		"a stranger's words":           {"make test", "make test X=${{ github.head_ref }}"},
+		"no end":                       {"    timeout-minutes: 5\n", ""},
+		"no YAML":                      {"jobs:", "jobs: ["},
+		"a field of another name":      {"permissions:", "permisions:"},
+		"no permissions":               {"permissions: {contents: read}\n", ""},
+		"a job that makes nothing":     {"run: make test", "uses: actions/checkout@v4"},
+		"a matrix with a wrong target": {"make test", "make ${{ matrix.target }}\n    strategy: {matrix: {target: [tset]}}"},
+	} {
+		text := strings.Replace(good, change[0], change[1], 1)
+		if text == good {
+			t.Fatalf("%s: nothing was changed", name)
+		}
+		if got := problems([]byte(text), []string{"test"}); len(got) == 0 {
+			t.Errorf("%s is not found", name)
+		}
+	}
+}
+
+// TestComment: a comment is made once, and written anew afterwards.
+func TestComment(t *testing.T) {
+	dir := t.TempDir()
+	gh := `#!/usr/bin/env bash
+echo "$@" >>"$LOG"
+case "$*" in *--jq*) cat "$HAS" ;; esac
+`
+	files := map[string]string{"gh": gh, "report.md": "<!-- weir report -->\n### x\n", "none": "", "one": "77\n", "bare.md": "x\n"}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil { //nolint:gosec // it is run
+			t.Fatal(err)
+		}
+	}
+	run := func(has, report string) (string, error) {
+		log := filepath.Join(dir, "log")
+		_ = os.Remove(log)
+		c := exec.CommandContext(t.Context(), filepath.Join(root(t), ".ci", "comment"), filepath.Join(dir, report))
+		c.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "LOG="+log, "HAS="+filepath.Join(dir, has), "PULL_REQUEST=5", "GITHUB_REPOSITORY=weir-edge/weir", "GH_TOKEN=x")
+		err := c.Run()
+		data, _ := os.ReadFile(log)
+		return string(data), err
+	}
+	if log, err := run("none", "report.md"); err != nil || !strings.Contains(log, "POST repos/weir-edge/weir/issues/5/comments") {
+		t.Errorf("the first time: %v: %s", err, log)
+	}
+	if log, err := run("one", "report.md"); err != nil || !strings.Contains(log, "PATCH repos/weir-edge/weir/issues/comments/77") || strings.Contains(log, "POST") {
+		t.Errorf("the second time: %v: %s", err, log)
+	}
+	for _, bad := range []string{"bare.md", "missing.md"} {
+		if log, err := run("none", bad); err == nil || strings.Contains(log, "POST") {
+			t.Errorf("%s is posted: %s", bad, log)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
+	"net/url"
 	"path/filepath"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -17,7 +18,10 @@ import (
 	"github.com/weir-edge/weir/impl/hub/discovery"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/hub/leaderhub"
+	"github.com/weir-edge/weir/impl/hub/leases"
 	"github.com/weir-edge/weir/impl/hub/member"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
@@ -81,7 +85,7 @@ func (h *Hub) buildClient() error {
 	}
 	c := coordinator.Config{
 		Net: h.Net, Servers: coordinator.At(h.coordinators...), Node: h.NodeName, Pool: h.NodePoolName, Policy: h.policy(), OnBytes: h.metrics.body(role.Coordinator),
-		Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Moved: func() { h.pool.Changed() }, Address: func() string { return h.poolDoor.told() },
+		Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Moved: func() { h.pool.Changed() }, Address: func() string { return h.poolDoor.Told() },
 		Clock: h.clock, Logger: h.Logger,
 	}
 	if err := h.buildTrust(); err != nil {
@@ -186,18 +190,21 @@ func (h *Hub) buildPool() (err error) {
 	rc.Seed = seed
 	h.poolDoor = h.buildPoolDoor()
 	h.forwarding = beat.NewForwarding(beat.ForwardingConfig{
-		Cloud: h.cloud.Urgent(uplink.AsForwarder), Coordinator: h.coordinator, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger,
+		Cloud: h.cloud.Urgent(uplink.AsForwarder), Coordinator: h.coordinator, Own: h.poolDoor.Desk.Leases, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger,
 		Count: func(step, outcome string) { h.metrics.forwards.WithLabelValues(step, outcome).Inc() }, Leads: h.leads,
 	})
 	h.pool, err = member.New(member.Config{
 		Role: rc, Coordinator: h.coordinator, Policy: h.policy(), Cloud: h.cloud,
 		Relays: h.relays, Feeders: h.sources.Feeders, Sources: h.sources, MaxAge: h.maxAge(), Read: h.poolDoor.Read, Overrule: h.overrule, Judge: h.cloudAsJudge,
-		Contradicted: counted(h.metrics.contradictions), Discovery: h.discovery,
+		Contradicted: counted(h.metrics.contradictions), Desk: h.poolDoor.Desk, Discovery: h.discovery,
 		Mirror: beat.NewMirror(beat.MirrorConfig{
 			Coordinator: h.coordinator, Node: h.NodeName, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger, Count: counted(h.metrics.mirrored),
 		}),
 		Forwarding: h.forwarding, Clock: h.clock, Logger: h.Logger,
 	})
+	if err == nil && len(h.leaders) > 0 {
+		h.pool.Follow(leaderhub.Designate(h.NodeName, h.directory.Now()))
+	}
 	return err
 }
 
@@ -213,16 +220,22 @@ func newIdentity(node string) (identity string, seed uint64, err error) {
 	return identity, sum.Sum64(), nil
 }
 
-func (h *Hub) buildPoolDoor() *poolDoor {
+func (h *Hub) buildPoolDoor() *pooldoor.Door {
 	c := h.coordinator
-	d := &poolDoor{
-		Server: hop.NewServer(h.NodeName, h.relays, h.clock), node: h.NodeName, pool: h.NodePoolName, coordinators: h.coordinators,
-		roots: c.Roots, denied: c.Denied, cert: h.member, address: h.PoolAddress, local: c.Local, late: h.late, clock: h.clock,
-	}
+	shown := hop.NewServer(h.NodeName, h.relays, h.clock)
+	shown.Vouch = func(r *relay.Relay) bool { return h.pool.Vouch(r) }
+	d := &pooldoor.Door{Config: pooldoor.Config{
+		Server: shown, Node: h.NodeName, Pool: h.NodePoolName, Coordinators: func() []*url.URL { return h.coordinators },
+		Roots: c.Roots, Denied: c.Denied, Cert: h.member, Address: h.PoolAddress, Local: c.Local, Late: h.late, Clock: h.clock,
+		Desk: leaderhub.NewDesk(leaderhub.NewStanding(h.clock), leases.New(h.clock)),
+	}}
+	d.Desk.Handle(d.ServeMux)
 	d.Handle(contract.DocumentsPath, h.discovery.Show(h.judge.Keys))
 	d.Handle(contract.DirectoryPath, h.directory)
-	if d.address == contract.PoolAddressReverse {
-		d.listener = reverse.NewListener(c.Waits, h.clock, h.Logger)
+	d.Handle(contract.TrustPath, h.trusted)
+	d.Handle(contract.DenylistPath, h.denied)
+	if d.Address == contract.PoolAddressReverse {
+		d.Listener = reverse.NewListener(c.Waits, h.clock, h.Logger)
 	}
 	return d
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/hub/leaderhub"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
@@ -194,8 +195,15 @@ func (s *settings) checkCoordinator() error {
 	if !s.EnableCoordinator {
 		return nil
 	}
-	if len(s.CoordinatorServers) == 0 {
-		return cli.Usage("--coordinator-server", "", "the URL of the coordinator, or of each of its replicas")
+	switch both := len(s.CoordinatorServers) > 0; {
+	case len(s.LeaderHubs) > 0 && both:
+		return cli.Usage("--leader-hub", strings.Join(s.LeaderHubs, " "), "none with --coordinator-server: a pool has the one or the other")
+	case len(s.LeaderHubs) == 0 && !both:
+		return cli.Usage("--coordinator-server", "", "the URL of the coordinator, or of each of its replicas, or --leader-hub")
+	}
+	var err error
+	if s.leaders, err = leaderhub.ParseAll(s.LeaderHubs); err != nil {
+		return cli.Usage("--leader-hub", strings.Join(s.LeaderHubs, " "), err.Error())
 	}
 	for _, server := range s.CoordinatorServers {
 		u, err := serverURL("--coordinator-server", server)

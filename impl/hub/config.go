@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/listen"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -72,6 +73,7 @@ type Config struct {
 
 	EnableCoordinator         bool
 	CoordinatorServers        []string
+	LeaderHubs                []string // node=IP:port; none: the pool has a coordinator
 	CoordinatorCAFile         string
 	CoordinatorClientCertFile string
 	CoordinatorClientKeyFile  string
@@ -125,6 +127,7 @@ type settings struct {
 	resources    []relay.Resource
 	servers      map[uplink.Class][]*url.URL
 	coordinators []*url.URL // none without a coordinator
+	leaders      []directory.Leader
 }
 
 func (s *settings) storeConfig() store.Config {

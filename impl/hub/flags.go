@@ -93,9 +93,12 @@ func (c *Config) bind(f *cli.Flags) {
 		"bytes per resource that are taken from others of the pool, with 1 KiB beside each object; what comes from the cloud is not bounded")
 	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")
 
-	f.BoolVar(&c.EnableCoordinator, "enable-coordinator", false, "take part in the pool's coordinator")
+	f.BoolVar(&c.EnableCoordinator, "enable-coordinator", false, "take part in the pool: in its coordinator, or where it has none, in what its leader hubs show")
 	f.StringArrayVar(&c.CoordinatorServers, "coordinator-server", nil,
 		"URL of the coordinator, repeated for each of its replicas; an address, not a Service, because Services need what it serves")
+	f.StringArrayVar(&c.LeaderHubs, "leader-hub", nil,
+		"node=IP:port of a hub that reads the cloud for a pool without a coordinator, and where its --pool-port is; repeated for each, the same at all hubs of the pool, themselves among them; "+
+			"hubs that are not named read one of these")
 	f.StringVar(&c.CoordinatorCAFile, "coordinator-ca-file", "", "PEM file of the pool's authorities, which count until the hub has heard of others from the cloud or its pool; without it the cloud tells the first")
 	f.StringVar(&c.CoordinatorClientCertFile, "coordinator-client-cert-file", "", "PEM file of the hub's certificate in the pool; without it the hub asks weir-manager for it, and for that of a leader that forwards heartbeats, keeps it in --data-dir and renews it")
 	f.StringVar(&c.CoordinatorClientKeyFile, "coordinator-client-key-file", "", "PEM file of its key")

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/member"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
@@ -46,7 +47,7 @@ type Hub struct {
 	door        *door.Door
 	coordinator *coordinator.Client // nil: there is none, and so for what follows
 	pool        pool
-	poolDoor    *poolDoor
+	poolDoor    *pooldoor.Door
 	forwarding  *beat.Forwarding
 
 	discovery *discovery.Discovery
@@ -116,6 +117,8 @@ type pool interface {
 	Renew()                                  // follows a change of credentials
 	Close()                                  // gives back connections on which nothing runs, after Run
 	Status() *member.Status                  // nil: there is no pool
+	Follow(role.Designation, []coordinator.Server)
+	Vouch(*relay.Relay) bool // a leader hub shows it, and it is fresh
 }
 
 // renew follows a change of credentials in files.

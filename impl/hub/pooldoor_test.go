@@ -17,6 +17,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/leaderhub"
+	"github.com/weir-edge/weir/impl/hub/leases"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -25,6 +28,14 @@ import (
 // judges judges certificates by a time, while the cloud is there.
 func judges(now func() time.Time, refuse func(*x509.Certificate) error) *pki.Allowance {
 	return &pki.Allowance{Now: now, Cloud: func() bool { return true }, Refuse: refuse, Logger: slog.New(slog.DiscardHandler)}
+}
+
+// harbourDoor is that of the hub of edge-1 in the pool harbour.
+func harbourDoor(c pooldoor.Config) *pooldoor.Door {
+	c.Server, c.Node, c.Pool, c.Clock = hop.NewServer("edge-1", nil, clock.RealClock{}), "edge-1", "harbour", clock.RealClock{}
+	c.Desk = leaderhub.NewDesk(leaderhub.NewStanding(clock.RealClock{}), leases.New(clock.RealClock{}))
+	c.Desk.Handle(c.ServeMux)
+	return &pooldoor.Door{Config: c}
 }
 
 // TestPoolDoorLate: while the cloud is away, a hub of the pool whose certificate has ended reads here, for 90 days; what is taken back does not.
@@ -55,14 +66,14 @@ func TestPoolDoorLate(t *testing.T) {
 	} {
 		late := judges(func() time.Time { return time.Now().Add(c.by) }, func(*x509.Certificate) error { return c.back })
 		late.Cloud = func() bool { return c.cloud }
-		d := &poolDoor{Server: hop.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", roots: roots, late: late, clock: clock.RealClock{}}
+		d := harbourDoor(pooldoor.Config{Coordinators: func() []*url.URL { return nil }, Roots: roots, Late: late})
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, contract.StatusPath, nil)
 		req.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
 		w := httptest.NewRecorder()
 		if d.ServeHTTP(w, req); (w.Code == http.StatusOK) != c.in {
 			t.Errorf("%s: %d, want in: %t", c.about, w.Code, c.in)
 		}
-		if err := d.tls().VerifyConnection(*req.TLS); (err == nil) != c.in {
+		if err := d.TLS().VerifyConnection(*req.TLS); (err == nil) != c.in {
 			t.Errorf("%s: the handshake: %v, want in: %t", c.about, err, c.in)
 		}
 	}
@@ -77,9 +88,7 @@ func TestPoolDoor(t *testing.T) {
 	write(t, dir, map[string][]byte{"ca.crt": pool.pem})
 	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
 	check(t, err)
-	d := &poolDoor{
-		Server: hop.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", coordinators: []*url.URL{here}, roots: roots, late: judges(time.Now, nil), clock: clock.RealClock{},
-	}
+	d := harbourDoor(pooldoor.Config{Coordinators: func() []*url.URL { return []*url.URL{here} }, Roots: roots, Late: judges(time.Now, nil)})
 	hub := func() *x509.Certificate {
 		return &x509.Certificate{
 			Subject: pkix.Name{
@@ -131,7 +140,7 @@ func TestPoolDoor(t *testing.T) {
 				cert, _, _ := c.by.sign(c.cert)
 				chain = append(chain, cert)
 			}
-			err := d.tls().VerifyConnection(tls.ConnectionState{PeerCertificates: chain})
+			err := d.TLS().VerifyConnection(tls.ConnectionState{PeerCertificates: chain})
 			if (err != nil) != (c.status == out) {
 				t.Errorf("the handshake: %v", err)
 			}
@@ -163,12 +172,10 @@ func TestPoolDoorByTheCloudsClock(t *testing.T) {
 		by time.Duration
 		in bool
 	}{{0, true}, {29 * time.Minute, true}, {31 * time.Minute, false}, {-50 * time.Minute, true}, {-70 * time.Minute, false}} {
-		d := &poolDoor{
-			Server: hop.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", roots: roots,
-			late: judges(func() time.Time { return time.Now().Add(c.by) }, nil), clock: clock.RealClock{},
-		}
+		d := harbourDoor(pooldoor.Config{Coordinators: func() []*url.URL { return nil }, Roots: roots,
+			Late: judges(func() time.Time { return time.Now().Add(c.by) }, nil)})
 		chain := []*x509.Certificate{cert}
-		if err := d.tls().VerifyConnection(tls.ConnectionState{PeerCertificates: chain}); (err == nil) != c.in {
+		if err := d.TLS().VerifyConnection(tls.ConnectionState{PeerCertificates: chain}); (err == nil) != c.in {
 			t.Errorf("%v from now: %v, want in: %t", c.by, err, c.in)
 		}
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, contract.StatusPath, nil)

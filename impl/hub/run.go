@@ -49,8 +49,8 @@ func (h *Hub) listen() (err error) {
 			return err
 		}
 	}
-	if h.poolDoor != nil && h.poolDoor.listener == nil {
-		h.poolDoor.listener, err = listen.Listen(h.Net, "--pool-port", h.PoolBindAddress, h.PoolPort)
+	if h.poolDoor != nil && h.poolDoor.Listener == nil {
+		h.poolDoor.Listener, err = listen.Listen(h.Net, "--pool-port", h.PoolBindAddress, h.PoolPort)
 	}
 	return err
 }
@@ -62,8 +62,8 @@ func (h *Hub) Close() {
 			_ = l.Close()
 		}
 	}
-	if h.poolDoor != nil && h.poolDoor.listener != nil {
-		_ = h.poolDoor.listener.Close()
+	if h.poolDoor != nil && h.poolDoor.Listener != nil {
+		_ = h.poolDoor.Listener.Close()
 	}
 	if h.kept != nil {
 		h.kept.Close()
@@ -95,14 +95,14 @@ func (h *Hub) Run(ctx context.Context) error {
 		open(h.plain, nil)
 	}
 	if d := h.poolDoor; d != nil {
-		g.Go(func() error { return listen.Serve(serving, d.listener, d.tls(), d, nil, h.Logger) })
+		g.Go(func() error { return listen.Serve(serving, d.Listener, d.TLS(), d, nil, h.Logger) })
 		g.Go(func() error { return h.coordinator.ShareDenied(serving) })
 		g.Go(func() error { return h.shareTrust(serving) })
 		g.Go(func() error { return h.followTrust(serving) })
 		g.Go(func() error { return h.followDirectory(serving) })
 		g.Go(func() error { return h.askDirectory(serving) })
 		g.Go(func() error {
-			d.denied.Follow(serving, h.cloud.Way(uplink.ClassControl, uplink.AsHub), h.clock)
+			h.denied.Follow(serving, h.cloud.Way(uplink.ClassControl, uplink.AsHub), h.clock)
 			return nil
 		})
 		g.Go(func() error { h.heedDenylist(serving); return nil })

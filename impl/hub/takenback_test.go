@@ -11,14 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/utils/clock"
-
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // TestTakenBack: a hub whose certificate is taken back does not come in at the pool door, nor does such a coordinator, and what each has open ends. Others stay.
@@ -31,10 +29,8 @@ func TestTakenBack(t *testing.T) {
 	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
 	check(t, err)
 	held := denylist.New(denylist.Config{Pool: "harbour", Trusted: roots.List, Logger: slog.New(slog.DiscardHandler)})
-	d := &poolDoor{
-		Server: hop.NewServer("edge-1", nil, clock.RealClock{}), node: "edge-1", pool: "harbour", roots: roots, denied: held, late: judges(time.Now, held.Refuse), clock: clock.RealClock{},
-		coordinators: []*url.URL{{Scheme: "https", Host: "127.0.0.1:10270"}},
-	}
+	at := &url.URL{Scheme: "https", Host: "127.0.0.1:10270"}
+	d := harbourDoor(pooldoor.Config{Coordinators: func() []*url.URL { return []*url.URL{at} }, Roots: roots, Denied: held, Late: judges(time.Now, held.Refuse)})
 	waits := make(chan struct{}, 3)
 	d.HandleFunc("/wait", func(_ http.ResponseWriter, req *http.Request) {
 		waits <- struct{}{}
@@ -49,7 +45,7 @@ func TestTakenBack(t *testing.T) {
 	}
 	stolen, beside, coordinator := of(pki.Hub, "edge-2"), of(pki.Hub, "edge-3"), of(pki.Coordinator, "")
 	comesIn := func(chain []*x509.Certificate) bool {
-		return d.tls().VerifyConnection(tls.ConnectionState{PeerCertificates: chain}) == nil
+		return d.TLS().VerifyConnection(tls.ConnectionState{PeerCertificates: chain}) == nil
 	}
 	ask := func(chain []*x509.Certificate, path string) int {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 )
@@ -16,6 +17,9 @@ func (h *Hub) buildDirectory() {
 	}
 	for _, r := range h.resources {
 		c.Flags.Scope = append(c.Flags.Scope, directory.SharedOf(r))
+	}
+	if c.Flags.Leaders = h.leaders; len(h.leaders) > 0 {
+		c.Flags.Mode, c.Flags.Connected = contract.ModeLeaderHubs, true
 	}
 	h.directory = directory.New(c)
 	h.metrics.registry.MustRegister(h.directory)

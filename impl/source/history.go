@@ -35,6 +35,13 @@ func (f *Feeder) Overrule(number uint64) {
 	}
 }
 
+// Overruled tells whether the relay has yet to be listed anew for that.
+func (f *Feeder) Overruled() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.overruled > f.cfg.Relay.Status().History.Number
+}
+
 // other is what is known of the upstream's history, if the relay has to take it up; nil if it need not.
 func (f *Feeder) other(up *hop.Upstream) *historyError {
 	if f.over != nil && f.overAt == up {

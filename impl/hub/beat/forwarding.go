@@ -3,6 +3,7 @@ package beat
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/hub/leases"
 	"github.com/weir-edge/weir/impl/hub/nodelease"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pause"
@@ -47,6 +49,9 @@ type Forwarding struct {
 	status DelegationStatus
 }
 
+// errNoLeases is why a leader hub is not asked: it forwards by itself.
+var errNoLeases = errors.New("there is no coordinator")
+
 // sighting is something that was seen in the coordinator.
 type sighting struct {
 	listed []string // names of all delegated nodes, if not nil
@@ -67,6 +72,7 @@ type DelegationStatus struct {
 type ForwardingConfig struct {
 	Cloud       *uplink.Urgent // with the forwarder's certificate; nil: there will be none, and nothing is forwarded
 	Coordinator *coordinator.Client
+	Own         *leases.Store // of this hub while it is a leader hub: then nodes say there how they are
 	Timeout     time.Duration // of a request to the coordinator
 	Clock       clock.WithTicker
 	Logger      *slog.Logger
@@ -102,6 +108,7 @@ func (f *Forwarding) Look() {
 func (f *Forwarding) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.watch(ctx) })
+	g.Go(func() error { return f.watchOwn(ctx) })
 	forwarder := heartbeat.NewForwarder(forwardParallel)
 	told := false
 	for ctx.Err() == nil {
@@ -212,6 +219,14 @@ func (f *Forwarding) perform(ctx context.Context, a heartbeat.Action) heartbeat.
 func (f *Forwarding) readPool(ctx context.Context, r *heartbeat.Result) (code int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
+	if f.Own.IsOpen() {
+		l := f.Own.Get(r.Node)
+		if l == nil {
+			return http.StatusNotFound, nil
+		}
+		r.Lease = beatOf(l)
+		return http.StatusOK, nil
+	}
 	var l coordinationv1.Lease
 	code, err = f.Coordinator.Do(ctx, http.MethodGet, nodelease.Path+"/"+r.Node, nil, &l)
 	r.Lease = beatOf(&l)
@@ -276,9 +291,26 @@ func (f *Forwarding) watch(ctx context.Context) error {
 	return nil
 }
 
+// watchOwn does the same of those that nodes write here, while this is a leader hub.
+func (f *Forwarding) watchOwn(ctx context.Context) error {
+	for f.Own.Opened(ctx) {
+		f.Own.Follow(ctx, func(names []string) { f.saw(ctx, sighting{listed: names}) }, func(node string, l *coordinationv1.Lease) {
+			s := sighting{name: node, live: true}
+			if l != nil {
+				s.lease = beatOf(l)
+			}
+			f.saw(ctx, s)
+		})
+	}
+	return nil
+}
+
 func (f *Forwarding) look(ctx context.Context) error {
 	r, ctx, cancel := f.Coordinator.With(ctx)
 	defer cancel()
+	if r.Node != "" {
+		return errNoLeases
+	}
 	limit, stop := context.WithTimeout(ctx, f.Timeout)
 	list, err := r.ListLeases(limit, nodelease.Path, delegatedOnly)
 	stop()

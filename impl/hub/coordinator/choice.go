@@ -116,24 +116,20 @@ func (c *Client) hedge(now *Replica) time.Duration {
 	return c.Policy.Timeout / 2
 }
 
-// trusted is a finding as far as it may be believed: a leader hub from which nothing fresh comes is not fresh, whatever it says. It is left alone for a while.
+// trusted is a finding as far as it may be believed: a leader hub that is shunned is not fresh, whatever it says.
 func (c *Client) trusted(v finding) finding {
 	if v.Node == "" || v.standing != ready {
 		return v
 	}
-	now := c.Clock.Now()
-	if v.Replica == c.InUse().Replica && c.Stuck != nil && c.Stuck() {
-		c.Shun(v.Node)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.shunned[v.Node].After(now) {
+	if c.shunned[v.Node].After(c.Clock.Now()) {
 		v.standing = serving
 	}
 	return v
 }
 
-// Shun leaves a leader hub alone for a while, as one that is not fresh.
+// Shun leaves a leader hub alone for a while, as one that is not fresh: nothing fresh came from it though it said so, or the cloud contradicted it.
 func (c *Client) Shun(node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

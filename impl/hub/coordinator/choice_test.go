@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -237,5 +239,37 @@ func TestReplicaSpread(t *testing.T) {
 	}
 	if len(count) != 3 {
 		t.Errorf("hubs prefer %v", count)
+	}
+}
+
+// TestPrefer: nodes divide among leader hubs, and when one goes, only those nodes go elsewhere that preferred it.
+func TestPrefer(t *testing.T) {
+	hubs := func(n int) (all []Server) {
+		for i := range n {
+			all = append(all, Server{URL: &url.URL{Host: fmt.Sprint("10.0.0.", i, ":10269")}, Node: fmt.Sprint("edge-", i)})
+		}
+		return all
+	}
+	for _, n := range []int{2, 3, 5} {
+		count := map[string]int{}
+		for i := range 1000 {
+			node := fmt.Sprint("edge-", 100+i)
+			first := Prefer(node, hubs(n))[0].Node
+			count[first]++
+			without := slices.DeleteFunc(hubs(n), func(s Server) bool { return s.Node == "edge-0" })
+			if then := Prefer(node, without)[0].Node; first != "edge-0" && then != first {
+				t.Fatalf("%s goes from %s to %s because edge-0 went", node, first, then)
+			}
+			reversed := hubs(n)
+			slices.Reverse(reversed)
+			if again := Prefer(node, reversed)[0].Node; again != first {
+				t.Fatalf("%s prefers %s or %s, as they are told", node, first, again)
+			}
+		}
+		for hub, c := range count {
+			if c < 700/n || c > 1300/n {
+				t.Errorf("%d of 1000 nodes prefer %s of %d", c, hub, n)
+			}
+		}
 	}
 }

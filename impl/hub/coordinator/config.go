@@ -22,7 +22,6 @@ type Config struct {
 	Policy  uplink.HealthPolicy
 	OnBytes func(int)      // of what feeds relays
 	Leads   func() bool    // this hub is the leader
-	Stuck   func() bool    // nothing fresh comes from the leader hub in use, whatever that says of itself; nil: never
 	Moved   func()         // called without locks when another replica is used
 	Address func() string  // where this hub shows its relays, "": not known
 	Late    *pki.Allowance // judges the coordinator's certificate; nil: it is judged by this machine's clock, to its end

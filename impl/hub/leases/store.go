@@ -209,13 +209,16 @@ func (s *Store) delegated() (all map[string]*coordinationv1.Lease, open bool, ch
 	return all, s.open, s.changed
 }
 
-// Opened waits until the store is open, and tells whether it is.
+// Opened waits until the store is open, and tells whether that came before ctx ended.
 func (s *Store) Opened(ctx context.Context) bool {
 	for {
 		s.mu.Lock()
 		open, changed := s.open, s.changed
 		s.mu.Unlock()
-		if open {
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case open:
 			return true
 		}
 		select {

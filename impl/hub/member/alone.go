@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/weir-edge/weir/impl/hub/beat"
+	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -43,3 +45,9 @@ func (Alone) Denied(string) {}
 
 // Contradict does nothing: nothing comes from a pool.
 func (Alone) Contradict(string, error) {}
+
+// Follow does nothing: nobody feeds a pool that there is not.
+func (Alone) Follow(role.Designation, []coordinator.Server) {}
+
+// Vouch vouches for nothing.
+func (Alone) Vouch(*relay.Relay) bool { return false }

@@ -34,6 +34,7 @@ type doubt struct {
 	leader  func() string                                                   // node
 	asked   func() *contract.Doubt                                          // by the coordinator; nil: nothing
 	tell    func(context.Context, contract.Doubt) (refused bool, err error) // the coordinator
+	shun    func(leader string) bool                                        // leaves a leader hub alone; false: it is a leader that the pool elected
 	changed func()
 
 	samplers map[string]*source.Sampler // by resource
@@ -67,8 +68,16 @@ func (d *doubt) run(ctx context.Context) error {
 			due = d.next()
 		}
 		d.deliver(ctx)
+		d.part()
 	}
 	return nil
+}
+
+// part leaves a leader hub alone that lied, for another one, once nothing is held any more of what it showed.
+func (d *doubt) part() {
+	if d.holds() && !slices.ContainsFunc(d.Feeders, func(f *feeder.Feeder) bool { return f.Overruled() }) {
+		d.shun(d.leader())
+	}
 }
 
 func (d *doubt) next() time.Time { return d.Clock.Now().Add(sampleEvery + rand.N(sampleSpread)) }

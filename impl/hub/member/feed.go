@@ -28,7 +28,7 @@ type feed struct {
 	overruled map[string]uint64 // histories by the coordinator's word; of the goroutine that watches
 	changed   func()
 
-	leads chan bool
+	leads chan leading
 
 	mu       sync.Mutex
 	began    time.Time // when this hub began to lead
@@ -42,10 +42,25 @@ type arrival struct {
 	stale  time.Time // since when it is not fresh; zero: it is
 }
 
-// start says that this hub leads, stop that it does no more. They never block for long: run takes them at once.
-func (f *feed) start() { f.leads <- true }
+// leading is how a hub leads.
+type leading uint8
 
-func (f *feed) stop() { f.leads <- false }
+const (
+	not        leading = iota
+	elected            // it feeds the coordinator
+	designated         // it shows what it has, and who reads it looks after himself
+)
+
+// start says that this hub leads, stop that it does no more. They never block for long: run takes them at once.
+func (f *feed) start(byLease bool) {
+	if byLease {
+		f.leads <- elected
+		return
+	}
+	f.leads <- designated
+}
+
+func (f *feed) stop() { f.leads <- not }
 
 // run does what start and stop say until ctx ends.
 func (f *feed) run(ctx context.Context) error {
@@ -58,14 +73,16 @@ func (f *feed) run(ctx context.Context) error {
 		case leads := <-f.leads:
 			end()
 			end = func() {}
-			if !leads {
+			if leads == not {
 				continue
 			}
-			leading, cancel := context.WithCancel(ctx)
+			lasts, cancel := context.WithCancel(ctx)
 			var g errgroup.Group
-			f.begin(len(f.Relays))
-			g.Go(func() error { f.watch(leading); return nil })
-			g.Go(func() error { f.Discovery.Keep(leading); return nil })
+			if leads == elected {
+				f.begin(len(f.Relays))
+				g.Go(func() error { f.watch(lasts); return nil })
+			}
+			g.Go(func() error { f.Discovery.Keep(lasts); return nil })
 			f.Forwarding.Lead(true)
 			end = func() {
 				f.Forwarding.Lead(false)

@@ -34,12 +34,14 @@ type Pool struct {
 	shared   *shared
 	aim      *aim
 	requests *requests
+	named    *named
 
-	began   time.Time
-	watched chan coordinator.LeaseEvent
-	poke    chan struct{} // something may have changed
-	snap    atomic.Pointer[role.Snapshot]
-	fresh   atomic.Bool
+	designated atomic.Int32 // role.Designation
+	began      time.Time
+	watched    chan coordinator.LeaseEvent
+	poke       chan struct{} // something may have changed
+	snap       atomic.Pointer[role.Snapshot]
+	fresh      atomic.Bool
 }
 
 // New makes a hub's part in a pool that it has not met yet.
@@ -58,13 +60,14 @@ func New(c Config) (*Pool, error) {
 	p.proof = &proof{heard: c.Cloud.LastHeard, ask: c.Cloud.Ask, logger: c.Logger}
 	p.holding = &holding{relays: c.Relays, maxAge: c.MaxAge, grace: c.Role.Grace, stale: map[*relay.Relay]uint64{}}
 	p.shared = &shared{Config: p.Config, reachable: p.checker.OK, changed: p.Changed}
+	p.named = &named{Config: p.Config, stuck: stuck{patience: c.MaxAge}, shun: p.shun}
 	p.aim = &aim{
 		coordinator: c.Coordinator, feeders: c.Feeders, sources: c.Sources, shared: p.shared, detours: role.NewDetours(c.Role, len(c.Feeders)), maxAge: 2 * c.MaxAge,
 		clock: c.Clock, logger: c.Logger,
 	}
-	p.feed = &feed{Config: p.Config, ahead: ahead{Config: p.Config}, shared: p.shared, changed: p.Changed, leads: make(chan bool)}
+	p.feed = &feed{Config: p.Config, ahead: ahead{Config: p.Config}, shared: p.shared, changed: p.Changed, leads: make(chan leading)}
 	p.doubt = &doubt{
-		Config: p.Config, leader: func() string { return contract.NodeOfIdentity(p.Snapshot().Leader) }, asked: p.shared.asked, tell: c.Coordinator.Doubt, changed: p.Changed,
+		Config: p.Config, leader: p.leader, asked: p.shared.asked, tell: p.tell, shun: p.shun, changed: p.Changed,
 	}
 	p.requests = &requests{
 		coordinator: c.Coordinator, limit: c.Policy.Limit, now: p.now, failed: p.checker.Kick, logger: c.Logger, results: make(chan role.Result),
@@ -100,6 +103,42 @@ func (p *Pool) Snapshot() role.Snapshot { return *p.snap.Load() }
 
 // now is the machine's clock: monotonic, since the start.
 func (p *Pool) now() time.Duration { return p.Clock.Since(p.began) }
+
+// leader is the node of who feeds the pool, as this hub sees it.
+func (p *Pool) leader() string {
+	if node := p.Coordinator.Leader(); node != "" {
+		return node
+	}
+	return contract.NodeOfIdentity(p.Snapshot().Leader)
+}
+
+// tell tells the coordinator of a doubt. Leader hubs are told nothing: each hub leaves by itself whom the cloud contradicts.
+func (p *Pool) tell(ctx context.Context, d contract.Doubt) (refused bool, err error) {
+	if p.Coordinator.Leader() != "" {
+		return false, nil
+	}
+	return p.Coordinator.Doubt(ctx, d)
+}
+
+// shun leaves a leader hub alone that the cloud contradicts, and tells whether it is one.
+func (p *Pool) shun(node string) bool {
+	if p.Coordinator.Leader() != node {
+		return false
+	}
+	p.Coordinator.Shun(node)
+	p.checker.Kick()
+	return true
+}
+
+// Follow says who feeds the pool, and where that is: the coordinator, or leader hubs. What clients have open goes on, and so do relays, by version.
+func (p *Pool) Follow(by role.Designation, servers []coordinator.Server) {
+	p.designated.Store(int32(by))
+	if p.Coordinator.Set(servers) {
+		p.Logger.Info("the pool is asked somewhere else", "server", p.Coordinator.InUse().URL.Host, "of", len(servers))
+	}
+	p.Changed()
+	p.checker.Kick()
+}
 
 // Changed tells the machine to look again. It never blocks.
 func (p *Pool) Changed() {
@@ -148,21 +187,24 @@ func (p *Pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 	for {
 		in.Now, in.Coordinator, in.Cloud = p.now(), p.checker.OK(), p.Cloud.Healthy()
 		in.Silent = p.Cloud.Silence().Lasts(p.Clock.Now(), p.Snapshot().Source == role.Cloud)
-		p.proof.noticed(p.Clock.Now(), p.Snapshot().Leader == "" || showsFree(in))
+		in.Designated = role.Designation(p.designated.Load())
+		p.proof.noticed(p.Clock.Now(), p.vacant(in))
 		in.Unproven = !p.proof.holds(p.Clock.Now(), p.Snapshot().Source == role.Cloud)
 		in.Fresh, in.Unable = p.feed.look(p.Clock.Now())
 		in.Doubted = p.doubt.holds()
 		p.holding.look(p.Clock.Now(), &in)
+		p.named.look(p.Clock.Now(), &in, p.Snapshot())
 		p.fresh.Store(in.Fresh)
 		out := p.machine.Step(in)
 		in.Result, in.Election, in.Sync = nil, nil, nil
 		p.publish(out.Snapshot)
+		p.named.show(in, out.Snapshot)
 		detoured := p.aim.point(in, out.Snapshot)
 		p.Cloud.Want(p.hurry(in, out.Snapshot))
 		for _, a := range out.Actions {
 			switch a.Kind {
 			case role.Feed:
-				p.feed.start()
+				p.feed.start(in.Designated == role.Elected)
 			case role.StopFeed:
 				p.feed.stop()
 			default:
@@ -212,6 +254,18 @@ func (p *Pool) hurry(in role.Input, s role.Snapshot) time.Duration {
 		return 2 * p.Policy.Timeout
 	}
 	return 4 * p.Policy.Timeout
+}
+
+// vacant tells whether this hub may have to lead, and nobody knows yet that it can.
+func (p *Pool) vacant(in role.Input) bool {
+	switch in.Designated {
+	case role.Others:
+		return false
+	case role.Mine:
+		return p.Snapshot().Role != role.Leader
+	case role.Elected:
+	}
+	return p.Snapshot().Leader == "" || showsFree(in)
 }
 
 // showsFree tells whether an input that the machine has not seen yet shows that nobody holds the election Lease.

@@ -1,0 +1,121 @@
+// Package pooldoor is where a hub shows to its pool what it holds, at --pool-port: its relays, how they are, documents, and what a leader hub shows beside
+// (package leaderhub). It shows all of a relay to whoever comes in, so it lets in nobody but hubs of the pool, and the coordinator where there is one. Both are known by
+// the pool's authority, and neither may be on the denylist. All is read, but for heartbeats of the caller's own node, and for texts that are signed.
+//
+// It starts no goroutine: it ends with the requests that it answers.
+package pooldoor
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/hub/leaderhub"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/source/hop"
+)
+
+// Config is what a door is made of.
+type Config struct {
+	*hop.Server
+	Node, Pool   string
+	Coordinators func() []*url.URL // at which the pool's coordinator is met; none: there is none
+	Roots        uplink.Authorities
+	Denied       *denylist.Held // certificates of the pool that count no more
+	Cert         uplink.Certificate
+	Address      string // that was given; "": it is found out
+	Local        func() string
+	Late         *pki.Allowance // judges certificates
+	Desk         *leaderhub.Desk
+	Clock        clock.WithDelayedExecution
+}
+
+// Door is the port for the pool.
+type Door struct {
+	Config
+	Listener net.Listener
+}
+
+// Told is the address at which the pool reaches this hub, "" if that is not known yet: if none was given, it is the one that is listened on, or else
+// where this hub is when it asks the coordinator.
+func (d *Door) Told() string {
+	at, err := netip.ParseAddrPort(d.Listener.Addr().String())
+	switch {
+	case d.Address != "":
+		return d.Address
+	case err != nil:
+		return ""
+	case !at.Addr().IsUnspecified():
+		return at.String()
+	}
+	host, err := netip.ParseAddr(d.Local())
+	if err != nil {
+		return ""
+	}
+	return net.JoinHostPort(host.Unmap().WithZone("").String(), strconv.Itoa(int(at.Port())))
+}
+
+// TLS lets in whom the door lets in.
+func (d *Door) TLS() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ClientAuth: tls.RequireAnyClientCert, DynamicRecordSizingDisabled: true,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return uplink.Held(d.Cert) },
+		VerifyConnection: func(s tls.ConnectionState) error {
+			_, err := d.who(s.PeerCertificates)
+			return err
+		},
+	}
+}
+
+// who tells why somebody is neither the coordinator of this pool nor one of its hubs, and which of them it is.
+func (d *Door) who(chain []*x509.Certificate) (coordinator bool, err error) {
+	if len(chain) == 0 {
+		return false, errors.New("a certificate of the pool is needed")
+	}
+	cert := chain[0]
+	vouched := func(usage x509.ExtKeyUsage) error {
+		_, err := d.Late.Verify(chain, x509.VerifyOptions{Roots: d.Roots.Get(), KeyUsages: []x509.ExtKeyUsage{usage}}) // late or not: here is nothing but to read
+		return err
+	}
+	if slices.ContainsFunc(d.Coordinators(), func(u *url.URL) bool { return cert.VerifyHostname(u.Hostname()) == nil }) && vouched(x509.ExtKeyUsageServerAuth) == nil {
+		return true, nil
+	}
+	groups := cert.Subject.Organization
+	if !slices.Contains(groups, contract.PoolGroupPrefix+d.Pool) || !slices.Contains(groups, contract.HubGroup) || !strings.HasPrefix(cert.Subject.CommonName, contract.NodeUserPrefix) {
+		return false, fmt.Errorf("%q is neither the coordinator of pool %s nor one of its hubs", cert.Subject.CommonName, d.Pool)
+	}
+	return false, vouched(x509.ExtKeyUsageClientAuth)
+}
+
+// ServeHTTP implements http.Handler. No answer outlives the certificate of who asked: it ends when that has expired, or is taken back.
+func (d *Door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	coordinator, err := d.who(req.TLS.PeerCertificates)
+	if err != nil || req.URL.Path == contract.PulsePath && !coordinator {
+		http.Error(w, fmt.Sprint("not for you: ", err), http.StatusForbidden)
+		return
+	}
+	leave, ok := d.Desk.Enter(req)
+	if !ok {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many requests of this peer, or of all, are under way", http.StatusTooManyRequests)
+		return
+	}
+	defer leave()
+	ctx, end := d.Late.While(req.Context(), d.Clock, req.TLS.PeerCertificates[0])
+	defer end()
+	defer d.Denied.Guard(req.TLS.PeerCertificates[0], func(error) { end() })()
+	d.Server.ServeHTTP(w, req.WithContext(ctx))
+}

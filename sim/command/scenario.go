@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/sim/autonomy"
+	"github.com/weir-edge/weir/sim/crowd"
 	"github.com/weir-edge/weir/sim/eviction"
 	"github.com/weir-edge/weir/sim/node"
 	"github.com/weir-edge/weir/sim/report"
@@ -118,6 +119,8 @@ func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, 
 	switch {
 	case s.Eviction != nil:
 		run = eviction.Run
+	case s.Crowd != nil:
+		run = crowd.Run
 	case s.Autonomy != nil:
 		run = autonomy.Run
 	}

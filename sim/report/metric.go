@@ -113,6 +113,13 @@ func Metrics() []Metric {
 		{"dropped_streams", UnitCount, "streams of clients that ended from then on, and relays of hubs that listed, compared or changed their source: more than a resume repairs"},
 		{"late_certificates", UnitCount, "times that a hub or a coordinator let a certificate count, to read, that had ended while the cloud was away"},
 		{"late_leaders", UnitCount, "times that a hub was seen to lead with a certificate that had ended"},
+		{"cloud_watches", UnitCount, "watches that all pools with Weir have open at kube-apiserver, by its own metric; nodes that did not run are multiplied"},
+		{"stock_cloud_watches", UnitCount, "the same of the clients of as many nodes without Weir"},
+		{"cloud_connections", UnitCount, "connections that the nodes of all pools with Weir have open to kube-apiserver; nodes that did not run are multiplied"},
+		{"stock_cloud_connections", UnitCount, "the same of the clients of as many nodes without Weir"},
+		{"follower_watches", UnitCount, "watches at kube-apiserver that one more node of a pool with Weir opens"},
+		{"follower_connections", UnitCount, "connections to kube-apiserver that one more node of a pool with Weir opens"},
+		{"multiplied_share", UnitShare, "nodes that did not run and were multiplied, of all"},
 		{"resync_bytes_share", UnitShare, "bytes to catch up after 410 ÷ one gzipped full list"},
 	}
 }

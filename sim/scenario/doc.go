@@ -100,6 +100,18 @@
 //	slow     pool
 //	policy   pool                                          policy: another one, from then on
 //
+// # Crowd
+//
+// A scenario with crowd: is about many pools at one control plane (sim/crowd). It counts what kube-apiserver has open, as stock Kubernetes and with Weir:
+//
+//	topology:
+//	  pool: {name: farm, nodes: 20, …}   # the pools are farm-001, farm-002, …
+//	crowd:
+//	  pools: 100                    # all of them are there
+//	  run: 2                        # nodes of each that run; the others are multiplied, and the result tells their share
+//	workload: {…, changes: 0}
+//	clients: […]
+//
 // The reader is strict: a field that is unknown, there twice, of a wrong type, out of range or in contradiction to
 // another is refused, and so is YAML that reads otherwise than it looks (anchors, aliases, several documents). It
 // tells all mistakes of all files at once, each with file, line, field, value and what is allowed, as FileErrors; to

@@ -95,7 +95,7 @@ func (r *reader) plain(n *yaml.Node) {
 }
 
 func (r *reader) scenario(v value, s *Scenario) {
-	o, ok := v.object("name", "description", "seed", "topology", "workload", "clients", "compare", "eviction", "autonomy", "faults", "batches", "expectations")
+	o, ok := v.object("name", "description", "seed", "topology", "workload", "clients", "compare", "eviction", "autonomy", "crowd", "faults", "batches", "expectations")
 	if !ok {
 		return
 	}
@@ -116,11 +116,15 @@ func (r *reader) scenario(v value, s *Scenario) {
 	if t, ok := o.fields["topology"].object("pool", "pools", "beside", "zoneless"); ok {
 		t.pools(s)
 		t.withBeside(o.has("eviction"), s)
-		if len(s.Topology.More) > 0 && (o.has("eviction") || o.has("autonomy")) {
-			t.fields["pools"].contradiction("a scenario with eviction or autonomy is about one pool: want pool")
+		if len(s.Topology.More) > 0 && (o.has("eviction") || o.has("autonomy") || o.has("crowd")) {
+			t.fields["pools"].contradiction("a scenario with eviction, autonomy or crowd names one pool: want pool")
 		}
 	}
 	switch {
+	case o.has("crowd") && (o.has("eviction") || o.has("autonomy")):
+		o.fields["crowd"].contradiction("the scenario has eviction or autonomy: want one of them")
+	case o.has("crowd"):
+		o.withCrowd(s)
 	case o.has("eviction") && o.has("autonomy"):
 		o.fields["autonomy"].contradiction("the scenario has eviction: want one of them")
 	case o.has("eviction"):
@@ -300,6 +304,9 @@ func (v value) expectations(s *Scenario) []Expectation {
 
 // cannotMeasure tells why a run of s would never have the metric; empty: it may.
 func (s *Scenario) cannotMeasure(metric string) string {
+	if why := s.cannotCount(metric); why != "" || s.Crowd != nil {
+		return why
+	}
 	if why := s.cannotLiveOn(metric); why != "" || s.Autonomy != nil {
 		return why
 	}

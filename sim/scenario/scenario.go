@@ -21,6 +21,7 @@ type Scenario struct {
 	Compare      []string      `yaml:"compare,flow"`       // the other ways that carry the same changes: report.WayReference, …
 	Eviction     *Eviction     `yaml:"eviction,omitempty"` // nil: pods, kubelets and controllers play no part
 	Autonomy     *Autonomy     `yaml:"autonomy,omitempty"` // nil likewise
+	Crowd        *Crowd        `yaml:"crowd,omitempty"`    // nil: there are no more pools than the topology says
 	Faults       []Fault       `yaml:"faults,omitempty"`
 	Batches      bool          `yaml:"-"` // the judge takes what a relay sends after 410, see invariant.Rules
 	Expectations []Expectation `yaml:"expectations"`

@@ -1,0 +1,217 @@
+package crowd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/weir-edge/weir/sim/client"
+	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/runner"
+	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
+	"github.com/weir-edge/weir/sim/workload"
+)
+
+const (
+	look     = time.Second
+	patience = 10 * time.Minute
+	atOnce   = 5 // pools that are started side by side
+	readings = 7 // that have to agree, a look apart: watches end now and then, and begin anew
+)
+
+// longRunning is the metric of kube-apiserver that counts what it has open.
+const longRunning = "apiserver_longrunning_requests"
+
+// column is one run.
+type column struct {
+	runner.Column
+	s    *scenario.Scenario
+	mode runtime.Mode
+
+	admin   kubernetes.Interface
+	streams []*client.Stream
+	counts  [3]count // with no node of each pool, with one, with all that run
+}
+
+func (c *column) run(ctx context.Context) (err error) {
+	topology := c.s.CrowdTopology(c.mode)
+	if err := c.Up(ctx, topology); err != nil {
+		return err
+	}
+	defer func() {
+		if e := c.Down(ctx); err == nil {
+			err = e
+		}
+	}()
+	watching, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer stop()
+	if c.admin, err = workload.NewClient(c.Site.Admin()); err != nil {
+		return err
+	}
+	w := workload.New(workload.Config{Seed: c.s.Seed, Services: c.s.Workload.Services, Endpoints: c.s.Workload.Endpoints, Nodes: topology.Pools[0].NodeNames()})
+	if err := w.Fill(ctx, c.admin, func(int, int) {}); err != nil {
+		return err
+	}
+	if c.counts[0], err = c.settled(ctx, topology); err != nil {
+		return err
+	}
+	if topology.Manager {
+		if err := runtime.Start(ctx, c.Site, runtime.Manager); err != nil {
+			return err
+		}
+	}
+	for stage, nodes := range [][2]int{{0, 1}, {1, c.s.Crowd.Run}} {
+		for batch := range slices.Chunk(topology.Pools, atOnce) {
+			if err := c.startNodes(ctx, watching, &background, batch, nodes[0], nodes[1]); err != nil {
+				return err
+			}
+			c.Progress(fmt.Sprintf("%s column: nodes %d to %d of the pools up to %s", c.Way, nodes[0]+1, nodes[1], batch[len(batch)-1].Name))
+		}
+		if c.counts[stage+1], err = c.settled(ctx, topology); err != nil {
+			return err
+		}
+		c.Note(fmt.Sprintf("%d nodes of each of %d pools: %.0f watches and %.0f connections, %.0f watches before", nodes[1], len(topology.Pools),
+			c.counts[stage+1].watches, c.counts[stage+1].connections, c.counts[0].watches))
+	}
+	return nil
+}
+
+// startNodes starts some nodes of some pools, their coordinators with the first, and clients on them, and waits until all have their state.
+func (c *column) startNodes(ctx, watching context.Context, background *sync.WaitGroup, pools []runtime.Pool, from, to int) error {
+	var ids []runtime.PartID
+	var nodes []string
+	for _, p := range pools {
+		names := p.NodeNames()[from:to]
+		nodes = append(nodes, names...)
+		if c.mode == runtime.Stock {
+			continue
+		}
+		if from == 0 {
+			ids = append(ids, p.CoordinatorIDs()...)
+		}
+		for _, n := range names {
+			ids = append(ids, runtime.HubOf(n))
+		}
+	}
+	if err := runtime.Start(ctx, c.Site, ids...); err != nil {
+		return err
+	}
+	if err := c.Until(ctx, patience, func() (bool, string) { return c.ready(ctx, ids) }); err != nil {
+		return err
+	}
+	first := len(c.streams)
+	for _, n := range nodes {
+		for _, kind := range c.s.Clients {
+			e, err := c.Site.Endpoint(n, runtime.ClassPool)
+			if err != nil {
+				return err
+			}
+			token, err := c.Site.Token(ctx, kind.Identity())
+			if err != nil {
+				return err
+			}
+			opened, err := client.Open(watching, e.RESTConfig(token), client.Specs(string(kind))...)
+			if err != nil {
+				return fmt.Errorf("client %s on %s: %w", kind, n, err)
+			}
+			for _, s := range opened {
+				background.Go(s.Wait)
+			}
+			c.streams = append(c.streams, opened...)
+		}
+	}
+	return c.Until(ctx, patience, func() (bool, string) {
+		left := 0
+		for _, s := range c.streams[first:] {
+			if !s.Recording.Synced() {
+				left++
+			}
+		}
+		return left == 0, fmt.Sprintf("waiting for the state of %d streams", left)
+	})
+}
+
+// ready tells whether parts have all caches, as coordinators fresh ones.
+func (c *column) ready(ctx context.Context, ids []runtime.PartID) (bool, string) {
+	for _, id := range ids {
+		var s struct {
+			Role      string `json:"role"`
+			Source    string `json:"source"`
+			Resources []struct {
+				Synced bool `json:"synced"`
+				Ready  bool `json:"ready"`
+			} `json:"resources"`
+		}
+		p, err := c.Site.Part(id)
+		if err == nil {
+			err = p.Status(ctx, &s)
+		}
+		if err != nil || len(s.Resources) == 0 {
+			return false, fmt.Sprintf("waiting for %s to answer (%v)", id, err)
+		}
+		if source := map[string]string{"Leader": "cloud", "Follower": "coordinator"}[s.Role]; id.Kind() == "hub" && c.mode == runtime.Weir && (source == "" || s.Source != source) {
+			return false, fmt.Sprintf("waiting for %s to lead or follow: it is %s of %s", id, s.Role, s.Source)
+		}
+		for _, r := range s.Resources {
+			if !r.Synced || id.Kind() == "coordinator" && !r.Ready {
+				return false, fmt.Sprintf("waiting for the caches of %s", id)
+			}
+		}
+	}
+	return true, ""
+}
+
+// settled counts what is open when that does not change any more. A watch that ends is opened again at once, so readings differ by some.
+func (c *column) settled(ctx context.Context, t runtime.Topology) (count, error) {
+	var seen []count
+	err := c.Until(ctx, patience, func() (bool, string) {
+		now, err := c.open(ctx, t)
+		if err != nil {
+			return false, err.Error()
+		}
+		seen = append(seen, now)
+		if len(seen) < readings {
+			return false, "counting"
+		}
+		last := seen[len(seen)-readings:]
+		least, most := last[0].watches, last[0].watches
+		for _, x := range last {
+			least, most = min(least, x.watches), max(most, x.watches)
+		}
+		return most-least <= 1+most/100, fmt.Sprintf("waiting for watches to settle: %.0f to %.0f", least, most)
+	})
+	if err != nil {
+		return count{}, err
+	}
+	last := slices.Clone(seen[len(seen)-readings:])
+	slices.SortFunc(last, func(a, b count) int { return int(a.watches - b.watches) })
+	return last[len(last)/2], nil
+}
+
+// open counts what is open now.
+func (c *column) open(ctx context.Context, t runtime.Topology) (now count, err error) {
+	text, err := c.admin.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return now, fmt.Errorf("metrics of kube-apiserver: %w", err)
+	}
+	m := node.ParseMetrics(string(text))
+	if m.Count(longRunning) == 0 {
+		return now, fmt.Errorf("kube-apiserver has no metric %s", longRunning)
+	}
+	now.watches = m.Sum(longRunning, `verb="WATCH"`)
+	for _, p := range t.Pools {
+		for _, x := range c.Site.Link(p.Name).Connections() {
+			if x.Closed.IsZero() {
+				now.connections++
+			}
+		}
+	}
+	return now, nil
+}

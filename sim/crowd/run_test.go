@@ -1,0 +1,17 @@
+package crowd
+
+import (
+	"testing"
+
+	"github.com/weir-edge/weir/sim/scenario"
+)
+
+// TestExtrapolate: what was open before counts for nobody, the first node of a pool once, and each other node as those cost that run.
+func TestExtrapolate(t *testing.T) {
+	s := &scenario.Scenario{Topology: scenario.Topology{Pool: scenario.Pool{Nodes: 20}}, Crowd: &scenario.Crowd{Pools: 100, Run: 3}}
+	// 40 of the control plane's own, 7 of each first node, 2 of each other; connections likewise.
+	all, each := extrapolate(s, [3]count{{40, 0}, {740, 500}, {1140, 900}})
+	if each.watches != 2 || each.connections != 2 || all.watches != 100*(7+19*2) || all.connections != 100*(5+19*2) {
+		t.Errorf("all %+v, each %+v", all, each)
+	}
+}

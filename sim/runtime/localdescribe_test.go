@@ -16,7 +16,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// TestDescribed: in a site whose pools are described, kube-apiserver takes the addresses of leader hubs, of each pool its own, and they are those of its nodes.
+// TestDescribed: in a site whose pools are described, kube-apiserver takes the addresses of leader hubs, of each pool its own, and they are those of its nodes. It has a
+// coordinator and is told so.
 func TestDescribed(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may add the route of addresses that kube-apiserver takes")
@@ -61,10 +62,12 @@ func TestDescribed(t *testing.T) {
 					leaders = append(leaders, e.Addresses...)
 				}
 			}
-			if len(leaders) == want && !slices.ContainsFunc(leaders, func(a string) bool { return of[a] != pool }) {
+			said, _ := api.CoreV1().Endpoints(contract.ManagerNamespace).Get(ctx, contract.LeaderHubPrefix+pool, metav1.GetOptions{})
+			told := said.Annotations[contract.LeaderHubMode] == contract.ModeCoordinator && strings.HasPrefix(said.Annotations[contract.LeaderHubCoordinators], "https://")
+			if told && len(leaders) == want && !slices.ContainsFunc(leaders, func(a string) bool { return of[a] != pool }) {
 				break
 			}
-			last = fmt.Sprintf("%s (%v)", strings.Join(leaders, " "), err)
+			last = fmt.Sprintf("%s, annotations %v (%v)", strings.Join(leaders, " "), said.Annotations, err)
 			select {
 			case <-ctx.Done():
 				t.Fatalf("pool %s: leader hubs %s, want %d of its nodes %v", pool, last, want, of)

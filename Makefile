@@ -49,6 +49,12 @@ quick: build assets ## the byte ratios of pool-cache and the quickest faults, wi
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 	bin/weir audit $(addprefix reports/out/,$(notdir $(QUICK)))
 
+.PHONY: specs
+specs: build assets ## scenarios as specs of ginkgo: make specs LABELS='smoke', or fault, slow, kind, '!slow && fault'; RUNTIME=kind; JUnit in reports/out/specs.xml
+	@mkdir -p reports/out
+	WEIR_SPECS=1 WEIR_SPECS_RUNTIME=$(RUNTIME) WEIR_BUILT=$(CURDIR)/bin go test ./sim/specs -count 1 -timeout 0 -v -run TestSpecs -args -ginkgo.v -ginkgo.timeout 24h \
+		-ginkgo.label-filter '$(LABELS)' -ginkgo.junit-report $(CURDIR)/reports/out/specs.xml
+
 .PHONY: assets
 assets: build ## find or build kube-apiserver, its controllers, kubectl and hollow nodes, once
 	bin/weir assets --all

@@ -1,0 +1,139 @@
+package specs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2" //nolint:revive // its words are made for this
+	. "github.com/onsi/gomega"    //nolint:revive // likewise
+
+	"github.com/weir-edge/weir/sim/command"
+	"github.com/weir-edge/weir/sim/proc/gobuild"
+	"github.com/weir-edge/weir/sim/scenario"
+)
+
+const (
+	wanted     = "WEIR_SPECS"         // runs them; without, only labels are looked at
+	runtimeEnv = "WEIR_SPECS_RUNTIME" // local or kind
+	manyNodes  = 20
+)
+
+// quick are the scenarios that the Makefile calls so.
+func quick(t testing.TB, root string) []string {
+	data, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(data), "\n") {
+		if names, ok := strings.CutPrefix(line, "QUICK   := "); ok {
+			return strings.Fields(names)
+		}
+	}
+	t.Fatal("the Makefile names no quick scenarios")
+	return nil
+}
+
+// labels of a scenario in a file.
+func labels(name string, s *scenario.Scenario, quick []string) (of Labels) {
+	smoke := slices.Contains(quick, name)
+	if smoke {
+		of = append(of, "smoke")
+	}
+	if len(s.Faults) > 0 || s.Eviction != nil || s.Autonomy != nil {
+		of = append(of, "fault")
+	}
+	if !smoke && strings.Contains(name, "/") || s.Topology.Pool.Nodes >= manyNodes {
+		of = append(of, "slow")
+	}
+	if s.Eviction == nil && s.Autonomy == nil {
+		of = append(of, "kind")
+	}
+	return of
+}
+
+// files are all scenarios, by name.
+func files(t testing.TB, root string) map[string]*scenario.Scenario {
+	all := map[string]*scenario.Scenario{}
+	for _, pattern := range []string{"*.yaml", "*/*.yaml"} {
+		paths, err := filepath.Glob(filepath.Join(root, "scenarios", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range paths {
+			loaded, err := scenario.Load(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rel, err := filepath.Rel(filepath.Join(root, "scenarios"), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[strings.TrimSuffix(filepath.ToSlash(rel), ".yaml")] = loaded[0]
+		}
+	}
+	return all
+}
+
+func TestSpecs(t *testing.T) {
+	if os.Getenv(wanted) == "" {
+		t.Skip("make specs runs the scenarios as specs; make quick runs the quickest of them by itself")
+	}
+	root, err := gobuild.Root("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := os.Getenv(runtimeEnv)
+	if on == "" {
+		on = "local"
+	}
+	names, all := quick(t, root), files(t, root)
+	t.Chdir(root)
+	Describe("scenario", func() {
+		for name, s := range all {
+			It(name, labels(name, s, names), func(ctx SpecContext) {
+				args := []string{"scenario", "run", "--no-time-limits", "--runtime", on, filepath.Join("scenarios", filepath.FromSlash(name)+".yaml")}
+				if dir, _ := filepath.Split(name); dir != "" && !slices.Contains(names, name) {
+					args = append(args, "--out", filepath.Join("reports", "out", dir))
+				}
+				fmt.Fprintf(GinkgoWriter, "seed %d: bin/weir %s\n", s.Seed, strings.Join(args, " "))
+				Expect(command.Run(ctx, args, GinkgoWriter, GinkgoWriter)).To(Succeed())
+			})
+		}
+	})
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Weir's scenarios")
+}
+
+// TestLabels: each file has a label, and each label a file.
+func TestLabels(t *testing.T) {
+	root, err := gobuild.Root("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, all := quick(t, root), files(t, root)
+	count := map[string]int{}
+	for name, s := range all {
+		of := labels(name, s, names)
+		if len(of) == 0 {
+			t.Errorf("%s has no label", name)
+		}
+		for _, l := range of {
+			count[l]++
+		}
+		if slices.Contains(of, "smoke") && slices.Contains(of, "slow") {
+			t.Errorf("%s is smoke and slow", name)
+		}
+	}
+	for _, l := range []string{"smoke", "fault", "slow", "kind"} {
+		if count[l] == 0 {
+			t.Errorf("no scenario is %s", l)
+		}
+	}
+	if count["smoke"] != len(names) {
+		t.Errorf("%d scenarios are smoke, the Makefile names %d quick ones: %v", count["smoke"], len(names), names)
+	}
+}

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/timeline"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -376,5 +379,45 @@ func TestPlanted(t *testing.T) {
 	r.Finish(nil)
 	if err := r.Err(); err != nil {
 		t.Errorf("the base against itself: %v:\n%s", err, r.Markdown())
+	}
+}
+
+// TestTrack: what the runner writes becomes lanes, with a beginning that is the way's and not the timeline's.
+func TestTrack(t *testing.T) {
+	hub := func(at time.Duration, node, role, source string) timeline.Event {
+		return timeline.Event{At: at, Lane: timeline.Leader, Way: "weir", Node: node, Name: "hub", Strings: map[string]string{"role": role, "source": source, "reason": "r"}}
+	}
+	events := []timeline.Event{
+		{At: 20 * time.Second, Lane: timeline.Phase, Name: "sync"},
+		hub(20*time.Second, "edge-1", "Pending", "nowhere"), hub(21*time.Second, "edge-1", "Leader", "cloud"), hub(22*time.Second, "edge-1", "Leader", "cloud"),
+		hub(21*time.Second, "edge-2", "Follower", "coordinator"),
+		{At: 29 * time.Second, Lane: timeline.Client, Way: "weir", Node: "edge-2", Name: "re-listed", Numbers: map[string]float64{"times": 2}, Strings: map[string]string{"client": "json", "cause": "410"}},
+		{At: 30 * time.Second, Lane: timeline.Phase, Name: "end"},
+	}
+	res := report.Result{
+		Outcome:    report.Outcome{Scenario: "x", Seed: 7, Metrics: report.Values{"watch_violations": 1}, Expectations: []report.Expectation{{Name: "watch_violations", Got: "1", Want: "= 0"}}},
+		Marks:      []report.Mark{{Way: "weir", Seconds: 0, Label: "sync"}, {Way: "weir", Seconds: 4, Label: "kill hub/edge-1", Fault: true}},
+		Series:     []report.Series{{Way: "weir", Class: "pool", Direction: "down", Bytes: []int64{5, 7}}, {Way: "weir", Class: "pool", Direction: "up", Bytes: []int64{1}}, {Way: "stock", Class: "pool", Bytes: []int64{9}}},
+		Violations: []report.Violation{{Way: "weir", Node: "edge-2", Client: "json", Rule: "ordered", Detail: "d", Seconds: 6}, {Way: "stock", Seconds: 1}},
+	}
+	run := NewRun(SideHead, "scenarios/x.yaml", "", res, events)
+	want := &Track{Title: "x", Seconds: 10, Marks: []Mark{{At: 4, Label: "kill hub/edge-1"}}, Lanes: []Lane{
+		{Name: "link, class pool", Kind: LaneLink, Unit: "B", Amounts: []float64{6, 7}},
+		{Name: "edge-1 is", Kind: LaneRole, Spans: []Span{{0, 1, "Pending", "r"}, {1, 10, "Leader", "r"}}},
+		{Name: "edge-2 is", Kind: LaneRole, Spans: []Span{{1, 10, "Follower", "r"}}},
+		{Name: "edge-1 reads", Kind: LaneCache, Spans: []Span{{0, 1, "nowhere", "r"}, {1, 10, "cloud", "r"}}},
+		{Name: "edge-2 reads", Kind: LaneCache, Spans: []Span{{1, 10, "coordinator", "r"}}},
+		{Name: "edge-2 streams", Kind: LaneStreams, Moments: []Mark{{6, "json: ordered: d", true}, {10, "json listed  again, 2 times: 410", false}}},
+	}}
+	if diff := cmp.Diff(want, run.Track); diff != "" {
+		t.Errorf("track (-want +got):\n%s", diff)
+	}
+	if run.Violations != 1 || run.First == nil || run.First.Seconds != 6 || len(run.Failed) != 1 {
+		t.Errorf("run: %+v", run)
+	}
+	for state, class := range map[string]string{"Leader": "one", "cloud": "one", "Follower": "two", "coordinator": "two", "Pending": "three", "nowhere": "three", "": "none"} {
+		if got := stateOf(state).class; got != class {
+			t.Errorf("%s is drawn as %s, want %s", state, got, class)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package change
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weir-edge/weir/sim/report/svg"
 )
@@ -85,7 +86,7 @@ type state struct {
 }
 
 func stateOf(name string) state {
-	switch name {
+	switch strings.ToLower(name) {
 	case "leader", "cloud":
 		return state{"one", 1}
 	case "follower", "coordinator", "ready":

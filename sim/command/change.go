@@ -217,6 +217,11 @@ func (m *changing) scenario(ctx context.Context, file, side, dir string, round i
 		return report.Result{}, change.Run{}, err
 	}
 	s := all[0]
+	rel, err := filepath.Rel(m.root, file)
+	if err != nil {
+		rel = file
+	}
+	s.File = rel
 	s.Expectations = slices.DeleteFunc(s.Expectations, scenario.Expectation.OfTime)
 	f := scenarioFlags{out: filepath.Join(m.out, side, fmt.Sprintf("round-%d", round+1)), output: "text", runtime: "local", binaries: dir}
 	m.say(fmt.Sprintf("scenario %s, %s, round %d", s.Name, side, round+1))
@@ -228,10 +233,6 @@ func (m *changing) scenario(ctx context.Context, file, side, dir string, round i
 		res.Scenario, res.Error = s.Name, fmt.Sprint(failed)
 	}
 	folder := filepath.Join(f.out, s.Name)
-	rel, err := filepath.Rel(m.root, file)
-	if err != nil {
-		rel = file
-	}
 	return res, change.NewRun(side, rel, folder, res, events(filepath.Join(folder, "timeline.jsonl"))), nil
 }
 

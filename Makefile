@@ -66,7 +66,7 @@ test: lint unit ## all checks of a pull request: lint, unit tests, the oracle, s
 	@echo "make test: all passed"
 
 .PHONY: unit
-unit: assets ## tests of all packages, the real kube-apiserver as oracle among them
+unit: assets bin/helm ## tests of all packages, the real kube-apiserver as oracle among them
 	@rm -rf reports/out/tests
 	ulimit -d $(MEMORY); $(TESTS) unit -- -p 4 -timeout 20m $(LONGEST) ./...
 
@@ -75,8 +75,10 @@ stock: build ## twenty fault schedules with the stock controllers of Kubernetes 
 	ulimit -d $(MEMORY); cd sim/lifecycle/stock && ../../../$(TESTS) stock --out ../../../reports/out/tests -- -count 1 -timeout 20m .
 
 .PHONY: packages
-packages: build ## what makes images: the same bytes twice, for both architectures
-	cd .ci/release && ../../bin/weir tests --name packages --out ../../reports/out/tests -- -timeout 20m .
+packages: build bin/helm ## what is installed: images the same twice, the chart as it was looked at, each alert in Prometheus' own rule engine
+	cd .ci/release && ../../$(TESTS) images --out ../../reports/out/tests -- -timeout 20m .
+	cd charts/helm && ../../$(TESTS) chart --out ../../reports/out/tests -- -timeout 20m .
+	cd charts/alerts && ../../$(TESTS) alerts --out ../../reports/out/tests -- -timeout 20m .
 
 .PHONY: race
 race: build ## the concurrent packages under the race detector
@@ -126,6 +128,15 @@ fuzz: ## every fuzzer for FUZZTIME (default 30s) each
 .PHONY: images
 images: ## images of weir-hub, weir-coordinator and weir-manager as OCI archives in bin/images, for ARCH (both: amd64,arm64), without an engine
 	cd .ci/release && go run . images -version '$(VERSION)' -arch '$(ARCH)'
+
+bin/helm: charts/helm/go.mod
+	@echo "building helm (once, some minutes)"
+	@mkdir -p bin
+	cd charts/helm && go build -ldflags '-s -w' -o ../../bin/helm helm.sh/helm/v4/cmd/helm
+
+.PHONY: release
+release: bin/helm ## binaries, images, SBOMs, the chart, plain manifests and checksums for ARCH in bin/release: make release VERSION=v0.1.0
+	cd .ci/release && go run . all -version '$(VERSION)' -arch '$(ARCH)'
 
 .PHONY: kind-node-image
 kind-node-image: ## the node image of kind clusters: pulled, or built once from Debian packages and Go modules (kind/README.md)

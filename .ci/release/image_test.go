@@ -296,7 +296,7 @@ func TestBadInput(t *testing.T) {
 	root := small(t)
 	for args, want := range map[string]string{
 		"":                                     `verb ""`,
-		"push -version v1":                     `verb "push": want images`,
+		"push -version v1":                     `verb "push": want images or all`,
 		"images":                               `-version "": want`,
 		"images -version v1+dirty":             `-version "v1+dirty": want`,
 		"images -version v1 -arch amd64,amd64": `-arch "amd64,amd64": want each of amd64, arm64 at most once`,

@@ -1,6 +1,6 @@
 // Command release builds what people install. `release images` writes one OCI archive for each command of impl/cmd, for several architectures,
-// without a container engine. What it writes follows from the sources, the version and the Go toolchain alone: built twice it is the same, byte
-// for byte.
+// without a container engine. `release all` adds binaries, SBOMs, the chart, plain manifests and checksums. What it writes follows from
+// the sources, the version and the Go toolchain alone: built twice it is the same, byte for byte.
 package main
 
 import (
@@ -44,6 +44,7 @@ type config struct {
 	version    string   // of Weir, and the tag of images
 	repository string   // what the names of images begin with
 	arches     []string // of GOARCH
+	helm       string   // command that packages the chart
 }
 
 var (
@@ -55,11 +56,12 @@ var (
 
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	var c config
-	flags := flag.NewFlagSet("release images", flag.ContinueOnError)
+	flags := flag.NewFlagSet("release images|all", flag.ContinueOnError)
 	flags.StringVar(&c.root, "root", "../..", "folder of the repository")
-	flags.StringVar(&c.out, "out", "", "folder for what is made; bin/images")
+	flags.StringVar(&c.out, "out", "", "folder for what is made; bin/images, or bin/release")
 	flags.StringVar(&c.version, "version", "", "version of Weir and tag of its images")
 	flags.StringVar(&c.repository, "repository", "ghcr.io/weir-edge", "what the names of images begin with")
+	flags.StringVar(&c.helm, "helm", "", "helm command that packages the chart; bin/helm")
 	arches := flags.String("arch", strings.Join(known, ","), "architectures, with commas between")
 	verb := ""
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -89,12 +91,16 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 			return usageError(fmt.Sprintf("-arch %q: want each of %s at most once", *arches, strings.Join(known, ", ")))
 		}
 	}
-	if verb != "images" {
-		return usageError(fmt.Sprintf("verb %q: want images", verb))
+	switch verb {
+	case "images":
+		c.out = orIn(c.out, c.root, "bin/images")
+		_, _, err := c.images(ctx, stdout)
+		return err
+	case "all":
+		c.out, c.helm = orIn(c.out, c.root, "bin/release"), orIn(c.helm, c.root, "bin/helm")
+		return c.all(ctx, stdout)
 	}
-	c.out = orIn(c.out, c.root, "bin/images")
-	_, err = c.images(ctx, stdout)
-	return err
+	return usageError(fmt.Sprintf("verb %q: want images or all", verb))
 }
 
 // orIn is a path, or else one in the repository.

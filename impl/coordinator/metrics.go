@@ -10,6 +10,7 @@ import (
 	apimetrics "k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	"github.com/weir-edge/weir/impl/buildinfo"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -34,7 +35,7 @@ func newMetrics(relays []*relay.Relay, kept prometheus.Collector, unready func(*
 			Name: "weir_coordinator_refills_total", Help: "Times a relay that nobody fed was moved forward to what the hub of a node holds. That is not fresh, and the word of one hub.",
 		}, []string{"resource", "node"}),
 	}
-	m.registry.MustRegister(m.freed, m.lied, m.refilled, relay.NewCollector(relays...), kept)
+	m.registry.MustRegister(buildinfo.Collector("weir-coordinator"), m.freed, m.lied, m.refilled, relay.NewCollector(relays...), kept)
 	for _, r := range relays {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "weir_coordinator_ready", Help: "1 while the resource is synced and fresh.",

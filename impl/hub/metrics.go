@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/weir-edge/weir/impl/buildinfo"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/role"
 )
@@ -56,7 +57,7 @@ func newMetrics() *metrics {
 			"Steps of forwarding heartbeats of other nodes, by step (read-cloud, read-pool, write) and outcome; write ok is a heartbeat forwarded.", "step", "outcome"),
 	}
 	m.registry.MustRegister(m.contradictions, m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.bodies, m.questions, m.untouched, m.heartbeats, m.mirrored, m.forwards,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		buildinfo.Collector("weir-hub"), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

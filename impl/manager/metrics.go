@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-edge/weir/impl/buildinfo"
 	"github.com/weir-edge/weir/impl/manager/certificates"
 	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/revocation"
@@ -60,7 +61,7 @@ func newMetrics(b *board) *metrics {
 }
 
 func (m *metrics) counters() []prometheus.Collector {
-	own := []prometheus.Collector{m.heartbeats, m.taints, m.conditions, m.keepWrites, m.keepFailures, m.releases, m.missing}
+	own := []prometheus.Collector{buildinfo.Collector("weir-manager"), m.heartbeats, m.taints, m.conditions, m.keepWrites, m.keepFailures, m.releases, m.missing}
 	return slices.Concat(own, m.certificates.Collectors(), m.revocations.Collectors(), m.leaderHubs.Collectors())
 }
 

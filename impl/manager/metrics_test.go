@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -40,6 +41,9 @@ func TestMetrics(t *testing.T) {
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
 	}
 	for series, want := range map[string]float64{
 		"weir_manager_nodes/normal": 1, "weir_manager_nodes/delegated": 1, "weir_manager_nodes/unknown": 2, "weir_manager_nodes/missing": 0,

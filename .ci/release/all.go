@@ -1,0 +1,153 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// sums names the file of checksums, in the form that sha256sum --check reads.
+const sums = "SHA256SUMS"
+
+// all makes everything anew in the folder out.
+func (c *config) all(ctx context.Context, stdout io.Writer) error {
+	if !charts.MatchString(c.version) {
+		return usageError(fmt.Sprintf("-version %q: a release has a version like v0.1.0 or v0.1.0-rc.1, since its chart has", c.version))
+	}
+	if err := os.RemoveAll(c.out); err != nil {
+		return err
+	}
+	programs, digests, err := c.images(ctx, stdout)
+	if err != nil {
+		return err
+	}
+	for _, p := range programs {
+		if err := c.binary(p); err != nil {
+			return fmt.Errorf("release %s for %s: %w", p.name, p.arch, err)
+		}
+	}
+	if err := c.chart(ctx, digests["weir-manager"], programs[0].made()); err != nil {
+		return err
+	}
+	return c.checksums(stdout)
+}
+
+// charts have versions of semver.org, and so have releases, with a v before them.
+var charts = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`)
+
+// binary copies a program, and writes what it was built of beside it.
+func (c *config) binary(p program) error {
+	data, err := os.ReadFile(p.path)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(c.out, p.name+"-linux-"+p.arch)
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		return err
+	}
+	bill, err := p.sbom(c.version)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path+".spdx.json", bill, 0o644)
+}
+
+// chart packages the chart, and renders it with its usual values for those without Helm. They get the image by its digest.
+func (c *config) chart(ctx context.Context, digest string, made time.Time) error {
+	chart, version := filepath.Join(c.root, "charts/weir"), strings.TrimPrefix(c.version, "v")
+	path := filepath.Join(c.out, "weir-"+version+".tgz")
+	if _, err := c.run(ctx, "package", chart, "--version", version, "--app-version", c.version, "--destination", c.out); err != nil {
+		return err
+	}
+	if err := retime(path, made); err != nil {
+		return fmt.Errorf("chart: %w", err)
+	}
+	plain, err := c.run(ctx, "template", "weir", path, "--namespace", "weir-system", "--no-hooks",
+		"--set", "manager.image.repository="+c.repository+"/weir-manager", "--set", "manager.image.digest="+digest)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(c.out, "weir.yaml"), plain, 0o644)
+}
+
+// retime writes an archive anew with one time for all files: helm writes when each was checked out.
+func retime(path string, made time.Time) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	plain, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	packed, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	from, to := tar.NewReader(plain), tar.NewWriter(packed)
+	for {
+		h, err := from.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		kept := tar.Header{Format: tar.FormatUSTAR, Typeflag: h.Typeflag, Name: h.Name, Size: h.Size, Mode: 0o644, ModTime: made}
+		if err := to.WriteHeader(&kept); err != nil {
+			return err
+		}
+		if _, err := io.Copy(to, from); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(to.Close(), packed.Close()); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}
+
+func (c *config) run(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, c.helm, args...)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("helm %s: %w: %s", args[0], err, strings.TrimSpace(said.String()))
+	}
+	return out, nil
+}
+
+// checksums are of every file.
+func (c *config) checksums(stdout io.Writer) error {
+	var lines strings.Builder
+	dir := os.DirFS(c.out)
+	err := fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(dir, name)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(data)
+		fmt.Fprintf(&lines, "%s  %s\n", hex.EncodeToString(sum[:]), name)
+		return nil
+	})
+	fmt.Fprint(stdout, lines.String())
+	return errors.Join(err, os.WriteFile(filepath.Join(c.out, sums), []byte(lines.String()), 0o644))
+}

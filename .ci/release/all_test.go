@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestAll: a release has all that people install, with a checksum of each, and made twice it is the same.
+func TestAll(t *testing.T) {
+	helm, err := filepath.Abs("../../bin/helm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(helm); err != nil {
+		t.Fatalf("%v: make bin/helm builds it", err)
+	}
+	lists := make([]string, 2)
+	for i := range lists {
+		root := small(t)
+		if err := os.CopyFS(filepath.Join(root, "charts/weir"), os.DirFS("../../charts/weir")); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Unix(int64(1e9*i), 0) // as if it had been checked out then
+		if err := os.Chtimes(filepath.Join(root, "charts/weir/values.yaml"), old, old); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := run(t.Context(), []string{"all", "-root", root, "-version", "v0.3.0-rc.1", "-helm", helm}, &out); err != nil {
+			t.Fatal(err)
+		}
+		lists[i] = checkSums(t, filepath.Join(root, "bin/release"))
+		if !strings.Contains(out.String(), lists[i]) {
+			t.Errorf("the checksums are not printed:\n%s", out.String())
+		}
+		checkPlain(t, filepath.Join(root, "bin/release/weir.yaml"), out.String())
+	}
+	if lists[0] != lists[1] {
+		t.Errorf("made twice:\n%s\n%s", lists[0], lists[1])
+	}
+	for _, want := range []string{
+		"weir-hub-linux-amd64\n", "weir-hub-linux-arm64\n", "weir-manager-linux-arm64.spdx.json\n", "weir-coordinator.tar\n", "weir-0.3.0-rc.1.tgz\n", "weir.yaml\n",
+	} {
+		if !strings.Contains(lists[0], "  "+want) {
+			t.Errorf("the release lacks %s:\n%s", want, lists[0])
+		}
+	}
+	if n := strings.Count(lists[0], "\n"); n != 3*(1+2*2)+2 {
+		t.Errorf("%d files:\n%s", n, lists[0])
+	}
+}
+
+// checkSums compares each file with its checksum.
+func checkSums(t *testing.T, dir string) string {
+	t.Helper()
+	list, err := os.ReadFile(filepath.Join(dir, sums))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(list)) {
+		want, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if sum := sha256.Sum256(data); err != nil || hex.EncodeToString(sum[:]) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	return string(list)
+}
+
+// checkPlain: who has no Helm gets the very image of this release.
+func checkPlain(t *testing.T, path, printed string) {
+	t.Helper()
+	plain, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, digest, _ := strings.Cut(printed, "weir-manager:v0.3.0-rc.1@")
+	digest, _, _ = strings.Cut(digest, "\n")
+	if want := `image: "ghcr.io/weir-edge/weir-manager@` + digest + `"`; digest == "" || !strings.Contains(string(plain), want) {
+		t.Errorf("the plain manifests do not have %s", want)
+	}
+	for _, never := range []string{"helm.sh/hook:", "monitoring.coreos.com"} {
+		if strings.Contains(string(plain), never) {
+			t.Errorf("the plain manifests have %s", never)
+		}
+	}
+}
+
+// TestReleaseVersion: a chart has a version by semver, so has a release.
+func TestReleaseVersion(t *testing.T) {
+	for _, bad := range []string{"devel", "0.1.0", "v1", "v1.2.3.4", "v01.2.3"} {
+		err := run(t.Context(), []string{"all", "-root", small(t), "-version", bad}, &bytes.Buffer{})
+		if _, ok := err.(usageError); !ok || !strings.Contains(err.Error(), "v0.1.0-rc.1") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package helm
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestGolden: what each value file renders is what was looked at and committed. The operator is there, so that nothing is left out.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.values.yaml")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	c := load(t)
+	short(c)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".values.yaml"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := render(t, c, data, "monitoring.coreos.com/v1/PodMonitor", "monitoring.coreos.com/v1/PrometheusRule")
+			path := strings.TrimSuffix(file, ".values.yaml") + ".golden.yaml"
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, err := os.ReadFile(path); err != nil || string(want) != got {
+				t.Errorf("%s is not what the chart renders (%v). Look at: go test . -update; git diff", path, err)
+			}
+		})
+	}
+}
+
+// TestWithoutOperator: where the Prometheus operator is not there, nothing of it is rendered.
+func TestWithoutOperator(t *testing.T) {
+	if got := render(t, load(t), nil); strings.Contains(got, "monitoring.coreos.com") || strings.Contains(got, "weir-dashboard") || !strings.Contains(got, "kind: Deployment") {
+		t.Error("monitoring is rendered where nobody reads it")
+	}
+}
+
+// TestLint: helm finds nothing to say.
+func TestLint(t *testing.T) {
+	for _, m := range lint.RunAll("../weir", map[string]any{}, "weir-system").Messages {
+		if m.Severity > 1 || m.Err != nil && !strings.Contains(m.Err.Error(), "icon") {
+			t.Error(m)
+		}
+	}
+}
+
+func load(t *testing.T) *chart.Chart {
+	t.Helper()
+	c, err := loader.Load("../weir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// short stands for the rules and the dashboard, which have tests of their own.
+func short(c *chart.Chart) {
+	for _, f := range c.Files {
+		if f.Name == "monitoring/rules.yaml" {
+			f.Data = []byte("groups:\n- name: all of them\n")
+		}
+		if f.Name == "monitoring/dashboard.json" {
+			f.Data = []byte("{}\n")
+		}
+	}
+}
+
+// render is what a release would be, without what weir-manager prints as it is: that is compared with weir-manager itself.
+func render(t *testing.T, c *chart.Chart, values []byte, apis ...string) string {
+	t.Helper()
+	var given map[string]any
+	if err := yaml.Unmarshal(values, &given); err != nil {
+		t.Fatal(err)
+	}
+	caps := common.DefaultCapabilities.Copy()
+	caps.KubeVersion = common.KubeVersion{Version: "v1.37.1", Major: "1", Minor: "37"}
+	caps.APIVersions = append(caps.APIVersions, apis...)
+	options := common.ReleaseOptions{Name: "weir", Namespace: "weir-system", Revision: 1, IsInstall: true}
+	all, err := util.ToRenderValuesWithSchemaValidation(c, given, options, caps, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, err := engine.Render(c, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, name := range []string{"manager", "disruption", "network", "monitoring", "uninstall"} {
+		out.WriteString(strings.TrimSpace(texts["weir/templates/"+name+".yaml"]) + "\n")
+	}
+	switch crds := texts["weir/templates/crds.yaml"]; {
+	case strings.Contains(crds, "helm.sh/resource-policy: keep"):
+		out.WriteString("# definitions, kept\n")
+	case strings.Contains(crds, "kind: CustomResourceDefinition"):
+		out.WriteString("# definitions, not kept\n")
+	default:
+		out.WriteString("# no definitions\n")
+	}
+	out.WriteString("# notes:\n" + texts["weir/templates/NOTES.txt"])
+	return out.String()
+}

@@ -1,0 +1,97 @@
+package charts
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Paths of the templates that are made, in this folder.
+const (
+	crds     = "weir/templates/crds.yaml"
+	policies = "weir/templates/policies.yaml"
+	rbac     = "weir/templates/rbac.yaml"
+	manager  = "weir/templates/manager.yaml"
+)
+
+const made = "{{- /* Made by `make generate` of what weir-manager --print-manifests prints. */ -}}\n"
+
+// object is what is looked at to know where a manifest belongs.
+type object struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		Group string `json:"group"`
+	} `json:"spec"`
+}
+
+// Templates returns the text of each template that is made, by its path in this folder.
+func Templates(manifests string) (map[string]string, error) {
+	out := map[string]*strings.Builder{}
+	for _, path := range []string{crds, policies, rbac, manager} {
+		out[path] = &strings.Builder{}
+		out[path].WriteString(made)
+	}
+	for doc := range strings.SplitSeq("\n"+manifests, "\n---\n") {
+		doc = strings.TrimPrefix(strings.Trim(doc, "\n"), "---\n")
+		var o object
+		if err := yaml.Unmarshal([]byte(doc), &o); err != nil {
+			return nil, fmt.Errorf("read manifests: %w", err)
+		}
+		path := rbac
+		var text string
+		var err error
+		switch o.Kind {
+		case "":
+			continue
+		case "CustomResourceDefinition":
+			path = crds
+			text, err = definition(o, escape(doc))
+		case "Deployment":
+			path = manager
+			text, err = deployment(doc)
+		case "ConfigMap", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding":
+			path, text = policies, escape(doc)
+		default:
+			text = escape(doc)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", o.Kind, o.Metadata.Name, err)
+		}
+		out[path].WriteString("---\n" + text + "\n")
+	}
+	texts := map[string]string{}
+	for path, b := range out {
+		if b.Len() == len(made) {
+			return nil, fmt.Errorf("the manifests have nothing for %s", path)
+		}
+		texts[path] = b.String()
+	}
+	return texts, nil
+}
+
+// escape lets text pass a template as it is.
+func escape(text string) string {
+	return strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
+}
+
+// foreign is the API group of OpenYurt. Where OpenYurt is, its definitions are its own.
+const foreign = "apps.openyurt.io"
+
+// definition is a CRD that stays when the release goes, with all objects of it.
+func definition(o object, doc string) (string, error) {
+	const head = "\nmetadata:\n  annotations:\n"
+	if strings.Count(doc, head) != 1 {
+		return "", errors.New("metadata.annotations are not where controller-gen writes them")
+	}
+	doc = strings.Replace(doc, head, head+"    {{- if .Values.crds.keep }}\n    helm.sh/resource-policy: keep\n    {{- end }}\n", 1)
+	condition := ".Values.crds.enabled"
+	if o.Spec.Group == foreign {
+		condition = fmt.Sprintf(`include "weir.ownsDefinition" (list . %q)`, o.Metadata.Name)
+	}
+	return "{{- if " + condition + " }}\n" + doc + "\n{{- end }}", nil
+}

@@ -1,0 +1,36 @@
+{{- /* A value, or where it is null the JSON beside it. */ -}}
+{{- define "weir.or" -}}
+{{- $value := index . 0 -}}
+{{- if kindIs "invalid" $value }}{{ index . 1 }}{{ else }}{{ toJson $value }}{{ end -}}
+{{- end -}}
+
+{{- define "weir.image" -}}
+{{- $image := .Values.manager.image -}}
+{{- if $image.digest }}{{ $image.repository }}@{{ $image.digest }}{{ else }}{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}{{ end -}}
+{{- end -}}
+
+{{- /* Whether a definition of OpenYurt's is kept by this release: not where somebody else has it. */ -}}
+{{- define "weir.ownsDefinition" -}}
+{{- $top := index . 0 -}}
+{{- $crds := $top.Values.crds -}}
+{{- if and $crds.enabled (ne $crds.nodePools "never") -}}
+{{- $there := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" (index . 1) -}}
+{{- $by := dig "metadata" "annotations" "meta.helm.sh/release-name" "" $there -}}
+{{- if or (eq $crds.nodePools "always") (not $there) (eq $by $top.Release.Name) }}yes{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "weir.monitoringNamespace" -}}
+{{ .Values.metrics.namespace | default .Release.Namespace }}
+{{- end -}}
+
+{{- /* What makes an object one of a hook. The Job of one that failed stays, so that its log can be read. */ -}}
+{{- define "weir.hook" -}}
+labels:
+  app.kubernetes.io/part-of: weir
+annotations:
+  helm.sh/hook: {{ index . 0 }}
+  helm.sh/hook-weight: {{ index . 1 | quote }}
+  helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+  helm.sh/hook-output-log-policy: hook-failed
+{{- end -}}

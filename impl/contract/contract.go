@@ -136,6 +136,7 @@ const (
 	StandingPath  = "/weir/v1/standing"  // of a hub: a Standing at each change, for as long as who asked is there, see impl/hub/leaderhub
 	DirectoryPath = "/weir/v1/directory" // of a hub and of a coordinator: what the pool is told about itself, see impl/directory
 	LinePath      = "/weir/v1/line"      // of a coordinator: POST by a hub that the coordinator cannot connect to, see impl/reverse
+	MeshPath      = "/weir/v1/mesh"      // GET by a replica at another one's address for etcds: whether it is met as impl/coordinator/mesh does
 	RejoinPath    = "/weir/v1/rejoin"    // POST by a replica that has no data: take it in again
 	StatusPath    = "/weir/v1/status"    // JSON status of a hub (health port; less of it at the port for its pool) or coordinator
 	// AgeHeader of an answer: seconds since the relay was last known to be fresh, also when that was before a restart.

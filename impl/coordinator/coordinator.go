@@ -94,8 +94,13 @@ func New(config Config) (*Coordinator, error) {
 	c.serving.time = pki.OpenProven(filepath.Join(c.dir.Path(), "time"), set.Clock, set.Logger)
 	c.serving.late = &pki.Allowance{Now: c.serving.time.Now, Cloud: c.seesCloud, Refuse: c.serving.denied.Refuse, Logger: set.Logger}
 	c.serving.learn()
-	c.peers.judge(&c.serving)
+	if err := c.peers.meet(&c.serving, c.dir.Path(), func() bool { return c.fresh.Load() != nil && c.seesCloud() }); err != nil {
+		c.kept.Close()
+		c.dir.Close()
+		return nil, err
+	}
 	if c.serving.listener, err = listen(set, c.serving.denied); err != nil {
+		c.peers.close()
 		c.kept.Close()
 		c.dir.Close()
 		return nil, err
@@ -115,6 +120,7 @@ func (c *Coordinator) Addr() net.Addr { return c.serving.listener.Addr() }
 // Close gives back what New took, if Run is not called.
 func (c *Coordinator) Close() {
 	c.serving.listener.Close()
+	c.peers.close()
 	c.kept.Close()
 	c.dir.Close()
 }
@@ -122,7 +128,9 @@ func (c *Coordinator) Close() {
 // Run serves until ctx ends.
 func (c *Coordinator) Run(ctx context.Context) error {
 	defer c.Close()
-	defer c.peers.close()
+	if err := c.peers.start(); err != nil {
+		return err
+	}
 	etcd, err := store.Open(ctx, c.dir, c.peers.cluster(), c.set.Logger)
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -21,6 +20,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/coordinator/mesh"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/pki"
@@ -43,6 +43,7 @@ type peers struct {
 	upstreams map[string]*hop.Upstream // by name
 	transport *http.Transport
 	serving   *serving // judges them
+	mesh      *mesh.Mesh
 	logger    *slog.Logger
 }
 
@@ -67,9 +68,6 @@ func newPeers(s *settings, known *authorities) (*peers, error) {
 	if err := s.checkPeerCert(pair, roots()); err != nil {
 		return nil, cli.Usage("--peer-cert-file", s.PeerCertFile, err.Error())
 	}
-	if err := s.tryPeerBindAddress(); err != nil {
-		return nil, err
-	}
 	p := &peers{self: s.Name, set: s, known: known, roots: roots, upstreams: map[string]*hop.Upstream{}, logger: s.Logger}
 	p.transport = &http.Transport{
 		DialTLSContext:     p.dial,
@@ -78,10 +76,7 @@ func newPeers(s *settings, known *authorities) (*peers, error) {
 		DisableCompression: true,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
-			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // read anew: it may have been renewed
-				pair, err := tls.LoadX509KeyPair(s.PeerCertFile, s.PeerKeyFile)
-				return &pair, err
-			},
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.certificate() },
 		},
 	}
 	client := &http.Client{
@@ -96,18 +91,10 @@ func newPeers(s *settings, known *authorities) (*peers, error) {
 	return p, nil
 }
 
-// tryPeerBindAddress tells whether the others can come in. etcd takes the port later, and tries again where others may be at fault.
-func (s *settings) tryPeerBindAddress() error {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", s.PeerBindAddress)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("listen on %s: %w: stop the other process, or choose another --peer-bind-address", s.PeerBindAddress, syscall.EADDRINUSE)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return cli.Usage("--peer-bind-address", s.PeerBindAddress, "address:port, with an IP address of this machine")
-	case err != nil:
-		return fmt.Errorf("listen on %s: %w", s.PeerBindAddress, err)
-	}
-	return l.Close()
+// certificate is that of this replica now: it may have been renewed.
+func (p *peers) certificate() (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(p.set.PeerCertFile, p.set.PeerKeyFile)
+	return &pair, err
 }
 
 // checkPeerCert tells why the others would not know this replica by its certificate: they can only complain of somebody unknown.
@@ -154,11 +141,11 @@ func (p *peers) cluster() *store.Cluster {
 		return nil
 	}
 	c := &store.Cluster{
-		Token: "weir:" + p.set.NodePoolName, Name: p.self, Listen: p.set.PeerBindAddress,
+		Token: "weir:" + p.set.NodePoolName, Name: p.self, Serve: p.mesh.Serve, Meshed: p.mesh.Meshed,
 		CertFile: p.set.PeerCertFile, KeyFile: p.set.PeerKeyFile, CAFile: p.set.peerCAFile(p.known), Join: p.join,
 	}
 	for _, m := range p.set.members {
-		c.Peers = append(c.Peers, store.Peer{Name: m.name, URL: m.peer})
+		c.Peers = append(c.Peers, store.Peer{Name: m.name, URL: mesh.URL(m.name), Former: m.peer})
 		c.CommonNames = append(c.CommonNames, contract.ReplicaUser(p.set.NodePoolName, m.name))
 	}
 	return c
@@ -239,13 +226,6 @@ func (p *peers) rejoin(readmit func(ctx context.Context, name string) error) htt
 	})
 }
 
-// judge says who decides whether another replica may answer.
-func (p *peers) judge(s *serving) {
-	if p != nil {
-		p.serving = s
-	}
-}
-
 // shareDenied lets all replicas hold the same denylist, until ctx ends.
 func (p *peers) shareDenied(ctx context.Context, denied *denylist.Held) error {
 	denied.Share(ctx, p.set.Clock, func() {
@@ -260,9 +240,10 @@ func (p *peers) shareDenied(ctx context.Context, denied *denylist.Held) error {
 	return nil
 }
 
-// close ends connections on which nothing runs.
+// close ends all connections, those of etcd too, and gives the port back.
 func (p *peers) close() {
 	if p != nil {
+		p.mesh.Close()
 		p.transport.CloseIdleConnections()
 	}
 }

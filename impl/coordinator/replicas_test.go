@@ -337,7 +337,7 @@ func TestPeersNeedTheirCertificate(t *testing.T) {
 	all[2].run()
 	all[1].run()
 	eventually(t, "the third to complain", func() bool {
-		return strings.Contains(all[2].stderr.String(), "certificate authentication failed")
+		return strings.Contains(all[2].stderr.String(), "the certificate is of none of the other replicas")
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()

@@ -56,6 +56,9 @@ func (c Config) check() (*settings, error) {
 	if err := s.fromDir(); err != nil {
 		return nil, err
 	}
+	if err := s.absolute(); err != nil {
+		return nil, err
+	}
 	for _, f := range [][2]string{
 		{"--tls-cert-file", s.TLSCertFile}, {"--tls-private-key-file", s.TLSPrivateKeyFile}, {"--client-ca-file", s.ClientCAFile},
 	} {
@@ -99,6 +102,28 @@ func (s *settings) checkResources() error {
 
 func defaultResources() []string {
 	return []string{"endpoints.v1.", contract.EndpointSlices + ".v1." + contract.DiscoveryGroup}
+}
+
+// absolute makes paths mean the same wherever this process works: one of several replicas works in a directory of its own, see package mesh.
+func (s *settings) absolute() error {
+	for _, f := range []struct {
+		flag string
+		path *string
+	}{
+		{"--data-dir", &s.DataDir}, {"--certificates-dir", &s.CertificatesDir}, {"--client-ca-file", &s.ClientCAFile},
+		{"--tls-cert-file", &s.TLSCertFile}, {"--tls-private-key-file", &s.TLSPrivateKeyFile},
+		{"--peer-cert-file", &s.PeerCertFile}, {"--peer-key-file", &s.PeerKeyFile}, {"--peer-ca-file", &s.PeerCAFile},
+	} {
+		if *f.path == "" {
+			continue
+		}
+		path, err := filepath.Abs(*f.path)
+		if err != nil {
+			return cli.Usage(f.flag, *f.path, "an absolute path, as the directory of this process is not known: "+err.Error())
+		}
+		*f.path = path
+	}
+	return nil
 }
 
 // fromDir names the files that the hub of this node keeps.

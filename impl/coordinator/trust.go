@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"crypto/x509"
+	"os"
 	"path/filepath"
 
 	kx509 "k8s.io/apiserver/pkg/authentication/request/x509"
@@ -82,12 +83,18 @@ func (a *authorities) roots() *x509.CertPool {
 // ofPeers tells by whom the certificates of other replicas are known: the pool's authorities as they are now, unless they have a file of their own.
 func (s *settings) ofPeers(ca *authorities, file *x509.CertPool) func() *x509.CertPool {
 	if s.PeerCAFile != s.ClientCAFile {
-		return func() *x509.CertPool { return file }
+		return func() *x509.CertPool {
+			text, err := os.ReadFile(s.PeerCAFile)
+			if now := x509.NewCertPool(); err == nil && now.AppendCertsFromPEM(text) {
+				return now
+			}
+			return file // half a file is none
+		}
 	}
 	return ca.roots
 }
 
-// peerCAFile is that for etcd, which reads it when it starts: a replica has to be started anew to know other authorities.
+// peerCAFile is for an etcd that does TLS by itself, see store.Cluster.
 func (s *settings) peerCAFile(ca *authorities) string {
 	if s.PeerCAFile != s.ClientCAFile || ca.held.Number() == 0 {
 		return s.PeerCAFile

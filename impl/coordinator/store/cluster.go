@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -22,20 +23,26 @@ import (
 
 // Peer is one member of a cluster, as everybody in it knows it.
 type Peer struct {
-	Name string
-	URL  *url.URL // https, of etcd's peers
+	Name   string
+	URL    *url.URL // where the etcds of the others meet it
+	Former *url.URL // where they did before there was a mesh: it is in older directories
 }
 
 // Cluster is what makes a store one of several that keep the same data. Members are known to each other by certificate: of CAFile,
 // for the host of their URL, and with a common name of theirs.
 type Cluster struct {
-	Token  string // names the cluster: members of two can never be taken for members of one
-	Name   string // of this member
-	Peers  []Peer // all, this one among them; the same everywhere
-	Listen string // host:port for peers
+	Token string // names the cluster: members of two can never be taken for members of one
+	Name  string // of this member
+	Peers []Peer // all, this one among them; the same everywhere
 
+	// Serve takes what answers the other members.
+	Serve func(http.Handler)
+	// Meshed tells why not all other members can be met at Peer.URL; nil: they can.
+	Meshed func(ctx context.Context) error
+
+	// Those of before are met over etcd's own TLS, by these.
 	CertFile, KeyFile, CAFile string
-	CommonNames               []string // of the certificates of peers
+	CommonNames               []string
 
 	// Join asks the other members, when there is no data here, to take this one in again (Readmit). false: none of them serves, so
 	// that this may be the first start of all.
@@ -60,13 +67,10 @@ func (c *Cluster) apply(e *embed.Config) error {
 	if len(e.AdvertisePeerUrls) != 1 {
 		return fmt.Errorf("member %s is none of %s", c.Name, strings.Join(all, ", "))
 	}
-	e.ListenPeerUrls = []url.URL{{Scheme: "https", Host: c.Listen}}
 	e.InitialCluster = strings.Join(all, ",")
 	e.InitialClusterToken = c.Token
 	e.PeerTLSInfo = transport.TLSInfo{
 		CertFile: c.CertFile, KeyFile: c.KeyFile, TrustedCAFile: c.CAFile, ClientCertAuth: true, AllowedCNs: c.CommonNames,
-		// Its common name says who a peer is; from which of its addresses it calls is the network's affair.
-		SkipClientSANVerify: true,
 	}
 	// A vote over a busy LAN takes longer than one among nobody. The defaults of etcd are meant for that.
 	e.TickMs, e.ElectionMs = 100, 1000
@@ -103,7 +107,7 @@ func (c *Cluster) startMember(ctx context.Context, e *embed.Config, f *failure, 
 		told := time.AfterFunc(quorumTold, func() {
 			l.Warn("waiting for a majority of the replicas: this one alone decides nothing (--log-level=debug tells what it hears of them)", "replicas", e.InitialCluster)
 		})
-		etcd, err := start(ctx, e, f)
+		etcd, err := start(ctx, e, f, c.Serve)
 		told.Stop()
 		if err == nil || !fresh || ctx.Err() != nil {
 			return etcd, err
@@ -128,9 +132,9 @@ func rest(ctx context.Context) error {
 
 // checkMembers tells whether the data here is of the cluster that was configured.
 func checkMembers(e *embed.Etcd, peers []Peer) error {
-	want := make([]string, 0, len(peers))
+	var known, want []string
 	for _, p := range peers {
-		want = append(want, p.URL.String())
+		known, want = append(known, p.URL.String(), p.Former.String()), append(want, p.Name+" at "+p.Former.String())
 	}
 	var have []string
 	for _, m := range e.Server.Cluster().Members() {
@@ -138,9 +142,9 @@ func checkMembers(e *embed.Etcd, peers []Peer) error {
 	}
 	for _, u := range have {
 		switch {
-		case len(peers) == 0 && !strings.HasPrefix(u, "unix:"):
+		case len(peers) == 0 && !strings.HasPrefix(u, "unix:///"):
 			return errors.New("the data directory is of one of several replicas: give it their flags, or an empty directory")
-		case len(peers) > 0 && !slices.Contains(want, u):
+		case len(peers) > 0 && !slices.Contains(known, u):
 			return fmt.Errorf("the data directory is of a coordinator that knows a replica at %s, which is none of %s: use an empty directory",
 				u, strings.Join(want, ", "))
 		}

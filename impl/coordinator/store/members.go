@@ -18,7 +18,7 @@ func (s *Store) Readmit(ctx context.Context, name string) error {
 	if i < 0 {
 		return fmt.Errorf("there is no replica %q here", name)
 	}
-	target := s.peers[i].URL.String()
+	target, former := s.peers[i].URL.String(), s.peers[i].Former.String()
 	ctx, cancel := context.WithTimeout(ctx, memberGrace)
 	defer cancel()
 	members, err := s.client.MemberList(ctx)
@@ -27,11 +27,11 @@ func (s *Store) Readmit(ctx context.Context, name string) error {
 	}
 	for _, m := range members.Members {
 		switch {
-		case !slices.Contains(m.PeerURLs, target):
+		case !slices.Contains(m.PeerURLs, target) && !slices.Contains(m.PeerURLs, former):
 			continue
 		case m.ID == uint64(s.etcd.Server.MemberID()):
 			return errors.New("that is this replica")
-		case len(m.ClientURLs) == 0: // it was added, or is of the first start, and has not been here yet
+		case len(m.ClientURLs) == 0 && slices.Contains(m.PeerURLs, target): // it was added, or is of the first start, and has not been here yet
 			return nil
 		}
 		if _, err := s.client.MemberRemove(ctx, m.ID); err != nil {

@@ -2,12 +2,14 @@ package store
 
 import (
 	"context"
+	"net/http"
 
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/etcdhttp"
 )
 
 // start starts etcd in a goroutine of its own, because a failure ends the goroutine that meets it.
-func start(ctx context.Context, c *embed.Config, f *failure) (*embed.Etcd, error) {
+func start(ctx context.Context, c *embed.Config, f *failure, serve func(http.Handler)) (*embed.Etcd, error) {
 	type result struct {
 		etcd *embed.Etcd
 		err  error
@@ -25,6 +27,9 @@ func start(ctx context.Context, c *embed.Config, f *failure) (*embed.Etcd, error
 	}
 	if r.err != nil {
 		return nil, r.err
+	}
+	if serve != nil { // a majority needs it to be ready
+		serve(etcdhttp.NewPeerHandler(r.etcd.GetLogger(), r.etcd.Server))
 	}
 	select {
 	case <-r.etcd.Server.ReadyNotify():

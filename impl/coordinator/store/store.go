@@ -33,6 +33,7 @@ type Store struct {
 	endpoint    string
 	incarnation string
 	peers       []Peer // none: it is alone
+	moved       func() // ends what Open started, and waits for it; nil: it started nothing
 }
 
 // small sets what etcd offers as a variable of its package only: a WAL segment is written in full when it is made, 64 MiB by
@@ -48,7 +49,7 @@ func config(d *Dir, cluster *Cluster, l *slog.Logger, f *failure) (*embed.Config
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger(l, f))
 	for name, urls := range map[string][]*[]url.URL{
 		"etcd.sock": {&c.ListenClientUrls, &c.AdvertiseClientUrls},
-		"peer.sock": {&c.ListenPeerUrls, &c.AdvertisePeerUrls}, // nobody comes, but etcd insists
+		"peer.sock": {&c.ListenPeerUrls, &c.AdvertisePeerUrls}, // nobody comes here, but etcd insists
 	} {
 		path, err := d.socket(name)
 		if err != nil {
@@ -58,6 +59,8 @@ func config(d *Dir, cluster *Cluster, l *slog.Logger, f *failure) (*embed.Config
 			*u = []url.URL{{Scheme: "unix", Path: path}}
 		}
 	}
+	// For peers etcd looks at the host of such a URL. By a path alone it would take an abstract socket, where anybody of this machine may come.
+	c.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: c.ListenPeerUrls[0].Path}}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	// kube-apiserver's watch cache, hence bookmarks and consistent reads from memory, lives on progress notifications.
 	c.WatchProgressNotifyInterval = 5 * time.Second
@@ -92,7 +95,7 @@ func Open(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger) (*Store
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("etcd does not serve after %v", startPatience))
 		defer cancel()
-		s.etcd, err = start(ctx, c, s.failure)
+		s.etcd, err = start(ctx, c, s.failure, nil)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start etcd in %s: %w", c.Dir, err)
@@ -101,6 +104,9 @@ func Open(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger) (*Store
 	if err := checkMembers(s.etcd, s.peers); err != nil {
 		s.Close()
 		return nil, err
+	}
+	if cluster != nil {
+		s.moved = cluster.move(s.client, s.etcd.Server.MemberID(), l)
 	}
 	for s.incarnation == "" {
 		if s.incarnation, err = s.draw(ctx); err != nil && (cluster == nil || rest(ctx) != nil) {
@@ -154,6 +160,9 @@ func (s *Store) Check(ctx context.Context) error {
 
 // Close ends etcd. Its clients must have gone.
 func (s *Store) Close() {
+	if s.moved != nil {
+		s.moved()
+	}
 	s.client.Close()
 	s.etcd.Close()
 }

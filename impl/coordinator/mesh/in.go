@@ -1,0 +1,65 @@
+package mesh
+
+import (
+	"crypto/tls"
+	"errors"
+	"net/http"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+var errStranger = errors.New("the certificate is of none of the other replicas")
+
+// server is for the other replicas.
+func (m *Mesh) server() *http.Server {
+	protocols := []string{"h2", "http/1.1"}
+	certificate := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.Certificate() }
+	return &http.Server{
+		Handler: http.HandlerFunc(m.enter),
+		TLSConfig: &tls.Config{
+			MinVersion: tls.VersionTLS13, NextProtos: protocols, GetCertificate: certificate,
+			GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+				l, ok := hello.Conn.(*link)
+				if !ok {
+					return nil, errors.New("not a connection of the mesh")
+				}
+				return &tls.Config{
+					MinVersion: tls.VersionTLS13, NextProtos: protocols, GetCertificate: certificate, ClientAuth: tls.RequireAnyClientCert,
+					// One that was proved to another process, or before something changed, is not resumed.
+					SessionTicketsDisabled: true,
+					VerifyConnection: func(s tls.ConnectionState) error {
+						name := m.NameOf(s.PeerCertificates[0])
+						return l.admit(name, s.PeerCertificates, func() error {
+							if m.outs[name] == nil {
+								return errStranger
+							}
+							return m.Verify(name, "", s.PeerCertificates)
+						})
+					},
+				}, nil
+			},
+		},
+		ReadHeaderTimeout: connect,
+		HTTP2:             &http.HTTP2Config{SendPingTimeout: Silence, PingTimeout: Silence, WriteByteTimeout: 2 * Silence},
+		ErrorLog:          m.quietly(),
+	}
+}
+
+// enter hands a request of another replica to etcd.
+func (m *Mesh) enter(w http.ResponseWriter, req *http.Request) {
+	who := &user.DefaultInfo{Name: req.TLS.PeerCertificates[0].Subject.CommonName}
+	m.callers.Proves(req.WithContext(genericrequest.WithUser(req.Context(), who)))
+	if req.URL.Path == contract.MeshPath {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	inner := m.inner.Load()
+	if inner == nil {
+		http.Error(w, "the etcd of this replica does not run yet", http.StatusServiceUnavailable)
+		return
+	}
+	(*inner).ServeHTTP(w, req)
+}

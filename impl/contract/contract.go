@@ -139,6 +139,8 @@ const (
 	MeshPath      = "/weir/v1/mesh"      // GET by a replica at another one's address for etcds: whether it is met as impl/coordinator/mesh does
 	RejoinPath    = "/weir/v1/rejoin"    // POST by a replica that has no data: take it in again
 	StatusPath    = "/weir/v1/status"    // JSON status of a hub (health port; less of it at the port for its pool) or coordinator
+	// MeshCertificate is a header of the answer at MeshPath: which certificate is shown to those who connect now.
+	MeshCertificate = "Weir-Mesh-Certificate"
 	// AgeHeader of an answer: seconds since the relay was last known to be fresh, also when that was before a restart.
 	AgeHeader = "Weir-Age"
 	// LiveHeader of an answer at DirectoryPath, with the value true: what is shown is what the cloud says now.

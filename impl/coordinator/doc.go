@@ -58,25 +58,23 @@
 //
 // Hubs bring the pool's denylist (package denylist), and replicas give it to each other; it is kept on disk. Whose certificate is on it is nobody: its
 // requests get 401, its connections end with all that is open over them, and nobody connects to it. So a leader that is deleted is not read, and
-// loses its Lease. etcd knows its peers by name alone: a replica whose node is deleted has to be taken out of --initial-cluster, or its
-// connections to etcd go on.
+// loses its Lease. A replica whose node is deleted is cut off from the etcds of the others (package mesh).
 //
 // # Its own certificates
 //
 // A coordinator has no way to the cloud. The hub of its node asks for its certificates, and renews them (the hub's --enrol-coordinator-dir); the coordinator
 // reads them from files (--certificates-dir), and waits for them at its first start. Files are read again when they change: that of the API within a
-// minute, those of replicas and of etcd's peers at each handshake. Streams that are open go on.
+// minute, those of replicas at each handshake. Streams that are open go on.
 //
 // # By which time, and after the end
 //
 // Certificates are judged by this machine's clock, but never by a time before the latest that an authority of the pool has vouched for: a certificate that it signed
 // proves that it was its NotBefore once. That time is kept on disk, so a machine that starts in 1970 goes on from it (pki.Proven). What a hub says of
-// the time does not count. A hub that lies could end all certificates by a time far ahead; as it is, it can only withhold new ones. etcd's peers go by the
-// machine's clock alone.
+// the time does not count. A hub that lies could end all certificates by a time far ahead; as it is, it can only withhold new ones.
 //
 // Nobody renews a certificate without the cloud. While no relay is fresh, which is the coordinator's sign of the cloud, those of hubs and replicas count for 90 days
 // after their end (pki.Allowance). Their holders read, bring denylists and renew the Lease of their own node, so that the pool sees that it is there; they hold no
-// Lease of the pool, and nobody reads them. When something is fresh again, they are nobody until they come with a successor. weir_late_certificates_total counts.
+// Lease of the pool, and nobody reads them. The etcds of replicas go on by such certificates (peers.meet says why). When something is fresh again, they are nobody until they come with a successor. weir_late_certificates_total counts.
 //
 // # Healthy and Ready
 //

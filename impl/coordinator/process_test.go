@@ -86,6 +86,7 @@ func (p *pool) spawnAt(port string, more ...string) *process {
 func (c *process) healthy() *process {
 	c.t.Helper()
 	anybody := c.as("")
+	anybody.http.Timeout = 10 * time.Second // one that waits for a majority takes connections and answers nothing
 	eventually(c.t, "a healthy process", func() bool {
 		code, _, err := anybody.do(http.MethodGet, "/healthz", "")
 		select {

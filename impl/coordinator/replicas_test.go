@@ -29,12 +29,18 @@ type replica struct {
 	name, dir string
 	pool      *pool
 	flags     []string
+	cert, key string // files by which other replicas know it
+	peer      string // where their etcds meet it
 }
 
 // trio prepares three replicas; they do not run yet.
-func trio(t *testing.T) []*replica {
+func trio(t testing.TB) []*replica {
 	t.Helper()
-	first := newPool(t)
+	return trioOf(t, newPool(t))
+}
+
+func trioOf(t testing.TB, first *pool) []*replica {
+	t.Helper()
 	var shared []string
 	names := []string{"1", "2", "3"}
 	all := make([]*replica, len(names))
@@ -42,24 +48,37 @@ func trio(t *testing.T) []*replica {
 		dir := t.TempDir()
 		p := *first
 		p.config.DataDir = filepath.Join(dir, "data")
-		_, _, cert, key := p.ca.sign(&x509.Certificate{
-			Subject:     pkix.Name{CommonName: contract.ReplicaUser("p", name), Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"}},
-			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		})
 		api, peer := freePort(t), freePort(t)
 		shared = append(shared, "--initial-cluster="+name+"=https://127.0.0.1:"+peer, "--replica-server="+name+"=https://127.0.0.1:"+api)
 		all[i] = &replica{
-			process: &process{server: &server{url: &url.URL{Host: "127.0.0.1:" + api}}}, name: name, dir: p.config.DataDir, pool: &p,
-			flags: []string{
-				"--name=" + name, "--peer-cert-file=" + write(t, filepath.Join(dir, "peer.crt"), cert), "--peer-key-file=" + write(t, filepath.Join(dir, "peer.key"), key),
-				"--fresh-within=3s",
-			},
+			process: &process{server: &server{pool: &p, url: &url.URL{Scheme: "https", Host: "127.0.0.1:" + api}}}, name: name, dir: p.config.DataDir, pool: &p,
+			cert: filepath.Join(dir, "peer.crt"), key: filepath.Join(dir, "peer.key"), peer: "127.0.0.1:" + peer,
 		}
+		all[i].certify(p.ca, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+		all[i].flags = []string{"--name=" + name, "--peer-cert-file=" + all[i].cert, "--peer-key-file=" + all[i].key, "--fresh-within=3s"}
 	}
 	for _, r := range all {
 		r.flags = append(r.flags, shared...)
 	}
 	return all
+}
+
+// certify gives a replica another certificate in the place of the one that it has.
+func (r *replica) certify(by *authority, begin, end time.Time) {
+	r.pool.t.Helper()
+	cert, key := r.pair(by, begin, end)
+	write(r.pool.t, r.key, key)
+	write(r.pool.t, r.cert, cert)
+}
+
+// pair is a certificate of a replica, whoever has it.
+func (r *replica) pair(by *authority, begin, end time.Time) (certPEM, keyPEM []byte) {
+	_, _, certPEM, keyPEM = by.sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: contract.ReplicaUser("p", r.name), Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"}},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		NotBefore: begin, NotAfter: end,
+	})
+	return certPEM, keyPEM
 }
 
 func freePort(t testing.TB) string {

@@ -148,8 +148,12 @@ type pool struct {
 
 func newPool(t testing.TB) *pool {
 	t.Helper()
+	return newPoolOf(t, newAuthority(t))
+}
+
+func newPoolOf(t testing.TB, ca *authority) *pool {
+	t.Helper()
 	dir := t.TempDir()
-	ca := newAuthority(t)
 	cert, key := ca.server()
 	level := slog.LevelWarn
 	if testing.Verbose() {

@@ -6,6 +6,9 @@
 // counts (Config.Verify), for each connection anew, and again for all that are open when something has changed (Config.Changes) and every few seconds. One that counts
 // no more ends with all that is open over it. etcd connects again at once.
 //
+// What raft had said over a connection that breaks is lost, and a write fails. So when one of two replicas has another certificate, the streams between them move to
+// a new connection first (out.follow), long before the old certificate ends or its authority counts no more.
+//
 // # Sockets
 //
 // The name of an etcd member's address is the same at all members. So it tells the replica alone: unix://<name>:<port> (URL). etcd takes that for a file

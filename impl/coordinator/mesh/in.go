@@ -53,6 +53,9 @@ func (m *Mesh) enter(w http.ResponseWriter, req *http.Request) {
 	who := &user.DefaultInfo{Name: req.TLS.PeerCertificates[0].Subject.CommonName}
 	m.callers.Proves(req.WithContext(genericrequest.WithUser(req.Context(), who)))
 	if req.URL.Path == contract.MeshPath {
+		if pair, err := m.Certificate(); err == nil {
+			w.Header().Set(contract.MeshCertificate, short(pair.Certificate[0]))
+		}
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}

@@ -105,7 +105,15 @@ func (m *Mesh) Start() error {
 		m.serve(&http.Server{Handler: o.handler(), ReadHeaderTimeout: connect, ErrorLog: m.quietly()}, l, "")
 	}
 	m.serve(m.server(), &accepted{m.callers, &m.links}, "tls")
-	m.running.Go(func() { m.look(ctx) })
+	m.running.Go(func() {
+		m.look(ctx, func() {
+			m.Refresh(ctx)
+			m.links.verify()
+		})
+	})
+	for _, o := range m.outs {
+		m.running.Go(func() { m.look(ctx, func() { o.follow(ctx) }) })
+	}
 	return nil
 }
 
@@ -137,18 +145,17 @@ func (m *Mesh) Close() {
 	}
 	m.running.Wait()
 	for _, o := range m.outs {
-		o.transport.CloseIdleConnections()
+		o.now().transport.CloseIdleConnections()
 	}
 }
 
-// look verifies what is open, again and again.
-func (m *Mesh) look(ctx context.Context) {
+// look does something now, when something has changed, and every few seconds.
+func (m *Mesh) look(ctx context.Context, do func()) {
 	tick := m.Clock.NewTicker(lookEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		changes := m.Changes()
-		m.Refresh(ctx)
-		m.links.verify()
+		do()
 		wake, woken := context.WithCancel(ctx)
 		for _, c := range changes {
 			m.running.Go(func() {

@@ -2,57 +2,27 @@ package mesh
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-
-	"github.com/weir-edge/weir/impl/contract"
+	"strings"
+	"sync"
 )
 
-// out is the way from the etcd of this replica to another one.
+// out is what the etcd of this replica asks another one.
 type out struct {
-	mesh      *Mesh
-	name      string
-	to        *url.URL
-	transport *http.Transport
+	mesh *Mesh
+	name string
+	to   *url.URL
+
+	mu      sync.Mutex
+	way     *way // for what begins now
+	streams map[*stream]struct{}
 }
 
 func (m *Mesh) newOut(name string, to *url.URL) *out {
-	o := &out{mesh: m, name: name, to: to}
-	o.transport = &http.Transport{
-		DialTLSContext:     o.dial,
-		ForceAttemptHTTP2:  true,
-		HTTP2:              &http.HTTP2Config{SendPingTimeout: Silence, PingTimeout: Silence, WriteByteTimeout: 2 * Silence},
-		DisableCompression: true,
-	}
-	return o
-}
-
-// dial opens a connection to the replica.
-func (o *out) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*connect) // TCP, and TLS
-	defer cancel()
-	raw, err := (&net.Dialer{Timeout: connect}).DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	l := &link{Conn: raw, links: &o.mesh.links}
-	conn := tls.Client(l, &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ServerName: o.to.Hostname(),
-		InsecureSkipVerify:   true, // it is verified here, by the time that was proved
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return o.mesh.Certificate() },
-		VerifyConnection: func(s tls.ConnectionState) error {
-			return l.admit(o.name, s.PeerCertificates, func() error { return o.mesh.Verify(o.name, o.to.Hostname(), s.PeerCertificates) })
-		},
-	})
-	if err := conn.HandshakeContext(ctx); err != nil {
-		_ = l.Close()
-		return nil, err
-	}
-	return conn, nil
+	return &out{mesh: m, name: name, to: to, way: m.newWay(name, to), streams: map[*stream]struct{}{}}
 }
 
 // handler hands what etcd asks of the replica on.
@@ -61,7 +31,7 @@ func (o *out) handler() http.Handler {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = o.to.Scheme, o.to.Host, ""
 		},
-		Transport:     o.transport,
+		Transport:     o,
 		FlushInterval: -1,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			o.mesh.Logger.Debug("another replica is not reached", "replica", o.name, "err", err)
@@ -71,30 +41,73 @@ func (o *out) handler() http.Handler {
 	}
 }
 
-// Meshed tells whether all other replicas are met over a mesh, now. Those of before let their etcds do TLS.
-func (m *Mesh) Meshed(ctx context.Context) error {
-	for name, o := range m.outs {
-		if err := o.ask(ctx); err != nil {
-			return fmt.Errorf("replica %s: %w", name, err)
-		}
+// RoundTrip implements http.RoundTripper. A stream of raft's messages is one that moves.
+func (o *out) RoundTrip(req *http.Request) (*http.Response, error) {
+	w := o.now()
+	resp, err := w.transport.RoundTrip(req)
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.HasPrefix(req.URL.Path, "/raft/stream/") {
+		return resp, err
 	}
-	return nil
+	s := &stream{out: o, req: req, way: w, body: resp.Body}
+	resp.Body = s
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.streams[s] = struct{}{}
+	return resp, nil
 }
 
-func (o *out) ask(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, Silence)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, o.to.JoinPath(contract.MeshPath).String(), nil)
-	if err != nil {
-		return err
+func (o *out) now() *way {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.way
+}
+
+// follow makes another connection when one of its ends has another certificate, and moves the streams there, so that the one before can end without
+// a loss: etcd does not say again what was under way when a stream broke, and a write would fail.
+func (o *out) follow(ctx context.Context) {
+	w := o.now()
+	theirs, ours := w.certificates()
+	if theirs == "" { // etcd has not been there yet
+		return
 	}
-	resp, err := o.transport.RoundTrip(req)
-	if err != nil {
-		return err
+	shows, err := w.ask(ctx)
+	pair, mine := o.mesh.Certificate()
+	if err != nil || mine != nil {
+		return
 	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("it answers %s", resp.Status)
+	if shows != theirs || short(pair.Certificate[0]) != ours {
+		next := o.mesh.newWay(o.name, o.to)
+		if _, err := next.ask(ctx); err != nil {
+			o.mesh.Logger.Warn("a replica cannot be met with the certificates of now: the connection of before goes on", "replica", o.name, "err", err)
+			next.transport.CloseIdleConnections()
+			return
+		}
+		o.mu.Lock()
+		o.way = next
+		o.mu.Unlock()
+		theirs, ours = next.certificates()
+		o.mesh.Logger.Info("a replica is met with other certificates from now on", "replica", o.name, "theirs", theirs, "ours", ours)
+		w = next
+	}
+	o.mu.Lock()
+	var behind []*stream
+	for s := range o.streams {
+		if s.on() != w {
+			behind = append(behind, s)
+		}
+	}
+	o.mu.Unlock()
+	for _, s := range behind {
+		s.move(w)
+	}
+}
+
+// Meshed tells why not all other replicas are met over a mesh, now. Those of before let their etcds do TLS.
+func (m *Mesh) Meshed(ctx context.Context) error {
+	for name, o := range m.outs {
+		if _, err := o.now().ask(ctx); err != nil {
+			return fmt.Errorf("replica %s: %w", name, err)
+		}
 	}
 	return nil
 }

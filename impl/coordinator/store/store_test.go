@@ -115,6 +115,23 @@ func TestLongPath(t *testing.T) {
 	check(t, err)
 }
 
+// TestSockets: both of etcd's sockets are in the directory that nobody else may enter. An abstract one asks nobody who he is.
+func TestSockets(t *testing.T) {
+	path := t.TempDir()
+	_, stop := open(t, path)
+	defer stop()
+	for _, name := range []string{"etcd.sock", "peer.sock"} {
+		if info, err := os.Stat(filepath.Join(path, name)); err != nil || info.Mode().Type() != os.ModeSocket {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	info, err := os.Stat(path)
+	check(t, err)
+	if info.Mode().Perm() != 0o700 {
+		t.Errorf("others may enter: %v", info.Mode())
+	}
+}
+
 // TestBrokenData: what etcd answers by ending the process is an error here.
 func TestBrokenData(t *testing.T) {
 	path := t.TempDir()

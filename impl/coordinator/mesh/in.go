@@ -4,21 +4,30 @@ import (
 	"crypto/tls"
 	"errors"
 	"net/http"
+	"sync/atomic"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/callers"
 )
 
 var errStranger = errors.New("the certificate is of none of the other replicas")
 
+// in is what other replicas ask this one.
+type in struct {
+	*Config
+	callers *callers.Callers
+	etcd    atomic.Pointer[http.Handler] // nil: it does not run yet
+}
+
 // server is for the other replicas.
-func (m *Mesh) server() *http.Server {
+func (i *in) server() *http.Server {
 	protocols := []string{"h2", "http/1.1"}
-	certificate := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.Certificate() }
+	certificate := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.Certificate() }
 	return &http.Server{
-		Handler: http.HandlerFunc(m.enter),
+		Handler: http.HandlerFunc(i.enter),
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS13, NextProtos: protocols, GetCertificate: certificate,
 			GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -31,12 +40,12 @@ func (m *Mesh) server() *http.Server {
 					// One that was proved to another process, or before something changed, is not resumed.
 					SessionTicketsDisabled: true,
 					VerifyConnection: func(s tls.ConnectionState) error {
-						name := m.NameOf(s.PeerCertificates[0])
+						name := i.NameOf(s.PeerCertificates[0])
 						return l.admit(name, s.PeerCertificates, func() error {
-							if m.outs[name] == nil {
+							if name == "" || name == i.Self {
 								return errStranger
 							}
-							return m.Verify(name, "", s.PeerCertificates)
+							return i.Verify(name, "", s.PeerCertificates)
 						})
 					},
 				}, nil
@@ -44,22 +53,22 @@ func (m *Mesh) server() *http.Server {
 		},
 		ReadHeaderTimeout: connect,
 		HTTP2:             &http.HTTP2Config{SendPingTimeout: Silence, PingTimeout: Silence, WriteByteTimeout: 2 * Silence},
-		ErrorLog:          m.quietly(),
+		ErrorLog:          i.quietly(),
 	}
 }
 
 // enter hands a request of another replica to etcd.
-func (m *Mesh) enter(w http.ResponseWriter, req *http.Request) {
+func (i *in) enter(w http.ResponseWriter, req *http.Request) {
 	who := &user.DefaultInfo{Name: req.TLS.PeerCertificates[0].Subject.CommonName}
-	m.callers.Proves(req.WithContext(genericrequest.WithUser(req.Context(), who)))
+	i.callers.Proves(req.WithContext(genericrequest.WithUser(req.Context(), who)))
 	if req.URL.Path == contract.MeshPath {
-		if pair, err := m.Certificate(); err == nil {
+		if pair, err := i.Certificate(); err == nil {
 			w.Header().Set(contract.MeshCertificate, short(pair.Certificate[0]))
 		}
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	inner := m.inner.Load()
+	inner := i.etcd.Load()
 	if inner == nil {
 		http.Error(w, "the etcd of this replica does not run yet", http.StatusServiceUnavailable)
 		return

@@ -2,72 +2,26 @@ package mesh
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"log"
-	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
-	"strconv"
 	"sync"
-	"sync/atomic"
-	"time"
 
-	"k8s.io/utils/clock"
-
-	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/callers"
 )
-
-const (
-	// Silence is after what time a connection is asked whether it lives, and for as long again it may not answer.
-	Silence   = 3 * time.Second
-	connect   = 2 * time.Second // TCP, and as long for TLS
-	lookEvery = 5 * time.Second // how often it is looked whether what is open still counts
-)
-
-// Config of a mesh. All fields are required.
-type Config struct {
-	Self     string
-	Replicas map[string]*url.URL // where each replica is met, by name; this one is among them
-	Listen   string              // host:port
-	Dir      string              // of sockets; the process works in it from Start on
-
-	// Certificate is that of this replica now.
-	Certificate func() (*tls.Certificate, error)
-	// Verify tells why who shows a chain, leaf first, is not the replica of that name, as the server at a host or, without a host, as a client.
-	Verify func(name, host string, chain []*x509.Certificate) error
-	// NameOf is the replica that a certificate claims to be of; "": none.
-	NameOf func(*x509.Certificate) string
-	// Changes are closed when Verify may judge otherwise than before.
-	Changes func() []<-chan struct{}
-	// Refresh is called before what is open is verified again.
-	Refresh func(context.Context)
-
-	Clock  clock.WithTicker
-	Logger *slog.Logger
-}
 
 // Mesh is one replica's part of it.
 type Mesh struct {
 	Config
-	callers *callers.Callers // nil: this replica does not listen
-	inner   atomic.Pointer[http.Handler]
-	links   links
-	outs    map[string]*out // by name of the other replica
+	links *links
+	in    *in
+	outs  map[string]*out // by name of the other replica
 
 	running sync.WaitGroup
 	stop    context.CancelFunc // nil: it has not started
 	servers []*http.Server
 }
-
-// URL is where etcd meets a replica.
-func URL(name string) *url.URL { return &url.URL{Scheme: "unix", Host: socket(name)} }
-
-func socket(name string) string { return net.JoinHostPort(name, strconv.Itoa(contract.PeerPort)) }
 
 // New takes the port.
 func New(c Config) (*Mesh, error) {
@@ -75,10 +29,11 @@ func New(c Config) (*Mesh, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Mesh{Config: c, callers: callers.New(l, nil), links: links{logger: c.Logger, open: map[*link]struct{}{}}, outs: map[string]*out{}}
+	m := &Mesh{Config: c, links: &links{logger: c.Logger, open: map[*link]struct{}{}}, outs: map[string]*out{}}
+	m.in = &in{Config: &m.Config, callers: callers.New(l, nil)}
 	for name, to := range c.Replicas {
 		if name != c.Self {
-			m.outs[name] = m.newOut(name, to)
+			m.outs[name] = newOut(&m.Config, m.links, name, to)
 		}
 	}
 	return m, nil
@@ -104,7 +59,7 @@ func (m *Mesh) Start() error {
 		}
 		m.serve(&http.Server{Handler: o.handler(), ReadHeaderTimeout: connect, ErrorLog: m.quietly()}, l, "")
 	}
-	m.serve(m.server(), &accepted{m.callers, &m.links}, "tls")
+	m.serve(m.in.server(), &accepted{m.in.callers, m.links}, "tls")
 	m.running.Go(func() {
 		m.look(ctx, func() {
 			m.Refresh(ctx)
@@ -128,18 +83,15 @@ func (m *Mesh) serve(s *http.Server, l net.Listener, over string) {
 	})
 }
 
-// quietly is for what the other end of a connection may cause as often as it likes.
-func (m *Mesh) quietly() *log.Logger { return slog.NewLogLogger(m.Logger.Handler(), slog.LevelDebug) }
-
 // Serve hands what comes in from now on to etcd.
-func (m *Mesh) Serve(h http.Handler) { m.inner.Store(&h) }
+func (m *Mesh) Serve(h http.Handler) { m.in.etcd.Store(&h) }
 
 // Close ends all, and gives the port back.
 func (m *Mesh) Close() {
 	if m.stop != nil {
 		m.stop()
 	}
-	_ = m.callers.Close()
+	_ = m.in.callers.Close()
 	for _, s := range m.servers {
 		_ = s.Close()
 	}
@@ -172,4 +124,14 @@ func (m *Mesh) look(ctx context.Context, do func()) {
 		}
 		woken()
 	}
+}
+
+// Meshed tells why not all other replicas are met over a mesh, now. Those of before let their etcds do TLS.
+func (m *Mesh) Meshed(ctx context.Context) error {
+	for name, o := range m.outs {
+		if _, err := o.now().ask(ctx); err != nil {
+			return fmt.Errorf("replica %s: %w", name, err)
+		}
+	}
+	return nil
 }

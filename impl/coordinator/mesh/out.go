@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -12,17 +11,18 @@ import (
 
 // out is what the etcd of this replica asks another one.
 type out struct {
-	mesh *Mesh
-	name string
-	to   *url.URL
+	config *Config
+	links  *links
+	name   string
+	to     *url.URL
 
 	mu      sync.Mutex
 	way     *way // for what begins now
 	streams map[*stream]struct{}
 }
 
-func (m *Mesh) newOut(name string, to *url.URL) *out {
-	return &out{mesh: m, name: name, to: to, way: m.newWay(name, to), streams: map[*stream]struct{}{}}
+func newOut(c *Config, l *links, name string, to *url.URL) *out {
+	return &out{config: c, links: l, name: name, to: to, way: newWay(c, l, name, to), streams: map[*stream]struct{}{}}
 }
 
 // handler hands what etcd asks of the replica on.
@@ -34,10 +34,10 @@ func (o *out) handler() http.Handler {
 		Transport:     o,
 		FlushInterval: -1,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			o.mesh.Logger.Debug("another replica is not reached", "replica", o.name, "err", err)
+			o.config.Logger.Debug("another replica is not reached", "replica", o.name, "err", err)
 			http.Error(w, err.Error(), http.StatusBadGateway)
 		},
-		ErrorLog: o.mesh.quietly(),
+		ErrorLog: o.config.quietly(),
 	}
 }
 
@@ -48,7 +48,12 @@ func (o *out) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusOK || !strings.HasPrefix(req.URL.Path, "/raft/stream/") {
 		return resp, err
 	}
-	s := &stream{out: o, req: req, way: w, body: resp.Body}
+	s := &stream{logger: o.config.Logger, req: req, way: w, body: resp.Body}
+	s.ended = func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.streams, s)
+	}
 	resp.Body = s
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,14 +76,14 @@ func (o *out) follow(ctx context.Context) {
 		return
 	}
 	shows, err := w.ask(ctx)
-	pair, mine := o.mesh.Certificate()
+	pair, mine := o.config.Certificate()
 	if err != nil || mine != nil {
 		return
 	}
 	if shows != theirs || short(pair.Certificate[0]) != ours {
-		next := o.mesh.newWay(o.name, o.to)
+		next := newWay(o.config, o.links, o.name, o.to)
 		if _, err := next.ask(ctx); err != nil {
-			o.mesh.Logger.Warn("a replica cannot be met with the certificates of now: the connection of before goes on", "replica", o.name, "err", err)
+			o.config.Logger.Warn("a replica cannot be met with the certificates of now: the connection of before goes on", "replica", o.name, "err", err)
 			next.transport.CloseIdleConnections()
 			return
 		}
@@ -86,7 +91,7 @@ func (o *out) follow(ctx context.Context) {
 		o.way = next
 		o.mu.Unlock()
 		theirs, ours = next.certificates()
-		o.mesh.Logger.Info("a replica is met with other certificates from now on", "replica", o.name, "theirs", theirs, "ours", ours)
+		o.config.Logger.Info("a replica is met with other certificates from now on", "replica", o.name, "theirs", theirs, "ours", ours)
 		w = next
 	}
 	o.mu.Lock()
@@ -100,14 +105,4 @@ func (o *out) follow(ctx context.Context) {
 	for _, s := range behind {
 		s.move(w)
 	}
-}
-
-// Meshed tells why not all other replicas are met over a mesh, now. Those of before let their etcds do TLS.
-func (m *Mesh) Meshed(ctx context.Context) error {
-	for name, o := range m.outs {
-		if _, err := o.now().ask(ctx); err != nil {
-			return fmt.Errorf("replica %s: %w", name, err)
-		}
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -10,8 +11,9 @@ import (
 // stream is what the etcd of another replica says, over one connection after the other. When etcd is asked for the stream again it says all that it has begun over
 // the former one, ends that, and goes on over the next: messages are whole, and the first one over each needs none before.
 type stream struct {
-	out *out
-	req *http.Request
+	logger *slog.Logger
+	req    *http.Request
+	ended  func() // is called when nobody reads it any more
 
 	mu     sync.Mutex
 	way    *way
@@ -43,7 +45,7 @@ func (s *stream) move(to *way) {
 	defer close(moved)
 	s.moving = nil
 	if err != nil {
-		s.out.mesh.Logger.Debug("a stream between replicas stays where it is", "replica", s.out.name, "err", err)
+		s.logger.Debug("a stream between replicas stays where it is", "replica", to.name, "err", err)
 		return
 	}
 	if s.closed || resp.StatusCode != http.StatusOK {
@@ -91,9 +93,7 @@ func (s *stream) goOn() bool {
 
 // Close implements io.Closer.
 func (s *stream) Close() error {
-	s.out.mu.Lock()
-	delete(s.out.streams, s)
-	s.out.mu.Unlock()
+	s.ended()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true

@@ -20,7 +20,8 @@ const idle = 30 * time.Second
 
 // way is a connection to another replica, and those in its place if it breaks.
 type way struct {
-	mesh      *Mesh
+	config    *Config
+	links     *links
 	name      string
 	to        *url.URL
 	transport *http.Transport
@@ -29,8 +30,8 @@ type way struct {
 	theirs, ours string // certificates by which both ends were known at the last connection, see short; "": there was none
 }
 
-func (m *Mesh) newWay(name string, to *url.URL) *way {
-	w := &way{mesh: m, name: name, to: to}
+func newWay(c *Config, l *links, name string, to *url.URL) *way {
+	w := &way{config: c, links: l, name: name, to: to}
 	w.transport = &http.Transport{
 		DialTLSContext:     w.dial,
 		ForceAttemptHTTP2:  true,
@@ -56,19 +57,19 @@ func (w *way) dial(ctx context.Context, network, address string) (net.Conn, erro
 		return nil, err
 	}
 	ours := ""
-	l := &link{Conn: raw, links: &w.mesh.links}
+	l := &link{Conn: raw, links: w.links}
 	conn := tls.Client(l, &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ServerName: w.to.Hostname(),
 		InsecureSkipVerify: true, // it is verified here, by the time that was proved
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, err := w.mesh.Certificate()
+			pair, err := w.config.Certificate()
 			if err == nil {
 				ours = short(pair.Certificate[0])
 			}
 			return pair, err
 		},
 		VerifyConnection: func(s tls.ConnectionState) error {
-			return l.admit(w.name, s.PeerCertificates, func() error { return w.mesh.Verify(w.name, w.to.Hostname(), s.PeerCertificates) })
+			return l.admit(w.name, s.PeerCertificates, func() error { return w.config.Verify(w.name, w.to.Hostname(), s.PeerCertificates) })
 		},
 	})
 	if err := conn.HandshakeContext(ctx); err != nil {

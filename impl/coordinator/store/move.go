@@ -11,6 +11,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
+// moveGrace is for the members to change where this one is met.
+const moveGrace = 10 * time.Second
+
 // move lets this member be met at Peer.URL, if its directory is of before there was a mesh. It waits until all members can be met so: one that is
 // not started anew by then could not find those that have moved. stop ends it.
 func (c *Cluster) move(client *clientv3.Client, self types.ID, l *slog.Logger) (stop func()) {
@@ -34,7 +37,7 @@ func (c *Cluster) move(client *clientv3.Client, self types.ID, l *slog.Logger) (
 }
 
 func (c *Cluster) moveOnce(ctx context.Context, client *clientv3.Client, self types.ID) error {
-	ctx, cancel := context.WithTimeout(ctx, memberGrace)
+	ctx, cancel := context.WithTimeout(ctx, moveGrace)
 	defer cancel()
 	target := c.Peers[slices.IndexFunc(c.Peers, func(p Peer) bool { return p.Name == c.Name })].URL.String()
 	members, err := client.MemberList(ctx)

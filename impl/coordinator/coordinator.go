@@ -189,7 +189,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		Relays: c.relays, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.Unready, Majority: health.ask,
 		Beside: func(ctx context.Context, up *hop.Upstream) {
 			var beside sync.WaitGroup
-			beside.Go(func() { told.follow(ctx, up) })
+			beside.Go(func() { told.Keep(ctx, up) })
 			shared.Keep(ctx, up, c.set.Clock)
 			beside.Wait()
 		},

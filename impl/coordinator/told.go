@@ -1,50 +1,19 @@
 package coordinator
 
 import (
-	"context"
-	"net/http"
 	"path/filepath"
 
+	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/directory"
-	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-// told is what the pool is told about itself. The hub that leads, or the replica that reads it, is asked, and nobody else.
-type told struct{ *directory.Directory }
-
-func (c *Coordinator) newTold() *told {
+// newTold makes what knows what the pool is told about itself.
+func (c *Coordinator) newTold() pull.Told {
 	d := directory.Config{
 		Pool: c.set.NodePoolName, File: filepath.Join(c.dir.Path(), "directory"), Hearsay: true, Clock: c.set.Clock, Logger: c.set.Logger,
 	}
 	for _, r := range c.set.resources {
 		d.Flags.Scope = append(d.Flags.Scope, directory.SharedOf(r))
 	}
-	return &told{directory.New(d)}
-}
-
-// follow asks an upstream until ctx ends.
-func (t *told) follow(ctx context.Context, up *hop.Upstream) {
-	directory.Keep(ctx, t.Clock, true, func(ctx context.Context) error {
-		err := t.Ask(ctx, admitted{up}, up.URL, true)
-		if err != nil && ctx.Err() == nil {
-			t.Logger.Debug("the leader does not say what the pool is told about itself", "err", err)
-		}
-		return err
-	})
-}
-
-// admitted is the way to an upstream. What comes when it counts no more is dropped.
-type admitted struct{ up *hop.Upstream }
-
-// RoundTrip implements http.RoundTripper.
-func (a admitted) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := a.up.Client.Transport.RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.up.Admits(); err != nil {
-		_ = resp.Body.Close()
-		return nil, err
-	}
-	return resp, nil
+	return pull.Told{Directory: directory.New(d)}
 }

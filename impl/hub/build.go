@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
-	"net/url"
 	"path/filepath"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -202,7 +201,7 @@ func (h *Hub) buildPool() (err error) {
 		}),
 		Forwarding: h.forwarding, Clock: h.clock, Logger: h.Logger,
 	})
-	if err == nil && len(h.leaders) > 0 {
+	if err == nil { // what was told before a restart counts above flags
 		h.pool.Follow(leaderhub.Designate(h.NodeName, h.directory.Now()))
 	}
 	return err
@@ -225,7 +224,7 @@ func (h *Hub) buildPoolDoor() *pooldoor.Door {
 	shown := hop.NewServer(h.NodeName, h.relays, h.clock)
 	shown.Vouch = func(r *relay.Relay) bool { return h.pool.Vouch(r) }
 	d := &pooldoor.Door{Config: pooldoor.Config{
-		Server: shown, Node: h.NodeName, Pool: h.NodePoolName, Coordinators: func() []*url.URL { return h.coordinators },
+		Server: shown, Node: h.NodeName, Pool: h.NodePoolName, Coordinators: h.course.Coordinators,
 		Roots: c.Roots, Denied: c.Denied, Cert: h.member, Address: h.PoolAddress, Local: c.Local, Late: h.late, Clock: h.clock,
 		Desk: leaderhub.NewDesk(leaderhub.NewStanding(h.clock), leases.New(h.clock)),
 	}}

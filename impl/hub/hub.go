@@ -15,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/hub/course"
 	"github.com/weir-edge/weir/impl/hub/discovery"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
@@ -52,6 +53,7 @@ type Hub struct {
 
 	discovery *discovery.Discovery
 	directory *directory.Directory // nil: there is no pool
+	course    *course.Course       // likewise
 	filters   *filter.Filters      // nil: all see what the cloud shows
 
 	alone

@@ -6,7 +6,10 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
+	"github.com/weir-edge/weir/impl/hub/course"
+	"github.com/weir-edge/weir/impl/hub/leaderhub"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/role"
 )
 
 // buildDirectory makes what knows what the pool is told about itself: flags, and what cloud and pool say since.
@@ -23,24 +26,19 @@ func (h *Hub) buildDirectory() {
 	}
 	h.directory = directory.New(c)
 	h.metrics.registry.MustRegister(h.directory)
+	h.buildCourse()
+}
+
+// buildCourse makes what takes the hub to where the pool is asked.
+func (h *Hub) buildCourse() {
+	h.course = course.New(course.Config{
+		Directory: h.directory, Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Clock: h.clock, Logger: h.Logger,
+		Go: func(e directory.Entry) { h.pool.Follow(leaderhub.Designate(h.NodeName, e)) },
+	})
 }
 
 // followDirectory reads it in the cloud until ctx ends.
 func (h *Hub) followDirectory(ctx context.Context) error {
 	h.directory.Follow(ctx, h.cloud.Way(uplink.ClassControl, uplink.AsHub))
-	return nil
-}
-
-// askDirectory asks the coordinator for it while the cloud does not tell, until ctx ends.
-func (h *Hub) askDirectory(ctx context.Context) error {
-	directory.Keep(ctx, h.clock, false, func(ctx context.Context) error {
-		r, asking, cancel := h.coordinator.With(ctx)
-		defer cancel()
-		err := h.directory.Ask(asking, r.Transport, r.URL, false)
-		if err != nil {
-			h.Logger.Debug("the coordinator does not say what the pool is told about itself", "err", err)
-		}
-		return err
-	})
 	return nil
 }

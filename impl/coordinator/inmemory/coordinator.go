@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,6 +20,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/coordinator/status"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -49,12 +51,18 @@ func New(c Config) (*Coordinator, error) {
 	logger := slog.New(slog.DiscardHandler)
 	x := &Coordinator{}
 	x.vote = &election.Election{Store: c.Leases, Fence: &fence.Fence{Incarnation: c.Leases.life}, Bars: &pull.Bars{}, Clock: c.Clock, Logger: logger}
+	told := pull.Told{Directory: directory.New(directory.Config{Pool: c.Pool, Hearsay: true, Clock: c.Clock, Logger: logger})}
 	ready := status.Readiness{FreshWithin: FreshWithin, Floor: func(string) uint64 { return 0 }, Clock: c.Clock}
 	var err error
 	x.puller, err = pull.New(pull.Config{
 		Relays: c.Relays, Fence: x.vote.Fence, Bars: x.vote.Bars, Line: c.Line, Leases: x.vote, Unready: ready.Unready, Majority: func() error { return nil },
-		Beside: func(ctx context.Context, up *hop.Upstream) { x.Documents.Keep(ctx, up, c.Clock) },
-		Freed:  func(string) {}, Refilled: func(_, _ string) {}, Clock: c.Clock, Logger: logger,
+		Beside: func(ctx context.Context, up *hop.Upstream) {
+			var beside sync.WaitGroup
+			beside.Go(func() { told.Keep(ctx, up) })
+			x.Documents.Keep(ctx, up, c.Clock)
+			beside.Wait()
+		},
+		Freed: func(string) {}, Refilled: func(_, _ string) {}, Clock: c.Clock, Logger: logger,
 	})
 	if err != nil {
 		return nil, err
@@ -74,6 +82,7 @@ func New(c Config) (*Coordinator, error) {
 	mux.Handle("GET "+contract.StatusPath, &status.Reporter{
 		Pool: c.Pool, Fence: x.vote.Fence, Relays: c.Relays, Ready: ready, Puller: x.puller, Doubt: func() *contract.Doubt { return nil }, Clock: c.Clock,
 	})
+	mux.Handle("GET "+contract.DirectoryPath, told)
 	mux.Handle("GET "+contract.DocumentsPath, x.Documents.Serve(x.puller.Upstream))
 	mux.Handle("/apis/coordination.k8s.io/v1/namespaces/", c.Leases.Handler(userOf))
 	for _, r := range c.Relays {

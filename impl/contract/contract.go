@@ -224,6 +224,9 @@ const (
 // PoolGroup and the kind Pool, version v1alpha1, are Weir's own object beside a NodePool of the same name: what a NodePool has no field for.
 const PoolGroup = "weir.dev"
 
+// PoolAttributes is an annotation of a Node that records which labels, annotations and taints of its NodePool weir-manager has put there: see manager/attributes.
+const PoolAttributes = "weir.dev/pool-attributes"
+
 // Of Services, for response filters.
 const (
 	// TopologyKeys is an annotation of a Service whose endpoints are to be used from near only: by HostnameTopology on the same node, by

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/attributes"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
@@ -167,10 +168,11 @@ func trimNode(o any) (any, error) {
 	slim := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion,
 		DeletionTimestamp: n.DeletionTimestamp, Finalizers: n.Finalizers,
-		Annotations: only(n.Annotations, contract.BindingAnnotation, contract.AutonomyAnnotation, contract.AutonomyDurationAnnotation),
 	}}
+	record := n.Annotations[contract.PoolAttributes]
+	slim.Annotations = only(n.Annotations, append(attributes.Annotations(record), contract.BindingAnnotation, contract.AutonomyAnnotation, contract.AutonomyDurationAnnotation, contract.PoolAttributes)...)
 	slim.Spec.Taints = n.Spec.Taints
-	if n.Labels[contract.NodePoolLabel] != "" { // its labels say whether it may lead the pool, its addresses where
+	if n.Labels[contract.NodePoolLabel] != "" || record != "" { // its labels say whether it may lead the pool, its addresses where
 		slim.Labels, slim.Status.Addresses = n.Labels, n.Status.Addresses
 	}
 	for _, c := range n.Status.Conditions {

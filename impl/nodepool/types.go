@@ -26,6 +26,9 @@ const LeaderHubSynced = "LeaderHubSynced"
 // ScopeAccepted is the condition that tells whether the pool may share all that poolScopeMetadata names. It is Weir's own.
 const ScopeAccepted = "ScopeAccepted"
 
+// AttributesAccepted is the condition that tells whether all labels, annotations and taints of the spec may be put on nodes. It is Weir's own.
+const AttributesAccepted = "AttributesAccepted"
+
 // Spec is what a person asks of a pool.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.hostNetwork) || !self.hostNetwork || !has(self.type) || self.type != 'Cloud'",message="hostNetwork is for pools of type Edge"

@@ -88,20 +88,26 @@ func (w poolWorld) setReady(name string, ready corev1.ConditionStatus) {
 	}
 }
 
-// testPools: a NodePool gets its members, its leader hubs and leader-hub-<pool> (seed 003), which is put right when somebody changes it. What belongs to
-// others is not touched.
-func testPools(t *testing.T, w0 *world) {
+// typed is a client that knows NodePools and Pools.
+func (w *world) typed(t *testing.T) client.Client {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, nodepool.AddToScheme, pool.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	typed, err := client.New(w0.cloud.RESTConfig(), client.Options{Scheme: scheme})
+	typed, err := client.New(w.cloud.RESTConfig(), client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := poolWorld{w0, t, typed}
+	return typed
+}
+
+// testPools: a NodePool gets its members, its leader hubs and leader-hub-<pool> (seed 003), which is put right when somebody changes it. What belongs to
+// others is not touched.
+func testPools(t *testing.T, w0 *world) {
+	w := poolWorld{w0, t, w0.typed(t)}
 	w.refusesBadPools()
 	for name, address := range map[string]string{"p-1": "10.1.0.1", "p-2": "10.1.0.2", "p-3": "10.1.0.3"} {
 		w.nodeAt(t, "quay", name, address)

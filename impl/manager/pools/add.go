@@ -3,28 +3,25 @@ package pools
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/attributes"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -104,18 +101,15 @@ func readable(ctx context.Context, m ctrl.Manager) error {
 
 // start runs the controller until the context ends.
 func start(ctx context.Context, m ctrl.Manager, c Config) error {
+	beside := &rival{reader: m.GetAPIReader(), clock: c.Clock, metrics: c.Metrics, log: c.Log}
 	k := &keeper{
-		publisher: publisher{m.GetClient(), m.GetAPIReader()}, events: m.GetEventRecorder("weir-manager"), clock: c.Clock, metrics: c.Metrics, log: c.Log, seen: c.Seen,
+		publisher: publisher{m.GetClient(), m.GetAPIReader()}, events: m.GetEventRecorder("weir-manager"), clock: c.Clock, metrics: c.Metrics, log: c.Log, seen: c.Seen, rival: beside, granter: granter{client: m.GetClient(), reader: m.GetAPIReader(), last: map[string]string{}},
 		serves: func(r nodepool.Resource) (bool, error) {
 			_, err := m.GetRESTMapper().KindFor(schema.GroupVersionResource(r))
 			return err == nil, client.IgnoreNotFound(ignoreNoMatch(err))
 		},
 	}
-	run, err := controller.NewTypedUnmanaged("nodepools", controller.TypedOptions[reconcile.Request]{Reconciler: k, MaxConcurrentReconciles: 1, SkipNameValidation: new(true)})
-	if err != nil {
-		return err
-	}
-	for _, s := range []source.Source{
+	keeps, err := controlled("nodepools", k, 1,
 		source.Kind(m.GetCache(), &nodepool.NodePool{}, &handler.TypedEnqueueRequestForObject[*nodepool.NodePool]{}),
 		source.Kind(m.GetCache(), &poolv1.Pool{}, &handler.TypedEnqueueRequestForObject[*poolv1.Pool]{}),
 		source.Kind(m.GetCache(), &corev1.Node{}, members()),
@@ -126,12 +120,34 @@ func start(ctx context.Context, m ctrl.Manager, c Config) error {
 		source.Kind(m.GetCache(), &corev1.Service{}, owned[*corev1.Service]()),
 		source.Kind(m.GetCache(), &corev1.Endpoints{}, owned[*corev1.Endpoints]()),
 		source.Kind(m.GetCache(), &discoveryv1.EndpointSlice{}, owned[*discoveryv1.EndpointSlice]()),
-	} {
-		if err := run.Watch(s); err != nil {
-			return err
+	)
+	if err != nil {
+		return err
+	}
+	puts, err := controlled("attributes", &attributes.Keeper{Client: m.GetClient(), Clock: c.Clock, Aside: beside.runs}, putters,
+		source.Kind(m.GetCache(), &corev1.Node{}, bearers()),
+		source.Kind(m.GetCache(), &nodepool.NodePool{}, givers(m.GetClient())),
+	)
+	if err != nil {
+		return err
+	}
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { return keeps.Start(ctx) })
+	all.Go(func() error { return puts.Start(ctx) })
+	return all.Wait()
+}
+
+const putters = 4 // Nodes of which the attributes are put at once
+
+// controlled is a controller that somebody starts.
+func controlled(name string, r reconcile.Reconciler, workers int, sources ...source.Source) (controller.Controller, error) {
+	run, err := controller.NewTypedUnmanaged(name, controller.TypedOptions[reconcile.Request]{Reconciler: r, MaxConcurrentReconciles: workers, SkipNameValidation: new(true)})
+	for _, s := range sources {
+		if err == nil {
+			err = run.Watch(s)
 		}
 	}
-	return run.Start(ctx)
+	return run, err
 }
 
 // ignoreNoMatch is nil where an error says that there is no such resource.
@@ -140,44 +156,4 @@ func ignoreNoMatch(err error) error {
 		return nil
 	}
 	return err
-}
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-func enqueue(q queue, pool string) {
-	if pool != "" {
-		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: pool}})
-	}
-}
-
-// owned asks for the pool whose object was changed.
-func owned[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
-	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o T) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetLabels()[contract.NodePoolLabel]}}}
-	})
-}
-
-// members asks for the pools that a change of a Node concerns. Most changes of a Node concern none.
-func members() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
-	return handler.TypedFuncs[*corev1.Node, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Node], q queue) {
-			enqueue(q, e.Object.Labels[contract.NodePoolLabel])
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Node], q queue) {
-			enqueue(q, e.Object.Labels[contract.NodePoolLabel])
-		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
-			if !alike(e.ObjectOld, e.ObjectNew) {
-				enqueue(q, e.ObjectOld.Labels[contract.NodePoolLabel])
-				enqueue(q, e.ObjectNew.Labels[contract.NodePoolLabel])
-			}
-		},
-	}
-}
-
-// alike tells whether two states of a Node say the same of its pool.
-func alike(a, b *corev1.Node) bool {
-	return a.UID == b.UID && maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Status.Addresses, b.Status.Addresses) &&
-		a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
-		is(a, corev1.NodeReady) == is(b, corev1.NodeReady) && is(a, contract.CutOffCondition) == is(b, contract.CutOffCondition)
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,15 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/attributes"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-const (
-	lag     = 100 * time.Millisecond // after which the cache should have heard of what was written
-	recheck = time.Minute            // how often it is looked whether yurt-manager runs
-	rival   = "yurt-manager"         // its Lease in contract.ManagerNamespace
-)
+// lag is after which the cache should have heard of what was written.
+const lag = 100 * time.Millisecond
 
 // keeper keeps one pool after another: its NodePool and its Pool. A request is the name of one.
 type keeper struct {
@@ -39,26 +36,22 @@ type keeper struct {
 	log     *slog.Logger
 	seen    func(pool string) Seen
 	serves  func(nodepool.Resource) (bool, error) // the cloud has it
-	aside   asides
+	rival   *rival
+	granter granter
 	plain   bool // the CRD of NodePools is OpenYurt's, and keeps no field that is Weir's own
-}
-
-// asides remembers whether yurt-manager runs. Its methods are called by one worker.
-type asides struct {
-	until time.Time // the answer counts
-	runs  bool
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (k *keeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-	if runs, err := k.rivalled(ctx); err != nil || runs {
+	if runs, err := k.rival.runs(ctx); err != nil || runs {
 		return reconcile.Result{RequeueAfter: recheck}, err
 	}
 	v, err := k.read(ctx, r.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	failed := k.keepNodePool(ctx, v)
+	failed := k.granter.keep(ctx, v)
+	failed = errors.Join(failed, k.keepNodePool(ctx, v))
 	failed = errors.Join(failed, k.keepPool(ctx, v))
 	if v.scope.lacking() && failed == nil { // a resource may be installed later
 		return reconcile.Result{RequeueAfter: recheck}, nil
@@ -85,9 +78,6 @@ func (k *keeper) read(ctx context.Context, name string) (*view, error) {
 		return nil, err
 	case !v.own.DeletionTimestamp.IsZero():
 		v.own = nil
-	}
-	if v.nodepool == nil && v.own == nil {
-		return v, nil
 	}
 	var nodes corev1.NodeList
 	if err := k.client.List(ctx, &nodes, client.MatchingLabels{contract.NodePoolLabel: name}); err != nil {
@@ -186,6 +176,7 @@ func (k *keeper) look(p *nodepool.NodePool, v *view) {
 	now := k.clock.Now()
 	set(&s.Conditions, ready(p, len(v.nodes), v.seen.Silent), now)
 	set(&s.Conditions, v.scope.condition(), now)
+	set(&s.Conditions, attributes.Condition(p.Spec), now)
 }
 
 // ready is the condition LeaderReady of a pool.
@@ -253,35 +244,4 @@ func (k *keeper) elected(p *nodepool.NodePool) {
 	k.metrics.elections.WithLabelValues(result).Inc()
 	k.log.Info("leader hubs changed", "pool", p.Name, "leaders", names, "wanted", want)
 	k.events.Eventf(p, nil, corev1.EventTypeNormal, "LeadersChanged", "Elect", "%d of %d leaders: %v", have, want, names)
-}
-
-// rivalled tells whether yurt-manager runs.
-func (k *keeper) rivalled(ctx context.Context) (bool, error) {
-	now := k.clock.Now()
-	if now.Before(k.aside.until) {
-		return k.aside.runs, nil
-	}
-	var l coordinationv1.Lease
-	err := k.reader.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: rival}, &l)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("the Lease of yurt-manager: %w", err)
-	}
-	runs := err == nil && holds(l.Spec, now)
-	if runs != k.aside.runs {
-		k.log.Warn("NodePools are kept by one manager only", "yurt-manager runs", runs)
-	}
-	k.aside = asides{now.Add(recheck), runs}
-	k.metrics.aside.Set(0)
-	if runs {
-		k.metrics.aside.Set(1)
-	}
-	return runs, nil
-}
-
-// holds tells whether a Lease is held. Clocks may differ by as much as it lasts.
-func holds(l coordinationv1.LeaseSpec, now time.Time) bool {
-	if l.HolderIdentity == nil || *l.HolderIdentity == "" || l.RenewTime == nil || l.LeaseDurationSeconds == nil {
-		return false
-	}
-	return now.Before(l.RenewTime.Add(2*time.Duration(*l.LeaseDurationSeconds)*time.Second + recheck))
 }

@@ -27,11 +27,13 @@ type leases struct {
 func (l *leases) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	l.reads++
 	if _, ok := o.(*coordinationv1.Lease); !ok || l.lease == nil {
-		return apierrors.NewNotFound(coordinationv1.Resource("leases"), rival)
+		return apierrors.NewNotFound(coordinationv1.Resource("leases"), rivalLease)
 	}
 	l.lease.DeepCopyInto(o.(*coordinationv1.Lease))
 	return nil
 }
+
+func (l *leases) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
 // TestBesideOpenYurt: while yurt-manager renews its Lease nothing is done to a NodePool; once it is gone, it is.
 func TestBesideOpenYurt(t *testing.T) {
@@ -40,7 +42,8 @@ func TestBesideOpenYurt(t *testing.T) {
 		HolderIdentity: ptr.To("yurt-manager-0"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: &metav1.MicroTime{Time: clock.Now()},
 	}}}
 	pools := &leases{} // fails the test's client only if it is asked
-	k := &keeper{publisher: publisher{pools, cluster}, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler), seen: func(string) Seen { return Seen{} }}
+	beside := &rival{reader: cluster, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler)}
+	k := &keeper{publisher: publisher{pools, cluster}, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler), rival: beside, granter: granter{pools, pools, map[string]string{}}, seen: func(string) Seen { return Seen{} }}
 	look := func() (again time.Duration) {
 		t.Helper()
 		r, err := k.Reconcile(t.Context(), reconcile.Request{})

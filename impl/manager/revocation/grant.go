@@ -26,6 +26,7 @@ const ManagedBy = "weir-manager"
 const (
 	HubRole      = "weir:hub"          // what relays hold
 	TopologyRole = "weir:hub-topology" // to list Nodes, for pools whose binding somebody has made
+	ScopeRole    = "weir:hub-scope"    // with the name of a pool: what its NodePool shares; kept by package pools
 )
 
 // Binding binds such a role to the hubs of a pool, each by its own user. It is bound to no group: who is deleted, or moved, has lost it.

@@ -203,6 +203,11 @@ const (
 	KeptNodes        = "weir-kept-nodes"
 	BoundNodes       = "weir-bound-nodes"
 	RevokedNodes     = "weir-revoked-nodes"
+
+	// CoordinatorImages is another one there. Under CoordinatorImagesKey it has the images of coordinators that weir-manager may run, one in a line. Whoever
+	// administers the cluster writes it.
+	CoordinatorImages    = "weir-coordinator-images"
+	CoordinatorImagesKey = "images"
 )
 
 // LeaderHubPrefix and the name of a pool are a Service, Endpoints and an EndpointSlice in ManagerNamespace with the leader hubs of the pool (seed 003).

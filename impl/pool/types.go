@@ -52,7 +52,6 @@ type Spec struct {
 // +kubebuilder:validation:XValidation:rule="has(self.servers) != has(self.image)",message="either image, and weir-manager runs the coordinator, or servers, which somebody else runs"
 // +kubebuilder:validation:XValidation:rule="!has(self.servers) || !has(self.nodes) && !has(self.nodeSelector)",message="nodes and nodeSelector are for a coordinator that weir-manager runs: none with servers"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.nodeSelector)",message="either nodes or nodeSelector"
-// +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.replicas) || size(self.nodes) >= self.replicas",message="fewer nodes than replicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.servers) || size(self.servers) != 2",message="servers are 1 or 3"
 type Coordinator struct {
 	// Servers are the addresses of a coordinator that somebody else runs, a service of its host for example: one, or those of three replicas.
@@ -64,17 +63,11 @@ type Coordinator struct {
 	// +listType=set
 	Servers []string `json:"servers,omitempty"`
 
-	// Image is the image of weir-coordinator. With it weir-manager runs one Pod for each replica, on nodes of the pool.
+	// Image is the image of weir-coordinator. With it weir-manager runs one Pod, on a node of the pool. Three replicas are services of their hosts: servers.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=500
 	Image string `json:"image,omitempty"`
-
-	// Replicas is how many of them run: 1 or 3.
-	// +optional
-	// +kubebuilder:default=1
-	// +kubebuilder:validation:Enum=1;3
-	Replicas int32 `json:"replicas,omitempty"`
 
 	// Nodes are the names of the nodes that may run one, those that are to be preferred first. None: all of the pool that nodeSelector selects.
 	// +optional

@@ -203,8 +203,6 @@ func (w poolWorld) refusesBadPools() {
 		"a mode":               {pool.Spec{Mode: "Both"}, "spec.mode"},
 		"no coordinator":       {pool.Spec{Coordinator: &pool.Coordinator{}}, "either image"},
 		"both":                 {pool.Spec{Coordinator: &pool.Coordinator{Image: "i", Servers: []string{"https://10.0.0.1:10270"}}}, "either image"},
-		"two replicas":         {pool.Spec{Coordinator: &pool.Coordinator{Image: "i", Replicas: 2}}, "spec.coordinator.replicas"},
-		"fewer nodes":          {pool.Spec{Coordinator: &pool.Coordinator{Image: "i", Replicas: 3, Nodes: []string{"a", "b"}}}, "fewer nodes than replicas"},
 		"a server without TLS": {pool.Spec{Coordinator: &pool.Coordinator{Servers: []string{"http://10.0.0.1:10270"}}}, "spec.coordinator.servers"},
 		"two servers":          {pool.Spec{Coordinator: &pool.Coordinator{Servers: []string{"https://a:1", "https://b:1"}}}, "servers are 1 or 3"},
 		"an action":            {pool.Spec{WhenSilent: &pool.WhenSilent{Action: "Delete"}}, "spec.whenSilent.action"},

@@ -22,6 +22,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/attributes"
+	"github.com/weir-edge/weir/impl/manager/coordinators"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -45,7 +46,7 @@ func Watched() map[client.Object]cache.ByObject {
 		Transform: cache.TransformStripManagedFields(),
 	}
 	return map[client.Object]cache.ByObject{
-		&corev1.Service{}: own, &corev1.Endpoints{}: own, &discoveryv1.EndpointSlice{}: own,
+		&corev1.Pod{}: own, &corev1.Service{}: own, &corev1.Endpoints{}: own, &discoveryv1.EndpointSlice{}: own,
 	}
 }
 
@@ -91,7 +92,7 @@ func readable(ctx context.Context, m ctrl.Manager) error {
 			return err
 		}
 	}
-	for _, all := range []client.ObjectList{&corev1.ServiceList{}, &corev1.EndpointsList{}, &discoveryv1.EndpointSliceList{}} {
+	for _, all := range []client.ObjectList{&corev1.PodList{}, &corev1.ServiceList{}, &corev1.EndpointsList{}, &discoveryv1.EndpointSliceList{}} {
 		if err := m.GetAPIReader().List(ctx, all, client.Limit(1), client.InNamespace(contract.ManagerNamespace)); err != nil {
 			return err
 		}
@@ -103,7 +104,7 @@ func readable(ctx context.Context, m ctrl.Manager) error {
 func start(ctx context.Context, m ctrl.Manager, c Config) error {
 	beside := &rival{reader: m.GetAPIReader(), clock: c.Clock, metrics: c.Metrics, log: c.Log}
 	k := &keeper{
-		publisher: publisher{m.GetClient(), m.GetAPIReader()}, events: m.GetEventRecorder("weir-manager"), clock: c.Clock, metrics: c.Metrics, log: c.Log, seen: c.Seen, rival: beside, granter: granter{client: m.GetClient(), reader: m.GetAPIReader(), last: map[string]string{}},
+		publisher: publisher{m.GetClient(), m.GetAPIReader()}, events: m.GetEventRecorder("weir-manager"), clock: c.Clock, metrics: c.Metrics, log: c.Log, seen: c.Seen, rival: beside, places: &coordinators.Keeper{Client: m.GetClient(), Clock: c.Clock}, granter: granter{client: m.GetClient(), reader: m.GetAPIReader(), last: map[string]string{}},
 		serves: func(r nodepool.Resource) (bool, error) {
 			_, err := m.GetRESTMapper().KindFor(schema.GroupVersionResource(r))
 			return err == nil, client.IgnoreNotFound(ignoreNoMatch(err))
@@ -117,6 +118,7 @@ func start(ctx context.Context, m ctrl.Manager, c Config) error {
 			go c.Follow(ctx, func(pool string) { enqueue(q, pool) })
 			return nil
 		}),
+		source.Kind(m.GetCache(), &corev1.Pod{}, owned[*corev1.Pod]()),
 		source.Kind(m.GetCache(), &corev1.Service{}, owned[*corev1.Service]()),
 		source.Kind(m.GetCache(), &corev1.Endpoints{}, owned[*corev1.Endpoints]()),
 		source.Kind(m.GetCache(), &discoveryv1.EndpointSlice{}, owned[*discoveryv1.EndpointSlice]()),

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/attributes"
+	"github.com/weir-edge/weir/impl/manager/coordinators"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -38,6 +39,7 @@ type keeper struct {
 	serves  func(nodepool.Resource) (bool, error) // the cloud has it
 	rival   *rival
 	granter granter
+	places  *coordinators.Keeper
 	plain   bool // the CRD of NodePools is OpenYurt's, and keeps no field that is Weir's own
 }
 
@@ -50,10 +52,13 @@ func (k *keeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	failed := k.granter.keep(ctx, v)
+	failed := errors.Join(k.granter.keep(ctx, v), k.place(ctx, v))
 	failed = errors.Join(failed, k.keepNodePool(ctx, v))
 	failed = errors.Join(failed, k.keepPool(ctx, v))
-	if v.scope.lacking() && failed == nil { // a resource may be installed later
+	if failed == nil && v.placed.Again > 0 {
+		return reconcile.Result{RequeueAfter: v.placed.Again}, nil
+	}
+	if failed == nil && (v.scope.lacking() || v.placed.State.Status == metav1.ConditionFalse) { // a resource may be installed later, a node given up
 		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
 	return k.again(failed)
@@ -92,6 +97,26 @@ func (k *keeper) read(ctx context.Context, name string) (*view, error) {
 	}
 	v.plan = planOf(v.nodepool, v.own)
 	return v, nil
+}
+
+// place runs the coordinator, if the Pool asks weir-manager to, and says to the plan where it is.
+func (k *keeper) place(ctx context.Context, v *view) error {
+	p := coordinators.Pool{Name: v.name, Nodes: v.nodes, Silent: v.seen.Silent}
+	if v.nodepool != nil && v.plan.mode == poolv1.ModeCoordinator && v.own.Spec.Coordinator != nil && v.own.Spec.Coordinator.Image != "" {
+		p.Own = v.own
+	}
+	placed, err := k.places.Keep(ctx, p)
+	if err != nil {
+		if p.Own != nil { // nobody is sent away for want of an answer
+			v.plan.coordinators = p.Own.Status.Coordinators
+			v.placed.State = metav1.Condition{Type: poolv1.CoordinatorPlaced, Status: metav1.ConditionFalse, Reason: "WriteFailed", Message: err.Error()}
+		}
+		return err
+	}
+	if v.placed = placed; p.Own != nil {
+		v.plan.coordinators = placed.Servers
+	}
+	return nil
 }
 
 // keepNodePool keeps the status of the NodePool, if there is one, and leader-hub-<pool>.

@@ -44,6 +44,11 @@ func describe(v *view, now time.Time) {
 	if v.nodepool != nil {
 		set(&s.Conditions, v.scope.condition(), now)
 	}
+	if v.placed.State.Type != "" {
+		set(&s.Conditions, v.placed.State, now)
+	} else {
+		meta.RemoveStatusCondition(&s.Conditions, poolv1.CoordinatorPlaced)
+	}
 }
 
 // described is the condition Described.

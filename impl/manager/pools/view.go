@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/weir-edge/weir/impl/manager/coordinators"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -27,4 +28,5 @@ type view struct {
 	seen     Seen
 	scope    scope
 	plan     plan
+	placed   coordinators.Placed
 }

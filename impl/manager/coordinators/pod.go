@@ -1,0 +1,69 @@
+package coordinators
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/weir-edge/weir/impl/contract"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
+)
+
+// Labels of the Pods here.
+const (
+	managedLabel = "app.kubernetes.io/managed-by"
+	managedBy    = "weir-manager"
+	nameLabel    = "app.kubernetes.io/name"
+	nameValue    = "weir-coordinator"
+)
+
+// host is where data and certificates are, on the node and in the Pod.
+const host = "/var/lib/weir/coordinator/"
+
+// nameOf is the name of the Pod of a pool on a node. Names of both together may be too long for one.
+func nameOf(pool, node string) string {
+	return fmt.Sprintf("weir-coordinator-%x", sha256.Sum256([]byte(pool+"/"+node)))[:len("weir-coordinator-")+16]
+}
+
+// pod is the coordinator of a pool on a node.
+func pod(own *poolv1.Pool, node string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: contract.ManagerNamespace, Name: nameOf(own.Name, node),
+		Labels:      map[string]string{managedLabel: managedBy, nameLabel: nameValue, "app.kubernetes.io/part-of": "weir", contract.NodePoolLabel: own.Name},
+		Annotations: map[string]string{contract.BindingAnnotation: "true"},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: poolv1.GroupVersion.String(), Kind: "Pool", Name: own.Name, UID: own.UID, Controller: ptr.To(true),
+		}},
+	}}
+	directory := func(name string) corev1.Volume {
+		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: host + name, Type: ptr.To(corev1.HostPathDirectoryOrCreate)}}}
+	}
+	p.Spec = corev1.PodSpec{
+		NodeName: node, HostNetwork: true, DNSPolicy: corev1.DNSDefault, PriorityClassName: "system-node-critical", RestartPolicy: corev1.RestartPolicyAlways,
+		AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false), TerminationGracePeriodSeconds: ptr.To[int64](30),
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		Volumes:     []corev1.Volume{directory("data"), directory("certificates")},
+		Containers: []corev1.Container{{
+			Name: "weir-coordinator", Image: own.Spec.Coordinator.Image,
+			Args:  []string{"--nodepool-name=" + own.Name, "--data-dir=" + host + "data", "--certificates-dir=" + host + "certificates"},
+			Ports: []corev1.ContainerPort{{Name: "api", ContainerPort: contract.CoordinatorPort, HostPort: contract.CoordinatorPort}},
+			VolumeMounts: []corev1.VolumeMount{
+				{Name: "data", MountPath: host + "data"}, {Name: "certificates", MountPath: host + "certificates", ReadOnly: true},
+			},
+			ReadinessProbe: &corev1.Probe{ // it has no certificate by which the kubelet could ask for more
+				ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(contract.CoordinatorPort)}}, PeriodSeconds: 2,
+			},
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi")}},
+			SecurityContext: &corev1.SecurityContext{ // the hub, which writes the certificates, is root as well
+				RunAsUser: ptr.To[int64](0), AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
+				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+		}},
+	}
+	return p
+}

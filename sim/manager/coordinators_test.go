@@ -1,0 +1,155 @@
+package manager
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/nodepool"
+	"github.com/weir-edge/weir/impl/pool"
+)
+
+// coordinatorsOf are the Pods of a pool's coordinator that are not about to go, by node.
+func (w poolWorld) coordinatorsOf(name string) map[string]*corev1.Pod {
+	w.t.Helper()
+	all, err := w.client.CoreV1().Pods(contract.ManagerNamespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: contract.NodePoolLabel + "=" + name})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	nodes := map[string]*corev1.Pod{}
+	for i := range all.Items {
+		if all.Items[i].DeletionTimestamp.IsZero() {
+			nodes[all.Items[i].Spec.NodeName] = &all.Items[i]
+		}
+	}
+	return nodes
+}
+
+// serves says of a Pod what its kubelet would say when it is ready.
+func (w poolWorld) serves(p *corev1.Pod) {
+	w.t.Helper()
+	p.Status.Phase = corev1.PodRunning
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	if _, err := w.client.CoreV1().Pods(p.Namespace).UpdateStatus(w.t.Context(), p, metav1.UpdateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// testCoordinators: weir-manager runs the coordinator of a pool on one of its nodes, tells hubs of it when it is ready, upgrades it, and moves it so that the new one
+// is there before the old one goes. Its token can run nothing else.
+func testCoordinators(t *testing.T, w0 *world) {
+	w := poolWorld{w0, t, w0.typed(t)}
+	ctx := t.Context()
+	if _, err := w.client.CoreV1().ServiceAccounts(contract.ManagerNamespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	for name, address := range map[string]string{"buoy-1": "10.3.0.1", "buoy-2": "10.3.0.2", "buoy-3": "10.3.0.3"} {
+		w.nodeAt(t, "buoy", name, address)
+		w.speak(false, name)
+	}
+	if err := w.typed.Create(ctx, &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "buoy"}}); err != nil {
+		t.Fatal(err)
+	}
+	own := &pool.Pool{ObjectMeta: metav1.ObjectMeta{Name: "buoy"}, Spec: pool.Spec{Coordinator: &pool.Coordinator{Image: "weir-coordinator:1", Nodes: []string{"buoy-2", "buoy-1"}}}}
+	if err := w.typed.Create(ctx, own); err != nil {
+		t.Fatal(err)
+	}
+	is := func(reason string) func() bool {
+		return func() bool {
+			c := meta.FindStatusCondition(w.own("buoy").Status.Conditions, pool.CoordinatorPlaced)
+			return c != nil && c.Reason == reason
+		}
+	}
+	w.eventually(t, "an image that nobody has allowed is not run, and the Pool says why", func() bool {
+		c := meta.FindStatusCondition(w.own("buoy").Status.Conditions, pool.CoordinatorPlaced)
+		return c != nil && c.Reason == "WriteFailed" && strings.Contains(c.Message, contract.CoordinatorImages)
+	})
+	w.list(t, contract.CoordinatorImages, `{"`+contract.CoordinatorImagesKey+`":"weir-coordinator:1\nweir-coordinator:2\n"}`)
+	w.eventually(t, "it runs on the first node that may run it", func() bool { return w.coordinatorsOf("buoy")["buoy-2"] != nil && is("NotReady")() })
+	first := w.coordinatorsOf("buoy")["buoy-2"]
+	if len(w.coordinatorsOf("buoy")) != 1 || !first.Spec.HostNetwork || first.OwnerReferences[0].Kind != "Pool" || w.node(t, "buoy-2").Labels[contract.CoordinatorLabel] == "" {
+		t.Errorf("%d Pods, %+v", len(w.coordinatorsOf("buoy")), first)
+	}
+	if _, where := w.told("buoy"); where != "" {
+		t.Errorf("hubs are told of one that is not ready: %s", where)
+	}
+	tells := func(address string) func() bool {
+		return func() bool {
+			mode, where := w.told("buoy")
+			return mode == contract.ModeCoordinator && where == address
+		}
+	}
+	w.serves(first)
+	w.eventually(t, "hubs are told when it is ready", tells("https://10.3.0.2:10270"))
+	w.eventually(t, "and the Pool says so", is("Running"))
+
+	change := func(spec string) {
+		t.Helper()
+		if err := w.typed.Patch(ctx, own, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(`{"coordinator":{"image":"weir-coordinator:2"}}`)
+	w.eventually(t, "another image comes into the Pod that there is", func() bool {
+		p := w.coordinatorsOf("buoy")["buoy-2"]
+		return p != nil && p.UID == first.UID && p.Spec.Containers[0].Image == "weir-coordinator:2"
+	})
+	change(`{"coordinator":{"nodes":["buoy-3"]}}`)
+	w.eventually(t, "it is moved: the new one is made, and the old one is there", func() bool {
+		all := w.coordinatorsOf("buoy")
+		return all["buoy-3"] != nil && all["buoy-2"] != nil
+	})
+	if !tells("https://10.3.0.2:10270")() {
+		t.Error("hubs are sent away from the old one before the new one is ready")
+	}
+	w.serves(w.coordinatorsOf("buoy")["buoy-3"])
+	w.eventually(t, "hubs are told of the new one", tells("https://10.3.0.3:10270"))
+	if w.coordinatorsOf("buoy")["buoy-2"] == nil {
+		t.Error("the old one goes before hubs can have left it")
+	}
+	w.eventually(t, "the old one goes", func() bool { return w.coordinatorsOf("buoy")["buoy-2"] == nil })
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)} // as its kubelet does when it has ended
+	if err := w.client.CoreV1().Pods(contract.ManagerNamespace).Delete(ctx, first.Name, now); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(t, "and so does the label of its Node", func() bool { return w.node(t, "buoy-2").Labels[contract.CoordinatorLabel] == "" })
+
+	m, dry := w.as(managerUser, accounts...), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	good := w.coordinatorsOf("buoy")["buoy-3"]
+	for what, do := range map[string]func(*corev1.Pod){
+		"":                     func(*corev1.Pod) {},
+		"another image":        func(p *corev1.Pod) { p.Spec.Containers[0].Image = "evil" },
+		"another name":         func(p *corev1.Pod) { p.Name = "x" },
+		"the disk of the host": func(p *corev1.Pod) { p.Spec.Volumes[0].HostPath.Path = "/" },
+		"another command":      func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"sh"} },
+		"privileges":           func(p *corev1.Pod) { p.Spec.Containers[0].SecurityContext.Capabilities.Drop = nil },
+		"a second container": func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0])
+			p.Spec.Containers[1].Name = "b"
+		},
+		"processes of the host": func(p *corev1.Pod) { p.Spec.HostPID = true },
+		"a token":               func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = nil },
+	} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "weir-coordinator-x", Labels: good.Labels}, Spec: *good.Spec.DeepCopy()}
+		do(p)
+		_, err := m.CoreV1().Pods(contract.ManagerNamespace).Create(ctx, p, dry)
+		if what == "" && err != nil || what != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-manager-coordinators")) {
+			t.Errorf("a Pod with %q: %v", what, err)
+		}
+	}
+	change(`{"coordinator":null}`)
+	w.eventually(t, "a coordinator that is not wanted goes", func() bool { return len(w.coordinatorsOf("buoy")) == 0 && tells("")() })
+	for _, o := range []client.Object{own, w.pool("buoy")} {
+		if err := w.typed.Delete(ctx, o); err != nil {
+			t.Error(err)
+		}
+	}
+	w.hush("buoy-1", "buoy-2", "buoy-3")
+}

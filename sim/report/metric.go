@@ -111,6 +111,7 @@ func Metrics() []Metric {
 		{"rotated_certificates", UnitCount, "certificates that hubs renewed once all caches were there"},
 		{"rotated_members", UnitCount, "hubs and coordinators that trust the pool's next authority in the end, and no other"},
 		{"dropped_streams", UnitCount, "streams of clients that ended from then on, and relays of hubs that listed, compared or changed their source: more than a resume repairs"},
+		{"failed_requests", UnitCount, "requests that a client of each node sent twice a second while the authority was replaced, and that failed"},
 		{"late_certificates", UnitCount, "times that a hub or a coordinator let a certificate count, to read, that had ended while the cloud was away"},
 		{"late_leaders", UnitCount, "times that a hub was seen to lead with a certificate that had ended"},
 		{"cloud_watches", UnitCount, "watches that all pools with Weir have open at kube-apiserver, by its own metric; nodes that did not run are multiplied"},

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/weir-edge/weir/sim/client"
@@ -86,6 +87,14 @@ func (r *run) addRotation(ctx context.Context) error {
 		}
 	}
 	r.metrics["rotated_certificates"], r.metrics["dropped_streams"] = now.issued-r.before.issued, dropped
+	if r.s.Rotates() {
+		asked, failed := r.turn.asked.Load(), r.turn.failed.Load()
+		r.Progress(fmt.Sprintf("%d requests of clients while the authority was replaced, %d failed", asked, failed))
+		if asked == 0 { // none that failed would say nothing
+			return errors.New("no client asked for anything while the authority was replaced")
+		}
+		r.metrics["failed_requests"] = float64(failed)
+	}
 	r.metrics["late_certificates"], err = r.lateCertificates(ctx)
 	return err
 }

@@ -70,7 +70,7 @@ type run struct {
 	stale   staleness
 	offline offline
 	configs configs
-	signed  string   // name of the authority that signed before it was replaced
+	turn    turn
 	before  rotation // what hubs counted when all caches were there
 	lies    lies
 

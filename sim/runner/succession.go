@@ -30,19 +30,23 @@ func (r *run) rotate(ctx context.Context, p scenario.Pool) error {
 	if err != nil {
 		return err
 	}
-	r.signed = before.Signer
+	r.turn.signed = before.Signer
+	if err := r.askOn(ctx, p); err != nil {
+		return err
+	}
 	return cloud.AskRotation(ctx, c, p.Name, trust.Order{ID: "scenario", Settle: rotationSettle.String(), Overlap: rotationOverlap.String()})
 }
 
 // rotated waits until the authority before counts no more.
 func (r *run) rotated(ctx context.Context, of scenario.Pool) error {
+	defer r.turn.askNoMore()
 	c, err := kubernetes.NewForConfig(r.site.Admin())
 	if err != nil {
 		return err
 	}
 	return r.until(ctx, settlePatience, func() (bool, string) {
 		p, err := cloud.Rotation(ctx, c, of.Name)
-		done := err == nil && p.Order == "scenario" && p.Step == trust.Steady && p.Signer != r.signed
+		done := err == nil && p.Order == "scenario" && p.Step == trust.Steady && p.Signer != r.turn.signed
 		return done, fmt.Sprintf("waiting for the rotation of the authority: %s, %d are trusted, %s (%v)", p.Step, p.Trusted, p.Refused, err)
 	})
 }

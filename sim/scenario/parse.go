@@ -328,7 +328,7 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " is measured where hubs ask for their certificates: want topology.pool.lives"
 	case slices.Contains([]string{"rotated_certificates", "dropped_streams"}, metric) && !lives && !s.Rotates():
 		return metric + " is measured where certificates are renewed: want topology.pool.lives, or a fault rotate-authority"
-	case metric == "rotated_members" && !s.Rotates():
+	case slices.Contains([]string{"rotated_members", "failed_requests"}, metric) && !s.Rotates():
 		return metric + " is measured when an authority is replaced: want a fault rotate-authority"
 	case slices.Contains([]string{"revoked_seconds_max", "revoked_probes", "revoked_beside_relists", "returned_seconds_max"}, metric) && !s.Deletes():
 		return metric + " is measured when a Node is deleted: want a fault of that action"

@@ -31,6 +31,9 @@ func (r *run) rotate(ctx context.Context, p scenario.Pool) error {
 		return err
 	}
 	r.turn.signed = before.Signer
+	if r.before, err = r.rotation(ctx); err != nil { // what hubs did at their start is no rotation's
+		return err
+	}
 	if err := r.askOn(ctx, p); err != nil {
 		return err
 	}

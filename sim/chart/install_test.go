@@ -19,8 +19,16 @@ import (
 
 // TestRelease installs, upgrades and uninstalls. Nodes in a pool keep the release; when they are out, everything goes but the definitions.
 func TestRelease(t *testing.T) {
-	h, c := findHelm(t), newCluster(t, true)
+	h, c := findHelm(t), newCluster(t, cloud.KubeControllerManager)
 	h.kubeconfig = c.admin(t)
+	var nodes []cloud.Node
+	for i := range 7 {
+		nodes = append(nodes, cloud.Node{Name: fmt.Sprint("edge-", i+1), Pool: "harbour", Address: fmt.Sprint("127.10.1.", i+1)})
+	}
+	if err := c.CreateNodes(t.Context(), nodes...); err != nil {
+		t.Fatal(err)
+	}
+	c.control(t) // after the nodes: it writes them, too
 	k := c.kubelet(t)
 	eventually(t, func() string { // the controllers have made what they make in a new cluster
 		if _, err := c.client.CoreV1().ServiceAccounts("kube-system").Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
@@ -31,13 +39,6 @@ func TestRelease(t *testing.T) {
 		}
 		return ""
 	})
-	var nodes []cloud.Node
-	for i := range 7 {
-		nodes = append(nodes, cloud.Node{Name: fmt.Sprint("edge-", i+1), Pool: "harbour", Address: fmt.Sprint("127.10.1.", i+1)})
-	}
-	if err := c.CreateNodes(t.Context(), nodes...); err != nil {
-		t.Fatal(err)
-	}
 	before := c.everything(t)
 	out, err := h.run(t.Context(), "install", release, h.chart, "--namespace", namespace, "--create-namespace")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // TestBesideOpenYurt: where somebody else defines NodePools, the release leaves that definition as it is, also when it goes.
 func TestBesideOpenYurt(t *testing.T) {
-	h, c := findHelm(t), newCluster(t, false)
+	h, c := findHelm(t), newCluster(t)
 	h.kubeconfig = c.admin(t)
 	if err := c.Apply(t.Context(), []byte(manifests.NodePools())); err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func TestStrictDryRun(t *testing.T) {
 	if err != nil || len(files) < 4 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	c := newCluster(t, false)
+	c := newCluster(t)
 	for _, n := range []string{namespace, "weir-pki", "monitoring"} { // a dry run makes no namespace for what comes after it
 		if _, err := c.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

@@ -112,7 +112,7 @@ func objects(t *testing.T, text string) (out []*unstructured.Unstructured) {
 	}
 }
 
-// cluster is a stock one, with the controllers of Kubernetes.
+// cluster is a stock one.
 type cluster struct {
 	*cloud.Cloud
 	client  kubernetes.Interface
@@ -120,12 +120,9 @@ type cluster struct {
 	disco   discovery.DiscoveryInterface
 }
 
-func newCluster(t *testing.T, controllers bool) *cluster {
+// newCluster starts one, and finds the binaries of what else a test wants.
+func newCluster(t *testing.T, names ...string) *cluster {
 	t.Helper()
-	names := []string{}
-	if controllers {
-		names = append(names, cloud.KubeControllerManager)
-	}
 	c, _ := cloudtest.Start(t, names...)
 	out := &cluster{Cloud: c, client: c.Client()}
 	out.disco = out.client.Discovery()
@@ -138,9 +135,6 @@ func newCluster(t *testing.T, controllers bool) *cluster {
 		if err := out.client.RbacV1().ClusterRoles().Delete(t.Context(), role, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if controllers {
-		out.control(t)
 	}
 	return out
 }

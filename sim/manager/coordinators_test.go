@@ -131,8 +131,9 @@ func testCoordinators(t *testing.T, w0 *world) {
 		"another command":      func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"sh"} },
 		"privileges":           func(p *corev1.Pod) { p.Spec.Containers[0].SecurityContext.Capabilities.Drop = nil },
 		"a second container": func(p *corev1.Pod) {
-			p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0])
-			p.Spec.Containers[1].Name = "b"
+			second := p.Spec.Containers[0].DeepCopy()
+			second.Name, second.Ports = "b", nil
+			p.Spec.Containers = append(p.Spec.Containers, *second)
 		},
 		"processes of the host": func(p *corev1.Pod) { p.Spec.HostPID = true },
 		"a token":               func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = nil },

@@ -202,6 +202,9 @@ func (e Entry) checkScope() error {
 
 // filled is an entry in which flags stand for what it does not tell.
 func (e Entry) filled(flags Entry) Entry {
+	if e.Version == 0 { // leader hubs of flags count until an object was seen
+		e.Mode, e.Connected, e.Leaders = flags.Mode, flags.Connected, flags.Leaders
+	}
 	if len(e.Coordinators) == 0 {
 		e.Coordinators = flags.Coordinators
 	}

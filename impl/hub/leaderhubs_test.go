@@ -170,6 +170,17 @@ func TestLeaderHubs(t *testing.T) {
 	}
 }
 
+// TestLeaderHubFlags: leader hubs that flags name count while nobody else tells.
+func TestLeaderHubFlags(t *testing.T) {
+	p := newNamedBed(t, "edge-1")
+	p.hubs["edge-1"].config.LeaderHubs = []string{"edge-1=127.0.0.1:1", "edge-9=127.0.0.1:2"}
+	p.start("edge-1")
+	p.leads("edge-1")
+	if now := p.hubs["edge-1"].hub.directory.Now(); now.Mode != contract.ModeLeaderHubs || len(now.Leaders) != 2 {
+		t.Errorf("the pool is %+v", now)
+	}
+}
+
 // TestModeSwitch: a pool goes from its coordinator to leader hubs and back, while a client watches: nobody lists anew, at the cloud or at a hub.
 func TestModeSwitch(t *testing.T) {
 	nodes := []string{"edge-1", "edge-2", "edge-3", "edge-4"}

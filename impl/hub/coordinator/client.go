@@ -145,7 +145,7 @@ func (c *Client) Set(servers []Server) (moved bool) {
 	}
 	c.replicas = now
 	was := c.using
-	if moved = !slices.Contains(now, was.Replica); moved {
+	if moved = !slices.Contains(now, was.Replica) && len(before)+len(now) > 0; moved {
 		c.using = newUse(c.nobody())
 		if len(now) > 0 {
 			c.using = newUse(now[0])

@@ -46,6 +46,7 @@ type HubConfig struct {
 	PoolBindAddress       string   `json:"pool-bind-address,omitempty"`
 	PoolAddress           string   `json:"pool-address,omitempty"` // where the coordinator reaches it, if there is a link in between
 	CoordinatorServers    []string `json:"coordinator-server,omitempty"`
+	LeaderHubs            []string `json:"leader-hub,omitempty"` // node=IP:port
 	CoordinatorCAFile     string   `json:"coordinator-ca-file,omitempty"`
 	CoordinatorClientCert string   `json:"coordinator-client-cert-file,omitempty"`
 	CoordinatorClientKey  string   `json:"coordinator-client-key-file,omitempty"`

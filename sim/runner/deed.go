@@ -322,6 +322,9 @@ func (r *run) coordinators(of ...scenario.Pool) (ids []runtime.PartID) {
 
 // poolStatus is what the first coordinator of the pool says that answers.
 func (r *run) poolStatus(ctx context.Context, p scenario.Pool) (s status, err error) {
+	if p.Mode() == runtime.LeaderHubs {
+		return r.ofLeaderHubs(ctx, p), nil
+	}
 	err = errors.New("there is no coordinator")
 	for _, id := range r.coordinators(p) {
 		if err = r.ask(ctx, id, &s); err == nil {

@@ -112,7 +112,7 @@ func (r *run) watchElection(ctx context.Context, d *deed, began time.Time) (dete
 	poll := time.NewTicker(electionTick)
 	defer poll.Stop()
 	for {
-		if s, err := r.poolStatus(ctx, d.pool); err == nil && s.Leader != d.leader {
+		if s, err := r.poolStatus(ctx, d.pool); err == nil && s.Leader != d.leader && (d.pool.Coordinators > 0 || detect > 0 || s.Leader != "") {
 			if detect == 0 {
 				detect = time.Since(began)
 			}

@@ -301,7 +301,7 @@ func (x *localPool) addHub(i int, name, address string) error {
 	if err := x.connectToCloud(&c, dir, name, address); err != nil {
 		return err
 	}
-	if x.Mode == Weir {
+	if x.Mode == Weir || x.Mode == LeaderHubs {
 		if err := x.connectToCoordinator(&c, dir, name, address); err != nil {
 			return err
 		}
@@ -391,6 +391,11 @@ func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address s
 		}
 		c.PoolAddress = p.Addr()
 	}
+	if x.Mode == LeaderHubs {
+		if err := x.nameLeaderHubs(c); err != nil {
+			return err
+		}
+	}
 	for i := range x.CoordinatorIDs() {
 		host, err := x.coordinatorHost(i)
 		if err != nil {
@@ -422,6 +427,18 @@ func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address s
 	}
 	c.CoordinatorClientCert, c.CoordinatorClientKey, err = issue(x.authority, dir, "coordinator", weirpki.Hub, weirpki.Subject{Pool: x.Name, Node: name})
 	return err
+}
+
+// nameLeaderHubs tells a hub who leads the pool.
+func (x *localPool) nameLeaderHubs(c *node.HubConfig) error {
+	for i, name := range x.NodeNames()[:max(x.Pool.LeaderHubs, 1)] {
+		address, err := x.block.Addr(i + 1)
+		if err != nil {
+			return err
+		}
+		c.LeaderHubs = append(c.LeaderHubs, name+"="+net.JoinHostPort(address, strconv.Itoa(contract.HubPoolPort)))
+	}
+	return nil
 }
 
 // close ends the links. It may be called on a pool that was set up in part.

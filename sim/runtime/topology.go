@@ -17,13 +17,14 @@ type Mode string
 
 // The modes of a pool.
 const (
-	Stock   Mode = "stock"    // nothing of Weir: clients reach the cloud through the link
-	HubOnly Mode = "hub-only" // a hub on every node, no coordinator
-	Weir    Mode = "weir"     // a hub on every node and a coordinator
+	Stock      Mode = "stock"       // nothing of Weir: clients reach the cloud through the link
+	HubOnly    Mode = "hub-only"    // a hub on every node, no coordinator
+	LeaderHubs Mode = "leader-hubs" // a hub on every node; the first ones read the cloud for all, named by flags
+	Weir       Mode = "weir"        // a hub on every node and a coordinator
 )
 
 // Modes are all of them.
-var Modes = []Mode{Stock, HubOnly, Weir}
+var Modes = []Mode{Stock, HubOnly, LeaderHubs, Weir}
 
 // Topology says what a site consists of: one cloud and some pools.
 type Topology struct {
@@ -46,7 +47,7 @@ type Pool struct {
 	Mode  Mode
 	// Coordinators is the number of replicas of the coordinator in mode Weir: 1 or 3; 0 is 1.
 	Coordinators int
-	// LeaderHubs is how many leader hubs the pool's NodePool asks for; 0 is 1. Without Described it says nothing.
+	// LeaderHubs is how many leader hubs the pool's NodePool asks for, or in mode LeaderHubs how many of the first nodes lead; 0 is 1. Otherwise it says nothing.
 	LeaderHubs int
 	Uplink     Link
 	LAN        *Link // between hubs and coordinator; nil: they talk directly

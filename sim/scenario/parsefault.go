@@ -219,7 +219,7 @@ func (v value) target(rule actionRule, p Pool) (Target, bool) {
 		v.wrong(allowed + didYouMean(s, names))
 		return "", false
 	}
-	if p.Coordinators == 0 && (t == Leader || t == Follower || t == Coordinator) {
+	if !p.Leads() && (t == Leader || t == Follower) || p.Coordinators == 0 && t == Coordinator {
 		v.contradiction("topology.pool.coordinators is 0, so nobody leads: want hub/<number>, or a coordinator")
 		return "", false
 	}

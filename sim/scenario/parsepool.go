@@ -108,7 +108,7 @@ func (v value) pool(longest int) Pool {
 		n, _ := o.fields["leaderHubs"].integer(1, maxLeaderHubs)
 		p.LeaderHubs = int(n)
 		switch {
-		case !p.Enrols:
+		case !p.Enrols && p.Coordinators > 0:
 			o.fields["leaderHubs"].contradiction("nobody describes the pool to weir-manager, which names them: want enrols: true")
 		case p.Nodes > 0 && p.LeaderHubs > p.Nodes:
 			o.fields["leaderHubs"].contradiction(fmt.Sprintf("nodes is %d: want at most as many leader hubs", p.Nodes))

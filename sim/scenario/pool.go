@@ -45,7 +45,7 @@ type Pool struct {
 	Nodes        int    `yaml:"nodes"`
 	Uplink       Uplink `yaml:"uplink"`
 	Coordinators int    `yaml:"coordinators"`
-	LeaderHubs   int    `yaml:"leaderHubs,omitempty"` // that its NodePool asks for; 0: one
+	LeaderHubs   int    `yaml:"leaderHubs,omitempty"` // that its NodePool asks for; without a coordinator, the first nodes, which lead
 	Reverse      bool   `yaml:"reverse,omitempty"`    // nodes accept no connection from their pool
 	Lives        *Lives `yaml:"lives,omitempty"`      // nil: hubs have all certificates from the beginning, but for those that enrol
 	Enrols       bool   `yaml:"enrols,omitempty"`     // hubs ask weir-manager for the certificates of their pool
@@ -72,11 +72,17 @@ func (u Uplink) Link() runtime.Link {
 
 // Mode is how the pool runs with Weir.
 func (p Pool) Mode() runtime.Mode {
-	if p.Coordinators == 0 {
-		return runtime.HubOnly
+	switch {
+	case p.Coordinators > 0:
+		return runtime.Weir
+	case p.LeaderHubs > 0:
+		return runtime.LeaderHubs
 	}
-	return runtime.Weir
+	return runtime.HubOnly
 }
+
+// Leads tells whether somebody reads the cloud for all.
+func (p Pool) Leads() bool { return p.Coordinators > 0 || p.LeaderHubs > 0 }
 
 // Asks tells whether hubs ask for certificates, so that weir-manager runs.
 func (p Pool) Asks() bool { return p.Lives != nil || p.Enrols }
@@ -84,6 +90,9 @@ func (p Pool) Asks() bool { return p.Lives != nil || p.Enrols }
 // RuntimePool is the pool as the runtime takes it, in one of its modes: Stock to compare with, Mode for Weir.
 func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
 	r := runtime.Pool{Name: p.Name, Nodes: p.Nodes, Mode: mode, Uplink: p.Uplink.Link()}
+	if mode == runtime.LeaderHubs {
+		r.LeaderHubs = p.LeaderHubs
+	}
 	if mode == runtime.Weir {
 		r.Coordinators = p.Coordinators
 		if p.Reverse {

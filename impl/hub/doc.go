@@ -14,12 +14,13 @@
 //	                           └─► Proxy ─────────────────────────────────► uplink: the cloud        (class node)
 //	                     reviews, as the caller ──────────────────────────► cloud                    (class node)
 //	                     probes, reviews of this node ────────────────────► cloud                    (class control)
-//	pool port ─► poolDoor ─► the same relays, whole ◄── the coordinator, if this hub leads
+//	pool port ─► pooldoor ─► the same relays, whole ◄── the coordinator, if this hub leads; other hubs, if it is a leader hub
 //	member ─► role.Machine ─► Leases in the coordinator; who feeds the relays; beat.Forwarding of a leader
 //
 //	answer      what a hub says itself            coordinator  the client of the pool's coordinator
 //	bounds      what others may take              discovery    API discovery, one copy in a pool
-//	nodelease   the Lease of a node
+//	nodelease   the Lease of a node               leaderhub    what a leader hub shows beside relays
+//	pooldoor    the port for the pool             leases       Leases of nodes in the memory of a leader hub
 //
 // # Certificates
 //

@@ -43,6 +43,15 @@
 // A pool's cache that the cloud contradicts (Input.Doubted) counts as not fresh for the choice of the source, however much it moves, and is left without
 // Grace.
 //
+// # Leaders that are named
+//
+// In a pool without a coordinator there are no Leases (Input.Designated). A hub that is named a leader hub leads while it hears the cloud. Without the cloud it reads another leader
+// hub if that hears it (Input.Shown), and else stays where it is: two that read each other would take old news for fresh. All others read a leader hub, under the rules above: one that
+// answers is to them what a leader is that holds the Lease, and one that is fresh makes the pool's cache Ready. When a pool goes from one way to the other, what was asked
+// of the coordinator before counts for nothing.
+//
+// # A Lease that is taken, or gone
+//
 // The coordinator may take the Lease from a holder whose feed broke and did not come back. Such a holder may believe to lead
 // until it hears of it; its term is then older than the next one, and its feed is refused. A Lease that is gone altogether, with the
 // coordinator's disk, is left to the hub that led for RetryPeriod, because its streams from the cloud are open.

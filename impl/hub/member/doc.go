@@ -9,6 +9,11 @@
 // One goroutine of Pool.Run owns the machine and all that is "of the loop". New starts nothing; Pool.Run blocks until its context ends and the Lease was given
 // back. Alone takes its place in a hub without a pool.
 //
+// # A pool without a coordinator
+//
+// Pool.Follow says who feeds the pool, and where that is asked. With leader hubs, the client of the coordinator asks one of them, the machine knows who is named (named), and what a
+// leader does is to show what it holds. All else is as with a coordinator.
+//
 // # A leader that lies
 //
 // Whoever leads may lie to its pool. A hub that follows and reaches the cloud compares: about every 40 s the metadata of one object for each
@@ -17,4 +22,6 @@
 // let what was forged stay. The coordinator is told, asks the other hubs about the same object, and takes the Lease from a leader that
 // lied (package jury there). The pool's cache is used again when another node leads, or when the cloud contradicts no longer. An object whose
 // content alone was forged, under the version that the cloud gave it, is not found out so, nor one that is withheld.
+//
+// A leader hub that lies is told to nobody else: each hub that found it out lists from the cloud and leaves it alone for a while, as one that is not fresh.
 package member

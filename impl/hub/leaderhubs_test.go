@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -168,6 +169,28 @@ func TestLeaderHubs(t *testing.T) {
 	if got := p.lists(); !slices.Equal(got, want) {
 		t.Errorf("these listed at the cloud: %v, want %v", got, want)
 	}
+}
+
+// TestLeaderHubLies: a hub that finds that the cloud contradicts its leader hub says so, lists anew from the cloud, and reads the other one. Nobody else is told.
+func TestLeaderHubLies(t *testing.T) {
+	p := newNamedBed(t, "edge-1", "edge-2", "edge-3")
+	p.start(p.nodes...)
+	p.name("edge-1", "edge-2")
+	p.reads([]string{"edge-3"}, "edge-1", "edge-2")
+	liar, other := p.hubs["edge-3"].hub.Status().Leader, "edge-1"
+	if liar == other {
+		other = "edge-2"
+	}
+	p.hubs["edge-3"].hub.pool.Contradict("endpoints.v1.", errors.New("what it holds was never there"))
+	p.reads([]string{"edge-3"}, other)
+	if got, want := p.lists(), []string{"edge-1 2", "edge-2 2", "edge-3 2"}; !slices.Equal(got, want) {
+		t.Errorf("these listed at the cloud: %v, want %v", got, want)
+	}
+	if log := p.hubs["edge-3"].log.String(); !strings.Contains(log, "level=ERROR") || !strings.Contains(log, "leader="+liar) {
+		t.Errorf("edge-3 does not say loudly that %s lied", liar)
+	}
+	p.clouds[0].put("default", "after")
+	p.reaches(p.nodes...)
 }
 
 // TestLeaderHubFlags: leader hubs that flags name count while nobody else tells.

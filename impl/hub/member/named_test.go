@@ -21,7 +21,7 @@ func TestStuck(t *testing.T) {
 	}{
 		{0, a, false, 1, false}, {time.Minute, a, false, 1, false},
 		{61 * time.Second, a, true, 1, false}, {80 * time.Second, a, true, 1, false}, {82 * time.Second, a, true, 1, true},
-		{83 * time.Second, a, true, 1, false}, // it was told
+		{83 * time.Second, a, true, 1, false},                                         // it was told
 		{90 * time.Second, b, true, 1, false}, {109 * time.Second, b, true, 1, false}, // another one, for 19 s
 		{110 * time.Second, b, true, 2, false}, {129 * time.Second, b, true, 2, false}, // it moved
 		{130 * time.Second, b, false, 2, false}, {131 * time.Second, b, true, 2, false}, {152 * time.Second, b, true, 2, true},

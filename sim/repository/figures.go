@@ -144,7 +144,7 @@ func parseRegister(data string) (register, error) {
 
 // unfounded are the figures of a document that stand in no report that their block links to, are not in the register, and have no dagger. It notes the
 // entries of the register that it used.
-func unfounded(root, doc, text string, set register, used map[[2]string]bool) (problems []string, err error) {
+func unfounded(root, doc, text string, set register, used map[[2]string]bool) (problems []string) {
 	daggers := false
 	for _, b := range blocks(doc, text) {
 		var reports string
@@ -173,7 +173,7 @@ func unfounded(root, doc, text string, set register, used map[[2]string]bool) (p
 	if daggers && !strings.Contains(text, "\n"+Dagger+" ") {
 		problems = append(problems, fmt.Sprintf("%s: a figure has %s, and no line says what that means", doc, Dagger))
 	}
-	return problems, nil
+	return problems
 }
 
 // reportText is a report, or the summaries of a folder of them.

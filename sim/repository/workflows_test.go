@@ -144,7 +144,7 @@ func TestWorkflowProblems(t *testing.T) {
 		"a stranger's words":           {"make test", "make test X=${{ github.head_ref }}"},
 		"no end":                       {"    timeout-minutes: 5\n", ""},
 		"no YAML":                      {"jobs:", "jobs: ["},
-		"a field of another name":      {"permissions:", "permisions:"},
+		"a field of another name":      {"permissions:", "rights:"},
 		"no permissions":               {"permissions: {contents: read}\n", ""},
 		"a job that makes nothing":     {"run: make test", "uses: actions/checkout@v4"},
 		"a matrix with a wrong target": {"make test", "make ${{ matrix.target }}\n    strategy: {matrix: {target: [tset]}}"},

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/onsi/ginkgo/v2" //nolint:revive // its words are made for this
-	. "github.com/onsi/gomega"    //nolint:revive // likewise
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 
 	"github.com/weir-edge/weir/sim/command"
 	"github.com/weir-edge/weir/sim/proc/gobuild"

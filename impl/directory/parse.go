@@ -17,20 +17,20 @@ const maxAnnotation = 16 << 10
 
 // Parse reads what the Endpoints leader-hub-<pool> tell. An error names the field that cannot be meant.
 func Parse(pool string, o *corev1.Endpoints) (Entry, error) {
-	fail := func(err error) (Entry, error) {
-		return Entry{}, fmt.Errorf("Endpoints %s/%s%s: %w", contract.ManagerNamespace, contract.LeaderHubPrefix, pool, err) //nolint:staticcheck // a kind
+	failed := func(err error) error {
+		return fmt.Errorf("Endpoints %s/%s%s: %w", contract.ManagerNamespace, contract.LeaderHubPrefix, pool, err) //nolint:staticcheck // a kind
 	}
 	if o.Namespace != contract.ManagerNamespace || o.Name != contract.LeaderHubPrefix+pool {
-		return fail(fmt.Errorf("it is %.80q", o.Namespace+"/"+o.Name))
+		return Entry{}, failed(fmt.Errorf("it is %.80q", o.Namespace+"/"+o.Name))
 	}
 	e := Entry{Pool: pool, Mode: o.Annotations[contract.LeaderHubMode]}
 	var err error
 	if e.Version, err = strconv.ParseUint(o.ResourceVersion, 10, 64); err != nil || e.Version == 0 {
-		return fail(fmt.Errorf("resourceVersion is %.80q, want a number", o.ResourceVersion))
+		return Entry{}, failed(fmt.Errorf("resourceVersion is %.80q, want a number", o.ResourceVersion))
 	}
 	for _, name := range []string{contract.LeaderHubMode, contract.LeaderHubConnectivity, contract.LeaderHubCoordinators, contract.LeaderHubScope} {
 		if n := len(o.Annotations[name]); n > maxAnnotation {
-			return fail(fmt.Errorf("%s has %d bytes, want %d at most", name, n, maxAnnotation))
+			return Entry{}, failed(fmt.Errorf("%s has %d bytes, want %d at most", name, n, maxAnnotation))
 		}
 	}
 	switch v := o.Annotations[contract.LeaderHubConnectivity]; v {
@@ -38,7 +38,7 @@ func Parse(pool string, o *corev1.Endpoints) (Entry, error) {
 	case "true":
 		e.Connected = true
 	default:
-		return fail(fmt.Errorf("%s is %.80q, want true or false", contract.LeaderHubConnectivity, v))
+		return Entry{}, failed(fmt.Errorf("%s is %.80q, want true or false", contract.LeaderHubConnectivity, v))
 	}
 	for c := range parts(o.Annotations[contract.LeaderHubCoordinators]) {
 		e.Coordinators = append(e.Coordinators, strings.TrimSuffix(c, "/"))
@@ -46,16 +46,16 @@ func Parse(pool string, o *corev1.Endpoints) (Entry, error) {
 	for s := range parts(o.Annotations[contract.LeaderHubScope]) {
 		shared, err := parseShared(s)
 		if err != nil {
-			return fail(err)
+			return Entry{}, failed(err)
 		}
 		e.Scope = append(e.Scope, shared)
 	}
 	slices.SortFunc(e.Scope, func(a, b Shared) int { return strings.Compare(a.String(), b.String()) })
 	if e.Leaders, err = parseLeaders(o.Subsets); err != nil {
-		return fail(err)
+		return Entry{}, failed(err)
 	}
 	if err := e.check(pool); err != nil {
-		return fail(err)
+		return Entry{}, failed(err)
 	}
 	return e, nil
 }

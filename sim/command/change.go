@@ -117,7 +117,7 @@ func (m *changing) measure(ctx context.Context) (r *change.Report, err error) {
 		return nil, err
 	}
 	m.say(fmt.Sprintf("base %s, head %s, %d files of code or configuration differ", r.Base.Revision, r.Head.Revision, len(different)))
-	product := slices.ContainsFunc(different, func(name string) bool { return ofProduct(name) })
+	product := slices.ContainsFunc(different, ofProduct)
 	r.Identical = !product && !m.always
 	product = product || m.always
 	if len(different) == 0 && !m.always {

@@ -25,11 +25,11 @@ func (r *run) facts() []report.Fact {
 	if len(pools) > 1 {
 		nodes = append([]report.Fact{{Name: "pools", Value: float64(len(pools))}}, nodes...)
 	}
-	facts := append(nodes, report.Fact{Name: "clients per node", Value: float64(len(r.s.Clients))},
+	nodes = append(nodes, report.Fact{Name: "clients per node", Value: float64(len(r.s.Clients))},
 		report.Fact{Name: "Services", Value: float64(w.Services)}, report.Fact{Name: "endpoints per Service", Value: float64(w.Endpoints)},
 		report.Fact{Name: "changes", Value: float64(w.Changes)}, report.Fact{Name: "changes per second", Value: w.ChangesPerSecond},
 	)
-	return append(facts, links...)
+	return append(nodes, links...)
 }
 
 // uplink is the rate that plots show as a limit: what all uplinks carry together; 0 if one has no limit.

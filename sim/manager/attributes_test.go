@@ -124,10 +124,16 @@ func (w poolWorld) thief() {
 		w.t.Errorf("the record is %q, and was %q", now, record)
 	}
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	role := func(name string, r rbacv1.PolicyRule) error {
-		_, err := m.RbacV1().ClusterRoles().Create(w.t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{r}}, dry)
+	labelled := func(name string, labels map[string]string, r rbacv1.PolicyRule) error {
+		o := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Rules: []rbacv1.PolicyRule{r}}
+		_, err := m.RbacV1().ClusterRoles().Create(w.t.Context(), o, dry)
 		return err
 	}
+	role := func(name string, r rbacv1.PolicyRule) error { return labelled(name, nil, r) }
+	everywhere := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
+	_, inNamespace := m.RbacV1().RoleBindings("kube-node-lease").Create(w.t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "weir-forwarder-x"}, RoleRef: everywhere, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "me"}},
+	}, dry)
 	read := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}
 	altered := func(do func(*rbacv1.PolicyRule)) rbacv1.PolicyRule {
 		r := *read.DeepCopy()
@@ -135,16 +141,18 @@ func (w poolWorld) thief() {
 		return r
 	}
 	for what, err := range map[string]error{
-		"a role of another name": role("weir:hub", read),
-		"Secrets":                role("weir:hub-scope:x", altered(func(r *rbacv1.PolicyRule) { r.Resources = []string{"pods", "secrets"} })),
-		"everything":             role("weir:hub-scope:x", altered(func(r *rbacv1.PolicyRule) { r.Resources = []string{"*"} })),
-		"all groups":             role("weir:hub-scope:x", altered(func(r *rbacv1.PolicyRule) { r.APIGroups = []string{"*"} })),
-		"to write":               role("weir:hub-scope:x", altered(func(r *rbacv1.PolicyRule) { r.Verbs = append(r.Verbs, "patch") })),
-		"a URL":                  role("weir:hub-scope:x", rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"list"}}),
-		"another role bound":     w.bind(m.RbacV1().ClusterRoleBindings().Create, "weir:hub-scope:x", "cluster-admin", "weir:hub:x:y", dry),
-		"a binding of its own":   w.bind(m.RbacV1().ClusterRoleBindings().Create, "mine", "weir:hub", "weir:hub:x:y", dry),
-		"somebody else bound":    w.bind(m.RbacV1().ClusterRoleBindings().Create, "weir:hub:x", "weir:hub", "me", dry),
-		"a role away":            m.RbacV1().ClusterRoles().Delete(w.t.Context(), "view", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}),
+		"a role of another name":             role("weir:hub", read),
+		"Secrets":                            role("weir:hub-scope:x", altered(func(r *rbacv1.PolicyRule) { r.Resources = []string{"pods", "secrets"} })),
+		"everything":                         role("weir:hub-scope:x", altered(func(r *rbacv1.PolicyRule) { r.Resources = []string{"*"} })),
+		"all groups":                         role("weir:hub-scope:x", altered(func(r *rbacv1.PolicyRule) { r.APIGroups = []string{"*"} })),
+		"to write":                           role("weir:hub-scope:x", altered(func(r *rbacv1.PolicyRule) { r.Verbs = append(r.Verbs, "patch") })),
+		"a URL":                              role("weir:hub-scope:x", rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"list"}}),
+		"another role bound":                 w.bind(m.RbacV1().ClusterRoleBindings().Create, "weir:hub-scope:x", "cluster-admin", "weir:hub:x:y", dry),
+		"a binding of its own":               w.bind(m.RbacV1().ClusterRoleBindings().Create, "mine", "weir:hub", "weir:hub:x:y", dry),
+		"a ClusterRole bound in a namespace": inNamespace,
+		"a part of another role":             labelled("weir:hub-scope:x", map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"}, read),
+		"somebody else bound":                w.bind(m.RbacV1().ClusterRoleBindings().Create, "weir:hub:x", "weir:hub", "me", dry),
+		"a role away":                        m.RbacV1().ClusterRoles().Delete(w.t.Context(), "view", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}),
 	} {
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-manager-grants") {
 			w.t.Errorf("%s: want it denied by weir-manager-grants, got %v", what, err)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"syscall"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/coordinator/callers"
 	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -34,16 +34,16 @@ type serving struct {
 // loadCredentials reads the files once, for clear errors; later changes are followed by dynamiccertificates.
 func loadCredentials(set *settings) (s serving, err error) {
 	cert, key := set.TLSCertFile, set.TLSPrivateKeyFile
-	if _, err := os.ReadFile(cert); err != nil {
+	if _, err := disk.ReadFile(cert, pki.MaxPEM); err != nil {
 		return s, cli.Usage("--tls-cert-file", cert, err.Error())
 	}
-	if _, err := os.ReadFile(key); err != nil {
+	if _, err := disk.ReadFile(key, pki.MaxPEM); err != nil {
 		return s, cli.Usage("--tls-private-key-file", key, err.Error())
 	}
 	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
 		return s, cli.Usage("--tls-cert-file", cert, "a PEM certificate that belongs to --tls-private-key-file: "+err.Error())
 	}
-	ca, err := os.ReadFile(set.ClientCAFile)
+	ca, err := disk.ReadFile(set.ClientCAFile, pki.MaxPEM)
 	if err != nil {
 		return s, cli.Usage("--client-ca-file", set.ClientCAFile, err.Error())
 	}

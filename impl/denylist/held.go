@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -77,7 +76,7 @@ func New(c Config) *Held {
 	if c.File == "" {
 		return h
 	}
-	text, err := os.ReadFile(c.File)
+	text, err := disk.ReadFile(c.File, MaxText)
 	if err == nil {
 		_, err = h.take(text, false)
 	}

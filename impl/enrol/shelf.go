@@ -5,7 +5,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -45,16 +44,9 @@ func (s shelf) read(path string) ([]byte, error) {
 	if s.dir == "" {
 		return nil, nil
 	}
-	f, err := os.Open(path)
+	text, err := disk.ReadFile(path, maxKept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxKept+1))
-	if err == nil && len(text) > maxKept {
-		err = fmt.Errorf("more than %d bytes", maxKept)
 	}
 	return text, err
 }

@@ -2,12 +2,14 @@ package hub
 
 import (
 	"net/http"
-	"os"
 	"regexp"
 	"strings"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/disk"
 )
+
+const maxToken = 1 << 10 // bytes of a file of one
 
 // roundTripper is a function that is one.
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -33,7 +35,7 @@ func readToken(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := disk.ReadFile(path, maxToken)
 	if err != nil {
 		return "", cli.Usage("--bootstrap-token-file", path, err.Error())
 	}

@@ -31,11 +31,11 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/certificates"
+	"github.com/weir-edge/weir/impl/manager/grants"
 	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 	"github.com/weir-edge/weir/impl/nodepool"
-	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/pki"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -141,20 +141,18 @@ func (m *Manager) bindings() source.Source {
 		}
 		return nil
 	}))
+	return m.granted("bindings of hubs", grants.Listed(m.ctrl.GetAPIReader(), &rbacv1.ClusterRoleBindingList{}), kind)
+}
+
+// granted is a source that begins when the cluster grants what it reads.
+func (m *Manager) granted(what string, check func(context.Context) error, s source.Source) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		go func() {
-			for said := false; ctx.Err() == nil; said = true {
-				err := m.ctrl.GetAPIReader().List(ctx, &rbacv1.ClusterRoleBindingList{}, client.Limit(1))
-				if err == nil {
-					err = kind.Start(ctx, q)
-				}
-				if err == nil || ctx.Err() != nil {
-					return
-				}
-				if !said {
-					m.set.Logger.Error("bindings of hubs cannot be watched; apply the output of weir-manager --print-manifests", "err", err)
-				}
-				pause.For(ctx, m.set.Clock, time.Minute)
+			if !grants.Await(ctx, m.set.Clock, m.set.Logger, what, check) {
+				return
+			}
+			if err := s.Start(ctx, q); err != nil && ctx.Err() == nil {
+				m.set.Logger.Error("a watch cannot be begun", "what", what, "err", err)
 			}
 		}()
 		return nil

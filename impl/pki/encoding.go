@@ -21,8 +21,9 @@ const (
 
 	// MaxRequest is how large a request may be, in PEM.
 	MaxRequest = 8 << 10
-	maxPEM     = 256 << 10 // of a file of certificates
-	maxCerts   = 64
+	// MaxPEM is how large a file of certificates or of a key may be.
+	MaxPEM   = 256 << 10
+	maxCerts = 64
 )
 
 // Pair is a certificate with its private key.
@@ -124,7 +125,7 @@ func ParseKey(text []byte) (crypto.Signer, error) {
 }
 
 func bounded(text []byte) []byte {
-	if len(text) > maxPEM {
+	if len(text) > MaxPEM {
 		return nil
 	}
 	return text

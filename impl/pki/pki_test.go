@@ -348,7 +348,7 @@ func TestParse(t *testing.T) {
 	}
 	for what, text := range map[string][]byte{
 		"nothing": nil, "half": authority.CertPEM()[:200], "a request": request, "with rubbish": append(authority.CertPEM(), "x"...),
-		"too many": bytes.Repeat(authority.CertPEM(), maxCerts+1), "too long": bytes.Repeat([]byte(" "), maxPEM+1),
+		"too many": bytes.Repeat(authority.CertPEM(), maxCerts+1), "too long": bytes.Repeat([]byte(" "), MaxPEM+1),
 	} {
 		if _, err := ParseCertificates(text); err == nil {
 			t.Errorf("certificates: %s was taken", what)

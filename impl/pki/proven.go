@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -33,13 +32,15 @@ type Proven struct {
 	at   time.Time
 }
 
+const maxTime = 100 // bytes of a time on the disk
+
 // OpenProven reads what was proved to a process before from a file; "" keeps nothing. What cannot be read counts as nothing.
 func OpenProven(file string, c clock.PassiveClock, logger *slog.Logger) *Proven {
 	p := &Proven{clock: c, file: file, logger: logger}
 	if file == "" {
 		return p
 	}
-	text, err := os.ReadFile(file)
+	text, err := disk.ReadFile(file, maxTime)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p
 	}

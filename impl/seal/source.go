@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -75,12 +74,7 @@ func (s Source) read(path string) (*Key, error) {
 
 // readKey reads a key, and no more of the file than a key may be long.
 func readKey(path string) (*Key, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, 4*Size))
+	b, err := disk.ReadFile(path, 4*Size)
 	if err != nil {
 		return nil, err
 	}

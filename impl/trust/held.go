@@ -61,6 +61,9 @@ type Held struct {
 	changed chan struct{}
 }
 
+// maxKept bounds the file: a text in JSON, every second byte of it escaped.
+const maxKept = 2*MaxText + 4<<10
+
 // kept is what is on the disk.
 type kept struct {
 	First string `json:"first,omitempty"`
@@ -75,7 +78,7 @@ func New(c Config) *Held {
 		return h
 	}
 	defer h.show()
-	text, err := os.ReadFile(filepath.Join(c.Dir, TextFile))
+	text, err := disk.ReadFile(filepath.Join(c.Dir, TextFile), maxKept)
 	if err == nil {
 		err = h.load(text)
 	}

@@ -143,7 +143,8 @@ func testHubRequests(t *testing.T, w *world) {
 		field   string // that is wrong; "": none
 	}{
 		{"hub-user", node, request(right), ""},
-		{"hub-user-renewed", w.as("weir:hub:asking:u-1", "system:bootstrappers", "system:authenticated"), request(right), ""},
+		{"hub-user-renewed", node, request(right), ""},
+		{"hub-user-by-itself", w.as("weir:hub:asking:u-1", "system:bootstrappers", "system:authenticated"), request(right), "requester"},
 		{"hub-user-of-another-pool", node, request(weirpki.Subject{Pool: "certified", Node: "u-1"}), "common name"},
 		{"hub-user-of-another-node", node, request(weirpki.Subject{Pool: "asking", Node: "u-2"}), "requester"},
 		{"hub-user-of-no-node", w.as("system:node:u-9", "system:nodes", "system:authenticated"), request(weirpki.Subject{Pool: "asking", Node: "u-9"}), "node"},

@@ -5,11 +5,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -30,16 +30,9 @@ type held struct {
 
 // read reads a file. None is no error.
 func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	text, err := disk.ReadFile(path, maxKept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxKept+1))
-	if err == nil && len(text) > maxKept {
-		err = fmt.Errorf("more than %d bytes", maxKept)
 	}
 	return text, err
 }

@@ -9,13 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 // reloadPeriod is how often credential files are read again. Reading beats watching: it does not matter how the files are
@@ -51,11 +52,11 @@ func (p *Pair) Get() *tls.Certificate { return p.current.Load() }
 // Reload tells whether the files changed. A pair of which only one file was replaced yet does not match and is an error;
 // the next reload finds both.
 func (p *Pair) Reload() (changed bool, err error) {
-	cert, err := os.ReadFile(p.certFile)
+	cert, err := disk.ReadFile(p.certFile, pki.MaxPEM)
 	if err != nil {
 		return false, cli.Usage(p.certFlag, p.certFile, err.Error())
 	}
-	key, err := os.ReadFile(p.keyFile)
+	key, err := disk.ReadFile(p.keyFile, pki.MaxPEM)
 	if err != nil {
 		return false, cli.Usage(p.keyFlag, p.keyFile, err.Error())
 	}
@@ -104,7 +105,7 @@ func (b *Bundle) List() (all []*x509.Certificate) {
 
 // Reload tells whether the file changed.
 func (b *Bundle) Reload() (changed bool, err error) {
-	raw, err := os.ReadFile(b.file)
+	raw, err := disk.ReadFile(b.file, pki.MaxPEM)
 	if err != nil {
 		return false, cli.Usage(b.flag, b.file, err.Error())
 	}

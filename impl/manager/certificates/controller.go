@@ -21,12 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/weir-edge/weir/impl/manager/grants"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
 const (
 	workers  = 4
-	again    = 10 * time.Second // after which it is looked again whether requests may be watched
 	lag      = 100 * time.Millisecond
 	longText = 500 // of an Event's note and a condition's message
 
@@ -80,7 +80,8 @@ func Trim(o any) (any, error) {
 // Start implements manager.Runnable. It waits until requests may be watched at all: a cluster that lacks the grant for it must not lose the
 // rest of weir-manager.
 func (c *Controller) Start(ctx context.Context) error {
-	if !c.permitted(ctx) {
+	requests := grants.Listed(c.Reader, &certificatesv1.CertificateSigningRequestList{})
+	if !grants.Await(ctx, c.Clock, c.Log, "certificates; --certificates=off does without", requests) {
 		return nil
 	}
 	run, err := controller.NewUnmanaged("certificates", controller.Options{
@@ -102,26 +103,6 @@ func (c *Controller) Start(ctx context.Context) error {
 		return fmt.Errorf("controller certificates: %w", err)
 	}
 	return nil
-}
-
-// permitted waits until requests can be listed; false: the context ended before.
-func (c *Controller) permitted(ctx context.Context) bool {
-	ticker := c.Clock.NewTicker(again)
-	defer ticker.Stop()
-	for said := false; ; said = true {
-		err := c.Reader.List(ctx, &certificatesv1.CertificateSigningRequestList{}, client.Limit(1))
-		if err == nil {
-			return true
-		}
-		if !said && ctx.Err() == nil {
-			c.Log.Error("requests for certificates cannot be read; apply the output of weir-manager --print-manifests, or set --certificates=off", "err", err)
-		}
-		select {
-		case <-ticker.C():
-		case <-ctx.Done():
-			return false
-		}
-	}
 }
 
 // Reconcile implements reconcile.Reconciler: it takes the next step of one request.

@@ -12,8 +12,8 @@
 // A request is approved if all of this agrees, and denied at the first thing that does not, with a reason, an Event and a metric:
 //
 //   - it is signed by the key that it is for, and is no larger than pki.MaxRequest;
-//   - it is of a node: by the user system:node:<node> of the group system:nodes, by the hub's own user weir:hub:<pool>:<node>, or by a
-//     bootstrap token of this node (contract.BootstrapGroup), which counts once for each kind;
+//   - it is of a node: by the user system:node:<node> of the group system:nodes, or by a bootstrap token of this node (contract.BootstrapGroup), which
+//     counts once for each kind. The hub's own user asks for nothing: it may only read;
 //   - the Node exists, is not about to be deleted, and is no younger than the request: so a request of a Node that was deleted gets nothing
 //     when another of its name comes. What is approved names the Node's uid, and is signed for that Node only;
 //   - its pool is that of the Node's label contract.NodePoolLabel, which the policy weir-membership denies nodes to write;

@@ -99,7 +99,7 @@ func (f *finding) identify(r *certificatesv1.CertificateSigningRequest, commonNa
 		if s, ok := i.Read(commonName); ok {
 			f.identity, f.subject.Node = i, s.Node
 			if f.subject.Node == "" {
-				f.subject.Node, _ = nodeOf(r.Spec.Username)
+				f.subject.Node = nodeOf(r.Spec.Username)
 			}
 			return nil
 		}
@@ -107,15 +107,10 @@ func (f *finding) identify(r *certificatesv1.CertificateSigningRequest, commonNa
 	return refuse("common name", commonName, strings.Join(forms, " or "))
 }
 
-// nodeOf is the node of a user, "" if the user is none, and the pool if the name has one.
-func nodeOf(user string) (node, pool string) {
-	if s, ok := pki.Must(pki.HubAtCloud).Read(user); ok {
-		return s.Node, s.Pool
-	}
-	if s, ok := pki.Must(pki.Kubelet).Read(user); ok {
-		return s.Node, ""
-	}
-	return "", ""
+// nodeOf is the node of a user, "" if the user is none.
+func nodeOf(user string) string {
+	s, _ := pki.Must(pki.Kubelet).Read(user)
+	return s.Node
 }
 
 // place finds out what the cluster knows of the node: whether it is still the one that asked, and what is its own.
@@ -123,7 +118,7 @@ func (f *finding) place(ctx context.Context, nodes client.Reader, r *certificate
 	n := &corev1.Node{}
 	name := f.subject.Node
 	if name == "" {
-		return refuse("requester", r.Spec.Username, "a node: "+contract.NodeUserPrefix+"<node> or "+contract.HubUserPrefix+"<pool>:<node>")
+		return refuse("requester", r.Spec.Username, "a node: "+contract.NodeUserPrefix+"<node>")
 	}
 	switch err := nodes.Get(ctx, types.NamespacedName{Name: name}, n); {
 	case apierrors.IsNotFound(err):
@@ -166,19 +161,16 @@ var tokenID = regexp.MustCompile(`^[a-z0-9]{6}$`)
 // checkRequester tells whether who asks may ask for this node.
 func (f *finding) checkRequester(spec certificatesv1.CertificateSigningRequestSpec) error {
 	s := f.subject
-	allowed := fmt.Sprintf("%s%s of the group %s, or %s%s:%[2]s", contract.NodeUserPrefix, s.Node, contract.NodesGroup, contract.HubUserPrefix, s.Pool)
+	allowed := fmt.Sprintf("%s%s of the group %s", contract.NodeUserPrefix, s.Node, contract.NodesGroup)
 	if f.identity.Joins {
 		allowed += ", or a bootstrap token of the group " + contract.BootstrapGroup(s.Pool, s.Node)
 	}
-	node, pool := nodeOf(spec.Username)
 	id, byToken := strings.CutPrefix(spec.Username, contract.BootstrapUserPrefix)
 	switch {
 	case byToken && f.identity.Joins && tokenID.MatchString(id) && slices.Contains(spec.Groups, contract.BootstrapGroup(s.Pool, s.Node)):
 		f.token = id
 		return nil
-	case node == s.Node && pool == s.Pool:
-		return nil
-	case node == s.Node && pool == "" && slices.Contains(spec.Groups, contract.NodesGroup):
+	case nodeOf(spec.Username) == s.Node && slices.Contains(spec.Groups, contract.NodesGroup):
 		return nil
 	}
 	return refuse("requester", spec.Username, allowed)

@@ -32,13 +32,11 @@ func TestGranted(t *testing.T) {
 		groups []string
 	}{
 		{"a hub, by its kubelet's certificate", pki.Hub, "system:node:edge-1", []string{"system:nodes"}},
-		{"a hub, by its own", pki.Hub, "weir:hub:harbour:edge-1", nil},
 		{"a hub, by a token", pki.Hub, "system:bootstrap:abc123", joining},
 		{"a hub at the cloud, by its kubelet's certificate", pki.HubAtCloud, "system:node:edge-1", []string{"system:nodes"}},
-		{"a hub at the cloud, by its own", pki.HubAtCloud, "weir:hub:harbour:edge-1", nil},
 		{"a hub at the cloud, by a token", pki.HubAtCloud, "system:bootstrap:abc123", joining},
-		{"a leader", pki.Forwarder, "weir:hub:harbour:edge-1", nil},
-		{"a coordinator", pki.Coordinator, "weir:hub:harbour:edge-1", nil},
+		{"a leader", pki.Forwarder, "system:node:edge-1", []string{"system:nodes"}},
+		{"a coordinator", pki.Coordinator, "system:node:edge-1", []string{"system:nodes"}},
 		{"a replica", pki.Replica, "system:node:edge-1", []string{"system:nodes"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -179,6 +177,8 @@ func TestRefused(t *testing.T) {
 		{"a token for a coordinator", pki.Coordinator, as("system:bootstrap:abc123", contract.BootstrapGroup("harbour", "edge-1")), "requester"},
 		{"another node", pki.Hub, as("system:node:edge-2", "system:nodes"), "requester"},
 		{"a node without its group", pki.Hub, as("system:node:edge-1", "system:authenticated"), "requester"},
+		{"its hub's own user, who may ask for nothing", pki.Hub, as("weir:hub:harbour:edge-1"), "requester"},
+		{"its hub's own user at the cloud", pki.HubAtCloud, as("weir:hub:harbour:edge-1", "system:nodes"), "requester"},
 		{"a hub of another pool", pki.Hub, as("weir:hub:lighthouse:edge-1"), "requester"},
 		{"a hub of another node", pki.Hub, as("weir:hub:harbour:edge-2"), "requester"},
 		{"a person", pki.Hub, as("ann", "system:masters"), "requester"},

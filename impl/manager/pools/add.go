@@ -3,7 +3,6 @@ package pools
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -23,12 +22,10 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/attributes"
 	"github.com/weir-edge/weir/impl/manager/coordinators"
+	"github.com/weir-edge/weir/impl/manager/grants"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
-
-// CRDLook is how often it is looked for a CRD that is not there.
-const CRDLook = 10 * time.Second
 
 // Config is what keeps NodePools. All is needed.
 type Config struct {
@@ -53,31 +50,11 @@ func Watched() map[client.Object]cache.ByObject {
 // Add lets the manager keep NodePools while it leads, from when their CRD is there.
 func Add(m ctrl.Manager, c Config) error {
 	return m.Add(ctrl.RunnableFunc(func(ctx context.Context) error {
-		if !await(ctx, m, c) {
+		if !grants.Await(ctx, c.Clock, c.Log, "NodePools", func(ctx context.Context) error { return readable(ctx, m) }) {
 			return nil
 		}
 		return start(ctx, m, c)
 	}))
-}
-
-// await waits for the CRD, and for the grants of this version: watches that are refused would end the whole of weir-manager.
-func await(ctx context.Context, m ctrl.Manager, c Config) bool {
-	tick := c.Clock.NewTicker(CRDLook)
-	defer tick.Stop()
-	for told := false; ; told = true {
-		err := readable(ctx, m)
-		if err == nil {
-			return true
-		}
-		if !told && ctx.Err() == nil {
-			c.Log.Info("NodePools are not kept yet: apply the output of weir-manager --print-manifests", "err", err)
-		}
-		select {
-		case <-tick.C():
-		case <-ctx.Done():
-			return false
-		}
-	}
 }
 
 // readable tells why something that is to be watched cannot be read.

@@ -1,0 +1,40 @@
+// Package grants waits for what a cluster does not let weir-manager read yet, because its manifests are older: a watch that is refused would end the whole of
+// weir-manager. It starts no goroutine.
+package grants
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Every is how often it is looked whether something may be read now.
+const Every = 10 * time.Second
+
+// Await waits until check finds nothing that lacks. It tells once what waits and for what. False: the context ended before.
+func Await(ctx context.Context, c clock.WithTicker, log *slog.Logger, what string, check func(context.Context) error) bool {
+	tick := c.NewTicker(Every)
+	defer tick.Stop()
+	for told := false; ; told = true {
+		err := check(ctx)
+		if err == nil {
+			return true
+		}
+		if !told && ctx.Err() == nil {
+			log.Error("something waits for its grants: apply the output of weir-manager --print-manifests", "what", what, "err", err)
+		}
+		select {
+		case <-tick.C():
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// Listed is a check that a kind may be listed.
+func Listed(r client.Reader, all client.ObjectList, options ...client.ListOption) func(context.Context) error {
+	return func(ctx context.Context) error { return r.List(ctx, all, append(options, client.Limit(1))...) }
+}

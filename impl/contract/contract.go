@@ -64,8 +64,13 @@ const (
 	// DenylistPrefix and the name of a pool are a ConfigMap in KeyNamespace. Under DenylistKey it has the certificates that are refused, signed.
 	DenylistPrefix = "denylist-"
 	DenylistKey    = "list"
+	// ReturnedPrefix and the name of a pool are a ConfigMap there in which hubs give back, under DenylistKey and TrustKey, what a cloud that was restored from a
+	// backup has forgotten.
+	ReturnedPrefix = "returned-"
 	// RosterPrefix and the name of a pool are a ConfigMap there with the nodes that the pool has: weir-manager sees by it who left.
 	RosterPrefix = "nodes-"
+	// HoldsAnnotation of a Node is what its hub holds, see package holding.
+	HoldsAnnotation = "weir.dev/holds"
 	// CoordinatorLabel of a Node says which replica of its pool's coordinator runs there. Kubelets cannot write labels of this prefix.
 	CoordinatorLabel = "weir.node-restriction.kubernetes.io/coordinator"
 	// LeaderLabel of a Node, with the value "true", says that its hub may lead its pool where coordinators have --leaders-only. Likewise.
@@ -191,6 +196,8 @@ const (
 	// True then, Unknown while the whole pool is silent, and False once the node speaks for itself again.
 	CutOffTaint     = "node.openyurt.io/unschedulable"
 	CutOffCondition = "WeirCutOff"
+	// CertificatesCondition is True of a node of which a certificate, or the authority of its pool, ends soon, and False once it has a successor.
+	CertificatesCondition = "WeirCertificateEnds"
 
 	// Annotations of a Node whose pods stay on it whatever happens ("true"), or for a time (a duration; 0: for ever). The first is
 	// understood on a pod as well.

@@ -49,7 +49,7 @@ func TestTrust(t *testing.T) {
 	var text []byte
 	publish := func(succession *pki.Succession) string {
 		var err error
-		text, err = trust.Publish(text, "p", succession, now)
+		text, err = trust.Publish(text, "p", succession, 0, now)
 		check(t, err)
 		return string(text)
 	}
@@ -64,9 +64,9 @@ func TestTrust(t *testing.T) {
 	a.want(http.StatusNoContent, http.MethodPost, contract.TrustPath, publish(succession))
 	eventually(t, "the next authority counts", func() bool { return known(hub(next, "b")) })
 
-	evil, err := trust.Publish(nil, "p", &pki.Succession{Signer: stranger}, now.Add(time.Hour))
+	evil, err := trust.Publish(nil, "p", &pki.Succession{Signer: stranger}, 0, now.Add(time.Hour))
 	check(t, err)
-	other, err := trust.Publish(nil, "q", &pki.Succession{Signer: fresh("q")}, now.Add(time.Hour))
+	other, err := trust.Publish(nil, "q", &pki.Succession{Signer: fresh("q")}, 0, now.Add(time.Hour))
 	check(t, err)
 	for what, text := range map[string]string{"nobody's": string(evil), "another pool's": string(other), "half": string(text[:100])} {
 		if code, answer, err := a.do(http.MethodPost, contract.TrustPath, text); err != nil || code != http.StatusBadRequest {

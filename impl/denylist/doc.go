@@ -17,7 +17,7 @@
 //
 // Lists are numbered. The number is the time of writing in milliseconds, or one more than the number before, whatever is more. So after a
 // restore from a backup, the next list of the restored cloud is above all that the pool holds. A list with more entries of the past does not
-// come from it, though: therefore an entry counts to its end, whatever a later list says, and lists that have such entries are kept and handed on
+// come from it until a hub has given them back (Lacking): therefore an entry counts to its end, whatever a later list says, and lists that have such entries are kept and handed on
 // beside the newest (MaxLists of them).
 //
 // # Bounds

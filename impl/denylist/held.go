@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/notice"
 )
 
 // RefusedError says why a certificate is not taken.
@@ -62,6 +63,7 @@ type Held struct {
 	changed chan struct{} // closed by the next change
 
 	retry chan struct{} // see Retry
+	shown notice.Shown  // by the cloud
 }
 
 type guard struct {
@@ -124,7 +126,7 @@ func (h *Held) take(text []byte, write bool) (changed bool, err error) {
 		return false, fmt.Errorf("denylist of pool %s: %d bytes, want %d at most", h.Pool, len(text), MaxText)
 	}
 	all := slices.Clone(before.lists)
-	for n, line := range lines(text) {
+	for n, line := range Lines(text) {
 		if n == MaxLists {
 			return false, fmt.Errorf("denylist of pool %s: more than %d lists", h.Pool, MaxLists)
 		}

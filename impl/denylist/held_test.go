@@ -158,8 +158,8 @@ func TestRestoredCloud(t *testing.T) {
 	// Once the cloud knows of it, the list between goes.
 	known, _ := restored.Next(now.Add(3*time.Hour), Entry{Node: "edge-2", Before: now.Add(time.Hour)})
 	p.take(h, known)
-	if text, _ := h.Text(); len(lines(text)) != 1 || len(nodes(h)) != 3 {
-		t.Errorf("%d lists, nodes %v", len(lines(text)), nodes(h))
+	if text, _ := h.Text(); len(Lines(text)) != 1 || len(nodes(h)) != 3 {
+		t.Errorf("%d lists, nodes %v", len(Lines(text)), nodes(h))
 	}
 	if late, _ := known.Next(now.Add(2*time.Hour + Lasts())); len(late.Entries) != 0 {
 		t.Errorf("after their end: %v", late.Entries)

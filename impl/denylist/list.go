@@ -33,6 +33,7 @@ func Lasts() time.Duration { return pki.Lasts() }
 type Entry struct {
 	Node    string    `json:"node"`
 	UID     string    `json:"uid,omitempty"`     // of the Node, for people
+	Deleted bool      `json:"deleted,omitempty"` // the Node was; else it left the pool
 	Replica string    `json:"replica,omitempty"` // of the pool's coordinator, if one ran there
 	Hosts   []string  `json:"hosts,omitempty"`   // of that replica
 	Before  time.Time `json:"before"`            // whole seconds
@@ -147,6 +148,30 @@ func (l List) Sign(a *pki.Authority) (text []byte, err error) {
 	return text, nil
 }
 
+// Recall is the list with a number that is not below those of other lists of the pool, and what they know beside it. Of a full list what would be dropped at once
+// is not.
+func (l List) Recall(now time.Time, others ...List) (recalled List, more []Entry) {
+	have := map[string]time.Time{}
+	oldest := time.Time{}
+	for _, e := range l.Entries {
+		if have[e.Node] = e.Before; oldest.IsZero() || e.Before.Before(oldest) {
+			oldest = e.Before
+		}
+	}
+	for _, o := range others {
+		l.Number = max(l.Number, o.Number)
+		for _, e := range o.Entries {
+			before, known := have[e.Node]
+			if known && !before.Before(e.Before) || !now.Before(e.End()) || len(l.Entries) >= MaxEntries && !e.Before.After(oldest) {
+				continue
+			}
+			have[e.Node] = e.Before
+			more = append(more, e)
+		}
+	}
+	return l, more
+}
+
 // check tells what cannot be in a list, whoever signed it.
 func (l List) check() error {
 	if n := len(l.Entries); n > MaxEntries {
@@ -193,7 +218,7 @@ func Open(text []byte, pool string, authorities []*x509.Certificate) (List, erro
 	return l, nil
 }
 
-// lines are those of a text that are not empty.
-func lines(text []byte) [][]byte {
+// Lines are those of a text that are not empty.
+func Lines(text []byte) [][]byte {
 	return slices.DeleteFunc(bytes.Split(text, []byte("\n")), func(l []byte) bool { return len(bytes.TrimSpace(l)) == 0 })
 }

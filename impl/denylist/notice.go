@@ -1,9 +1,12 @@
 package denylist
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
@@ -39,10 +42,27 @@ func (h *Held) Retry() {
 
 // Follow reads the list of the pool in the cloud, now and whenever it changes, until ctx ends.
 func (h *Held) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Clock) {
-	s := notice.ConfigMap(subject, contract.DenylistPrefix+h.Pool, maxList, h.Logger, func(m *corev1.ConfigMap) error {
-		_, err := h.Take([]byte(m.Data[contract.DenylistKey]))
+	s := h.shown.By(c, notice.ConfigMap(subject, contract.DenylistPrefix+h.Pool, maxList, h.Logger, func(m *corev1.ConfigMap) error {
+		text := []byte(m.Data[contract.DenylistKey])
+		h.shown.Set(text)
+		_, err := h.Take(text)
 		return err
-	})
+	}))
 	s.Retry = h.retry
 	s.Follow(ctx, cloud, c)
+}
+
+// Lacking are the lists with something that the cloud has forgotten; none: it has not, or that is not known.
+func (h *Held) Lacking(now time.Time) (text []byte) {
+	shown, known := h.shown.Settled(now)
+	if !known {
+		return nil
+	}
+	theirs := Lines(shown)
+	for _, l := range h.now.Load().lists {
+		if !slices.ContainsFunc(theirs, func(line []byte) bool { return bytes.Equal(bytes.TrimSpace(line), bytes.TrimSpace(l.text)) }) {
+			text = append(text, l.text...)
+		}
+	}
+	return text
 }

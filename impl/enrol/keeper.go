@@ -26,6 +26,7 @@ const (
 	firstPause   = 500 * time.Millisecond // before something is tried again
 	deniedPause  = 10 * time.Second       // the same after a denial, or an answer that is not used
 	longestPause = 5 * time.Minute
+	refusedPause = 5 * time.Second  // between two times that somebody is asked because a certificate is refused
 	slowReads    = 6                // after which it is told that nobody answers
 	spread       = 20 * time.Second // within which a pool renews what another authority signs from now on
 	look         = time.Hour        // how often a Keeper looks whether its certificate is due, at least: clocks are set
@@ -70,9 +71,10 @@ type Keeper struct {
 	poke   chan struct{}
 	held   atomic.Pointer[held]
 
-	mu   sync.Mutex
-	last error
-	away bool // the last failure was that nobody answered
+	mu     sync.Mutex
+	last   error
+	away   bool      // the last failure was that nobody answered
+	nudged time.Time // see Hurry
 }
 
 // held is a certificate that is handed out.
@@ -176,6 +178,26 @@ func (k *Keeper) Retry() {
 	if away {
 		k.wake()
 	}
+}
+
+// Hurry says that somebody does not take the certificate any more. If it has ended, another one is asked for now, and not after the pause of a cloud that was
+// away: who refuses it has a sign of the cloud. It tells whether it was, which is at most once in refusedPause. It never blocks.
+func (k *Keeper) Hurry() bool {
+	h, now := k.held.Load(), k.Clock.Now()
+	if h == nil || now.Before(h.chain[0].NotAfter) {
+		return false
+	}
+	k.mu.Lock()
+	early := now.Sub(k.nudged) < refusedPause
+	if !early {
+		k.nudged = now
+	}
+	k.mu.Unlock()
+	if early {
+		return false
+	}
+	k.wake()
+	return true
 }
 
 // Look says that other authorities are trusted from now on, or other certificates refused. It never blocks.

@@ -230,6 +230,43 @@ func TestCloudAway(t *testing.T) {
 	})
 }
 
+// TestRefusedByPeers: a certificate ended while the cloud was away. Who is refused with it asks at once for another one, though nobody has told it that the cloud
+// is back, and not more often than that makes sense. One that has not ended is not renewed by it.
+func TestRefusedByPeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, t.TempDir(), nil)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			b.run(91*day + time.Hour)
+		}()
+		time.Sleep(time.Hour)
+		if b.Hurry() {
+			t.Error("a certificate that counts is asked for again")
+		}
+		first := b.serial()
+		b.cloud.set(func() { b.cloud.away = true })
+		time.Sleep(91*day - time.Hour)
+		synctest.Wait()
+		b.cloud.set(func() { b.cloud.away = false })
+		before, asked := b.failed(unreachable), 0
+		for range 10 {
+			if b.Hurry() {
+				asked++
+			}
+			synctest.Wait()
+			time.Sleep(time.Second)
+		}
+		if b.serial() == first {
+			t.Errorf("ten seconds after the cloud is back it has the former one; asked %d times, %v failures", asked, b.failed(unreachable)-before)
+		}
+		if asked < 1 || asked > 2 {
+			t.Errorf("asked %d times", asked)
+		}
+		<-done
+	})
+}
+
 // TestDenied: a denial is told once with its reason, another key is used later, and a cured cause brings a certificate.
 func TestDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -85,7 +85,7 @@ func (h *Hub) buildClient() error {
 	c := coordinator.Config{
 		Net: h.Net, Servers: coordinator.At(h.coordinators...), Node: h.NodeName, Pool: h.NodePoolName, Policy: h.policy(), OnBytes: h.metrics.body(role.Coordinator),
 		Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Moved: func() { h.pool.Changed() }, Address: func() string { return h.poolDoor.Told() },
-		Clock: h.clock, Logger: h.Logger,
+		Refused: h.refused, Clock: h.clock, Logger: h.Logger,
 	}
 	if err := h.buildTrust(); err != nil {
 		return err

@@ -102,6 +102,8 @@ func (h *Hub) Run(ctx context.Context) error {
 		g.Go(func() error { return h.followDirectory(serving) })
 		g.Go(func() error { return h.coordinator.AskTold(serving, h.directory) })
 		g.Go(func() error { return h.course.Run(serving) })
+		g.Go(func() error { return h.tell(serving) })
+		g.Go(func() error { return h.giveBack(serving) })
 		g.Go(func() error {
 			h.denied.Follow(serving, h.cloud.Way(uplink.ClassControl, uplink.AsHub), h.clock)
 			return nil

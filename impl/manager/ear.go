@@ -170,13 +170,13 @@ func trimNode(o any) (any, error) {
 		DeletionTimestamp: n.DeletionTimestamp, Finalizers: n.Finalizers,
 	}}
 	record := n.Annotations[contract.PoolAttributes]
-	slim.Annotations = only(n.Annotations, append(attributes.Annotations(record), contract.BindingAnnotation, contract.AutonomyAnnotation, contract.AutonomyDurationAnnotation, contract.PoolAttributes)...)
+	slim.Annotations = only(n.Annotations, append(attributes.Annotations(record), contract.BindingAnnotation, contract.AutonomyAnnotation, contract.AutonomyDurationAnnotation, contract.PoolAttributes, contract.HoldsAnnotation)...)
 	slim.Spec.Taints = n.Spec.Taints
 	if n.Labels[contract.NodePoolLabel] != "" || record != "" { // its labels say whether it may lead the pool, its addresses where
 		slim.Labels, slim.Status.Addresses = n.Labels, n.Status.Addresses
 	}
 	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady || c.Type == contract.CutOffCondition {
+		if c.Type == corev1.NodeReady || c.Type == contract.CutOffCondition || c.Type == contract.CertificatesCondition {
 			slim.Status.Conditions = append(slim.Status.Conditions, c)
 		}
 	}

@@ -64,7 +64,7 @@ func membership() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Node], q queue) { after(q, e.Object, gather) },
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Node], q queue) { after(q, e.Object, 0) },
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
-			if !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) || e.ObjectOld.UID != e.ObjectNew.UID || !slices.Equal(e.ObjectOld.Status.Addresses, e.ObjectNew.Status.Addresses) {
+			if !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) || e.ObjectOld.UID != e.ObjectNew.UID || !slices.Equal(e.ObjectOld.Status.Addresses, e.ObjectNew.Status.Addresses) || holds(e.ObjectOld) != holds(e.ObjectNew) {
 				if was, is := e.ObjectOld, e.ObjectNew; was.UID != is.UID || was.Labels[contract.NodePoolLabel] != is.Labels[contract.NodePoolLabel] {
 					after(q, was, 0)
 				}

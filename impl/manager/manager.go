@@ -13,30 +13,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/certificates"
-	"github.com/weir-edge/weir/impl/manager/grants"
 	"github.com/weir-edge/weir/impl/manager/pools"
-	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 	"github.com/weir-edge/weir/impl/nodepool"
-	"github.com/weir-edge/weir/impl/pki"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -132,41 +124,6 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 	}
 }
 
-// bindings asks for the pools whose binding there is, or changes: of some all nodes were deleted while no manager ran. A cluster whose manifests are older does not
-// grant this watch, and must not lose the rest of weir-manager.
-func (m *Manager) bindings() source.Source {
-	kind := source.Kind(m.ctrl.GetCache(), &rbacv1.ClusterRoleBinding{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, b *rbacv1.ClusterRoleBinding) []reconcile.Request {
-		if pool := revocation.PoolOf(b.Name); pool != "" {
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: pool}}}
-		}
-		return nil
-	}))
-	return m.granted("bindings of hubs", grants.Listed(m.ctrl.GetAPIReader(), &rbacv1.ClusterRoleBindingList{}), kind)
-}
-
-// granted is a source that begins when the cluster grants what it reads.
-func (m *Manager) granted(what string, check func(context.Context) error, s source.Source) source.Source {
-	return source.Func(func(ctx context.Context, q queue) error {
-		go func() {
-			if !grants.Await(ctx, m.set.Clock, m.set.Logger, what, check) {
-				return
-			}
-			if err := s.Start(ctx, q); err != nil && ctx.Err() == nil {
-				m.set.Logger.Error("a watch cannot be begun", "what", what, "err", err)
-			}
-		}()
-		return nil
-	})
-}
-
-// trimBinding leaves the name of a ClusterRoleBinding, by which pools are known, and its version.
-func trimBinding(o any) (any, error) {
-	if b, ok := o.(*rbacv1.ClusterRoleBinding); ok {
-		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: b.Name, UID: b.UID, ResourceVersion: b.ResourceVersion}}, nil
-	}
-	return o, nil
-}
-
 // add puts in what runs.
 func (m *Manager) add(scheme *runtime.Scheme) error {
 	s := m.set
@@ -205,42 +162,6 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 		return fmt.Errorf("manager: %w", err)
 	}
 	return m.ctrl.AddReadyzCheck("policies", m.policies.check)
-}
-
-// addCertificates lets the replica that leads judge requests for certificates, and take certificates back.
-func (m *Manager) addCertificates() error {
-	if !m.set.certifies() {
-		return nil
-	}
-	c, r := m.ctrl.GetClient(), m.ctrl.GetAPIReader()
-	revoker := &revocation.Revoker{Config: revocation.Config{
-		Client: c, Reader: r, Clock: m.set.Clock, Metrics: m.metrics.revocations, Log: m.set.Logger,
-		Authority: func(ctx context.Context, pool string) (*pki.Succession, error) {
-			if m.set.Certificates != signCertificates { // another signer has the keys
-				return nil, nil
-			}
-			return certificates.Authority(ctx, c, r, m.set.Clock, pool)
-		},
-	}}
-	if err := reconciles(m.ctrl, "revocation", revoker, 1, source.Kind(m.ctrl.GetCache(), &corev1.Node{}, membership()), m.bindings()); err != nil {
-		return err
-	}
-	if m.set.Certificates == signCertificates {
-		rotator := certificates.NewRotator(certificates.RotatorConfig{
-			Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock, Metrics: m.metrics.certificates, Log: m.set.Logger,
-			Switched: revoker.Resign,
-		})
-		if err := reconciles(m.ctrl, "rotation", rotator, 1, source.Kind(m.ctrl.GetCache(), &corev1.Node{}, membership())); err != nil {
-			return err
-		}
-	}
-	if err := m.ctrl.Add(certificates.New(certificates.Config{
-		Cache: m.ctrl.GetCache(), Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Begin: revoker.Begin, Granted: revoker.Granted,
-		Clock: m.set.Clock, Sign: m.set.Certificates == signCertificates, Metrics: m.metrics.certificates, Log: m.set.Logger,
-	})); err != nil {
-		return fmt.Errorf("manager: %w", err)
-	}
-	return nil
 }
 
 // Run runs until the context ends or the leadership is lost, which is an error: the process has to end then.

@@ -15,9 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/weir-edge/weir/impl/manager/pools"
+	"github.com/weir-edge/weir/impl/manager/grants"
 	"github.com/weir-edge/weir/impl/manager/verdict"
-	"github.com/weir-edge/weir/impl/pause"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -25,7 +24,7 @@ import (
 type said struct {
 	cache  cache.Cache
 	reader client.Reader // not from the cache
-	clock  clock.Clock
+	clock  clock.WithTicker
 	board  *board
 	usual  verdict.Policy // of pools of which nothing else is said
 	log    *slog.Logger
@@ -47,29 +46,21 @@ func (s *said) known() bool {
 
 // Start implements manager.Runnable. It waits for the kind, since a watch that is refused would end the whole of weir-manager.
 func (s *said) Start(ctx context.Context) error {
-	for ctx.Err() == nil {
-		err := s.reader.List(ctx, &poolv1.List{}, client.Limit(1))
-		wait := again
-		switch {
-		case err == nil:
-			return s.watch(ctx)
-		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
-			s.lacks(err)
-			wait = pools.CRDLook
-		}
-		pause.For(ctx, s.clock, wait)
+	if !grants.Await(ctx, s.clock, s.log, "Pools; until then the same counts for all pools that are silent", s.readable) {
+		return nil
 	}
-	return nil
+	return s.watch(ctx)
 }
 
-// lacks notes that there is nothing to follow.
-func (s *said) lacks(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.none {
-		s.log.Info("Pools cannot be read: the same counts for all pools that are silent; apply the output of weir-manager --print-manifests", "err", err)
+// readable tells why Pools cannot be read, and notes that there is nothing to follow.
+func (s *said) readable(ctx context.Context) error {
+	err := s.reader.List(ctx, &poolv1.List{}, client.Limit(1))
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.none = true
 	}
-	s.none = true
+	return err
 }
 
 func (s *said) watch(ctx context.Context) error {

@@ -5,6 +5,7 @@
 // Holder.Take does.
 //
 //   - Follow reads it in the cloud. There it is one object, a ConfigMap for most.
+//   - Returner gives back what a cloud that was restored from a backup has forgotten.
 //   - Exchange and Serve let two of a pool hold the same. Share does that again and again.
 //
 // It starts no goroutine; everything runs in its caller's.

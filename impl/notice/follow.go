@@ -39,10 +39,11 @@ type Source struct {
 	Logger *slog.Logger
 
 	// Since is the version of the object that is known here: a watch goes on behind it, and so costs nothing where nothing changed. "": it begins with the object.
-	// Lost says that it cannot go on there. Open says that a watch is open, or ended. All may be nil.
+	// Lost says that it cannot go on there. Open says that a watch is open, or ended, Gone that the object was deleted. All may be nil.
 	Since func() string
 	Lost  func()
 	Open  func(open bool)
+	Gone  func()
 }
 
 // ConfigMap is a Source that is the ConfigMap of a name in contract.KeyNamespace.
@@ -152,6 +153,9 @@ func (s Source) watch(ctx context.Context, cloud http.RoundTripper) error {
 				s.Logger.Error("the cloud's "+s.About+" does not count", "err", err)
 			}
 		case "DELETED": // what was said stays so
+			if s.Gone != nil {
+				s.Gone()
+			}
 		default:
 			var status metav1.Status
 			_ = json.Unmarshal(event.Object, &status)

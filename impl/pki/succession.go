@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -108,6 +109,22 @@ func Recover(lost []*x509.Certificate, fresh *Authority, now time.Time, p Plan) 
 	}
 	lost = lost[:min(len(lost), mostTrusted-1)]
 	return &Succession{Signer: fresh, Before: lost, SignsAt: now.Add(p.Settle), RetireAt: now.Add(p.Settle + p.Overlap)}, nil
+}
+
+// Recall trusts authorities that came after the one that signs and whose keys are lost, until what they signed is renewed. It tells whether there are any.
+func (s *Succession) Recall(later []*x509.Certificate, now time.Time) (changed bool) {
+	for _, c := range later {
+		if len(s.Trusted()) < mostTrusted && !slices.ContainsFunc(s.Trusted(), c.Equal) {
+			s.Before, changed = append(s.Before, c), true
+		}
+	}
+	if changed {
+		if s.SignsAt.IsZero() {
+			s.SignsAt = now
+		}
+		s.RetireAt = now.Add(MostOverlap)
+	}
+	return changed
 }
 
 // MaySign tells why nothing is signed yet.

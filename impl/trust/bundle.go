@@ -137,6 +137,32 @@ func read(text []byte, pool string) (all []*link, err error) {
 	return all, nil
 }
 
+// Last is the last bundle of a text.
+func Last(text []byte, pool string) (Bundle, error) {
+	all, err := read(text, pool)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("trust bundle of pool %s: there is none", pool)
+	}
+	if err != nil {
+		return Bundle{}, err
+	}
+	return all[len(all)-1].Bundle, nil
+}
+
+// Later are the authorities that count by the last bundle of a text, and its number, if an authority that signs here vouches for it, directly or by a chain of others.
+func Later(text []byte, pool string, signer *x509.Certificate) (trusted []*x509.Certificate, number uint64, err error) {
+	all, err := read(text, pool)
+	if err != nil {
+		return nil, 0, err
+	}
+	all = chain(all)
+	if len(all) == 0 || !slices.ContainsFunc(all, func(l *link) bool { return l.signer.Equal(signer) }) {
+		return nil, 0, fmt.Errorf("trust bundle of pool %s: %w", pool, errUnchained)
+	}
+	last := all[len(all)-1]
+	return last.trusted(), last.Number, nil
+}
+
 // chain is the end of some bundles: as many as follow one from the other, MaxLinks at most.
 func chain(all []*link) []*link {
 	first := len(all) - 1
@@ -153,9 +179,9 @@ func textOf(all []*link) (text []byte) {
 	return text
 }
 
-// Publish is the text of a pool after one more step of its authority. It is the same if the last bundle says what the succession says. A text that cannot be read is
-// begun anew.
-func Publish(text []byte, pool string, s *pki.Succession, now time.Time) (after []byte, err error) {
+// Publish is the text of a pool after one more step of its authority. It is the same if the last bundle says what the succession says, and has the number above or
+// a later one. A text that cannot be read is begun anew.
+func Publish(text []byte, pool string, s *pki.Succession, above uint64, now time.Time) (after []byte, err error) {
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("trust bundle of pool %s: %w", pool, err) }
 	all, err := read(text, pool)
 	if err != nil {
@@ -170,11 +196,12 @@ func Publish(text []byte, pool string, s *pki.Succession, now time.Time) (after 
 	}
 	if n := len(all); n > 0 {
 		last := all[n-1]
-		if bytes.Equal(last.Signer, b.Signer) && bytes.Equal(last.Next, b.Next) && slices.EqualFunc(last.Before, b.Before, bytes.Equal) {
+		if last.Number >= above && bytes.Equal(last.Signer, b.Signer) && bytes.Equal(last.Next, b.Next) && slices.EqualFunc(last.Before, b.Before, bytes.Equal) {
 			return text, nil
 		}
 		b.Number = max(b.Number, last.Number+1)
 	}
+	b.Number = max(b.Number, above)
 	var out signed
 	if out.Bundle, err = json.Marshal(b); err != nil {
 		return fail(err)

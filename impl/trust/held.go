@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/notice"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -59,6 +60,9 @@ type Held struct {
 
 	mu      sync.Mutex // held while it changes
 	changed chan struct{}
+
+	retry chan struct{} // see Retry
+	shown notice.Shown  // by the cloud
 }
 
 // maxKept bounds the file: a text in JSON, every second byte of it escaped.
@@ -72,7 +76,7 @@ type kept struct {
 
 // New reads what was kept. What cannot be read does not count: whoever has the text will be asked for it.
 func New(c Config) *Held {
-	h := &Held{Config: c, changed: make(chan struct{})}
+	h := &Held{Config: c, changed: make(chan struct{}), retry: make(chan struct{}, 1)}
 	h.now.Store(&state{})
 	if c.Dir == "" {
 		return h

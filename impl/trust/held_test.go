@@ -46,7 +46,7 @@ func newPool(name string) *pool {
 	return p
 }
 
-func (p *pool) publish() { p.text = must(Publish(p.text, p.name, p.s, p.at)) }
+func (p *pool) publish() { p.text = must(Publish(p.text, p.name, p.s, 0, p.at)) }
 
 func (p *pool) step(step func() error) {
 	if err := step(); err != nil {
@@ -171,7 +171,7 @@ func TestForged(t *testing.T) {
 	}
 	five := *p.s
 	five.Before = []*x509.Certificate{want[0], want[0], want[0], want[0]}
-	if _, err := Publish(p.text, "harbour", &five, p.at); err == nil {
+	if _, err := Publish(p.text, "harbour", &five, 0, p.at); err == nil {
 		t.Error("five authorities are published")
 	}
 	for what, text := range map[string][]byte{
@@ -325,10 +325,10 @@ func TestBounds(t *testing.T) {
 	if n := len(p.text); n > MaxText/2 {
 		t.Errorf("%d bytes", n)
 	}
-	if text := must(Publish(p.text, "harbour", p.s, p.at)); !bytes.Equal(text, p.text) {
+	if text := must(Publish(p.text, "harbour", p.s, 0, p.at)); !bytes.Equal(text, p.text) {
 		t.Error("nothing happened, and is published")
 	}
-	if all := must(read(must(Publish([]byte("half"), "harbour", p.s, p.at)), "harbour")); len(all) != 1 {
+	if all := must(read(must(Publish([]byte("half"), "harbour", p.s, 0, p.at)), "harbour")); len(all) != 1 {
 		t.Errorf("begun anew with %d bundles", len(all))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
@@ -37,8 +38,34 @@ func (h *Held) Exchange(ctx context.Context, by http.RoundTripper, at *url.URL) 
 
 // Follow reads the text of the pool in the cloud, now and whenever it changes, until ctx ends.
 func (h *Held) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Clock) {
-	notice.ConfigMap(subject, contract.AuthorityPrefix+h.Pool, MaxText, h.Logger, func(m *corev1.ConfigMap) error {
-		_, err := h.TakeOfCloud([]byte(m.Data[contract.TrustKey]))
+	s := h.shown.By(c, notice.ConfigMap(subject, contract.AuthorityPrefix+h.Pool, MaxText, h.Logger, func(m *corev1.ConfigMap) error {
+		text := []byte(m.Data[contract.TrustKey])
+		h.shown.Set(text)
+		_, err := h.TakeOfCloud(text)
 		return err
-	}).Follow(ctx, cloud, c)
+	}))
+	s.Retry = h.retry
+	s.Follow(ctx, cloud, c)
+}
+
+// Retry says that the cloud may show the text now: Follow asks again. It never blocks.
+func (h *Held) Retry() {
+	select {
+	case h.retry <- struct{}{}:
+	default:
+	}
+}
+
+// Lacking is the chain of bundles that is held, if the cloud has forgotten the last of them; none: it has not, or that is not known.
+func (h *Held) Lacking(now time.Time) []byte {
+	shown, known := h.shown.Settled(now)
+	last := h.now.Load().last()
+	if !known || last == nil {
+		return nil
+	}
+	if theirs, err := Last(shown, h.Pool); err == nil && theirs.Number >= last.Number {
+		return nil
+	}
+	text, _ := h.Text()
+	return text
 }

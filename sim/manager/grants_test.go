@@ -30,7 +30,6 @@ var unasked = map[string]string{
 
 	"Role kube-system/weir:manager: patch events":                        "an Event that comes again within minutes is counted, not written anew",
 	"Role weir-pki/weir:manager: update roles.rbac.authorization.k8s.io": "what somebody changed is put right when a node joins or leaves",
-	"Role weir-pki/weir:manager: watch configmaps":                       "nobody may grant what he does not have, and hubs have it",
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/holding"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
 	"github.com/weir-edge/weir/sim/cloud"
@@ -46,16 +47,10 @@ func testRotation(t *testing.T, w *world) {
 	}
 	signed("before-rotation")
 	first := held.Signer()
-	o := trust.Order{ID: "one", Settle: "10s", Overlap: "30s"}
+	o := trust.Order{ID: "one", Settle: "10m", Overlap: "30s"}
 	rotate := func() {
 		t.Helper()
-		if err := cloud.AskRotation(t.Context(), w.client, "rotated", o); err != nil {
-			t.Fatal(err)
-		}
-		w.eventually(t, "weir-manager answers", func() bool {
-			p, err := cloud.Rotation(t.Context(), w.client, "rotated")
-			return err == nil && p.Order == o.ID && p.Refused == ""
-		})
+		order(t, w, "rotated", o)
 	}
 	rotate()
 	if err := cloud.AskRotation(t.Context(), w.client, "rotated", o); err == nil || !strings.Contains(err.Error(), "under way") {
@@ -64,7 +59,10 @@ func testRotation(t *testing.T, w *world) {
 	if read(); len(held.List()) != 2 || !held.Signer().Equal(first) {
 		t.Errorf("prepared: %d are trusted", len(held.List()))
 	}
-	w.eventually(t, "another one signs", func() bool { return read() && !held.Signer().Equal(first) && len(held.List()) == 2 })
+	if err := tell(t, node, "rotated-1", holding.Holding{Trust: held.Number()}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(t, "another one signs, since all have heard of it", func() bool { return read() && !held.Signer().Equal(first) && len(held.List()) == 2 })
 	signed("after-switch")
 	w.eventually(t, "the one before is retired", func() bool { return read() && len(held.List()) == 1 })
 	second := held.Signer()
@@ -72,18 +70,18 @@ func testRotation(t *testing.T, w *world) {
 	if err := w.client.CoreV1().Secrets(contract.KeyNamespace).Delete(t.Context(), "pool-rotated", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	o.ID, o.LostKey = "lost", true
+	o.ID, o.LostKey, o.Settle = "lost", true, "10s"
 	rotate()
 	w.eventually(t, "another one is trusted, beside the lost one", func() bool { return read() && !held.Signer().Equal(second) && len(held.List()) == 2 })
 	signed("after-loss")
 	w.eventually(t, "Events tell of it", func() bool {
-		events, err := w.client.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{})
+		events, err := w.client.EventsV1().Events(contract.KeyNamespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		seen := map[string]bool{}
 		for _, e := range events.Items {
-			if e.Regarding.Kind == "Namespace" && e.Regarding.Name == contract.KeyNamespace && strings.Contains(e.Note, "pool rotated") {
+			if e.Regarding.Kind == "ConfigMap" && e.Regarding.Name == "pool-rotated" && strings.Contains(e.Note, "pool rotated") {
 				seen[e.Reason] = true
 			}
 		}
@@ -92,4 +90,18 @@ func testRotation(t *testing.T, w *world) {
 	if _, err := node.CoreV1().ConfigMaps(contract.KeyNamespace).Get(t.Context(), "pool-certified", metav1.GetOptions{}); err == nil {
 		t.Error("a node reads whom another pool trusts")
 	}
+}
+
+// order asks for a rotation, and waits until weir-manager answers, which it does at once.
+func order(t *testing.T, w *world, pool string, o trust.Order) {
+	t.Helper()
+	if err := cloud.AskRotation(t.Context(), w.client, pool, o); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	w.eventually(t, "weir-manager answers", func() bool {
+		p, err := cloud.Rotation(t.Context(), w.client, pool)
+		return err == nil && p.Order == o.ID && p.Refused == ""
+	})
+	t.Logf("the order is carried out after %v", time.Since(began).Round(time.Millisecond))
 }

@@ -22,6 +22,7 @@ type Config struct {
 	Policy  uplink.HealthPolicy
 	OnBytes func(int)      // of what feeds relays
 	Leads   func() bool    // this hub is the leader
+	Refused func()         // called without locks when a replica does not take the certificate; nil: nobody minds
 	Moved   func()         // called without locks when another replica is used
 	Address func() string  // where this hub shows its relays, "": not known
 	Late    *pki.Allowance // judges the coordinator's certificate; nil: it is judged by this machine's clock, to its end

@@ -34,6 +34,7 @@ type Replica struct {
 	connect   func(context.Context) (net.Conn, error) // one of its own, over which HTTP/1.1 is spoken
 	Upstream  *hop.Upstream
 	resume    *uplink.Sessions
+	refused   func() // see Config; nil: nobody minds
 }
 
 // pings find out that nobody answers any more: after a silence, for which answer.
@@ -46,7 +47,7 @@ var (
 )
 
 func newReplica(cfg Config, at Server, from *atomic.Pointer[string], meter *uplink.Meter) *Replica {
-	r, u, ping := &Replica{Server: at, resume: uplink.NewSessions()}, at.URL, coordinatorPing
+	r, u, ping := &Replica{Server: at, resume: uplink.NewSessions(), refused: cfg.Refused}, at.URL, coordinatorPing
 	if at.Node != "" {
 		ping = leaderHubPing
 	}
@@ -138,6 +139,9 @@ func (r *Replica) do(ctx context.Context, method, uri string, in, out any) (code
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
 		return 0, err
+	}
+	if resp.StatusCode == http.StatusUnauthorized && r.refused != nil {
+		r.refused()
 	}
 	if resp.StatusCode > 299 {
 		var s metav1.Status

@@ -28,7 +28,8 @@ import (
 const (
 	workers  = 4
 	lag      = 100 * time.Millisecond
-	longText = 500 // of an Event's note and a condition's message
+	mostWait = 10 * time.Second // of a request, for an authority that signs before it has to
+	longText = 500              // of an Event's note and a condition's message
 
 	deniedReason = "WeirDenied"
 	failedReason = "WeirRefused" // approved by somebody else, and not signed
@@ -124,7 +125,7 @@ func (c *Controller) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	var later *laterError
 	if errors.As(err, &later) {
 		c.Log.Info("a request waits", "request", r.Name, "why", later.error)
-		return reconcile.Result{RequeueAfter: later.wait}, nil
+		return reconcile.Result{RequeueAfter: min(later.wait, mostWait)}, nil
 	}
 	return reconcile.Result{}, err
 }

@@ -35,15 +35,22 @@
 // # Rotation
 //
 // The Rotator replaces an authority: when it is due (at 70 to 80 % of its life), or when contract.RotateAnnotation of the ConfigMap asks for it, which is what
-// `weir pki rotate` writes. The steps are those of pki.Succession. The next one is trusted, and signs when all who verify can have heard of it. Then leaves are
-// renewed. The one before counts until none of its leaves can be alive: 180 days, or what the order says. There is no proof that all
-// have heard: a node that is away finds out over its connection to the cloud, or by the chain of bundles in its pool.
+// `weir pki rotate` writes. The steps are those of pki.Succession. The next one is trusted, and signs when all nodes of the pool have told that they
+// hold the bundle that says so (package holding), and that the replica of the coordinator holds it that they use. Who is away is waited for until the time that the order
+// says. A node that was away all that time finds out over its connection to the cloud, or by the chain of bundles in its pool. Then leaves are
+// renewed. The one before counts until none of its leaves can be alive: 180 days, or what the order says.
 //
 // A second order before the next authority signs is refused, and so is one that would make five authorities count. contract.RotationAnnotation says how far
-// a rotation is, and what became of the last order; an Event of the namespace and a metric tell of each step.
+// a rotation is, and what became of the last order; an Event of that ConfigMap and a metric tell of each step.
 //
 // After a loss nobody can vouch for the new authority. Hubs take it because the cloud says so, and the file that they write for their coordinator has it.
-// The same is true after the cloud was restored from a backup of before a rotation: hubs refuse the older bundle, until somebody orders another rotation.
+//
+// After the cloud was restored from a backup of before a rotation hubs refuse the older bundle, and give back what they hold (notice.Returner). If the authority
+// that signs here vouches for it, it signs again, by a bundle above that, and those that came after it count until what they signed is renewed.
+//
+// # Ends
+//
+// The Watchman tells of certificates and authorities that end without a successor: docs/certificates.md has the reasons.
 //
 // # Another signer
 //

@@ -2,12 +2,15 @@ package certificates
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -127,5 +130,27 @@ func (s *subresource) Update(_ context.Context, o client.Object, _ ...client.Sub
 			h.Status.Certificate = r.Status.Certificate
 		}
 		return h
+	})
+}
+
+// Status implements client.StatusClient.
+func (c *cluster) Status() client.SubResourceWriter { return &subresource{cluster: c, name: "status"} }
+
+// Patch implements client.SubResourceWriter, of conditions of Nodes.
+func (s *subresource) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+	var patch struct{ Status corev1.NodeStatus }
+	text, err := p.Data(o)
+	if err == nil {
+		err = json.Unmarshal(text, &patch)
+	}
+	if err != nil {
+		return err
+	}
+	return s.cluster.update(o, func(have client.Object) client.Object {
+		n := have.(*corev1.Node)
+		for _, c := range patch.Status.Conditions {
+			n.Status.Conditions = append(slices.DeleteFunc(n.Status.Conditions, func(o corev1.NodeCondition) bool { return o.Type == c.Type }), c)
+		}
+		return n
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,15 +22,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/holding"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
 )
 
 const (
-	lookEvery   = 30 * time.Second // after which a pool is looked at anyway: somebody may have asked for a rotation
+	lookEvery   = 10 * time.Minute // after which a pool is looked at anyway
 	resignsFor  = 5 * time.Minute  // after a switch, in which what the authority before has signed is signed anew
+	resignEvery = 30 * time.Second
+	mostNames   = 5 // of nodes, in an Event
 	doneKey     = contract.RotateAnnotation
-	endsSoon    = 30 * 24 * time.Hour
 	signerRole  = "signer"
 	nextRole    = "next"
 	beforeRole  = "before"
@@ -42,6 +45,10 @@ type RotatorConfig struct {
 	Reader client.Reader // not from a cache
 	Events events.EventRecorder
 	Clock  clock.PassiveClock
+	// Away are the nodes of a pool that have not told that they hold the bundle of a number, or a later one.
+	Away func(ctx context.Context, pool string, number uint64) (nodes []string, err error)
+	// Ends is told when the authority of a pool ends. It must not wait.
+	Ends func(pool string, end time.Time)
 	// Switched is called when another authority signs, and again for a while: what the one before has signed for the pool has to be signed anew.
 	Switched func(ctx context.Context, pool string) error
 	Metrics  *Metrics
@@ -52,10 +59,13 @@ type RotatorConfig struct {
 type Rotator struct {
 	RotatorConfig
 	vault vault
+	said  map[string]time.Time // when it was told last that the authority of a pool ends
 }
 
 // NewRotator returns one that does nothing yet.
-func NewRotator(c RotatorConfig) *Rotator { return &Rotator{c, vault{c.Client, c.Reader, c.Clock}} }
+func NewRotator(c RotatorConfig) *Rotator {
+	return &Rotator{c, vault{c.Client, c.Reader, c.Clock}, map[string]time.Time{}}
+}
 
 // Reconcile implements reconcile.Reconciler: a request is the name of a pool.
 func (r *Rotator) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
@@ -80,6 +90,7 @@ type kept struct {
 	secret *corev1.Secret  // nil: it is lost
 	s      *pki.Succession // nil: it cannot be used
 	why    error           // of that
+	above  uint64          // the least number of the next bundle; 0: any
 }
 
 func (r *Rotator) read(ctx context.Context, pool string) (*kept, error) {
@@ -114,13 +125,20 @@ func (r *Rotator) look(ctx context.Context, pool string) (due time.Time, err err
 		asked = false // it was carried out, and whoever did that could not say so
 	}
 	now := r.Clock.Now()
+	if k.s != nil {
+		if err := r.recall(ctx, k, now); err != nil {
+			return due, err
+		}
+	}
 	switch {
 	case asked:
 		return due, r.obey(ctx, k, text, now)
 	case k.s == nil:
 		return due, nil // whoever needs it tells of that; somebody has to decide
-	case k.s.Next != nil && !now.Before(k.s.SignsAt):
-		return due, r.take(ctx, k, "", "AuthoritySwitched", k.s.Switch(now))
+	case k.s.Next != nil || k.s.MaySign(now) != nil:
+		if due, err = r.settle(ctx, k, now); err != nil || due.IsZero() {
+			return due, err
+		}
 	case len(k.s.Before) > 0 && !now.Before(k.s.RetireAt):
 		return due, r.take(ctx, k, "", "AuthorityRetired", k.s.Retire(now))
 	case k.s.Next == nil && k.s.MaySign(now) == nil && r.renewal(pool).Due(k.s.Signer.Cert()):
@@ -132,14 +150,82 @@ func (r *Rotator) look(ctx context.Context, pool string) (due time.Time, err err
 		}
 		return due, r.take(ctx, k, "", "AuthorityPrepared", err)
 	}
-	r.measure(pool, k.s, now)
+	r.measure(k, now)
 	if len(k.s.Before) > 0 && now.Sub(k.s.SignsAt) < resignsFor && k.s.MaySign(now) == nil {
 		if err := r.Switched(ctx, pool); err != nil {
 			return due, err
 		}
+		due = now.Add(resignEvery)
 	}
 	p := trust.ProgressOf(k.s, now)
-	return p.Due, r.tell(ctx, k, text, p)
+	if due.IsZero() {
+		due = p.Due
+	}
+	return due, r.tell(ctx, k, text, p)
+}
+
+// settle lets the next authority sign, or the one in the place of a lost one, when all of the pool have told that they know it. Who is away is waited for until
+// SignsAt. It says when to look again; the zero time: the step was taken.
+func (r *Rotator) settle(ctx context.Context, k *kept, now time.Time) (due time.Time, err error) {
+	last, err := trust.Last([]byte(k.told.Data[contract.TrustKey]), k.pool)
+	if err != nil {
+		return k.s.SignsAt, r.vault.publish(ctx, k.told, k.pool, k.s, 0, nil)
+	}
+	away, err := r.Away(ctx, k.pool, last.Number)
+	if err != nil {
+		return due, err
+	}
+	// Who tells of nothing, a person's program for one, has a moment as well.
+	least := last.Issued.Add(pki.LeastSettle)
+	if now.Before(k.s.SignsAt) && (len(away) > 0 || now.Before(least)) {
+		if len(away) == 0 && least.Before(k.s.SignsAt) {
+			return least, nil
+		}
+		return k.s.SignsAt, nil
+	}
+	if k.s.Next == nil { // it has signed nothing so far
+		k.s.SignsAt = now
+		return due, r.take(ctx, k, "", "AuthoritySwitched", nil)
+	}
+	if k.s.SignsAt.After(now) {
+		k.s.SignsAt = now
+	}
+	if err := r.take(ctx, k, "", "AuthoritySwitched", k.s.Switch(now)); err != nil {
+		return due, err
+	}
+	if n := len(away); n > 0 {
+		names := strings.Join(away[:min(n, mostNames)], ", ")
+		r.event(k, corev1.EventTypeWarning, "MembersAway", fmt.Sprintf("pool %s: %d nodes did not tell that they know the authority that signs now (%s): they follow when they are back", k.pool, n, names))
+	}
+	return due, nil
+}
+
+// recall takes what hubs gave back: a bundle that this cluster has forgotten, because it was restored from a backup. It counts if the authority that signs here
+// vouches for it. Those whom it trusts go on to count, so that what they signed does until it is renewed; their keys are lost. The next bundle is above it.
+func (r *Rotator) recall(ctx context.Context, k *kept, now time.Time) error {
+	back := &corev1.ConfigMap{}
+	key := types.NamespacedName{Namespace: contract.KeyNamespace, Name: contract.ReturnedPrefix + k.pool}
+	if err := r.Reader.Get(ctx, key, back); err != nil || back.Data[contract.TrustKey] == "" {
+		return client.IgnoreNotFound(err)
+	}
+	last, err := trust.Last([]byte(k.told.Data[contract.TrustKey]), k.pool)
+	if err != nil {
+		last = trust.Bundle{}
+	}
+	trusted, number, err := trust.Later([]byte(back.Data[contract.TrustKey]), k.pool, k.s.Signer.Cert())
+	if err != nil {
+		r.Log.Warn("a trust bundle that hubs gave back does not count", "pool", k.pool, "err", err)
+		return nil
+	}
+	if number <= last.Number {
+		return nil
+	}
+	k.above = number + 1
+	if !k.s.Recall(trusted, now) {
+		return r.tell(ctx, k, "", trust.ProgressOf(k.s, now))
+	}
+	r.Log.Warn("the authority of a pool was replaced after the backup from which this cluster was restored: it signs again, and its successors count until what they signed is renewed", "pool", k.pool)
+	return r.take(ctx, k, "", "AuthorityRecalled", nil)
 }
 
 func (r *Rotator) renewal(pool string) pki.Renewal {
@@ -227,7 +313,7 @@ func (r *Rotator) take(ctx context.Context, k *kept, order, reason string, err e
 	now := r.Clock.Now()
 	p := trust.ProgressOf(k.s, now)
 	r.Metrics.steps.WithLabelValues(p.Step).Inc()
-	r.measure(k.pool, k.s, now)
+	r.measure(k, now)
 	r.Log.Info("the authority of a pool changes", "pool", k.pool, "step", p.Step, "signer", p.Signer, "next", p.Next, "trusted", p.Trusted, "due", p.Due)
 	if err := r.tell(ctx, k, order, p); err != nil {
 		return err
@@ -263,17 +349,20 @@ func (r *Rotator) tell(ctx context.Context, k *kept, order string, p trust.Progr
 		annotate(k.told.Annotations)
 		return r.Client.Update(ctx, k.told)
 	}
-	return r.vault.publish(ctx, k.told, k.pool, k.s, annotate)
+	return r.vault.publish(ctx, k.told, k.pool, k.s, k.above, annotate)
 }
 
-// event is one of the namespace of keys, which is where `kubectl describe` shows it.
+// event is one of the ConfigMap that says whom to trust.
 func (r *Rotator) event(k *kept, kind, reason, text string) {
-	about := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: k.told.Namespace}}
+	about := &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: k.told.Namespace, Name: k.told.Name, UID: k.told.UID},
+	}
 	r.Events.Eventf(about, nil, kind, reason, "ReplaceAuthority", "%s", text[:min(len(text), longText)])
 }
 
 // measure tells when the authorities of a pool end.
-func (r *Rotator) measure(pool string, s *pki.Succession, now time.Time) {
+func (r *Rotator) measure(k *kept, now time.Time) {
+	pool, s := k.pool, k.s
 	end := map[string]time.Time{signerRole: s.Signer.Cert().NotAfter}
 	if s.Next != nil {
 		end[nextRole] = s.Next.Cert().NotAfter
@@ -290,7 +379,15 @@ func (r *Rotator) measure(pool string, s *pki.Succession, now time.Time) {
 			r.Metrics.ends.DeleteLabelValues(pool, role)
 		}
 	}
-	if left := end[signerRole].Sub(now); left < endsSoon {
-		r.Log.Warn("the authority of a pool ends soon", "pool", pool, "end", end[signerRole], "left", left)
+	last := end[signerRole]
+	if s.Next != nil { // it takes over
+		last = end[nextRole]
+	}
+	r.Ends(pool, last)
+	if left := last.Sub(now); left < holding.Soon && now.Sub(r.said[pool]) >= sayEvery {
+		r.said[pool] = now
+		r.Log.Warn("the authority of a pool ends soon", "pool", pool, "end", last, "left", left)
+		reason, text := authorityEnds(pool, last, now)
+		r.event(k, corev1.EventTypeWarning, reason, text)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,13 +33,16 @@ type wheel struct {
 	hub      *trust.Held // by the cloud
 	peer     *trust.Held // by signatures alone
 	resigned int
+	away     []string             // nodes that have not heard of what is published
+	asked    uint64               // the number of what they were asked for
+	ends     map[string]time.Time // of authorities
 }
 
 var poolKey = types.NamespacedName{Namespace: contract.KeyNamespace, Name: "pool-harbour"}
 
 func newWheel(t *testing.T) *wheel {
 	recorder := events.NewFakeRecorder(100)
-	w := &wheel{t: t, cluster: newCluster(), clock: clocktesting.NewFakePassiveClock(now), events: recorder.Events}
+	w := &wheel{t: t, cluster: newCluster(), clock: clocktesting.NewFakePassiveClock(now), events: recorder.Events, away: []string{"edge-9"}, ends: map[string]time.Time{}}
 	w.Rotator = w.another(recorder)
 	if _, err := w.vault.open(t.Context(), "harbour"); err != nil {
 		t.Fatal(err)
@@ -56,6 +60,11 @@ func (w *wheel) another(recorder events.EventRecorder) *Rotator {
 	return NewRotator(RotatorConfig{
 		Client: w.cluster, Reader: w.cluster, Events: recorder, Clock: w.clock, Metrics: NewMetrics(), Log: slog.New(slog.DiscardHandler),
 		Switched: func(_ context.Context, pool string) error { w.resigned++; return nil },
+		Away: func(_ context.Context, _ string, number uint64) ([]string, error) {
+			w.asked = number
+			return w.away, nil
+		},
+		Ends: func(pool string, end time.Time) { w.ends[pool] = end },
 	})
 }
 
@@ -159,6 +168,169 @@ func TestRotate(t *testing.T) {
 	w.same(trust.Steady, 1)
 	if n := testutil.CollectAndCount(w.Metrics.ends); n != 1 {
 		t.Errorf("%d ends", n)
+	}
+}
+
+// heard is the Event of a reason, "" if there was none of it.
+func (w *wheel) heard(reason string) string {
+	for {
+		select {
+		case e := <-w.events:
+			if strings.Contains(e, " "+reason+" ") {
+				return e
+			}
+		default:
+			return ""
+		}
+	}
+}
+
+// TestHeard: the next authority signs as soon as all of the pool have told that they know it, and those who tell of nothing had a moment. Who is away is waited for
+// until the time that was ordered, and named then.
+func TestHeard(t *testing.T) {
+	w := newWheel(t)
+	w.turn(0)
+	w.ask(order)
+	w.turn(0)
+	number := w.hub.Number()
+	if wait := w.turn(30 * time.Second); wait != 30*time.Second || w.asked != number {
+		t.Errorf("asked for number %d, want %d; again after %s", w.asked, number, wait)
+	}
+	w.same(trust.Prepared, 2)
+	w.away = nil
+	w.turn(0)
+	w.same(trust.Switched, 2)
+	if w.heard("MembersAway") != "" || w.resigned != 1 {
+		t.Errorf("resigned %d times", w.resigned)
+	}
+	if p := w.progress(); !p.Due.Equal(w.clock.Now().Add(time.Hour).Truncate(time.Second)) && p.Due.Sub(w.clock.Now()) != time.Hour {
+		t.Errorf("due at %s", p.Due)
+	}
+
+	w.turn(time.Hour)
+	w.ask(strings.Replace(order, "one", "two", 1))
+	w.turn(0)
+	if wait := w.turn(9 * time.Second); wait != time.Second {
+		t.Errorf("who tells of nothing has %s more", wait)
+	}
+	w.same(trust.Prepared, 2)
+	w.turn(time.Second)
+	w.same(trust.Switched, 2)
+
+	w.turn(time.Hour)
+	w.away = []string{"a", "b", "c", "d", "e", "f"}
+	w.ask(strings.Replace(order, "one", "three", 1))
+	w.turn(0)
+	w.turn(59 * time.Second)
+	w.same(trust.Prepared, 2)
+	w.turn(time.Second)
+	w.same(trust.Switched, 2)
+	if e := w.heard("MembersAway"); !strings.Contains(e, "6 nodes") || !strings.Contains(e, "(a, b, c, d, e)") {
+		t.Errorf("of those who are away: %q", e)
+	}
+}
+
+// TestAwayForAll: a member that was away during a whole rotation follows the chain of bundles when it is back, from its pool alone, and takes what the new
+// authority signed.
+func TestAwayForAll(t *testing.T) {
+	w := newWheel(t)
+	w.turn(0)
+	back := trust.New(trust.Config{Pool: "harbour", First: func() []*x509.Certificate { return []*x509.Certificate{w.kept().Signer.Cert()} }, Logger: slog.New(slog.DiscardHandler)})
+	if _, err := back.Take([]byte(w.told().Data[contract.TrustKey])); err != nil {
+		t.Fatal(err)
+	}
+	for _, wait := range []time.Duration{0, time.Minute, time.Hour} {
+		if wait == 0 {
+			w.ask(order)
+		}
+		w.turn(wait)
+	}
+	w.same(trust.Steady, 1)
+	text, _ := w.peer.Text()
+	if changed, err := back.Take(text); err != nil || !changed || !back.Signer().Equal(w.kept().Signer.Cert()) || len(back.List()) != 1 {
+		t.Errorf("it holds %d authorities: %v", len(back.List()), err)
+	}
+}
+
+// TestRecall: a cluster that was restored from before a rotation hears of it by what hubs give back. The old authority signs again, by a bundle above what hubs hold;
+// that of the rotation counts until what it signed is renewed. What the old authority does not vouch for is nothing.
+func TestRecall(t *testing.T) {
+	for name, upTo := range map[string][]time.Duration{"before the switch": {0}, "after it": {0, time.Minute}, "at its end": {0, time.Minute, time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWheel(t)
+			w.turn(0)
+			told, secret := w.told(), w.secret()
+			first := w.kept().Signer.Cert()
+			w.ask(order)
+			for _, wait := range upTo {
+				w.turn(wait)
+			}
+			held := w.hub.List()
+			number := w.hub.Number()
+			text, _ := w.hub.Text()
+
+			w.cluster.put(told)
+			w.cluster.put(secret)
+			w.clock.SetTime(now) // and its clock is behind
+			back := &corev1.ConfigMap{ObjectMeta: meta("returned-harbour"), Data: map[string]string{}}
+			stranger := &pki.Succession{Signer: must(pki.NewPoolAuthority("harbour", now))}
+			back.Data[contract.TrustKey] = string(must(trust.Publish(nil, "harbour", stranger, number+1000, now)))
+			w.cluster.put(back)
+			version := w.told().ResourceVersion
+			if r := must(w.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "harbour"}})); r.RequeueAfter <= 0 || w.told().ResourceVersion != version {
+				t.Fatal("what a stranger signed is recalled")
+			}
+			back.Data[contract.TrustKey] = string(text)
+			w.cluster.put(back)
+			w.turn(0)
+			if w.hub.Number() <= number || !w.hub.Signer().Equal(first) {
+				t.Errorf("the hub holds %d, signed by %s", w.hub.Number(), trust.Name(w.hub.Signer()))
+			}
+			for _, c := range held {
+				if !slices.ContainsFunc(w.hub.List(), c.Equal) {
+					t.Errorf("%s counts no more", trust.Name(c))
+				}
+			}
+			version = w.told().ResourceVersion
+			if w.turn(time.Minute); w.told().ResourceVersion != version {
+				t.Error("what was given back is published again")
+			}
+			w.turn(pki.MostOverlap)
+			if n := len(w.hub.List()); n != 1 {
+				t.Errorf("%d count at the end", n)
+			}
+		})
+	}
+}
+
+// TestAuthorityEnds: from 30 days before its end it is told, once a day, that an authority without a successor ends; and that it has ended.
+func TestAuthorityEnds(t *testing.T) {
+	w := newWheel(t)
+	w.turn(0)
+	end := w.kept().Signer.Cert().NotAfter
+	if !w.ends["harbour"].Equal(end) || w.heard(authoritySoon) != "" {
+		t.Errorf("it ends at %s", w.ends["harbour"])
+	}
+	w.clock.SetTime(end.Add(-30*24*time.Hour - time.Second))
+	if w.measure(must(w.read(t.Context(), "harbour")), w.clock.Now()); w.heard(authoritySoon) != "" {
+		t.Error("told too soon")
+	}
+	for n := range 50 {
+		w.clock.SetTime(end.Add(-30*24*time.Hour + time.Duration(n)*time.Hour))
+		w.measure(must(w.read(t.Context(), "harbour")), w.clock.Now())
+	}
+	told := 0
+	for e := w.heard(authoritySoon); e != ""; e = w.heard(authoritySoon) {
+		if told++; !strings.Contains(e, "weir pki rotate --pool harbour") {
+			t.Error(e)
+		}
+	}
+	if told != 3 {
+		t.Errorf("told %d times in 50 hours", told)
+	}
+	w.clock.SetTime(end)
+	if w.measure(must(w.read(t.Context(), "harbour")), end); w.heard(authorityEnded) == "" {
+		t.Error("its end is not told")
 	}
 }
 

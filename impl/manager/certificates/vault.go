@@ -64,7 +64,7 @@ func (v *vault) open(ctx context.Context, pool string) (*pki.Succession, error) 
 	if err := pki.CheckAuthority(s.Signer.Cert(), pool); err != nil {
 		return fail(err)
 	}
-	if err := v.publish(ctx, told, pool, s, nil); err != nil {
+	if err := v.publish(ctx, told, pool, s, 0, nil); err != nil {
 		return fail(err)
 	}
 	return s, nil
@@ -98,9 +98,10 @@ func (v *vault) create(ctx context.Context, pool string) error {
 	return err
 }
 
-// publish sees to it that those who verify can learn whom to trust. old is what is published, empty if nothing is. annotate sets what else it says.
-func (v *vault) publish(ctx context.Context, old *corev1.ConfigMap, pool string, s *pki.Succession, annotate func(annotations map[string]string)) error {
-	text, err := trust.Publish([]byte(old.Data[contract.TrustKey]), pool, s, v.clock.Now())
+// publish sees to it that those who verify can learn whom to trust, by a bundle of a number or above. old is what is published, empty if nothing is. annotate sets
+// what else it says.
+func (v *vault) publish(ctx context.Context, old *corev1.ConfigMap, pool string, s *pki.Succession, above uint64, annotate func(annotations map[string]string)) error {
+	text, err := trust.Publish([]byte(old.Data[contract.TrustKey]), pool, s, above, v.clock.Now())
 	if err != nil {
 		return err
 	}

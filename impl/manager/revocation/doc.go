@@ -7,11 +7,16 @@
 //     list is a ConfigMap too. Hubs of the pool watch it;
 //   - what its hub may read at kube-apiserver: a ClusterRoleBinding for each pool, weir:hub:<pool>, names the users of its hubs, weir:hub:<pool>:<node>, one by
 //     one. Where somebody has made weir:hub-topology:<pool>, that one too;
-//   - its grant to read that list and whom to trust: a Role and a RoleBinding for each pool name its users, one by one;
+//   - its grant to read that list and whom to trust, and to give both back: a Role and a RoleBinding for each pool name its users, one by one;
 //   - if the Node was deleted: the right to register itself again. Its name is entered in the ConfigMap that the policy weir-revoked reads. Whoever
 //     operates the cluster makes the Node in its place, or takes the name out.
 //
 // The roster is written last. Who is stopped between these steps does them again.
+//
+// # A cluster that was restored
+//
+// What was taken back after the backup, hubs of the pool hold, and give back (notice.Returner). What an authority of the pool signed of it is entered in the next list, which
+// is above theirs. A Node that was deleted then is there again, by its uid: it is granted nothing.
 //
 // # A node that comes back
 //

@@ -16,8 +16,12 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// RolePrefix and the name of a pool are a Role and a RoleBinding in contract.KeyNamespace.
-const RolePrefix = "weir-pool-"
+// RolePrefix and the name of a pool are a Role and a RoleBinding in contract.KeyNamespace. With returnSuffix they are those by which hubs give back what the cluster
+// has forgotten: a name of a pool has no colon.
+const (
+	RolePrefix   = "weir-pool-"
+	returnSuffix = ":return"
+)
 
 // ManagedBy is the value of the label app.kubernetes.io/managed-by of what is kept here and watched.
 const ManagedBy = "weir-manager"
@@ -81,17 +85,41 @@ func grantReads(ctx context.Context, r *Config, pool string, nodes []string) err
 	return nil
 }
 
-// grantTrust keeps what nodes of the pool may read beside the pool's authority.
+// grantTrust keeps what nodes of the pool may read beside the pool's authority, and the one thing that its hubs may write.
 func grantTrust(ctx context.Context, r *Config, pool string, nodes []string) error {
-	meta := metav1.ObjectMeta{Namespace: contract.KeyNamespace, Name: RolePrefix + pool, Labels: map[string]string{"app.kubernetes.io/part-of": "weir"}}
-	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{corev1.GroupName}, Resources: []string{"configmaps"}, Verbs: []string{"get", "watch"},
-		ResourceNames: []string{contract.DenylistPrefix + pool, "pool-" + pool},
-	}}}
-	binding := &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}}
-	for _, n := range nodes {
-		binding.Subjects = append(binding.Subjects, user(contract.NodeUserPrefix+n), user(contract.HubUserPrefix+pool+":"+n))
+	rule := func(verbs []string, names ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"configmaps"}, Verbs: verbs, ResourceNames: names}
 	}
+	var users, hubs []rbacv1.Subject
+	for _, n := range nodes {
+		hub := user(contract.HubUserPrefix + pool + ":" + n)
+		users, hubs = append(users, user(contract.NodeUserPrefix+n), hub), append(hubs, hub)
+	}
+	return errors.Join(
+		grantIn(ctx, r, RolePrefix+pool, rule([]string{"get", "watch"}, contract.DenylistPrefix+pool, contract.AuthorityPrefix+pool), users),
+		returnable(ctx, r, pool),
+		grantIn(ctx, r, RolePrefix+pool+returnSuffix, rule([]string{"get", "update"}, contract.ReturnedPrefix+pool), hubs),
+	)
+}
+
+// returnable makes the ConfigMap in which hubs give back what this cluster has forgotten.
+func returnable(ctx context.Context, r *Config, pool string) error {
+	kept, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.ReturnedPrefix+pool)
+	if err != nil || kept.ResourceVersion != "" {
+		return err
+	}
+	metav1.SetMetaDataLabel(&kept.ObjectMeta, "app.kubernetes.io/part-of", "weir")
+	if err := r.Client.Create(ctx, kept); err != nil {
+		return fmt.Errorf("make ConfigMap %s/%s: %w", kept.Namespace, kept.Name, err)
+	}
+	return nil
+}
+
+// grantIn keeps a Role in contract.KeyNamespace and whom it is bound to.
+func grantIn(ctx context.Context, r *Config, name string, rule rbacv1.PolicyRule, to []rbacv1.Subject) error {
+	meta := metav1.ObjectMeta{Namespace: contract.KeyNamespace, Name: name, Labels: map[string]string{"app.kubernetes.io/part-of": "weir"}}
+	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: to}
 	var haveRole rbacv1.Role
 	err := put(ctx, r, role, &haveRole, func() bool { return equality.Semantic.DeepEqual(haveRole.Rules, role.Rules) })
 	var haveBinding rbacv1.RoleBinding

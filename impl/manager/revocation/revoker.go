@@ -123,14 +123,23 @@ func (r *Revoker) deny(ctx context.Context, pool string, left []gone) error {
 	if err != nil {
 		return err
 	}
+	now := r.Clock.Now()
 	list, current := r.open(kept, pool, s)
-	if len(left) == 0 && current {
+	back, err := r.returned(ctx, pool, s)
+	if err != nil {
+		return err
+	}
+	number := list.Number
+	list, more := list.Recall(now, back...)
+	if len(left) == 0 && current && len(more) == 0 && list.Number == number {
 		return nil
 	}
-	now := r.Clock.Now()
-	var more []denylist.Entry
+	for _, e := range more {
+		r.Metrics.revoked.WithLabelValues("recalled").Inc()
+		r.Log.Warn("the cluster was restored from a backup, and its pool knows of a node whose certificates were taken back since", "pool", pool, "node", e.Node, "uid", e.UID)
+	}
 	for _, g := range left {
-		more = append(more, denylist.Entry{Node: g.name, UID: g.UID, Replica: g.Replica, Hosts: g.Hosts, Before: now.UTC().Truncate(time.Second)})
+		more = append(more, denylist.Entry{Node: g.name, UID: g.UID, Deleted: g.deleted, Replica: g.Replica, Hosts: g.Hosts, Before: now.UTC().Truncate(time.Second)})
 	}
 	next, dropped := list.Next(now, more...)
 	text, err := next.Sign(s.Signer)
@@ -172,10 +181,64 @@ func (r *Revoker) open(kept *corev1.ConfigMap, pool string, s *pki.Succession) (
 	return l, false
 }
 
-// Granted tells whether a node may read what its user may: it is on the roster, which is written last.
+// returned are the lists that hubs gave back: this cluster has forgotten them, because it was restored from a backup. Those that an authority of the pool signed count.
+func (r *Revoker) returned(ctx context.Context, pool string, s *pki.Succession) (all []denylist.List, err error) {
+	kept, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.ReturnedPrefix+pool)
+	if err != nil {
+		return nil, err
+	}
+	for n, line := range denylist.Lines([]byte(kept.Data[contract.DenylistKey])) {
+		if n == denylist.MaxLists {
+			break
+		}
+		l, err := denylist.Open(line, pool, s.Trusted())
+		if err != nil {
+			r.Log.Warn("a denylist that hubs gave back does not count", "pool", pool, "err", err)
+			continue
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// ghost is why nothing is signed for a Node that the pool knows to be deleted: a backup has brought it back.
+func (r *Revoker) ghost(ctx context.Context, pool string, node *corev1.Node) error {
+	list, err := r.list(ctx, pool)
+	if err != nil {
+		return err
+	}
+	for _, e := range list.Entries {
+		if e.Deleted && e.Node == node.Name && e.UID == string(node.UID) {
+			return &pki.MismatchError{
+				Field: "node", Value: fmt.Sprintf("%s, uid %s", node.Name, node.UID),
+				Allowed: "a Node that was not deleted: this one was, and is there again because the cluster was restored from a backup; delete it",
+			}
+		}
+	}
+	return nil
+}
+
+// list is the pool's as it is; an empty one: it has none.
+func (r *Revoker) list(ctx context.Context, pool string) (l denylist.List, err error) {
+	kept, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.DenylistPrefix+pool)
+	if err != nil || len(kept.Data[contract.DenylistKey]) == 0 {
+		return l, err
+	}
+	s, err := r.Authority(ctx, pool)
+	if err != nil || s == nil {
+		return l, err
+	}
+	l, _ = r.open(kept, pool, s)
+	return l, nil
+}
+
+// Granted tells whether a node may read what its user may: it is on the roster, which is written last. A *pki.MismatchError says that it never will.
 func (r *Revoker) Granted(ctx context.Context, pool string, node *corev1.Node) (bool, error) {
 	roster, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.RosterPrefix+pool)
-	return err == nil && read(roster)[node.Name].UID == string(node.UID), err
+	if err != nil || read(roster)[node.Name].UID != string(node.UID) {
+		return false, err
+	}
+	return true, r.ghost(ctx, pool, node)
 }
 
 // Begin is when a certificate of a node has to begin at the earliest: those that began before are refused. An error says that this is not known yet.
@@ -187,14 +250,6 @@ func (r *Revoker) Begin(ctx context.Context, pool string, node *corev1.Node, com
 	if m, ok := read(roster)[node.Name]; ok && m.UID != string(node.UID) {
 		return time.Time{}, fmt.Errorf("node %s: the certificates of the Node of this name before it, uid %s, are still to be taken back", node.Name, m.UID)
 	}
-	kept, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.DenylistPrefix+pool)
-	if err != nil || len(kept.Data[contract.DenylistKey]) == 0 {
-		return time.Time{}, err
-	}
-	s, err := r.Authority(ctx, pool)
-	if err != nil || s == nil {
-		return time.Time{}, err
-	}
-	list, _ := r.open(kept, pool, s)
-	return list.Floor(commonName, hosts), nil
+	list, err := r.list(ctx, pool)
+	return list.Floor(commonName, hosts), err
 }

@@ -2,6 +2,7 @@ package revocation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -301,6 +302,60 @@ func TestRestored(t *testing.T) {
 	}
 	if !slices.Equal(names, []string{"edge-1", "edge-2"}) || hub.Number() <= held {
 		t.Errorf("%v, number %d after %d", names, hub.Number(), held)
+	}
+}
+
+// TestRecalled: what hubs give back after the cloud was restored is in the next list, above what they hold, once; the Node that a backup has brought back gets nothing,
+// and one that is made anew does. What no authority of the pool signed is nothing.
+func TestRecalled(t *testing.T) {
+	ghost := node("edge-1", "harbour", "u-1")
+	c := newCluster(ghost, node("edge-2", "harbour", "u-2"))
+	d := newDesk(t, c)
+	d.looks()
+	backup := map[string]client.Object{}
+	for k, o := range c.objects {
+		backup[k] = o.DeepCopyObject().(client.Object)
+	}
+	c.drop(node("edge-1", "", ""))
+	d.looks()
+	held := must(notes(t.Context(), c, contract.KeyNamespace, contract.DenylistPrefix+"harbour")).Data[contract.DenylistKey]
+	before := d.list()
+
+	c.objects = backup
+	d.clock.SetTime(now) // and its clock is behind
+	back := must(notes(t.Context(), c, contract.KeyNamespace, contract.ReturnedPrefix+"harbour"))
+	stranger := must(pki.NewPoolAuthority("harbour", now))
+	forged := denylist.List{Pool: "harbour", Number: before.Number + 1000, Issued: now, Entries: []denylist.Entry{{Node: "edge-2", Before: now.Add(time.Hour)}}}
+	back.Data = map[string]string{contract.DenylistKey: string(must(forged.Sign(stranger)))}
+	c.store(back)
+	d.looks()
+	if names := d.denied(); len(names) > 0 {
+		t.Fatalf("a stranger takes certificates back: %v", names)
+	}
+	back = must(notes(t.Context(), c, contract.KeyNamespace, contract.ReturnedPrefix+"harbour"))
+	back.Data[contract.DenylistKey] += held
+	c.store(back)
+	d.looks()
+	after := d.list()
+	if !slices.Equal(d.denied(), []string{"edge-1"}) || after.Number <= before.Number || !after.Entries[0].Before.Equal(before.Entries[0].Before) || after.Entries[0].UID != "u-1" {
+		t.Errorf("%+v, and %+v was given back", after, before)
+	}
+	if d.looks(); d.list().Number != after.Number {
+		t.Error("what was given back is written again")
+	}
+	var no *pki.MismatchError
+	if ok, err := d.Granted(t.Context(), "harbour", ghost); !errors.As(err, &no) || no.Field != "node" {
+		t.Errorf("a Node that a backup has brought back: %v, %v", ok, err)
+	}
+	if ok, err := d.Granted(t.Context(), "harbour", node("edge-2", "harbour", "u-2")); err != nil || !ok {
+		t.Errorf("the node beside it: %v, %v", ok, err)
+	}
+	c.drop(ghost)
+	anew := node("edge-1", "harbour", "u-3")
+	c.store(anew)
+	d.looks()
+	if ok, err := d.Granted(t.Context(), "harbour", anew); err != nil || !ok {
+		t.Errorf("a Node that was made anew: %v, %v", ok, err)
 	}
 }
 

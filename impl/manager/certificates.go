@@ -1,0 +1,169 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/manager/certificates"
+	"github.com/weir-edge/weir/impl/manager/grants"
+	"github.com/weir-edge/weir/impl/manager/revocation"
+	"github.com/weir-edge/weir/impl/pki"
+)
+
+// addCertificates lets the replica that leads judge requests for certificates, and take certificates back.
+func (m *Manager) addCertificates() error {
+	if !m.set.certifies() {
+		return nil
+	}
+	c, r := m.ctrl.GetClient(), m.ctrl.GetAPIReader()
+	revoker := &revocation.Revoker{Config: revocation.Config{
+		Client: c, Reader: r, Clock: m.set.Clock, Metrics: m.metrics.revocations, Log: m.set.Logger,
+		Authority: func(ctx context.Context, pool string) (*pki.Succession, error) {
+			if m.set.Certificates != signCertificates { // another signer has the keys
+				return nil, nil
+			}
+			return certificates.Authority(ctx, c, r, m.set.Clock, pool)
+		},
+	}}
+	keys, err := m.keys()
+	if err != nil {
+		return err
+	}
+	nodes := func() source.Source { return source.Kind(m.ctrl.GetCache(), &corev1.Node{}, membership()) }
+	if err := reconciles(m.ctrl, "revocation", revoker, 1, nodes(), m.bindings(), m.written(keys, contract.ReturnedPrefix)); err != nil {
+		return err
+	}
+	watchman := certificates.NewWatchman(certificates.WatchmanConfig{Client: c, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock})
+	if err := reconciles(m.ctrl, "certificate-ends", watchman, 1, source.Kind(m.ctrl.GetCache(), &corev1.Node{}, tellers())); err != nil {
+		return err
+	}
+	if m.set.Certificates == signCertificates {
+		rotator := certificates.NewRotator(certificates.RotatorConfig{
+			Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock, Metrics: m.metrics.certificates, Log: m.set.Logger,
+			Away: away(c), Ends: watchman.Authority, Switched: revoker.Resign,
+		})
+		if err := reconciles(m.ctrl, "rotation", rotator, 1, nodes(), m.written(keys, contract.AuthorityPrefix, contract.ReturnedPrefix)); err != nil {
+			return err
+		}
+	}
+	if err := m.ctrl.Add(certificates.New(certificates.Config{
+		Cache: m.ctrl.GetCache(), Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Begin: revoker.Begin, Granted: revoker.Granted,
+		Clock: m.set.Clock, Sign: m.set.Certificates == signCertificates, Metrics: m.metrics.certificates, Log: m.set.Logger,
+	})); err != nil {
+		return fmt.Errorf("manager: %w", err)
+	}
+	return nil
+}
+
+// keys is a cache of the ConfigMaps in contract.KeyNamespace without their data.
+func (m *Manager) keys() (cache.Cache, error) {
+	keys, err := cache.New(m.set.rest, cache.Options{
+		HTTPClient: m.ctrl.GetHTTPClient(), Scheme: m.ctrl.GetScheme(), Mapper: m.ctrl.GetRESTMapper(), NewInformer: informer(m.set.Clock),
+		DefaultNamespaces: map[string]cache.Config{contract.KeyNamespace: {}}, DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cache of namespace %s: %w", contract.KeyNamespace, err)
+	}
+	if err := m.ctrl.Add(keys); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	return keys, nil
+}
+
+// written asks for the pools of which somebody writes a ConfigMap whose name has one of the prefixes: `weir pki rotate` does, and hubs that give something back.
+func (m *Manager) written(keys cache.Cache, prefixes ...string) source.Source {
+	what := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
+	kind := source.Kind(keys, what, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
+		for _, prefix := range prefixes {
+			if pool, ours := strings.CutPrefix(o.Name, prefix); ours {
+				return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: pool}}}
+			}
+		}
+		return nil
+	}))
+	all := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"}}
+	return m.granted("ConfigMaps in namespace "+contract.KeyNamespace, grants.Listed(m.ctrl.GetAPIReader(), all, client.InNamespace(contract.KeyNamespace)), kind)
+}
+
+// away tells which nodes of a pool have not told that they hold a trust bundle.
+func away(c client.Reader) func(ctx context.Context, pool string, number uint64) ([]string, error) {
+	return func(ctx context.Context, pool string, number uint64) (names []string, err error) {
+		var nodes corev1.NodeList
+		if err := c.List(ctx, &nodes, client.MatchingLabels{contract.NodePoolLabel: pool}); err != nil {
+			return nil, err
+		}
+		for _, n := range nodes.Items {
+			if h, err := holding.Parse(n.Annotations[contract.HoldsAnnotation]); err != nil || h.Trust < number {
+				names = append(names, n.Name)
+			}
+		}
+		return names, nil
+	}
+}
+
+// tellers asks for the Nodes of which another thing is known about their certificates.
+func tellers() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
+	ask := func(q queue, n *corev1.Node) {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: n.Name}})
+	}
+	return handler.TypedFuncs[*corev1.Node, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Node], q queue) { ask(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
+			if is, was := e.ObjectNew, e.ObjectOld; holds(is) != holds(was) || is.UID != was.UID || is.Labels[contract.NodePoolLabel] != was.Labels[contract.NodePoolLabel] {
+				ask(q, is)
+			}
+		},
+	}
+}
+
+// holds is what the hub of a node tells.
+func holds(n *corev1.Node) string { return n.Annotations[contract.HoldsAnnotation] }
+
+// bindings asks for the pools whose binding there is, or changes: of some all nodes were deleted while no manager ran. A cluster whose manifests are older does not
+// grant this watch, and must not lose the rest of weir-manager.
+func (m *Manager) bindings() source.Source {
+	kind := source.Kind(m.ctrl.GetCache(), &rbacv1.ClusterRoleBinding{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, b *rbacv1.ClusterRoleBinding) []reconcile.Request {
+		if pool := revocation.PoolOf(b.Name); pool != "" {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: pool}}}
+		}
+		return nil
+	}))
+	return m.granted("bindings of hubs", grants.Listed(m.ctrl.GetAPIReader(), &rbacv1.ClusterRoleBindingList{}), kind)
+}
+
+// granted is a source that begins when the cluster grants what it reads.
+func (m *Manager) granted(what string, check func(context.Context) error, s source.Source) source.Source {
+	return source.Func(func(ctx context.Context, q queue) error {
+		go func() {
+			if !grants.Await(ctx, m.set.Clock, m.set.Logger, what, check) {
+				return
+			}
+			if err := s.Start(ctx, q); err != nil && ctx.Err() == nil {
+				m.set.Logger.Error("a watch cannot be begun", "what", what, "err", err)
+			}
+		}()
+		return nil
+	})
+}
+
+// trimBinding leaves the name of a ClusterRoleBinding, by which pools are known, and its version.
+func trimBinding(o any) (any, error) {
+	if b, ok := o.(*rbacv1.ClusterRoleBinding); ok {
+		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: b.Name, UID: b.UID, ResourceVersion: b.ResourceVersion}}, nil
+	}
+	return o, nil
+}

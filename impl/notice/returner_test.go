@@ -1,0 +1,109 @@
+package notice
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// taking is a cloud with the one ConfigMap, which refuses to show it while it has none.
+type taking struct {
+	has     *corev1.ConfigMap
+	asked   []string
+	changes func() // called once before the next update
+}
+
+func (c *taking) RoundTrip(req *http.Request) (*http.Response, error) {
+	c.asked = append(c.asked, req.Method)
+	answer := func(code int, o any) (*http.Response, error) {
+		body, err := json.Marshal(o)
+		return &http.Response{StatusCode: code, Status: strconv.Itoa(code), Body: io.NopCloser(bytes.NewReader(body))}, err
+	}
+	if c.has == nil || req.URL.Path != "/api/v1/namespaces/weir-pki/configmaps/returned-harbour" {
+		return answer(http.StatusForbidden, nil)
+	}
+	if req.Method == http.MethodPut {
+		if change := c.changes; change != nil {
+			c.changes = nil
+			change()
+		}
+		m := &corev1.ConfigMap{}
+		if err := json.NewDecoder(req.Body).Decode(m); err != nil {
+			return nil, err
+		}
+		if m.ResourceVersion != c.has.ResourceVersion {
+			return answer(http.StatusConflict, nil)
+		}
+		n, err := strconv.Atoi(m.ResourceVersion)
+		if err != nil {
+			return nil, err
+		}
+		c.has = m
+		c.has.ResourceVersion = strconv.Itoa(n + 1)
+	}
+	return answer(http.StatusOK, c.has)
+}
+
+// TestReturner: what the cloud lacks is given back once, and again when somebody else was faster. A cloud that refuses is asked ever more rarely.
+func TestReturner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, lacks, log := &taking{}, "", &bytes.Buffer{}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			Returner{
+				Pool: "harbour", Cloud: c, Clock: clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(log, nil)),
+				Lacks: map[string]func(time.Time) []byte{contract.DenylistKey: func(time.Time) []byte { return []byte(lacks) }, contract.TrustKey: func(time.Time) []byte { return nil }},
+			}.Run(ctx)
+		}()
+		pass := func(d time.Duration) string {
+			c.asked = nil
+			time.Sleep(d)
+			synctest.Wait()
+			return strings.Join(c.asked, " ")
+		}
+		if asked := pass(24 * time.Hour); asked != "" {
+			t.Errorf("nothing lacks, and it asks: %s", asked)
+		}
+		lacks = "list 7"
+		if asked := pass(24 * time.Hour); strings.Count(asked, "GET") > 24*6*3 || strings.Contains(asked, "PUT") {
+			t.Errorf("of a cloud that refuses it asks: %s", asked)
+		}
+		lacks = ""
+		pass(time.Minute)
+		c.has = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
+		c.changes = func() { c.has.ResourceVersion = "2" }
+		lacks = "list 8"
+		if pass(time.Hour); c.has.Data[contract.DenylistKey] != "list 8" || len(c.has.Data) != 1 {
+			t.Errorf("the cloud has %v", c.has.Data)
+		}
+		if asked := pass(24 * time.Hour); strings.Contains(asked, "PUT") || strings.Count(asked, "GET") > 24*6*3 {
+			t.Errorf("it was given back, and is again: %s", asked)
+		}
+		lacks = strings.Repeat("x", maxReturned+1)
+		pass(time.Minute)
+		if asked := pass(time.Hour); asked != "" {
+			t.Errorf("what has no room is given back: %s", asked)
+		}
+		cancel()
+		<-done
+		if n := strings.Count(log.String(), "It was given back"); n != 1 {
+			t.Errorf("told %d times: %s", n, log)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/hub/notices"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 )
@@ -101,17 +102,12 @@ func (h *Hub) leads(yes bool) {
 	}
 }
 
-// certificate is when one of the hub's own ends.
-type certificate struct {
-	kind string
-	end  time.Time
-}
-
 // certificates are all that the hub has and needs.
-func (h *Hub) certificates() (all []certificate) {
+func (h *Hub) certificates() (all []notices.Certificate) {
 	add := func(k pki.Kind, c uplink.Certificate) {
 		if now := c.Get(); now != nil && now.Leaf != nil {
-			all = append(all, certificate{string(k), now.Leaf.NotAfter})
+			_, renews := c.(*enrol.Keeper)
+			all = append(all, notices.Certificate{Kind: k, Cert: now, Renews: renews})
 		}
 	}
 	add(pki.Kubelet, h.node)

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -78,7 +77,6 @@ type credentials struct {
 	member  uplink.Certificate // in the pool; nil: there is none
 	forward uplink.Certificate // of a leader, at the cloud; nil: it forwards nothing
 	trusted *trust.Held        // authorities of the pool; nil: there is none
-	shared  atomic.Uint64      // the number of those that the coordinator in use holds, too
 	keepers []*enrol.Keeper    // of those that the hub asks for itself
 	beside  []*enrol.Keeper    // those of them that are the coordinator's on this node
 	asking  *enrol.Metrics

@@ -96,18 +96,10 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	if d := h.poolDoor; d != nil {
 		g.Go(func() error { return listen.Serve(serving, d.Listener, d.TLS(), d, nil, h.Logger) })
-		g.Go(func() error { return h.coordinator.ShareDenied(serving) })
-		g.Go(func() error { return h.shareTrust(serving) })
-		g.Go(func() error { return h.followTrust(serving) })
+		g.Go(func() error { return h.notices().Run(serving) })
 		g.Go(func() error { return h.followDirectory(serving) })
 		g.Go(func() error { return h.coordinator.AskTold(serving, h.directory) })
 		g.Go(func() error { return h.course.Run(serving) })
-		g.Go(func() error { return h.tell(serving) })
-		g.Go(func() error { return h.giveBack(serving) })
-		g.Go(func() error {
-			h.denied.Follow(serving, h.cloud.Way(uplink.ClassControl, uplink.AsHub), h.clock)
-			return nil
-		})
 		g.Go(func() error { h.heedDenylist(serving); return nil })
 	}
 	g.Go(func() error { return h.kept.Run(serving) })

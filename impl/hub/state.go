@@ -32,7 +32,7 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 		send(prometheus.CounterValue, name, help, v, labels)
 	}
 	for _, c := range h.certificates() {
-		ch <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(c.end.Unix()), c.kind)
+		ch <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(c.Cert.Leaf.NotAfter.Unix()), string(c.Kind))
 	}
 	user, _ := h.atCloud.User()
 	gauge("own_user", "1 while the hub reads at the cloud as a user of its own, 0 while it does so as its node.", number(user == h.atCloud.user))

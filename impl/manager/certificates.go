@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -24,8 +25,15 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// addCertificates lets the replica that leads judge requests for certificates, and take certificates back.
-func (m *Manager) addCertificates() error {
+// certifier puts in what judges, signs and takes back.
+type certifier struct {
+	ctrl    ctrl.Manager
+	set     *settings
+	metrics *metrics
+}
+
+// add lets the replica that leads judge requests for certificates, and take certificates back.
+func (m *certifier) add() error {
 	if !m.set.certifies() {
 		return nil
 	}
@@ -70,7 +78,7 @@ func (m *Manager) addCertificates() error {
 }
 
 // keys is a cache of the ConfigMaps in contract.KeyNamespace without their data.
-func (m *Manager) keys() (cache.Cache, error) {
+func (m *certifier) keys() (cache.Cache, error) {
 	keys, err := cache.New(m.set.rest, cache.Options{
 		HTTPClient: m.ctrl.GetHTTPClient(), Scheme: m.ctrl.GetScheme(), Mapper: m.ctrl.GetRESTMapper(), NewInformer: informer(m.set.Clock),
 		DefaultNamespaces: map[string]cache.Config{contract.KeyNamespace: {}}, DefaultTransform: cache.TransformStripManagedFields(),
@@ -85,7 +93,7 @@ func (m *Manager) keys() (cache.Cache, error) {
 }
 
 // written asks for the pools of which somebody writes a ConfigMap whose name has one of the prefixes: `weir pki rotate` does, and hubs that give something back.
-func (m *Manager) written(keys cache.Cache, prefixes ...string) source.Source {
+func (m *certifier) written(keys cache.Cache, prefixes ...string) source.Source {
 	what := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
 	kind := source.Kind(keys, what, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
 		for _, prefix := range prefixes {
@@ -130,12 +138,9 @@ func tellers() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 	}
 }
 
-// holds is what the hub of a node tells.
-func holds(n *corev1.Node) string { return n.Annotations[contract.HoldsAnnotation] }
-
 // bindings asks for the pools whose binding there is, or changes: of some all nodes were deleted while no manager ran. A cluster whose manifests are older does not
 // grant this watch, and must not lose the rest of weir-manager.
-func (m *Manager) bindings() source.Source {
+func (m *certifier) bindings() source.Source {
 	kind := source.Kind(m.ctrl.GetCache(), &rbacv1.ClusterRoleBinding{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, b *rbacv1.ClusterRoleBinding) []reconcile.Request {
 		if pool := revocation.PoolOf(b.Name); pool != "" {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: pool}}}
@@ -146,7 +151,7 @@ func (m *Manager) bindings() source.Source {
 }
 
 // granted is a source that begins when the cluster grants what it reads.
-func (m *Manager) granted(what string, check func(context.Context) error, s source.Source) source.Source {
+func (m *certifier) granted(what string, check func(context.Context) error, s source.Source) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		go func() {
 			if !grants.Await(ctx, m.set.Clock, m.set.Logger, what, check) {

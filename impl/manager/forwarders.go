@@ -74,6 +74,9 @@ func membership() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 	}
 }
 
+// holds is what the hub of a node tells.
+func holds(n *corev1.Node) string { return n.Annotations[contract.HoldsAnnotation] }
+
 // poolOf is the pool whose Role or RoleBinding this is.
 func poolOf(name string) []reconcile.Request {
 	if len(name) <= len(contract.ForwarderRolePrefix) {

@@ -152,7 +152,7 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	if err := (&forwarders{client: c}).add(m.ctrl); err != nil {
 		return err
 	}
-	if err := m.addCertificates(); err != nil {
+	if err := (&certifier{m.ctrl, m.set, m.metrics}).add(); err != nil {
 		return err
 	}
 	if err := pools.Add(m.ctrl, pools.Config{Clock: s.Clock, Seen: m.board.seen, Follow: m.board.follow, Metrics: m.metrics.leaderHubs, Log: s.Logger}); err != nil {

@@ -18,7 +18,11 @@ const (
 	MaxText    = 256 << 10
 	maxLine    = MaxText / MaxLinks
 	maxTrusted = 4
+	maxKept    = 2*MaxText + 4<<10 // of the file: a text in JSON, every second byte of it escaped
 )
+
+// errUnchained is of a text that nobody vouches for who is trusted here.
+var errUnchained = errors.New("no authority that is trusted here, and signs or is to sign, vouches for it")
 
 // subject is what an authority says that it signs.
 const subject = "trust bundle"

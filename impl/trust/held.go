@@ -65,9 +65,6 @@ type Held struct {
 	shown notice.Shown  // by the cloud
 }
 
-// maxKept bounds the file: a text in JSON, every second byte of it escaped.
-const maxKept = 2*MaxText + 4<<10
-
 // kept is what is on the disk.
 type kept struct {
 	First string `json:"first,omitempty"`
@@ -193,9 +190,6 @@ func (h *Held) Take(text []byte) (changed bool, err error) { return h.take(text,
 
 // TakeOfCloud is Take for what came over an authenticated connection to the cloud. It counts whoever vouches for it, unless it is older than what is held.
 func (h *Held) TakeOfCloud(text []byte) (changed bool, err error) { return h.take(text, true) }
-
-// errUnchained is of a text that nobody vouches for who is trusted here.
-var errUnchained = errors.New("no authority that is trusted here, and signs or is to sign, vouches for it")
 
 func (h *Held) take(text []byte, cloud bool) (changed bool, err error) {
 	theirs, err := read(text, h.Pool)

@@ -92,6 +92,7 @@ func (c *Cloud) apiserverArgs(dir string, hosts []string) ([]string, error) {
 		"--service-cluster-ip-range=" + serviceRange,
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
+		"--enable-bootstrap-token-auth",
 	}, c.config.Args...), nil
 }
 

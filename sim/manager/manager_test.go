@@ -40,7 +40,7 @@ func TestManager(t *testing.T) {
 	t.Run("requests of hubs", func(t *testing.T) { testHubRequests(t, w) })
 	t.Run("revocation", func(t *testing.T) { testRevocation(t, w) })
 	t.Run("rotation", func(t *testing.T) { testRotation(t, w) })
-	t.Run("recall", func(t *testing.T) { testRecall(t, w) })
+	t.Run("recall", func(t *testing.T) { first = testRecall(t, w, first) })
 	t.Run("certificates that end", func(t *testing.T) { testEnds(t, w) })
 	t.Run("taken back", func(t *testing.T) { testTakenBack(t, w) })
 	t.Run("pools", func(t *testing.T) { testPools(t, w) })

@@ -25,8 +25,9 @@ import (
 )
 
 // testRecall: a cluster loses what it wrote after a backup: a deletion, and the roster that would tell of it. A hub of the pool, by its own rights, gives back what
-// it holds. The denylist goes on above it, and the Node that came back gets no certificate. The same of a bundle of authorities.
-func testRecall(t *testing.T, w *world) {
+// it holds. The denylist goes on above it, and the Node that came back gets no certificate. The same of a bundle of authorities. A backup
+// is restored at once: so no manager runs meanwhile.
+func testRecall(t *testing.T, w *world, before *run) (after *run) {
 	const pool = "recalled"
 	w.nodes(t, pool, "back-1", "back-2")
 	r1 := w.as("system:node:back-1", "system:nodes", "system:authenticated")
@@ -60,7 +61,7 @@ func testRecall(t *testing.T, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := w.client.CoreV1().Nodes().Get(t.Context(), "back-1", metav1.GetOptions{})
+	former, err := w.client.CoreV1().Nodes().Get(t.Context(), "back-1", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func testRecall(t *testing.T, w *world) {
 			return false
 		}
 		l, err := denylist.Open([]byte(m.Data[contract.DenylistKey]), pool, trusted.List())
-		return err == nil && l.Number > number && len(l.Entries) == 1 && l.Entries[0].UID == string(before.UID) && l.Entries[0].Deleted
+		return err == nil && l.Number > number && len(l.Entries) == 1 && l.Entries[0].UID == string(former.UID) && l.Entries[0].Deleted
 	})
 	t.Logf("recalled after %v", time.Since(began).Round(time.Millisecond))
 	w.eventually(t, "the hub lacks nothing", func() bool { return held.Number() > number && len(held.Lacking(time.Now())) == 0 })
@@ -104,6 +105,9 @@ func testRecall(t *testing.T, w *world) {
 	order(t, w, pool, trust.Order{ID: "recalled", Settle: "10s", Overlap: "1h"})
 	w.eventually(t, "another one signs", func() bool { return !trusted.Signer().Equal(first) })
 	second, last := trusted.Signer(), trusted.Number()
+	if err := before.end(); err != nil {
+		t.Fatal(err)
+	}
 	restore := func(get func() (string, error), put func(version string) error) {
 		w.eventually(t, "it is restored", func() bool {
 			version, err := get()
@@ -134,6 +138,7 @@ func testRecall(t *testing.T, w *world) {
 		_, err := maps.Update(t.Context(), m, metav1.UpdateOptions{})
 		return err
 	})
+	after = w.manage(w.t, nil)
 	w.eventually(t, "the first authority signs again, above what the hub held, and the second counts", func() bool {
 		return trusted.Number() > last && trusted.Signer().Equal(first) && contains(trusted.List(), second)
 	})
@@ -155,6 +160,7 @@ func testRecall(t *testing.T, w *world) {
 	} else {
 		_ = resp.Body.Close()
 	}
+	return after
 }
 
 func contains(all []*x509.Certificate, c *x509.Certificate) bool {

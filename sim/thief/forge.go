@@ -71,12 +71,13 @@ func Forge(ctx context.Context, site runtime.Site, pool, node, other string) ([]
 		failed = errors.Join(failed, err)
 		return k
 	}
-	// kube-apiserver has judged a token before weir-manager sees who asks: it says so in this way.
-	token := func(id, of string) kubernetes.Interface {
-		c := rest.CopyConfig(site.Admin())
-		c.Impersonate = rest.ImpersonationConfig{
-			UserName: contract.BootstrapUserPrefix + id, Groups: []string{"system:bootstrappers", contract.BootstrapGroup(pool, of), "system:authenticated"},
-		}
+	desk := &tokens{admin: client(site.Admin()), pool: pool}
+	defer desk.drop(context.WithoutCancel(ctx))
+	token := func(of string, lasts time.Duration) kubernetes.Interface {
+		text, err := desk.issue(ctx, of, lasts)
+		failed = errors.Join(failed, err)
+		c := rest.AnonymousClientConfig(site.Admin())
+		c.BearerToken = text
 		return client(c)
 	}
 	mine, hers := weirpki.Subject{Pool: pool, Node: node}, weirpki.Subject{Pool: pool, Node: other}
@@ -86,19 +87,27 @@ func Forge(ctx context.Context, site runtime.Site, pool, node, other string) ([]
 	if err != nil || failed != nil {
 		return nil, errors.Join(err, failed)
 	}
-	first, second := tokenID(), tokenID()
+	// kube-apiserver learns of tokens in the order in which they are made. One that counts shows that it knows those before it.
+	late, first, second, third, of := token(node, -time.Hour), token(node, time.Hour), token(node, time.Hour), token(other, time.Hour), token(node, time.Hour)
+	if err := errors.Join(failed, known(ctx, of)); err != nil {
+		return nil, err
+	}
 	plans := []plan{
 		{name: "its own, as the node", by: asNode, kind: hub, subject: mine},
 		{name: "its own at the cloud", by: asNode, kind: cloud, subject: mine},
-		{name: "its own, by its token", by: token(first, node), kind: hub, subject: mine},
+		{name: "its own, by its token", by: first, kind: hub, subject: mine},
+		{name: "its own at the cloud, by the same token", by: first, kind: cloud, subject: mine},
 		{name: "the other node's, by that node", by: client(as(vault, her["node"])), kind: hub, text: stolen},
 
 		{name: "another node's, as the node", by: asNode, kind: hub, subject: hers, field: "requester"},
 		{name: "another node's, as the hub", by: asHub, kind: hub, subject: hers, field: contract.HubUserPrefix},
 		{name: "another node's at the cloud", by: asNode, kind: cloud, subject: hers, field: "requester"},
-		{name: "another node's, by its own token", by: token(second, node), kind: hub, subject: hers, field: "requester"},
-		{name: "its own, by another node's token", by: token(second, other), kind: hub, subject: mine, field: "requester"},
-		{name: "its own, by a token that was used", by: token(first, node), kind: hub, subject: mine, field: "token"},
+		{name: "another node's, by its own token", by: second, kind: hub, subject: hers, field: "requester"},
+		{name: "its own, by another node's token", by: third, kind: hub, subject: mine, field: "requester"},
+		{name: "its own, by a token that was used", by: first, kind: hub, subject: mine, field: "token"},
+		{name: "its own at the cloud, by a token that was used", by: first, kind: cloud, subject: mine, field: "token"},
+		{name: "its own, by a token that has expired", by: late, kind: hub, subject: mine, field: "Unauthorized"},
+		{name: "its right to lead, by its own token", by: of, kind: weirpki.Forwarder, subject: mine, field: "requester"},
 		{name: "another's public key under its known name", by: asNode, kind: hub, text: stolen, field: "requester"},
 		{name: "an organization more", by: asNode, kind: hub, subject: mine, field: "organization", change: func(r *x509.CertificateRequest) {
 			r.Subject.Organization = append(r.Subject.Organization, "system:masters")
@@ -192,7 +201,7 @@ func (p plan) send(ctx context.Context) (Request, error) {
 	}
 	requests := p.by.CertificatesV1().CertificateSigningRequests()
 	made, err := requests.Create(ctx, r, metav1.CreateOptions{})
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsUnauthorized(err) {
 		out.Said = err.Error()
 		return out.judged(p.field), nil
 	}
@@ -236,6 +245,3 @@ func (r Request) judged(field string) Request {
 	}
 	return r
 }
-
-// tokenID is that of a token that nobody has used.
-func tokenID() string { return strings.ToLower(rand.Text())[:6] }

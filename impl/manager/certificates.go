@@ -81,7 +81,7 @@ func (m *certifier) add() error {
 func (m *certifier) keys() (cache.Cache, error) {
 	keys, err := cache.New(m.set.rest, cache.Options{
 		HTTPClient: m.ctrl.GetHTTPClient(), Scheme: m.ctrl.GetScheme(), Mapper: m.ctrl.GetRESTMapper(), NewInformer: informer(m.set.Clock),
-		DefaultNamespaces: map[string]cache.Config{contract.KeyNamespace: {}}, DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultNamespaces: map[string]cache.Config{contract.KeyNamespace: {}}, DefaultTransform: trimData,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cache of namespace %s: %w", contract.KeyNamespace, err)
@@ -94,8 +94,7 @@ func (m *certifier) keys() (cache.Cache, error) {
 
 // written asks for the pools of which somebody writes a ConfigMap whose name has one of the prefixes: `weir pki rotate` does, and hubs that give something back.
 func (m *certifier) written(keys cache.Cache, prefixes ...string) source.Source {
-	what := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
-	kind := source.Kind(keys, what, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
+	kind := source.Kind(keys, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *corev1.ConfigMap) []reconcile.Request {
 		for _, prefix := range prefixes {
 			if pool, ours := strings.CutPrefix(o.Name, prefix); ours {
 				return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: pool}}}
@@ -103,8 +102,15 @@ func (m *certifier) written(keys cache.Cache, prefixes ...string) source.Source 
 		}
 		return nil
 	}))
-	all := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"}}
-	return m.granted("ConfigMaps in namespace "+contract.KeyNamespace, grants.Listed(m.ctrl.GetAPIReader(), all, client.InNamespace(contract.KeyNamespace)), kind)
+	return m.granted("ConfigMaps in namespace "+contract.KeyNamespace, grants.Listed(m.ctrl.GetAPIReader(), &corev1.ConfigMapList{}, client.InNamespace(contract.KeyNamespace)), kind)
+}
+
+// trimData leaves the name of a ConfigMap and its version.
+func trimData(o any) (any, error) {
+	if m, ok := o.(*corev1.ConfigMap); ok {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}}, nil
+	}
+	return o, nil
 }
 
 // away tells which nodes of a pool have not told that they hold a trust bundle.

@@ -164,7 +164,7 @@ func TestReplicasRotate(t *testing.T) {
 	tell := func(s *pki.Succession, by *authority) {
 		t.Helper()
 		var err error
-		text, err = trust.Publish(text, "p", s, now)
+		text, err = trust.Publish(text, "p", s, 0, now)
 		check(t, err)
 		c := all[0].asIssuedBy(by, contract.NodeUserPrefix+"a", contract.HubGroup, contract.PoolGroupPrefix+"p")
 		c.want(http.StatusNoContent, http.MethodPost, contract.TrustPath, string(text))

@@ -102,13 +102,13 @@ func readScript(t *testing.T, path string) (s script) {
 
 // TestAlerts: at each time of each script exactly those alerts fire that it says, and every alert is in some script.
 func TestAlerts(t *testing.T) {
-	paths, err := filepath.Glob("testdata/*.test")
+	paths, err := filepath.Glob("testdata/*.alerts")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%v, %v", paths, err)
 	}
 	fired := map[string]bool{}
 	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".test"), func(t *testing.T) {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".alerts"), func(t *testing.T) {
 			s, all := readScript(t, path), alerting(t)
 			storage := promqltest.LoadedStorage(t, s.load)
 			t.Cleanup(func() { _ = storage.Close() })

@@ -211,6 +211,8 @@ func TestModeSwitch(t *testing.T) {
 	n := &namedBed{poolBed: p, nodes: nodes}
 	p.start(nodes...)
 	eventually(t, "a leader", func() bool { return p.settled(nodes...) != "" })
+	p.clouds[0].put("default", "before")
+	n.reaches(nodes...)
 	want := n.lists()
 	at, err := url.Parse(p.coordinator.server.URL)
 	check(t, err)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/weir-edge/weir/sim/client"
-	"github.com/weir-edge/weir/sim/node"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -23,9 +22,6 @@ const (
 	atOnce   = 5 // pools that are started side by side
 	readings = 7 // that have to agree, a look apart: watches end now and then, and begin anew
 )
-
-// longRunning is the metric of kube-apiserver that counts what it has open.
-const longRunning = "apiserver_longrunning_requests"
 
 // column is one run.
 type column struct {
@@ -197,15 +193,9 @@ func (c *column) settled(ctx context.Context, t runtime.Topology) (count, error)
 
 // open counts what is open now.
 func (c *column) open(ctx context.Context, t runtime.Topology) (now count, err error) {
-	text, err := c.admin.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return now, fmt.Errorf("metrics of kube-apiserver: %w", err)
+	if now.watches, err = runner.OpenWatches(ctx, c.admin); err != nil {
+		return now, err
 	}
-	m := node.ParseMetrics(string(text))
-	if m.Count(longRunning) == 0 {
-		return now, fmt.Errorf("kube-apiserver has no metric %s", longRunning)
-	}
-	now.watches = m.Sum(longRunning, `verb="WATCH"`)
 	for _, p := range t.Pools {
 		for _, x := range c.Site.Link(p.Name).Connections() {
 			if x.Closed.IsZero() {

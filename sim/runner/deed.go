@@ -25,7 +25,9 @@ type deed struct {
 	hubs   []string       // nodes whose clients cannot be served while it lasts
 	cutOff bool           // nothing reaches the pool from the cloud while it lasts
 	disk   scenario.Disk
-	stolen *stolen // of a Node that is deleted
+	node   string   // whose hub or Node is the target
+	object *changed // that Change and Remove are done to
+	stolen *stolen  // of a Node that is deleted
 }
 
 // find finds out what a fault means now.
@@ -87,7 +89,10 @@ func (d *deed) harms() []string {
 
 // aim makes a node the target: its hub, or its links.
 func (d *deed) aim(node string) {
+	d.node = node
 	switch d.fault.Action {
+	case scenario.Change:
+		d.nodes = []string{node}
 	case scenario.Cut, scenario.Flap:
 		d.nodes = []string{node}
 		if d.fault.Link == scenario.BothLinks {
@@ -130,6 +135,9 @@ func (r *run) begin(ctx context.Context, d *deed) error {
 	if d.fault.Action == scenario.RotateAuthority {
 		return r.rotate(ctx, d.pool)
 	}
+	if d.fault.Object != "" {
+		return r.changeObject(ctx, d)
+	}
 	if d.part == "" {
 		return r.strain(d)
 	}
@@ -161,6 +169,9 @@ func (r *run) begin(ctx context.Context, d *deed) error {
 func (r *run) heal(ctx context.Context, d *deed) error {
 	if d.fault.Action == scenario.RotateAuthority {
 		return r.rotated(ctx, d.pool)
+	}
+	if d.fault.Object != "" {
+		return r.restoreObject(ctx, d)
 	}
 	if d.part == "" {
 		return r.relieve(d)

@@ -53,6 +53,9 @@ func (r *run) addFaults(res *report.Result) {
 	all, pool := r.openedInFaults()
 	r.metrics["new_cloud_connections"], r.metrics["new_pool_connections"], r.metrics["stale_seconds_max"] = float64(all), float64(pool), r.stale.max()
 	r.metrics["late_markers"] = float64(r.late)
+	if r.s.Changes() {
+		r.metrics["applied_seconds_max"] = r.applied.Seconds()
+	}
 	r.addLies()
 	r.addRevocations()
 	if r.s.BlacksOut() {

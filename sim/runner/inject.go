@@ -177,6 +177,8 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 	switch d.fault.Action {
 	case scenario.Flap:
 		err = r.flap(ctx, d)
+	case scenario.Change, scenario.Remove:
+		err = r.changedFor(ctx, &e)
 	case scenario.Blackout:
 		err = r.blackout(ctx, d, e.began)
 	case scenario.DeleteNode:

@@ -61,6 +61,12 @@ type status struct {
 	Fed       string           `json:"fed"` // of one of three coordinators: the one that is fed
 	Ready     bool             `json:"ready"`
 	Resources []resourceStatus `json:"resources"`
+
+	Directory struct { // what a hub was told of its pool
+		Version uint64 `json:"version"`
+		Live    bool   `json:"live"`
+		Mode    string `json:"mode"`
+	} `json:"directory"`
 }
 
 type resourceStatus struct {

@@ -73,6 +73,8 @@ type run struct {
 	turn    turn
 	before  rotation // what hubs counted when all caches were there
 	lies    lies
+	watches watches
+	applied time.Duration // from a change of an object until the pool went by it, longest; outages.mu guards it
 
 	revocations revocations
 	// watching is the life of all clients; it ends when they are judged.
@@ -295,11 +297,20 @@ func (r *run) counting(what string) func(done, total int) {
 // sync starts everything at once and waits until the reference and Weir have it all. The stock way goes on by itself.
 func (r *run) sync(ctx context.Context) error {
 	r.began = time.Now()
+	if r.countsWatches() {
+		var err error
+		if r.watches.before, err = r.settledWatches(ctx); err != nil {
+			return err
+		}
+	}
 	r.ready = readiness{began: r.began, seen: map[[3]string]report.Readiness{}}
 	for _, w := range r.others() {
 		if err := r.startClients(ctx, w); err != nil {
 			return err
 		}
+	}
+	if err := r.countStockWatches(ctx, r.way(report.WayStock)); err != nil {
+		return err
 	}
 	if err := r.startWeir(ctx); err != nil {
 		return err
@@ -325,6 +336,9 @@ func (r *run) sync(ctx context.Context) error {
 	}
 	r.synced = time.Now()
 	r.metrics["cache_ready_seconds"] = r.readySeconds()
+	if err := r.countWatches(ctx); err != nil {
+		return err
+	}
 	return r.kubectl(ctx, r.weir())
 }
 

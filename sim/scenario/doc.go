@@ -55,6 +55,8 @@
 //	restore  apiserver                                           the cloud's etcd is as it was lost: before; started after for
 //	slow     pool                                                link:, with another rate: or rtt: for a while
 //	blackout pool                                                the uplink is cut for a while, and all machines lose power
+//	change   pool, leader, follower, hub/<n>                     object: a NodePool, Pool or Node gets the content of patch:
+//	remove   pool                                                object: a NodePool or Pool is deleted
 //	storm    pool                                                all of it on top of each other: each begins within for, as the seed decides
 //
 // In a blackout the machines have power again after off:, while the uplink is still cut. empty: names parts that find an empty disk then:
@@ -62,6 +64,12 @@
 //
 // A Node that is deleted leaves a thief with all that was on its disk. With off: the pool is without the cloud from before the deletion on, for so
 // long, and the time begins at the first contact. The pool has to enrol.
+//
+// An object that says what a pool is (NodePool, Pool; Node, with the hub of a node as target) gets the content of a JSON merge patch, and the content of before
+// again after for:. Service, Endpoints and EndpointSlice are leader-hub-<pool>: weir-manager has to put them right within for:. A change has to be taken up within
+// for: by all hubs of the pool that hear the cloud, else the run fails. The pool has to enrol: weir-manager runs then.
+//
+//	{at: 5s, action: change, target: pool, object: Pool, patch: {spec: {mode: LeaderHubs}}, for: 30s}
 //
 // A pool with three coordinators has coordinator/1 to coordinator/3 as well; coordinator is then the one that the leader feeds.
 //

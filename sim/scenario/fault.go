@@ -28,6 +28,8 @@ type Fault struct {
 	Off       time.Duration  // of Blackout: until the machines have power again; of DeleteNode: until the pool has the cloud again
 	Empty     []string       // of Blackout: who finds an empty disk then: hub/<number>, or coordinator for all of them
 	Policy    *Policy        // of SetPolicy
+	Object    ObjectKind     // of Change and Remove
+	Patch     map[string]any // of Change: a JSON merge patch
 
 	Repeat int           // how often, one after the other; at least 1
 	Every  time.Duration // pause between two of them
@@ -52,6 +54,9 @@ const (
 
 	Forge      Action = "forge"       // somebody with the credentials of the node asks for certificates that are not its own
 	DeleteNode Action = "delete-node" // the Node is deleted, and its hub runs on; healed by a Node of the same name, and a start
+
+	Change Action = "change" // an object that says what the pool is gets other content; healed by the content of before
+	Remove Action = "remove" // such an object is deleted; healed by one of the same content
 
 	RotateAuthority Action = "rotate-authority" // the pool's authority is replaced, in all steps; healed when the one before counts no more
 
@@ -138,7 +143,7 @@ const (
 )
 
 // fields of a fault, in the order in which they are told.
-var faultFields = []string{"at", "action", "target", "pool", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "lost", "off", "empty", "policy", "repeat", "every"}
+var faultFields = []string{"at", "action", "target", "pool", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "lost", "off", "empty", "policy", "object", "patch", "repeat", "every"}
 
 // actionRule says which fields and targets an action takes.
 type actionRule struct {
@@ -170,6 +175,8 @@ func actionRules() []actionRule {
 		{Slow, []Target{WholePool}, []string{"for", "link"}, []string{"rate", "rtt"}},
 		{Restore, []Target{APIServer}, []string{"for", "lost"}, nil},
 		{Blackout, []Target{WholePool}, []string{"for", "off"}, []string{"empty"}},
+		{Change, append(hubs, WholePool), []string{"for", "object", "patch"}, []string{"repeat", "every"}},
+		{Remove, []Target{WholePool}, []string{"for", "object"}, []string{"repeat", "every"}},
 		{RotateAuthority, []Target{WholePool}, []string{"for"}, nil},
 		{Storm, []Target{WholePool}, []string{"for"}, nil},
 	}
@@ -208,7 +215,7 @@ func (s *Scenario) batches() bool {
 		case f.Target == APIServer:
 			return f.Action != Restore && (f.Action != Freeze || f.For >= longBreak)
 		case f.Target == WholePool, f.Target == Coordinator, f.Target == Each, replica:
-			return f.Action != Slow && f.Action != RotateAuthority && f.For >= longBreak
+			return !slices.Contains([]Action{Slow, RotateAuthority, Change, Remove}, f.Action) && f.For >= longBreak
 		}
 		return false
 	})
@@ -258,9 +265,11 @@ func (f Fault) MarshalYAML() (any, error) {
 		Off       time.Duration  `yaml:"off,omitempty"`
 		Empty     []string       `yaml:"empty,omitempty,flow"`
 		Policy    *Policy        `yaml:"policy,omitempty"`
+		Object    ObjectKind     `yaml:"object,omitempty"`
+		Patch     map[string]any `yaml:"patch,omitempty"`
 		Repeat    int            `yaml:"repeat,omitempty"`
 		Every     time.Duration  `yaml:"every,omitempty"`
-	}{At: f.At, Action: f.Action, Target: f.Target, Pool: f.Pool, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Lost: f.Lost, Off: f.Off, Empty: f.Empty, Policy: f.Policy, Every: f.Every}
+	}{At: f.At, Action: f.Action, Target: f.Target, Pool: f.Pool, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Lost: f.Lost, Off: f.Off, Empty: f.Empty, Policy: f.Policy, Object: f.Object, Patch: f.Patch, Every: f.Every}
 	if !slices.Contains([]Action{Restart, SetPolicy, Exit, Finish, Delete, Attempt, Forge}, f.Action) {
 		out.For = f.For.String()
 	}
@@ -284,6 +293,9 @@ func (f Fault) String() string {
 		if f.Direction != link.Both && f.Direction != 0 {
 			s += " " + f.Direction.String()
 		}
+	}
+	if f.Object != "" {
+		s += ", " + string(f.Object)
 	}
 	if f.Policy != nil {
 		s += ": " + f.Policy.String()

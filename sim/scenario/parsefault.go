@@ -94,6 +94,7 @@ func (v value) fault(pools []Pool, rules []actionRule) (f Fault, ok bool) {
 	if f.Action == RotateAuthority && !p.Enrols {
 		o.fields["action"].contradiction("weir-manager has no authority of the pool: want topology.pool.enrols: true")
 	}
+	o.withObject(f, p)
 	if f.Action == Slow && !o.has("rate") && !o.has("rtt") {
 		v.contradiction("slow changes nothing: want rate, rtt or both")
 	}
@@ -165,6 +166,10 @@ func (f *Fault) read(name string, v value, p Pool) {
 	case "policy":
 		policy := v.policy()
 		f.Policy = &policy
+	case "object":
+		f.Object = v.objectKind()
+	case "patch":
+		f.Patch = v.patch()
 	case "cuts":
 		n, _ := v.integer(1, maxCuts)
 		f.Cuts = int(n)

@@ -115,6 +115,7 @@ func Metrics() []Metric {
 		{"late_certificates", UnitCount, "times that a hub or a coordinator let a certificate count, to read, that had ended while the cloud was away"},
 		{"late_leaders", UnitCount, "times that a hub was seen to lead with a certificate that had ended"},
 		{"applied_seconds_max", UnitSeconds, "from a change of an object that says what a pool is until all its hubs went by it, longest"},
+		{"relay_lists", UnitCount, "times that a relay of a hub was filled anew since all caches were there, by a list or by comparing"},
 		{"cloud_watches", UnitCount, "watches that all pools with Weir have open at kube-apiserver, by its own metric; nodes that did not run are multiplied. Most at one time, if an object changes"},
 		{"stock_cloud_watches", UnitCount, "the same of the clients of as many nodes without Weir"},
 		{"cloud_connections", UnitCount, "connections that the nodes of all pools with Weir have open to kube-apiserver; nodes that did not run are multiplied"},

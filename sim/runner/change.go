@@ -171,13 +171,41 @@ func (r *run) changedFor(ctx context.Context, e *episode) error {
 	if err := r.until(ctx, d.fault.For, taken); err != nil {
 		return fmt.Errorf("pool %s has not taken up the change: %w", d.pool.Name, err)
 	}
+	now := time.Now()
 	r.outages.mu.Lock()
-	r.applied = max(r.applied, time.Since(e.began))
+	r.applied = max(r.applied, now.Sub(e.began))
 	r.outages.mu.Unlock()
 	if err := sleep(ctx, time.Until(e.began.Add(d.fault.For))); err != nil {
 		return err
 	}
-	return r.countWatches(ctx)
+	if err := r.countWatches(ctx); err != nil {
+		return err
+	}
+	told, _, err := r.told(ctx, d.pool)
+	if err == nil && told != nil && told.Annotations[contract.LeaderHubMode] == contract.ModeLeaderHubs { // each of them reads every change
+		leaders := 0
+		for _, s := range told.Subsets {
+			leaders += len(s.Addresses)
+		}
+		e.copied = r.truth().bytes(now, time.Now()) * int64(max(leaders-1, 0))
+	}
+	return err
+}
+
+// relayLists is how often hubs have filled a relay anew: by a list, or by comparing.
+func (r *run) relayLists(ctx context.Context) (sum float64, err error) {
+	for _, node := range r.weir().nodes {
+		p, err := r.site.Part(runtime.HubOf(node))
+		if err != nil {
+			return 0, err
+		}
+		m, err := p.Metrics(ctx)
+		if err != nil {
+			return 0, fmt.Errorf("metrics of the hub of %s: %w", node, err)
+		}
+		sum += m.Sum("weir_hub_relay_source_lists_total") + m.Sum("weir_hub_relay_source_resyncs_total")
+	}
+	return sum, nil
 }
 
 // goesBy tells whether a pool does what its objects say: weir-manager has seen them, nodes have what the NodePool puts on them, and all hubs that hear the cloud

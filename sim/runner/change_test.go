@@ -62,9 +62,11 @@ func TestDiffers(t *testing.T) {
 		return map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}, "annotations": map[string]any{"weir.dev/mode": "coordinator"}}, "subsets": []any{"x"}}
 	}
 	for want, edit := range map[string]func(o map[string]any){
-		"":         func(o map[string]any) { o["metadata"].(map[string]any)["labels"].(map[string]any)["more"] = "c" },
-		"metadata": func(o map[string]any) { o["metadata"].(map[string]any)["annotations"].(map[string]any)["weir.dev/mode"] = "leader-hubs" },
-		"subsets":  func(o map[string]any) { o["subsets"] = []any{} },
+		"": func(o map[string]any) { o["metadata"].(map[string]any)["labels"].(map[string]any)["more"] = "c" },
+		"metadata": func(o map[string]any) {
+			o["metadata"].(map[string]any)["annotations"].(map[string]any)["weir.dev/mode"] = "leader-hubs"
+		},
+		"subsets": func(o map[string]any) { o["subsets"] = []any{} },
 	} {
 		is := was()
 		edit(is)

@@ -37,6 +37,7 @@ type episode struct {
 	ended     time.Time
 	bytes     int64         // of class pool, beyond the changes
 	caughtUp  int64         // of class pool, changes and all
+	copied    int64         // the changes of a time in which more than one hub of the pool read the cloud, for each more of them
 	changes   int64         // what the changes of the time are, uncompressed
 	resync    int64         // of class pool from its end until recovered, changes and all
 	grace     time.Duration // from its beginning until the first connection of class pool that was opened since; 0: none was

@@ -74,6 +74,7 @@ type run struct {
 	before  rotation // what hubs counted when all caches were there
 	lies    lies
 	watches watches
+	lists   float64       // of relays, when all caches were there
 	applied time.Duration // from a change of an object until the pool went by it, longest; outages.mu guards it
 
 	revocations revocations
@@ -335,6 +336,12 @@ func (r *run) sync(ctx context.Context) error {
 		return err
 	}
 	r.synced = time.Now()
+	if r.s.OnlyChanges() {
+		var err error
+		if r.lists, err = r.relayLists(ctx); err != nil {
+			return err
+		}
+	}
 	r.metrics["cache_ready_seconds"] = r.readySeconds()
 	if err := r.countWatches(ctx); err != nil {
 		return err
@@ -399,6 +406,13 @@ func (r *run) settle(ctx context.Context) error {
 	}
 	if err := r.addRotation(ctx); err != nil {
 		return err
+	}
+	if r.s.OnlyChanges() {
+		lists, err := r.relayLists(ctx)
+		if err != nil {
+			return err
+		}
+		r.metrics["relay_lists"] = lists - r.lists
 	}
 	r.weir().streams = append(r.weir().streams, r.offline.streams...) // to be judged as all others are
 	if err := r.truth().catchUp(ctx, r.admin); err != nil {

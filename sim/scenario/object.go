@@ -108,3 +108,8 @@ func (o object) withObject(f Fault, p Pool) {
 func (s *Scenario) Changes() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Object != "" })
 }
+
+// OnlyChanges tells whether nothing else happens: no process ends, so what hubs count goes on.
+func (s *Scenario) OnlyChanges() bool {
+	return s.Changes() && !slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Object == "" })
+}

@@ -324,6 +324,8 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " is measured in a blackout: want a fault of that action"
 	case metric == "applied_seconds_max" && !s.Changes():
 		return metric + " is measured when an object changes: want a fault of action change or remove"
+	case metric == "relay_lists" && !s.OnlyChanges():
+		return metric + " is measured when objects change and nothing else happens: hubs count until they end"
 	case metric == "resync_bytes_share" && !s.RestartsAPIServer():
 		return metric + " is measured when the apiserver ends: want a fault of target apiserver"
 	case slices.Contains([]string{"late_certificates", "late_leaders"}, metric) && !lives:

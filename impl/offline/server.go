@@ -21,6 +21,10 @@ import (
 	"github.com/weir-edge/weir/impl/store"
 )
 
+// shortWatch is the time within which a watch does not end because the cloud is back: client-go lists after one that ends within a second, and has shown nothing
+// (VeryShortWatchError of its reflector). It may count from when it has taken in what it was shown first.
+const shortWatch = 2 * time.Second
+
 // Overlay is what a node has written and the cloud does not have yet. Its methods may be called by many.
 type Overlay interface {
 	// Overlay gives an object of the store with it.
@@ -55,11 +59,18 @@ func (s *Server) Serve(ctx context.Context, component string, w http.ResponseWri
 	if err != nil {
 		s.count.answers.WithLabelValues(verb, "unknown").Inc()
 		s.logger.Debug("the store does not know what is asked", "component", component, "path", q.Path, "why", err.ErrStatus.Message)
+		if q.GoesOn() { // told 503, client-go lists as soon as the cloud is back
+			err = apierrors.NewTooManyRequests(err.ErrStatus.Message, 0)
+		}
 		rest.WriteError(w, req, err)
 		return
 	}
 	s.count.answers.WithLabelValues(verb, "known").Inc()
-	ctx, cancel := merge(ctx, req.Context())
+	var late time.Duration
+	if verb == "watch" {
+		late = shortWatch
+	}
+	ctx, cancel := s.merge(ctx, req.Context(), late)
 	defer cancel()
 	if verb == "watch" {
 		s.count.watches.Inc()
@@ -68,10 +79,17 @@ func (s *Server) Serve(ctx context.Context, component string, w http.ResponseWri
 	a(w, req.WithContext(ctx))
 }
 
-// merge returns the context of a request that also ends with another one.
-func merge(ctx, request context.Context) (context.Context, context.CancelFunc) {
+// merge returns the context of a request that also ends with another one, but lives some time.
+func (s *Server) merge(ctx, request context.Context, atLeast time.Duration) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancel(request)
-	stop := context.AfterFunc(ctx, cancel)
+	began := s.clock.Now()
+	stop := context.AfterFunc(ctx, func() {
+		if left := atLeast - s.clock.Since(began); left > 0 {
+			s.clock.AfterFunc(left, cancel)
+			return
+		}
+		cancel()
+	})
 	return out, func() { stop(); cancel() }
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -181,6 +182,12 @@ func (r *Request) IsTrue(parameter string) bool {
 // Reads tells whether the request is a get, list or watch of a resource.
 func (r *Request) Reads() bool {
 	return r.Method == http.MethodGet && (r.Verb == "get" || r.Verb == "list" || r.Verb == "watch") && r.IsResource
+}
+
+// GoesOn tells whether the request is a watch that begins where its client stands.
+func (r *Request) GoesOn() bool {
+	version, _ := strconv.ParseUint(r.Query.Get("resourceVersion"), 10, 64)
+	return r.Verb == "watch" && version > 0 && !r.IsTrue("sendInitialEvents")
 }
 
 // Writes tells whether the request may change something.

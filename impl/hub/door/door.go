@@ -20,6 +20,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
+	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 )
 
@@ -133,7 +134,7 @@ func (d *Door) admit(w http.ResponseWriter, req *http.Request, asked *request.Re
 		req, taken := d.Shelter.Take(rec, req, asked, who)
 		if !taken {
 			rec.Route = "cloud"
-			d.Proxy.Serve(rec, req, asked, who, t)
+			d.Proxy.ServeUntil(rec, req, asked, who, t, d.over(req.Header, asked, who))
 		}
 		if lost != nil && rec.Code == http.StatusOK {
 			lost.Found()
@@ -169,13 +170,35 @@ func (d *Door) route(header http.Header, asked *request.Request, who access.Call
 	return nil, d.Feeders[t.Index]
 }
 
+// over ends a watch that the cloud gives when a relay can go on with it: the relay had nothing to answer with when the watch began, or the resource was in no
+// relay then. The client watches on, at the version that it has seen, and is answered by the relay. nil: no relay is to.
+func (d *Door) over(header http.Header, asked *request.Request, who access.Caller) answer.Over {
+	if asked.Verb != "watch" || header.Get(contract.ConsistentHeader) != "" {
+		return nil
+	}
+	inOrder := asked.GoesOn()
+	return func(shown func() *wire.Event) bool {
+		if !inOrder { // the objects that a watch begins with come in no order
+			ev := shown()
+			inOrder = ev != nil && ev.Type != wire.Added && ev.Type != wire.Error
+			return false
+		}
+		t, _ := d.route(header, asked, who)
+		if t == nil || !d.Relays[t.Index].Status().Synced {
+			return false
+		}
+		ev := shown()
+		return ev != nil && ev.Type != wire.Error && d.Relays[t.Index].Resumable(ev.Version)
+	}
+}
+
 // read serves a get, list or watch of a relayed resource.
 func (d *Door) read(w *answer.Recorder, req *http.Request, who access.Caller, t *relayed.Target) {
 	if refusal := d.Authorizer.Authorize(req.Context(), who, req.Header, t.Rights); refusal != nil {
 		if refusal.ErrStatus.Code == http.StatusServiceUnavailable && access.AdmissionOf(req.Context()).Unproven() {
 			refusal = answer.Unavailable(access.ErrUnavailable.Error() + ", and nothing is remembered of it") // why names addresses
 		}
-		if t.Verb == "watch" && goesOn(t.Request) {
+		if t.GoesOn() {
 			refusal = answer.ComeAgain(refusal)
 		}
 		answer.Write(w, refusal)
@@ -204,12 +227,6 @@ func (d *Door) read(w *answer.Recorder, req *http.Request, who access.Caller, t 
 		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
 	}
 	d.readers[t.Index].Serve(w, req.WithContext(context.WithValue(req.Context(), callerKey{}, called{who, t})), t.Request)
-}
-
-// goesOn tells whether a watch begins where its client stands.
-func goesOn(watch *request.Request) bool {
-	version, _ := strconv.ParseUint(watch.Query.Get("resourceVersion"), 10, 64)
-	return version > 0 && !watch.IsTrue("sendInitialEvents")
 }
 
 // behind answers a read that its relay cannot answer yet.

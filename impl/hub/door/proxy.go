@@ -31,7 +31,7 @@ type ProxyConfig struct {
 	Shelter          Shelter
 	Judge            *identity.Judge
 	Written          written
-	Clock            clock.PassiveClock
+	Clock            clock.Clock
 	Logger           *slog.Logger
 }
 
@@ -45,6 +45,7 @@ type written interface {
 type passage struct {
 	asked  *request.Request
 	target *relayed.Target // nil: it is about no relayed resource
+	over   answer.Over     // of a watch that a relay may go on with; nil: none does
 }
 
 type passageKey struct{}
@@ -74,6 +75,9 @@ func NewProxy(c ProxyConfig) *Proxy {
 						return err
 					}
 				}
+				if passed := passageOf(resp.Request); passed.asked.Verb == "watch" {
+					answer.Whole(resp, passed.over, c.Clock)
+				}
 				return p.Shelter.Observe(resp)
 			},
 			ErrorHandler: p.fail,
@@ -100,7 +104,12 @@ func rewrite(r *httputil.ProxyRequest) {
 
 // Serve sends a request on as its caller. t is set if it is about a relayed resource.
 func (p *Proxy) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, who access.Caller, t *relayed.Target) {
-	req = req.WithContext(context.WithValue(req.Context(), passageKey{}, passage{asked, t}))
+	p.ServeUntil(w, req, asked, who, t, nil)
+}
+
+// ServeUntil is Serve for a watch that ends, in order, when over says so.
+func (p *Proxy) ServeUntil(w http.ResponseWriter, req *http.Request, asked *request.Request, who access.Caller, t *relayed.Target, over answer.Over) {
+	req = req.WithContext(context.WithValue(req.Context(), passageKey{}, passage{asked, t, over}))
 	next, via := p.asCaller, p.AsCaller
 	if who.Kind == access.ThisNode {
 		next, via = p.asNode, p.AsNode
@@ -127,12 +136,17 @@ func (p *Proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
 	if access.AdmissionOf(req.Context()).Unproven() {
 		why = ""
 	}
+	asked := passageOf(req).asked
 	switch {
 	case req.Context().Err() != nil: // the client is gone, or the hub ends
 		answer.Write(w, answer.Unavailable("the request was cancelled"))
-	case uplink.Unsent(err):
+	case uplink.Unsent(err) || asked.GoesOn():
 		p.Logger.Debug("the cloud cannot be reached", "method", req.Method, "path", req.URL.Path, "err", err)
-		answer.Write(w, answer.Unavailable("the hub cannot reach the cloud"+why))
+		refusal := answer.Unavailable("the hub cannot reach the cloud" + why)
+		if asked.GoesOn() {
+			refusal = answer.ComeAgain(refusal)
+		}
+		answer.Write(w, refusal)
 	default:
 		p.failures.Say(slog.LevelInfo, "", "a request to the cloud failed", "method", req.Method, "path", req.URL.Path, "err", err.Error())
 		read := req.Method == http.MethodGet || req.Method == http.MethodHead

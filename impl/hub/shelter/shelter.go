@@ -212,6 +212,9 @@ func (s *Shelter) answer(until context.Context, w http.ResponseWriter, a *attemp
 		rec.Route = "store"
 	}
 	if refusal := s.mayRead(a); refusal != nil {
+		if a.asked.GoesOn() {
+			refusal = answer.ComeAgain(refusal)
+		}
 		answer.Write(w, refusal)
 		return
 	}

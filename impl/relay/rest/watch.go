@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay"
@@ -33,6 +34,8 @@ func (h *Handler) watch(w http.ResponseWriter, req *http.Request, q *query) erro
 	switch denied := h.Denied(); {
 	case err == nil:
 		TellHistory(w.Header(), cur.History())
+	case !now.Synced && o.Version > 0 && !o.Initial && o.History == nil: // told 503, client-go lists as soon as there is something to list
+		return apierrors.NewTooManyRequests(relay.StatusOf(err).Message, 1)
 	case !now.Synced:
 		return err
 	case denied != nil:

@@ -199,6 +199,9 @@ const (
 	// CertificatesCondition is True of a node of which a certificate, or the authority of its pool, ends soon, and False once it has a successor.
 	CertificatesCondition = "WeirCertificateEnds"
 
+	// JoinedCondition is True of a node whose kubelet calls its own hub, and False while it does not, though somebody has tried: see package install.
+	JoinedCondition = "WeirJoined"
+
 	// Annotations of a Node whose pods stay on it whatever happens ("true"), or for a time (a duration; 0: for ever). The first is
 	// understood on a pod as well.
 	BindingAnnotation          = "apps.openyurt.io/binding"

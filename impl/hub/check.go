@@ -195,11 +195,8 @@ func (s *settings) checkCoordinator() error {
 	if !s.EnableCoordinator {
 		return nil
 	}
-	switch both := len(s.CoordinatorServers) > 0; {
-	case len(s.LeaderHubs) > 0 && both:
+	if len(s.LeaderHubs) > 0 && len(s.CoordinatorServers) > 0 { // with neither the pool is told by leader-hub-<pool> alone
 		return cli.Usage("--leader-hub", strings.Join(s.LeaderHubs, " "), "none with --coordinator-server: a pool has the one or the other")
-	case len(s.LeaderHubs) == 0 && !both:
-		return cli.Usage("--coordinator-server", "", "the URL of the coordinator, or of each of its replicas, or --leader-hub")
 	}
 	var err error
 	if s.leaders, err = leaderhub.ParseAll(s.LeaderHubs); err != nil {

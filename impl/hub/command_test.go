@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
@@ -90,7 +91,6 @@ func TestUsage(t *testing.T) {
 		{[]string{"heartbeat-interval", "1s", "heartbeat-timeout", "2s"}, []string{"--heartbeat-timeout", "at most --heartbeat-interval"}},
 		{[]string{"heartbeat-failed-retry", "0"}, []string{"--heartbeat-failed-retry"}},
 		{[]string{"heartbeat-healthy-threshold", "0"}, []string{"--heartbeat-healthy-threshold"}},
-		{[]string{"enable-coordinator", "true"}, []string{"--coordinator-server"}},
 		{with("coordinator-client-cert-file", ""), []string{"--coordinator-client-cert-file"}},
 		{with("leader-elect-renew-deadline", "20s"), []string{"--leader-elect-renew-deadline", "less than the lease duration"}},
 		{with("leader-elect-retry-period", "9s"), []string{"--leader-elect-retry-period"}},
@@ -117,6 +117,18 @@ func TestCommand(t *testing.T) {
 	b := newBed(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	log := &logBuffer{}
+	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
+	check(t, err)
+	defer systemd.Close()
+	t.Setenv("NOTIFY_SOCKET", systemd.LocalAddr().String())
+	heard := func(want string) {
+		t.Helper()
+		b := make([]byte, 100)
+		check(t, systemd.SetReadDeadline(time.Now().Add(time.Minute)))
+		if n, err := systemd.Read(b); err != nil || string(b[:n]) != want {
+			t.Errorf("systemd heard %q, %v, want %q", b[:n], err, want)
+		}
+	}
 	done := make(chan error)
 	go func() { done <- Run(ctx, b.args("log-format", "json"), io.Discard, log) }()
 	var started struct{ Address, Health string }
@@ -128,6 +140,10 @@ func TestCommand(t *testing.T) {
 		}
 		return false
 	})
+	heard("READY=1")
+	if resp, _ := get(t, http.DefaultClient, "http://"+started.Health+"/healthz"); resp.StatusCode != http.StatusOK {
+		t.Errorf("a hub that says that it is ready answers %s", resp.Status)
+	}
 	for path, want := range map[string]string{
 		"/healthz": "ok", "/livez": "ok", "/v1/healthz": "ok", contract.StatusPath: `"node":"edge-1"`, "/metrics": "weir_hub_cloud_bytes_total",
 	} {
@@ -150,6 +166,7 @@ func TestCommand(t *testing.T) {
 		}
 	}
 	cancel()
+	heard("STOPPING=1")
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

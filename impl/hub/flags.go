@@ -93,7 +93,7 @@ func (c *Config) bind(f *cli.Flags) {
 		"bytes per resource that are taken from others of the pool, with 1 KiB beside each object; what comes from the cloud is not bounded")
 	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")
 
-	f.BoolVar(&c.EnableCoordinator, "enable-coordinator", false, "take part in the pool: in its coordinator, or where it has none, in what its leader hubs show")
+	f.BoolVar(&c.EnableCoordinator, "enable-coordinator", false, "take part in the pool: in its coordinator, or where it has none, in what its leader hubs show; leader-hub-<pool> in the cloud tells where they are, and --coordinator-server or --leader-hub until then")
 	f.StringArrayVar(&c.CoordinatorServers, "coordinator-server", nil,
 		"URL of the coordinator, repeated for each of its replicas; an address, not a Service, because Services need what it serves")
 	f.StringArrayVar(&c.LeaderHubs, "leader-hub", nil,

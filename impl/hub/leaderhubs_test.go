@@ -204,6 +204,24 @@ func TestLeaderHubFlags(t *testing.T) {
 	}
 }
 
+// TestUntold: a hub that is told of no coordinator and of no leader hub serves from the cloud, and takes its place when it is told: the first node of a pool has nobody to name.
+func TestUntold(t *testing.T) {
+	p := newNamedBed(t, "edge-1", "edge-2")
+	for _, n := range p.nodes {
+		p.hubs[n].config.LeaderHubs = nil
+	}
+	p.clouds[0].put("default", "first")
+	p.start(p.nodes...)
+	p.reaches(p.nodes...)
+	if now := p.hubs["edge-1"].hub.directory.Now(); now.Mode != "" || len(now.Leaders)+len(now.Coordinators) > 0 {
+		t.Errorf("the pool is %+v", now)
+	}
+	p.name("edge-1")
+	p.reads([]string{"edge-2"}, "edge-1")
+	p.clouds[0].put("default", "second")
+	p.reaches(p.nodes...)
+}
+
 // TestModeSwitch: a pool goes from its coordinator to leader hubs and back, while a client watches: nobody lists anew, at the cloud or at a hub.
 func TestModeSwitch(t *testing.T) {
 	nodes := []string{"edge-1", "edge-2", "edge-3", "edge-4"}

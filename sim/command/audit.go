@@ -33,7 +33,7 @@ var later = map[*regexp.Regexp]string{
 // runAudit reads the audit logs of runs, and fails if hubs were refused something, or have a grant that none of them used.
 func runAudit(_ context.Context, args []string, stdout, _ io.Writer) error {
 	flags := pflag.NewFlagSet("audit", pflag.ContinueOnError)
-	if err := parse(flags, "audit DIR...", args, anyArgs, stdout); err != nil {
+	if err := parse(flags, "audit DIR...", args, cli.AnyArgs, stdout); err != nil {
 		return err
 	}
 	if flags.NArg() == 0 {

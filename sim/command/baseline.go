@@ -26,7 +26,7 @@ func reportBaseline(_ context.Context, args []string, stdout, _ io.Writer) error
 	flags := pflag.NewFlagSet("report baseline", pflag.ContinueOnError)
 	dir := flags.String("dir", "reports/baseline", "folder of the baselines")
 	reason := flags.String("reason", "", "why the baseline changes; it is kept beside it")
-	if err := parse(flags, "report baseline --reason REASON DIR…", args, anyArgs, stdout); err != nil {
+	if err := parse(flags, "report baseline --reason REASON DIR…", args, cli.AnyArgs, stdout); err != nil {
 		return err
 	}
 	why := strings.Join(strings.Fields(*reason), " ")

@@ -102,7 +102,7 @@ func reportJudge(_ context.Context, args []string, stdout, _ io.Writer) error {
 // reportBands learns from reports of changes that change nothing by what share figures differ from themselves.
 func reportBands(_ context.Context, args []string, stdout, _ io.Writer) error {
 	fs := pflag.NewFlagSet("report bands", pflag.ContinueOnError)
-	if err := parse(fs, "report bands FILE|DIR…", args, anyArgs, stdout); err != nil {
+	if err := parse(fs, "report bands FILE|DIR…", args, cli.AnyArgs, stdout); err != nil {
 		return err
 	}
 	if fs.NArg() == 0 {
@@ -162,7 +162,7 @@ func reportHistory(_ context.Context, args []string, stdout, _ io.Writer) error 
 	page := fs.String("page", "reports/out/history.html", "the page that plots it")
 	limit := fs.Float64("drift", 0.03, "fail if a figure grew by more than this share over the last --last landed changes")
 	last := fs.Int("last", 20, "landed changes over which small losses are added up, 2 or more")
-	if err := parse(fs, "report history [FILE|DIR]", args, anyArgs, stdout); err != nil {
+	if err := parse(fs, "report history [FILE|DIR]", args, cli.AnyArgs, stdout); err != nil {
 		return err
 	}
 	switch {

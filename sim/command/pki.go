@@ -145,7 +145,7 @@ func pkiCheck(_ context.Context, args []string, stdout, _ io.Writer) error {
 	caFile := fs.String("ca", "", "PEM file of the authorities that vouch; required")
 	keyFile := fs.String("key", "", "PEM file of the private key that the certificate has to be of; for one FILE")
 	within := fs.Duration("within", 0, "a certificate that ends within this time is a failure too")
-	if err := parse(fs, "pki check", args, anyArgs, stdout); err != nil {
+	if err := parse(fs, "pki check", args, cli.AnyArgs, stdout); err != nil {
 		return err
 	}
 	files := fs.Args()

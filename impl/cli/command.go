@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Command is one of the things that a program does.
+type Command struct {
+	Name  string // "scenario run"
+	Args  string // what follows, for the usage line
+	About string
+	Run   func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+}
+
+// Commands are all that a program does.
+type Commands struct {
+	Program string // as the user calls it
+	About   string // a sentence, without the program's name
+	Failure string // what else is a failure, for --help
+	All     []Command
+}
+
+// Run runs the command that args name. It returns ErrHelp after --help, and usage errors for ExitCode.
+func (c Commands) Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) == 1 && args[0] == "--version" {
+		fmt.Fprintln(stdout, c.Program, Version())
+		return nil
+	}
+	if len(args) == 0 || isHelp(args[0]) {
+		c.help(stdout, c.All)
+		return nil
+	}
+	line := strings.Join(args, " ") + " "
+	for _, one := range c.All {
+		if strings.HasPrefix(line, one.Name+" ") {
+			return one.Run(ctx, args[strings.Count(one.Name, " ")+1:], stdout, stderr)
+		}
+	}
+	meant := slices.DeleteFunc(slices.Clone(c.All), func(o Command) bool { return !strings.HasPrefix(o.Name, args[0]+" ") })
+	switch {
+	case len(meant) == 0:
+		meant = c.All
+	case len(args) > 1 && isHelp(args[1]):
+		c.help(stdout, meant)
+		return nil
+	}
+	var names []string
+	for _, one := range meant {
+		names = append(names, one.Name)
+	}
+	return Usage("command", strings.Join(args, " "), strings.Join(names, ", ")+"; see "+c.Program+" --help")
+}
+
+func isHelp(arg string) bool { return arg == "--help" || arg == "-h" || arg == "help" }
+
+func (c Commands) help(w io.Writer, of []Command) {
+	fmt.Fprintf(w, "%s %s\n\nUsage:\n", c.Program, c.About)
+	for _, one := range of {
+		fmt.Fprintf(w, "  %s %-34s %s\n", c.Program, one.Name+" "+one.Args, one.About)
+	}
+	fmt.Fprintf(w, "  %s --version\n\nEach command has --help. Exit codes: 0 success, 1 failure%s, 2 wrong usage.\n", c.Program, c.Failure)
+}
+
+// AnyArgs stands for any number of arguments.
+const AnyArgs = -1
+
+// ParseArgs reads the flags of a command; usage is the command as the user calls it, want is how many arguments it takes.
+func ParseArgs(fs *pflag.FlagSet, usage string, args []string, want int, stdout io.Writer) error {
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	switch err := fs.Parse(args); {
+	case errors.Is(err, pflag.ErrHelp):
+		fmt.Fprintf(stdout, "Usage:\n  %s\n\nFlags:\n%s", usage, fs.FlagUsages())
+		return ErrHelp
+	case err != nil:
+		return Usage("flags", strings.Join(args, " "), err.Error())
+	case fs.NArg() != want && want != AnyArgs:
+		return Usage("arguments", strings.Join(fs.Args(), " "), usage)
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+// Package install puts weir-hub on a node whose kubelet has joined its cluster already, and takes it off again. It is what `weir node join`, `leave` and
+// `status` do.
+//
+// # Join
+//
+//	preflight    the kubelet's kubeconfig and certificate, systemd, ports, time, disk, the cloud, the node's pool: nothing is changed before all is well
+//	files        the hub, its configuration and its unit, and a new kubeconfig for the kubelet, which leads to the hub
+//	start        the hub is started, and has to answer the kubelet's own credential
+//	trial        a drop-in in /run leads the kubelet to the hub; it is started anew, and has to renew the Lease of its Node through the hub
+//	keep         the same drop-in in /etc
+//
+// The kubelet's own kubeconfig is read, and never written. What fails takes everything back, and says why: in the error, in an Event and in the condition
+// contract.JoinedCondition of the Node.
+//
+// # Power
+//
+// At each moment a node that starts anew has an API server. A drop-in in /run is gone after a restart of the machine, so a trial that was cut short leaves the
+// kubelet as it was. The drop-in in /etc is written when the hub has proved itself, and it goes before anything else does.
+//
+// A journal says that something was begun: it is written before the first change, and goes with the last one. What it says to be unfinished is finished by the next
+// call: Join goes on with a join and first ends a leave, Leave takes back what there is of either. All steps may be done again.
+//
+// # Leave
+//
+// Files, folders and units are as they were before Join, byte by byte. Pods of kube-proxy that were started meanwhile call the hub: they are deleted, and start anew,
+// before the hub goes.
+//
+// It starts no goroutine. Two calls at once are refused by a lock on the folder of the journal.
+package install

@@ -1,0 +1,176 @@
+package install
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// memoryMax bounds a hub whatever happens. With 1000 slices of 100 endpoints it has 24 MB, and 20 lists of 5000 of them at once add 18 MB (reports/bench): this is
+// several times as much, so that only a hub that leaks meets it.
+const memoryMax = "256M"
+
+// unitText is the hub's unit. It is root, since the kubelet's key and the folders of its pool's coordinator are root's; and it has no capability, and two places to
+// write.
+const unitText = `# Written by weir node join, taken away by weir node leave.
+[Unit]
+Description=weir-hub, the door of this node to the Kubernetes API
+Documentation=https://github.com/weir-edge/weir
+Wants=network-online.target
+After=network-online.target
+Before=kubelet.service
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+ExecStart=` + hubProgram + ` --config=` + hubConfig + `
+Restart=always
+RestartSec=1
+TimeoutStartSec=60
+OOMScoreAdjust=-999
+MemoryMax=` + memoryMax + `
+CapabilityBoundingSet=
+NoNewPrivileges=yes
+ProtectSystem=strict
+ReadWritePaths=` + hubData + ` ` + etc + `%s
+ProtectHome=yes
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallErrorNumber=EPERM
+
+[Install]
+WantedBy=multi-user.target
+`
+
+// hubFlags are the hub's configuration: its flags, by name.
+func (i *Installer) hubFlags(k *kubelet, n *node) map[string]any {
+	flags := map[string]any{
+		"node-name": k.node, "nodepool-name": i.Pool, "cloud-server": []string{strings.TrimSuffix(k.server, "/")}, "cloud-ca-file": cloudCA,
+		"cloud-client-cert-file": k.certFile, "cloud-client-key-file": k.keyFile, "client-ca-file": clientCA,
+		"secure-port": i.Ports.Secure, "health-port": i.Ports.Health, "pool-port": i.Ports.Pool,
+		"data-dir": hubData, "node-authority-file": authority, "store-generated-key-file": storeKey, "enable-coordinator": true,
+	}
+	if k.certFile == "" {
+		flags["cloud-client-cert-file"], flags["cloud-client-key-file"] = nodePair, nodePair
+	}
+	if len(n.coordinators) > 0 {
+		flags["coordinator-server"] = n.coordinators
+	}
+	if i.Token != "" || i.Host.there(tokenFile) { // it counts once: a second call may go without it
+		flags["bootstrap-token-file"] = tokenFile
+	}
+	if i.PoolAddress != "" {
+		flags["pool-address"] = i.PoolAddress
+	}
+	if i.Coordinator {
+		flags["enrol-coordinator-dir"], flags["enrol-coordinator-host"] = forPod, n.addresses
+	}
+	if root := i.Host.Root; root != "/" { // of tests: the hub is on this machine, its files are not
+		for name, v := range flags {
+			if path, ok := v.(string); ok && strings.HasPrefix(path, "/") {
+				flags[name] = i.Host.at(path)
+			}
+		}
+	}
+	return flags
+}
+
+// files are all that Join writes before the hub is started.
+func (i *Installer) files(k *kubelet, n *node) ([]file, error) {
+	program, err := os.ReadFile(i.Hub)
+	if err != nil {
+		return nil, fmt.Errorf("--hub-binary: %w", err)
+	}
+	config, err := yaml.Marshal(i.hubFlags(k, n))
+	if err != nil {
+		return nil, err
+	}
+	conf, err := k.forHub(i.Ports.Secure)
+	if err != nil {
+		return nil, err
+	}
+	signs, err := i.clientAuthority(k)
+	if err != nil {
+		return nil, err
+	}
+	also := ""
+	if i.Coordinator {
+		also = " -" + forPod
+	}
+	all := []file{
+		{hubProgram, 0o755, program},
+		{cloudCA, 0o644, k.ca},
+		{clientCA, 0o644, signs},
+		{kubeletConf, 0o600, conf},
+		{hubUnit, 0o644, fmt.Appendf(nil, unitText, also)},
+		{hubConfig, 0o600, append([]byte("# Written by weir node join: the flags of weir-hub --help.\n"), config...)},
+	}
+	if k.certFile == "" {
+		all = append(all, file{nodePair, 0o600, append(append([]byte(nil), k.certPEM...), k.keyPEM...)})
+	}
+	if i.Token != "" {
+		all = append(all, file{tokenFile, 0o600, []byte(i.Token + "\n")})
+	}
+	return all, nil
+}
+
+// clientAuthority is who signs the kubelet's certificate. The hub knows its kubelet by it.
+func (i *Installer) clientAuthority(k *kubelet) ([]byte, error) {
+	bundle, from := k.ca, "that of its kubeconfig"
+	if i.ClientCA != "" {
+		var err error
+		if bundle, err = i.Host.read(i.ClientCA); err != nil {
+			return nil, fmt.Errorf("--client-ca-file: %w", err)
+		}
+		from = i.ClientCA
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(bundle) {
+		return nil, fmt.Errorf("%s: it holds no certificate", from)
+	}
+	pair, err := tls.X509KeyPair(k.certPEM, k.keyPEM)
+	if err != nil {
+		return nil, err
+	}
+	between := x509.NewCertPool()
+	for _, raw := range pair.Certificate[1:] {
+		if c, err := x509.ParseCertificate(raw); err == nil {
+			between.AddCert(c)
+		}
+	}
+	_, err = k.leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: k.leaf.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	var unknown x509.UnknownAuthorityError
+	if errors.As(err, &unknown) {
+		return nil, fmt.Errorf("the kubelet's certificate is not signed by the authority that is known, %s: name the file of the one that signs it by --client-ca-file", from)
+	}
+	return bundle, err
+}
+
+// folders are those that Join, systemd or the hub make, beside those of files.
+func (i *Installer) folders() []string {
+	all := []string{hubData, units + "/multi-user.target.wants", volatile, lasting}
+	if i.Coordinator {
+		all = append(all, forPod)
+	}
+	return all
+}

@@ -1,0 +1,226 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Where things are on a machine.
+const (
+	etc         = "/etc/weir"
+	programs    = "/usr/local/lib/weir"
+	hubProgram  = programs + "/weir-hub"
+	hubConfig   = etc + "/hub.yaml"
+	cloudCA     = etc + "/cloud-ca.crt"
+	clientCA    = etc + "/client-ca.crt"
+	nodePair    = etc + "/node.pem" // of a kubeconfig that holds the certificate itself
+	tokenFile   = etc + "/bootstrap-token"
+	kubeletConf = etc + "/kubelet.conf"
+	authority   = etc + "/node-authority.crt" // the hub writes it
+	storeKey    = etc + "/store.key"          // likewise
+	hubData     = "/var/lib/weir-hub"
+	forPod      = "/var/lib/weir/coordinator/certificates" // where weir-manager's Pod looks
+	units       = "/etc/systemd/system"
+	hubUnit     = units + "/" + hubService
+	volatile    = "/run/systemd/system/kubelet.service.d"
+	lasting     = units + "/kubelet.service.d"
+	dropIn      = "/90-weir.conf"
+	state       = "/var/lib"
+	journalFile = state + "/weir-install.json"
+
+	hubService     = "weir-hub.service"
+	kubeletService = "kubelet.service"
+	half           = ".weir-tmp" // of a file that is being written
+)
+
+// maxFile bounds what is read of a machine.
+const maxFile = 1 << 20
+
+// Host is the machine. Tests give a folder for its root, and what its systemd is.
+type Host struct {
+	Root string // "": /
+	// Run runs a command; nil: it is really run. The error has what it said.
+	Run func(ctx context.Context, name string, args ...string) (string, error)
+	// Disk tells how many bytes are free in a folder, and whether a restart of the machine empties it; nil: the system is asked.
+	Disk func(path string) (free uint64, volatile bool, err error)
+	// Changed is told of each change; nil: nobody is. Tests cut the power there.
+	Changed func(what string)
+}
+
+func (h *Host) fill() {
+	if h.Root == "" {
+		h.Root = "/"
+	}
+	if h.Run == nil {
+		h.Run = run
+	}
+	if h.Disk == nil {
+		h.Disk = free
+	}
+	if h.Changed == nil {
+		h.Changed = func(string) {}
+	}
+}
+
+// at is a path of the machine as this process reaches it.
+func (h *Host) at(path string) string { return filepath.Join(h.Root, path) }
+
+func (h *Host) there(path string) bool {
+	_, err := os.Lstat(h.at(path))
+	return err == nil
+}
+
+func (h *Host) read(path string) ([]byte, error) {
+	f, err := os.Open(h.at(path))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = fmt.Errorf("%s: it has more than %d bytes", path, maxFile)
+	}
+	return b, err
+}
+
+// file is one that Join writes.
+type file struct {
+	path    string
+	mode    fs.FileMode
+	content []byte
+}
+
+// same tells whether it is there as it should be.
+func (h *Host) same(f file) bool {
+	info, err := os.Lstat(h.at(f.path))
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != f.mode || info.Size() != int64(len(f.content)) {
+		return false
+	}
+	now, err := os.ReadFile(h.at(f.path))
+	return err == nil && bytes.Equal(now, f.content)
+}
+
+// put writes a file at once and durably. One that is as it should be is left alone.
+func (h *Host) put(f file) (changed bool, err error) {
+	if h.same(f) {
+		return false, nil
+	}
+	if err := h.makeFor(f.path); err != nil {
+		return false, err
+	}
+	path := h.at(f.path)
+	if err := os.Remove(path + half); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may be a link of somebody's
+		return false, err
+	}
+	w, err := os.OpenFile(path+half, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, f.mode)
+	if err != nil {
+		return false, err
+	}
+	_, err = w.Write(f.content)
+	if err = errors.Join(err, w.Chmod(f.mode), w.Sync(), w.Close()); err != nil {
+		return false, err
+	}
+	h.Changed("half of " + f.path)
+	if err := errors.Join(os.Rename(path+half, path), sync(filepath.Dir(path))); err != nil {
+		return false, err
+	}
+	h.Changed("wrote " + f.path)
+	return true, nil
+}
+
+// makeFor makes the folder of a file.
+func (h *Host) makeFor(path string) error {
+	for _, dir := range h.missing(filepath.Dir(path)) {
+		if err := os.Mkdir(h.at(dir), 0o755); err != nil {
+			return err
+		}
+		if err := sync(filepath.Dir(h.at(dir))); err != nil {
+			return err
+		}
+		h.Changed("made " + dir)
+	}
+	return nil
+}
+
+// missing are the folders of a path that are not there, the outermost first.
+func (h *Host) missing(dir string) (all []string) {
+	for ; dir != "/" && !h.there(dir); dir = filepath.Dir(dir) {
+		all = append(all, dir)
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// remove takes a file, or a folder with all that is in it. It is no error that it is not there.
+func (h *Host) remove(path string) (was bool, err error) {
+	if was = h.there(path); !was {
+		return false, nil
+	}
+	if err := os.RemoveAll(h.at(path)); err != nil {
+		return true, err
+	}
+	err = sync(filepath.Dir(h.at(path)))
+	h.Changed("removed " + path)
+	return true, err
+}
+
+// removeEmpty takes a folder if nothing is in it.
+func (h *Host) removeEmpty(dir string) error {
+	if all, err := os.ReadDir(h.at(dir)); err != nil || len(all) > 0 {
+		return nil //nolint:nilerr // it is not there, or somebody else uses it
+	}
+	_, err := h.remove(dir)
+	return err
+}
+
+// systemctl asks systemd for something, and tells of it if that changes anything.
+func (h *Host) systemctl(ctx context.Context, args ...string) (string, error) {
+	out, err := h.Run(ctx, "systemctl", args...)
+	if !slices.Contains([]string{"cat", "is-active", "is-system-running"}, args[0]) {
+		h.Changed("systemctl " + strings.Join(args, " "))
+	}
+	return out, err
+}
+
+func (h *Host) active(ctx context.Context, service string) bool {
+	_, err := h.systemctl(ctx, "is-active", "--quiet", service)
+	return err == nil
+}
+
+func run(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		what := strings.Join(strings.Fields(said.String()), " ")
+		return out.String(), fmt.Errorf("%s %s: %w: %.500s", name, strings.Join(args, " "), err, what)
+	}
+	return out.String(), nil
+}
+
+func free(path string) (uint64, bool, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(path, &s); err != nil {
+		return 0, false, err
+	}
+	const tmpfs, ramfs = 0x01021994, 0x858458f6
+	return s.Bavail * uint64(s.Bsize), s.Type == tmpfs || s.Type == ramfs, nil //nolint:gosec // a size of blocks
+}
+
+func sync(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,256 @@
+package install
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-edge/weir/impl/cli"
+)
+
+// TestJoinAndLeave: a node joins, and its kubelet calls its hub; a second join changes nothing; it leaves, and all is as it was, byte by byte.
+func TestJoinAndLeave(t *testing.T) {
+	w := newWorld(t)
+	w.proxies["kube-proxy-old"] = time.Now().Add(-time.Hour)
+	before := w.snapshot()
+	i := w.installer(func(c *Config) { c.Token = "abcdef.0123456789abcdef" })
+	check(t, i.Join(t.Context()))
+	w.mu.Lock()
+	if w.server() != "https://"+local(w.ports.Secure) || w.said["status"] != "True" || w.said["reason"] != ReasonJoined {
+		t.Errorf("the kubelet calls %s, the condition is %v", w.server(), w.said)
+	}
+	w.proxies["kube-proxy-new"] = time.Now()
+	w.mu.Unlock()
+	joined := w.snapshot()
+	if joined[ownConfig] != before[ownConfig] {
+		t.Error("the kubelet's own kubeconfig was written")
+	}
+	if drop := joined[lasting+dropIn]; !strings.Contains(drop, `--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/weir/kubelet.conf"`) {
+		t.Errorf("drop-in:\n%s", drop)
+	}
+	s, err := i.Status(t.Context())
+	if err != nil || !s.Well() || s.Led != "for good" || s.Pool != "harbour" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	w.commands = nil
+	check(t, w.installer(nil).Join(t.Context())) // without the token, which counts once
+	if diff := differ(joined, w.snapshot()); len(diff) > 0 || slices.ContainsFunc(w.commands, func(c string) bool { return strings.HasPrefix(c, "restart") }) {
+		t.Errorf("the second join changed %v, by %v", diff, w.commands)
+	}
+	check(t, i.Leave(t.Context()))
+	if diff := differ(before, w.snapshot()); len(diff) > 0 {
+		t.Errorf("join and leave changed %v", diff)
+	}
+	if w.said != nil || !w.hasAPI() || len(w.proxies) != 1 || w.proxies["kube-proxy-old"].IsZero() {
+		t.Errorf("condition %v, API %v, kube-proxies %v", w.said, w.hasAPI(), w.proxies)
+	}
+	check(t, i.Leave(t.Context()))
+}
+
+// cut is the power that fails.
+type cut struct{ after string }
+
+// until runs something on a machine whose power is cut after the nth change. It tells after which, or that there were fewer.
+func (w *world) until(n int, do func(*Installer) error) (after string, err error) {
+	defer func() {
+		if c, ok := recover().(cut); ok {
+			after = c.after
+		}
+	}()
+	return "", do(w.installer(func(c *Config) {
+		c.Host.Changed = func(what string) {
+			if n--; n == 0 {
+				panic(cut{what})
+			}
+		}
+	}))
+}
+
+// TestCut cuts the installer off after each change that it makes: by a kill, and by the power of the machine. The kubelet has an API server at once and after the machine
+// is back. The next call finishes, or takes everything back.
+func TestCut(t *testing.T) {
+	for _, leaving := range []bool{false, true} {
+		for _, power := range []bool{false, true} {
+			for _, next := range []string{"join", "leave"} {
+				t.Run(fmt.Sprintf("leaving=%v/power=%v/then %s", leaving, power, next), func(t *testing.T) {
+					t.Parallel() // it waits for the disk
+					w := newWorld(t)
+					before, cuts := w.snapshot(), 0
+					for n := 1; ; n++ {
+						do := func(i *Installer) error { return i.Join(t.Context()) }
+						if leaving {
+							check(t, w.installer(nil).Join(t.Context()))
+							do = func(i *Installer) error { return i.Leave(t.Context()) }
+						}
+						after, err := w.until(n, do)
+						if after == "" {
+							check(t, err)
+							break
+						}
+						cuts++
+						if !w.hasAPI() {
+							t.Fatalf("killed after %q the kubelet has no API server", after)
+						}
+						if power {
+							if w.boot(); !w.hasAPI() {
+								t.Fatalf("without power after %q the kubelet has no API server", after)
+							}
+						}
+						if next == "join" {
+							if err := w.installer(nil).Join(t.Context()); err != nil {
+								t.Fatalf("join after a cut after %q: %v", after, err)
+							}
+							if s, err := w.installer(nil).Status(t.Context()); err != nil || !s.Well() || !w.hasAPI() {
+								t.Fatalf("join after a cut after %q: %+v, %v", after, s, err)
+							}
+						}
+						if err := w.installer(nil).Leave(t.Context()); err != nil {
+							t.Fatalf("leave after a cut after %q: %v", after, err)
+						}
+						if diff := differ(before, w.snapshot()); len(diff) > 0 || !w.hasAPI() {
+							t.Fatalf("leave after a cut after %q: differs in %v, API %v", after, diff, w.hasAPI())
+						}
+					}
+					if cuts < 15 {
+						t.Errorf("%d cuts: changes are not told any more", cuts)
+					}
+					check(t, w.installer(nil).Leave(t.Context()))
+				})
+			}
+		}
+	}
+}
+
+// TestUndone: a hub that does not work is taken off by itself, and the cloud is told why.
+func TestUndone(t *testing.T) {
+	for broken, want := range map[string]string{
+		"dead": "weir-hub.service failed", "unready": "not synced yet", "shut": "does not let the kubelet", "deaf": "no heartbeat came through the hub",
+	} {
+		t.Run(broken, func(t *testing.T) {
+			w := newWorld(t)
+			before := w.snapshot()
+			w.broken = broken
+			err := w.installer(func(c *Config) { c.Timeout = 200 * time.Millisecond }).Join(t.Context())
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "the node is as it was") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v: does not say %q", err, want)
+			}
+			if diff := differ(before, w.snapshot()); len(diff) > 0 || !w.hasAPI() || w.hub != nil {
+				t.Errorf("changed %v, API %v, hub %v", diff, w.hasAPI(), w.hub)
+			}
+			if w.said["status"] != "False" || w.said["reason"] != ReasonUndone || len(w.events) != 1 || !strings.Contains(w.events[0], want) {
+				t.Errorf("condition %v, Events %v", w.said, w.events)
+			}
+			restarted := slices.Contains(w.commands, "restart "+kubeletService)
+			if restarted != (broken == "deaf") {
+				t.Errorf("the kubelet was started anew: %v", restarted)
+			}
+		})
+	}
+}
+
+// TestFull: a disk that is full during a join leaves nothing behind.
+func TestFull(t *testing.T) {
+	w := newWorld(t)
+	check(t, os.MkdirAll(filepath.Join(w.root, etc), 0o755)) // somebody's
+	before := w.snapshot()
+	err := w.installer(func(c *Config) {
+		c.Host.Changed = func(what string) {
+			if what == "wrote "+hubProgram { // what comes next does not fit: a folder stands in its place
+				_ = os.MkdirAll(filepath.Join(w.root, cloudCA+half, "x"), 0o755)
+			}
+		}
+	}).Join(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "the node is as it was") {
+		t.Error(err)
+	}
+	if diff := differ(before, w.snapshot()); len(diff) > 0 || !w.hasAPI() {
+		t.Errorf("changed %v", diff)
+	}
+}
+
+// TestPreflight: what keeps a node from joining is told in one line, all of it, before anything is changed.
+func TestPreflight(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(w *world, c *Config)
+		want   []string
+	}{
+		"no label":     {func(w *world, _ *Config) { w.label = "" }, []string{"pool:", "kubectl label node edge-1 apps.openyurt.io/nodepool=harbour"}},
+		"another pool": {func(w *world, _ *Config) { w.label = "quay" }, []string{"is in pool quay, and --pool is harbour"}},
+		"unknown pool": {func(w *world, c *Config) { w.label, c.Pool = "quay", "quay" }, []string{"Service kube-system/leader-hub-quay"}},
+		"wrong hash":   {func(_ *world, c *Config) { c.Hashes = []string{"sha256:" + strings.Repeat("0a", 32)} }, []string{"authority:", "want sha256:0a0a"}},
+		"clock":        {func(w *world, _ *Config) { w.date = 10 * time.Minute }, []string{"time:", " away from the cloud's: want 1m0s"}},
+		"cloud away":   {func(w *world, _ *Config) { w.cloud.Close() }, []string{"cloud:", "connection refused"}},
+		"full disk": {func(_ *world, c *Config) {
+			c.Host.Disk = func(string) (uint64, bool, error) { return 1 << 20, false, nil }
+		}, []string{"disk:", "1 MB free: want 512"}},
+		"disk in memory": {func(_ *world, c *Config) {
+			c.Host.Disk = func(string) (uint64, bool, error) { return 1 << 40, true, nil }
+		}, []string{"disk:", "in memory"}},
+		"no kubeconfig": {func(w *world, _ *Config) { check(w.t, os.Remove(filepath.Join(w.root, ownConfig))) }, []string{"kubelet:", ownConfig, "no such file"}},
+		"a token kubelet": {func(w *world, _ *Config) {
+			w.write(ownConfig, "current-context: c\nclusters: [{name: k, cluster: {server: \"https://x\", certificate-authority: pki/ca.crt}}]\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: {token: t}}]\n")
+		}, []string{"kubelet:", "token or an exec plugin are not supported"}},
+		"not a node": {func(w *world, _ *Config) { w.write(rotated, "garbage") }, []string{"kubelet:", "client-certificate"}},
+		"own unit": {func(w *world, _ *Config) {
+			w.write(kubeadmDrop, "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --config=x\n")
+		}, []string{"kubelet:", "--kubeconfig"}},
+		"a file of somebody's": {func(w *world, _ *Config) { w.write(hubUnit, "x") }, []string{"files:", hubUnit, "move it away"}},
+		"a hub of before":      {func(w *world, _ *Config) { w.write(hubData+"/x", "x") }, []string{"files:", hubData + " is not empty"}},
+		"no program":           {func(_ *world, c *Config) { c.Hub = "/nowhere/weir-hub" }, []string{"hub binary:", "/nowhere/weir-hub"}},
+		"a taken port":         {func(w *world, c *Config) { c.Ports.Pool = w.cloud.Listener.Addr().(*net.TCPAddr).Port }, []string{"ports:", "taken by another process"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			i := w.installer(nil)
+			test.change(w, &i.Config)
+			before := w.snapshot()
+			err := i.Join(t.Context())
+			var failed *PreflightError
+			if !errors.As(err, &failed) || cli.ExitCode(err) != 1 || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("%v", err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v: does not say %q", err, want)
+				}
+			}
+			if diff := differ(before, w.snapshot()); len(diff) > 0 || !slices.Contains(w.commands, "cat "+kubeletService) {
+				t.Errorf("changed %v", diff)
+			}
+		})
+	}
+}
+
+// TestTrial: while a hub has not proved itself the kubelet is led to it until the machine starts anew, and no longer.
+func TestTrial(t *testing.T) {
+	w := newWorld(t)
+	w.broken = "deaf"
+	cuts := 0
+	for n := 1; ; n++ {
+		after, _ := w.until(n, func(i *Installer) error {
+			i.Timeout = 50 * time.Millisecond
+			return i.Join(t.Context())
+		})
+		if after == "" {
+			break
+		}
+		cuts++
+		w.boot()
+		w.mu.Lock()
+		server := w.server()
+		w.mu.Unlock()
+		if server != w.cloud.URL {
+			t.Fatalf("without power after %q the kubelet calls %s, a hub that was never proved", after, server)
+		}
+		check(t, w.installer(nil).Leave(t.Context()))
+	}
+	if cuts < 30 {
+		t.Errorf("%d cuts", cuts)
+	}
+}

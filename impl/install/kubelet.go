@@ -1,0 +1,236 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// header is before each file in what `systemctl cat` prints.
+var header = regexp.MustCompile(`^# (/\S+)$`)
+
+// named is the flag by which a kubelet is told its kubeconfig.
+var named = regexp.MustCompile(`(^|[\s"'=])--kubeconfig[= ](\S+?)(["']?)(\s|$)`)
+
+// rotated is where a kubelet keeps the certificate that it renews.
+const rotated = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+
+// unit is what matters of the kubelet's unit.
+type unit struct {
+	variable   string // of the environment that names the kubeconfig; "": the command does
+	text       string // its value, or the command
+	kubeconfig string
+}
+
+// parseUnit reads what `systemctl cat` prints. The last one that names a kubeconfig counts, but for what Join wrote.
+func parseUnit(text string) (u unit, err error) {
+	ours, command := false, ""
+	variables := map[string]string{}
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+		line = strings.TrimSpace(line)
+		if m := header.FindStringSubmatch(line); m != nil {
+			ours = filepath.Base(m[1]) == filepath.Base(dropIn)
+		}
+		key, value, ok := strings.Cut(line, "=")
+		switch key, value = strings.TrimSpace(key), strings.TrimSpace(value); {
+		case ours || !ok:
+		case key == "ExecStart":
+			command = value
+		case key == "Environment" && value == "":
+			clear(variables)
+		case key == "Environment":
+			if name, v, ok := strings.Cut(strings.Trim(value, `"'`), "="); ok {
+				variables[name] = v
+			}
+		}
+	}
+	u.text = command
+	for name, v := range variables {
+		if named.MatchString(v) && (strings.Contains(command, "$"+name) || strings.Contains(command, "${"+name+"}")) {
+			u.variable, u.text = name, v
+		}
+	}
+	m := named.FindStringSubmatch(u.text)
+	if m == nil {
+		return u, errors.New("neither its ExecStart nor an Environment of it has --kubeconfig: a kubelet with another configuration is not supported")
+	}
+	u.kubeconfig = m[2]
+	return u, nil
+}
+
+// dropIn leads the kubelet to another kubeconfig, and starts it after the hub.
+func (u unit) dropIn(kubeconfig string) []byte {
+	text := named.ReplaceAllString(u.text, "${1}--kubeconfig="+strings.ReplaceAll(kubeconfig, "$", "$$")+"${3}${4}")
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Written by weir node join, taken away by weir node leave: this kubelet calls the hub of its node.\n[Unit]\nWants=%[1]s\nAfter=%[1]s\n\n[Service]\n", hubService)
+	if u.variable != "" {
+		fmt.Fprintf(&b, "Environment=\"%s=%s\"\n", u.variable, text)
+	} else {
+		fmt.Fprintf(&b, "ExecStart=\nExecStart=%s\n", text)
+	}
+	return b.Bytes()
+}
+
+// kubelet is how the kubelet of this node reaches its cluster without Weir.
+type kubelet struct {
+	unit             unit
+	path             string // of its kubeconfig
+	server           string
+	ca               []byte // PEM
+	certFile         string // where the kubelet renews it; "": it stands in the kubeconfig and nowhere else
+	keyFile          string
+	certPEM, keyPEM  []byte
+	leaf             *x509.Certificate
+	node             string
+	user, serverName string
+	raw              *clientcmdapi.Config
+}
+
+// findKubelet reads the unit and the kubeconfig.
+func (i *Installer) findKubelet(ctx context.Context) (k *kubelet, err error) {
+	k = &kubelet{}
+	text, err := i.Host.systemctl(ctx, "cat", kubeletService)
+	if err != nil {
+		return nil, fmt.Errorf("find the kubelet's unit: %w", err)
+	}
+	if k.unit, err = parseUnit(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", kubeletService, err)
+	}
+	if k.path = i.Kubeconfig; k.path == "" {
+		k.path = k.unit.kubeconfig
+	}
+	if err := i.readKubeconfig(k); err != nil {
+		return nil, fmt.Errorf("kubelet's kubeconfig %s: %w", k.path, err)
+	}
+	return k, nil
+}
+
+func (i *Installer) readKubeconfig(k *kubelet) error {
+	if k.path == kubeletConf {
+		return errors.New("it is the one of weir node join, and no journal tells of the kubelet's own: name that by --kubelet-kubeconfig")
+	}
+	text, err := i.Host.read(k.path)
+	if err != nil {
+		return err
+	}
+	if k.raw, err = clientcmd.Load(text); err != nil {
+		return err
+	}
+	current := k.raw.Contexts[k.raw.CurrentContext]
+	if current == nil {
+		return fmt.Errorf("current-context %q is not in it", k.raw.CurrentContext)
+	}
+	cluster, user := k.raw.Clusters[current.Cluster], k.raw.AuthInfos[current.AuthInfo]
+	if cluster == nil || user == nil {
+		return fmt.Errorf("cluster %q or user %q of the current context is not in it", current.Cluster, current.AuthInfo)
+	}
+	if cluster.InsecureSkipTLSVerify || cluster.ProxyURL != "" {
+		return errors.New("insecure-skip-tls-verify and proxy-url are not supported: a hub verifies the cloud, and connects to it straight")
+	}
+	k.server, k.serverName, k.user = cluster.Server, cluster.TLSServerName, current.AuthInfo
+	if k.ca, err = i.either(cluster.CertificateAuthorityData, cluster.CertificateAuthority, k.path); err != nil {
+		return fmt.Errorf("certificate-authority: %w", err)
+	}
+	return i.readUser(k, user)
+}
+
+func (i *Installer) readUser(k *kubelet, user *clientcmdapi.AuthInfo) (err error) {
+	if user.ClientCertificate == "" && len(user.ClientCertificateData) == 0 {
+		return errors.New("its user has no client certificate; kubelets with a token or an exec plugin are not supported yet")
+	}
+	k.certFile, k.keyFile = beside(k.path, user.ClientCertificate), beside(k.path, user.ClientKey)
+	if k.certPEM, err = i.either(user.ClientCertificateData, user.ClientCertificate, k.path); err != nil {
+		return fmt.Errorf("client-certificate: %w", err)
+	}
+	if k.keyPEM, err = i.either(user.ClientKeyData, user.ClientKey, k.path); err != nil {
+		return fmt.Errorf("client-key: %w", err)
+	}
+	pair, err := tls.X509KeyPair(k.certPEM, k.keyPEM)
+	if err != nil {
+		return fmt.Errorf("client-certificate: %w", err)
+	}
+	if len(user.ClientCertificateData) > 0 {
+		k.certFile, k.keyFile = "", ""
+		if i.Host.there(rotated) { // the kubelet renews it there
+			k.certFile, k.keyFile = rotated, rotated
+		}
+	}
+	k.leaf = pair.Leaf
+	name, ok := strings.CutPrefix(k.leaf.Subject.CommonName, contract.NodeUserPrefix)
+	if !ok || !slices.Contains(k.leaf.Subject.Organization, contract.NodesGroup) {
+		return fmt.Errorf("client-certificate: it is of %q in %q: want %s<node> in %s", k.leaf.Subject.CommonName, k.leaf.Subject.Organization, contract.NodeUserPrefix, contract.NodesGroup)
+	}
+	k.node = name
+	return nil
+}
+
+// either is what stands in a kubeconfig, or in the file that it names.
+func (i *Installer) either(data []byte, path, kubeconfig string) ([]byte, error) {
+	if len(data) > 0 {
+		return data, nil
+	}
+	if path == "" {
+		return nil, errors.New("there is none")
+	}
+	return i.Host.read(beside(kubeconfig, path))
+}
+
+// beside is a path as a kubeconfig means it.
+func beside(kubeconfig, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(kubeconfig), path)
+}
+
+// forHub is the kubeconfig that leads the kubelet to its hub, with the same user.
+func (k *kubelet) forHub(port int) ([]byte, error) {
+	user := k.raw.AuthInfos[k.user].DeepCopy()
+	user.ClientCertificate, user.ClientKey = beside(k.path, user.ClientCertificate), beside(k.path, user.ClientKey)
+	c := clientcmdapi.NewConfig()
+	c.Clusters["weir-hub"] = &clientcmdapi.Cluster{Server: "https://" + local(port), CertificateAuthority: authority}
+	c.AuthInfos["node"] = user
+	c.Contexts["weir-hub"] = &clientcmdapi.Context{Cluster: "weir-hub", AuthInfo: "node"}
+	c.CurrentContext = "weir-hub"
+	return clientcmd.Write(*c)
+}
+
+// pinned tells whether one of the authorities has one of the hashes.
+func pinned(bundle []byte, hashes []string) error {
+	if len(hashes) == 0 {
+		return nil
+	}
+	var got []string
+	for rest := bundle; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+		h := "sha256:" + hex.EncodeToString(sum[:])
+		if slices.ContainsFunc(hashes, func(want string) bool { return strings.EqualFold(want, h) }) {
+			return nil
+		}
+		got = append(got, h)
+	}
+	return fmt.Errorf("the authority of the kubelet's kubeconfig is %s: want %s", strings.Join(got, ", "), strings.Join(hashes, " or "))
+}

@@ -1,0 +1,190 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// staleBeat is the age of a heartbeat from which on it proves nothing: a kubelet gives one every ten seconds, and a Lease counts for forty.
+const staleBeat = 40 * time.Second
+
+func dirOf(path string) string { return filepath.Dir(path) }
+
+// Leave makes the node what it was before Join. It is no error that it never joined.
+func (i *Installer) Leave(ctx context.Context) error {
+	unlock, err := i.Host.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	j, err := i.Host.load()
+	if err != nil {
+		return err
+	}
+	if j == nil {
+		i.say("this node has not joined a pool by weir node join: nothing is done")
+		return i.removeHalf(journalFile + ".tmp")
+	}
+	if err := i.leave(ctx, j); err != nil {
+		return err
+	}
+	i.say("node %s has left pool %s: its kubelet calls the cloud", j.Node, j.Pool)
+	return nil
+}
+
+// undo takes back a join that failed, and says why.
+func (i *Installer) undo(ctx context.Context, p *preflight, j *journal, why error) error {
+	i.say("it failed, and is taken back: %v", why)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
+	defer cancel()
+	if err := i.leave(ctx, j); err != nil {
+		return fmt.Errorf("%w; and what was done could not be taken back: %w; call weir node leave", why, err)
+	}
+	if err := p.cloud.tell(ctx, false, ReasonUndone, why.Error()); err != nil {
+		i.say("the cloud could not be told: %v", err)
+	}
+	return fmt.Errorf("%w; the node is as it was", why)
+}
+
+// leave takes back all there is. The kubelet goes first: until it calls the cloud again the hub stays.
+func (i *Installer) leave(ctx context.Context, j *journal) error {
+	joined := j.State != Joining
+	if j.State != Leaving {
+		j.State = Leaving
+		if err := i.Host.keep(j); err != nil { // a full disk keeps nobody from leaving: the journal of before says enough
+			i.say("%v", err)
+		}
+	}
+	if err := i.release(ctx, j); err != nil {
+		return err
+	}
+	cloud := i.asNode(ctx, j)
+	if cloud != nil {
+		i.moveCallers(ctx, cloud, j)
+	}
+	if err := i.stop(ctx); err != nil {
+		return err
+	}
+	if err := i.clear(j); err != nil {
+		return err
+	}
+	if cloud != nil && joined {
+		if err := cloud.forget(ctx, fmt.Sprintf("The kubelet of node %s calls the cloud itself.", j.Node)); err != nil {
+			i.say("the cloud could not be told: %v", err)
+		}
+	}
+	_, err := i.Host.remove(journalFile)
+	return errors.Join(err, i.removeHalf(journalFile+".tmp"))
+}
+
+// release gives the kubelet its own kubeconfig back.
+func (i *Installer) release(ctx context.Context, j *journal) error {
+	led := j.Trial
+	for _, path := range []string{lasting + dropIn, volatile + dropIn} {
+		was, err := i.Host.remove(path)
+		if err != nil {
+			return err
+		}
+		led = led || was
+		if err := i.removeHalf(path + half); err != nil {
+			return err
+		}
+	}
+	if !led {
+		return nil
+	}
+	i.say("giving the kubelet its own kubeconfig back")
+	for _, args := range [][]string{{"daemon-reload"}, {"restart", kubeletService}} {
+		if _, err := i.Host.systemctl(ctx, args...); err != nil {
+			return fmt.Errorf("%w; its hub is left as it is", err)
+		}
+	}
+	return nil
+}
+
+func (i *Installer) removeHalf(path string) error {
+	_, err := i.Host.remove(path)
+	return err
+}
+
+// asNode is the cloud; nil: it cannot be asked, and what is said to it is left out.
+func (i *Installer) asNode(ctx context.Context, j *journal) *cloud {
+	i.Kubeconfig = j.Kubeconfig
+	k, err := i.findKubelet(ctx)
+	var c *cloud
+	if err == nil {
+		c, err = newCloud(k, i.Clock)
+	}
+	if err != nil {
+		i.say("the cloud cannot be asked: %v", err)
+		return nil
+	}
+	return c
+}
+
+// moveCallers lets pods that call the hub start anew before it goes. A cloud that cannot be asked keeps nobody from leaving.
+func (i *Installer) moveCallers(ctx context.Context, c *cloud, j *journal) {
+	names, err := c.callers(ctx, j.Began)
+	if err == nil && len(names) > 0 {
+		i.say("pods that call the hub start anew: %v", names)
+		err = c.restart(ctx, names)
+		if err == nil {
+			err = i.until(ctx, "they are gone", func(ctx context.Context) error {
+				now, err := c.callers(ctx, j.Began)
+				if err == nil && slices.ContainsFunc(now, func(n string) bool { return slices.Contains(names, n) }) {
+					err = errors.New("they are still there")
+				}
+				return err
+			})
+		}
+	}
+	if err != nil {
+		i.say("pods of kube-proxy on this node may still call the hub, which goes now: delete them. %v", err)
+	}
+}
+
+// stop ends the hub.
+func (i *Installer) stop(ctx context.Context) error {
+	if !i.Host.there(hubUnit) {
+		return nil
+	}
+	i.say("stopping %s", hubService)
+	for _, args := range [][]string{{"disable", hubService}, {"stop", hubService}} {
+		if _, err := i.Host.systemctl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	if _, err := i.Host.remove(hubUnit); err != nil {
+		return err
+	}
+	_, err := i.Host.systemctl(ctx, "daemon-reload")
+	return err
+}
+
+// clear removes what Join and the hub have written.
+func (i *Installer) clear(j *journal) error {
+	for _, path := range []string{hubProgram, hubConfig, cloudCA, clientCA, nodePair, tokenFile, kubeletConf, authority, storeKey, hubUnit} {
+		for _, p := range []string{path, path + half, path + ".tmp"} {
+			if _, err := i.Host.remove(p); err != nil {
+				return err
+			}
+		}
+	}
+	for _, dir := range []string{etc, programs, hubData, forPod} {
+		if slices.Contains(j.Folders, dir) {
+			if _, err := i.Host.remove(dir); err != nil {
+				return err
+			}
+		}
+	}
+	for _, dir := range slices.Backward(j.Folders) {
+		if err := i.Host.removeEmpty(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,248 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+const (
+	mostSkew  = time.Minute // of this machine's clock
+	leastDisk = 512 << 20   // bytes: what the hub keeps by default, twice
+)
+
+// preflight is what Join finds out before it changes anything.
+type preflight struct {
+	*Installer
+	journal *journal // of what was begun before; nil: nothing was
+	kubelet *kubelet
+	cloud   *cloud
+	node    *node
+	files   []file
+}
+
+// PreflightError is what has to be mended before a node can join.
+type PreflightError struct{ Failed []string }
+
+func (e *PreflightError) Error() string {
+	return "preflight: " + strings.Join(e.Failed, "; ") + "; nothing was changed"
+}
+
+// check runs all checks, and tells of each. One that needs what failed before is left out.
+func (p *preflight) check(ctx context.Context) error {
+	failed := &PreflightError{}
+	for _, c := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"systemd", p.checkSystemd},
+		{"kubelet", p.checkKubelet},
+		{"authority", p.checkAuthority},
+		{"hub binary", p.checkProgram},
+		{"ports", p.checkPorts},
+		{"disk", p.checkDisk},
+		{"files", p.checkFiles},
+		{"cloud", p.checkCloud},
+		{"time", p.checkTime},
+		{"pool", p.checkPool},
+	} {
+		switch err := c.run(ctx); {
+		case errors.Is(err, errNeeds):
+			fmt.Fprintf(p.Out, "- %s: left out\n", c.name)
+		case err != nil:
+			fmt.Fprintf(p.Out, "× %s: %v\n", c.name, err)
+			failed.Failed = append(failed.Failed, c.name+": "+err.Error())
+		default:
+			fmt.Fprintf(p.Out, "√ %s\n", c.name)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	if len(failed.Failed) > 0 {
+		return failed
+	}
+	if p.journal != nil && p.journal.State == Joined { // where its pool is asked is told to the hub meanwhile
+		var was struct {
+			Servers []string `json:"coordinator-server"`
+		}
+		if text, err := p.Host.read(hubConfig); err == nil && yaml.Unmarshal(text, &was) == nil {
+			p.node.coordinators = was.Servers
+		}
+	}
+	var err error
+	p.files, err = p.Installer.files(p.kubelet, p.node)
+	return err
+}
+
+// errNeeds says that a check needs what failed before.
+var errNeeds = errors.New("a check before it failed")
+
+func (p *preflight) checkSystemd(ctx context.Context) error {
+	out, err := p.Host.systemctl(ctx, "is-system-running")
+	switch said := strings.TrimSpace(out); {
+	case said == "offline" || said == "unknown" || said == "" && err != nil:
+		return errors.New("it does not run this machine: a hub is a systemd service")
+	case said == "stopping":
+		return errors.New("the machine is being stopped")
+	}
+	if !p.Host.active(ctx, kubeletService) {
+		return fmt.Errorf("%s is not active: a node joins with a kubelet that runs", kubeletService)
+	}
+	return nil
+}
+
+func (p *preflight) checkKubelet(ctx context.Context) (err error) {
+	if p.journal != nil && p.Kubeconfig == "" {
+		p.Kubeconfig = p.journal.Kubeconfig
+	}
+	k, err := p.findKubelet(ctx)
+	if err != nil {
+		return err
+	}
+	now := p.Clock.Now()
+	if now.Before(k.leaf.NotBefore) || now.After(k.leaf.NotAfter) {
+		return fmt.Errorf("its certificate is valid from %s to %s, and it is %s: see whether the kubelet renews it, and the clock",
+			k.leaf.NotBefore.Format(time.RFC3339), k.leaf.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	if _, err := p.clientAuthority(k); err != nil {
+		return err
+	}
+	p.kubelet = k
+	return nil
+}
+
+func (p *preflight) checkAuthority(context.Context) error {
+	if p.kubelet == nil {
+		return errNeeds
+	}
+	return pinned(p.kubelet.ca, p.Hashes)
+}
+
+func (p *preflight) checkProgram(ctx context.Context) error {
+	info, err := os.Stat(p.Hub)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return fmt.Errorf("%s is no program", p.Hub)
+	}
+	out, err := p.Host.Run(ctx, p.Hub, "--version")
+	if err == nil && !strings.HasPrefix(out, "weir-hub ") {
+		err = fmt.Errorf("%s --version says %.80q: want that of a weir-hub", p.Hub, out)
+	}
+	return err
+}
+
+// checkPorts tries those of the hub, unless it is the hub that has them.
+func (p *preflight) checkPorts(ctx context.Context) error {
+	if p.journal != nil && p.Host.active(ctx, hubService) {
+		return nil
+	}
+	var taken []string
+	for _, port := range []int{p.Ports.Secure, p.Ports.Health, p.Ports.Pool} {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", port))
+		if err != nil {
+			taken = append(taken, fmt.Sprint(port))
+			continue
+		}
+		l.Close()
+	}
+	if len(taken) > 0 {
+		return fmt.Errorf("%s: taken by another process; ss -ltnp tells by which", strings.Join(taken, ", "))
+	}
+	return nil
+}
+
+func (p *preflight) checkDisk(context.Context) error {
+	dir := filepath.Dir(hubData)
+	n, volatile, err := p.Host.Disk(p.Host.at(dir))
+	switch {
+	case err != nil:
+		return err
+	case volatile:
+		return fmt.Errorf("%s is in memory: what a hub keeps has to survive a restart of the machine", dir)
+	case n < leastDisk:
+		return fmt.Errorf("%s has %d MB free: want %d", dir, n>>20, leastDisk>>20)
+	}
+	return nil
+}
+
+// checkFiles looks for what somebody else has put where Join writes.
+func (p *preflight) checkFiles(context.Context) error {
+	if p.journal != nil {
+		return nil
+	}
+	for _, path := range []string{hubProgram, hubConfig, cloudCA, clientCA, nodePair, tokenFile, kubeletConf, authority, storeKey, hubUnit, volatile + dropIn, lasting + dropIn} {
+		if p.Host.there(path) {
+			return fmt.Errorf("%s is there, and weir node join has not written it: move it away", path)
+		}
+	}
+	entries, err := os.ReadDir(p.Host.at(hubData))
+	if len(entries) > 0 {
+		return fmt.Errorf("%s is not empty: a hub of before may have left it; move it away", hubData)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return err
+}
+
+func (p *preflight) checkCloud(ctx context.Context) (err error) {
+	if p.kubelet == nil {
+		return errNeeds
+	}
+	c, err := newCloud(p.kubelet, p.Clock)
+	if err != nil {
+		return err
+	}
+	if p.node, err = c.look(ctx); err != nil {
+		return fmt.Errorf("%s: %w", p.kubelet.server, err)
+	}
+	p.cloud = c
+	return nil
+}
+
+func (p *preflight) checkTime(context.Context) error {
+	if p.cloud == nil || p.cloud.skew == nil {
+		return errNeeds
+	}
+	if skew := *p.cloud.skew; skew.Abs() > mostSkew {
+		return fmt.Errorf("this machine's clock is %v away from the cloud's: want %v at most; certificates and Leases go by it", skew.Abs().Round(time.Second), mostSkew)
+	}
+	return nil
+}
+
+func (p *preflight) checkPool(context.Context) error {
+	if p.cloud == nil {
+		return errNeeds
+	}
+	switch label := p.node.pool; {
+	case label == "":
+		return fmt.Errorf("Node %s has no pool: kubectl label node %[1]s %s=%s", p.kubelet.node, contract.NodePoolLabel, p.Pool)
+	case label != p.Pool:
+		return fmt.Errorf("Node %s is in pool %s, and --pool is %s", p.kubelet.node, label, p.Pool)
+	case !p.node.told:
+		return fmt.Errorf("the cloud tells nothing of it: want Service %s/%s%s, which weir-manager makes; see weir check", contract.ManagerNamespace, contract.LeaderHubPrefix, p.Pool)
+	case p.Coordinator && len(p.node.addresses) == 0:
+		return fmt.Errorf("Node %s has no address of the type InternalIP, at which a coordinator could be asked", p.kubelet.node)
+	}
+	for _, url := range p.node.coordinators {
+		if !strings.HasPrefix(url, "https://") {
+			return fmt.Errorf("the cloud tells of a coordinator at %.80q: want https://host:port", url)
+		}
+	}
+	slices.Sort(p.node.coordinators)
+	return nil
+}

@@ -1,0 +1,520 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	gosync "sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+const (
+	nodeName  = "edge-1"
+	ownConfig = "/etc/kubernetes/kubelet.conf"
+	// kubeadm's unit, as its packages have it.
+	kubeletUnit = "/usr/lib/systemd/system/kubelet.service"
+	kubeadmDrop = "/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf"
+	kubeadmText = `# Note: This dropin only works with kubeadm and kubelet v1.11+
+[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+EnvironmentFile=-/etc/default/kubelet
+ExecStart=
+ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+`
+)
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// authorityPair signs what a test needs.
+type authorityPair struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+func newAuthority(t testing.TB, name string) *authorityPair {
+	t.Helper()
+	a := &authorityPair{}
+	cert, _, certPEM, key := issue(t, nil, pkix.Name{CommonName: name}, true, time.Hour)
+	a.cert, a.key, a.pem = cert, key, certPEM
+	return a
+}
+
+func issue(t testing.TB, by *authorityPair, name pkix.Name, ca bool, life time.Duration) (*x509.Certificate, tls.Certificate, []byte, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<60))
+	check(t, err)
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: name, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(life), IsCA: ca, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	parent, signer := template, key
+	if by != nil {
+		parent, signer = by.cert, by.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	check(t, err)
+	cert, err := x509.ParseCertificate(der)
+	check(t, err)
+	return cert, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: cert}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key
+}
+
+func pairPEM(t testing.TB, p tls.Certificate) []byte {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(p.PrivateKey)
+	check(t, err)
+	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})...)
+}
+
+// world is a node of kubeadm's with a systemd, a kubelet and a hub that do as the real ones do towards an installer, and a cloud.
+type world struct {
+	t     testing.TB
+	root  string
+	ca    *authorityPair
+	cloud *httptest.Server
+	ports Ports
+
+	mu       gosync.Mutex
+	label    string         // of the Node
+	lease    int            // version
+	said     map[string]any // the condition; nil: there is none
+	events   []string
+	proxies  map[string]time.Time // pods of kube-proxy, and since when they run
+	date     time.Duration        // by which the cloud's clock is ahead
+	units    string               // of the kubelet, as systemd has read them
+	kubelet  string               // path of the kubeconfig by which it runs; "": it does not
+	hub      *fakeHub             // nil: it does not run
+	broken   string               // what the hub does wrong
+	commands []string
+	stop     chan struct{}
+	stopped  gosync.WaitGroup
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{t: t, root: t.TempDir(), ca: newAuthority(t, "kubernetes"), label: "harbour", lease: 1, proxies: map[string]time.Time{}, stop: make(chan struct{})}
+	for _, p := range []*int{&w.ports.Secure, &w.ports.Health, &w.ports.Pool} {
+		*p = freePort(t)
+	}
+	w.cloud = httptest.NewUnstartedServer(http.HandlerFunc(w.serveCloud))
+	_, serving, _, _ := issue(t, w.ca, pkix.Name{CommonName: "kube-apiserver"}, false, time.Hour)
+	roots := x509.NewCertPool()
+	roots.AddCert(w.ca.cert)
+	w.cloud.TLS = &tls.Config{Certificates: []tls.Certificate{serving}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots, MinVersion: tls.VersionTLS12}
+	w.cloud.StartTLS()
+	_, mine, _, _ := issue(t, w.ca, pkix.Name{CommonName: contract.NodeUserPrefix + nodeName, Organization: []string{contract.NodesGroup}}, false, time.Hour)
+	for path, text := range map[string]string{
+		kubeletUnit: "[Service]\nExecStart=/usr/bin/kubelet\nRestart=always\n", kubeadmDrop: kubeadmText, rotated: string(pairPEM(t, mine)),
+		"/etc/kubernetes/pki/ca.crt": string(w.ca.pem), "/var/lib/kubelet/config.yaml": "kind: KubeletConfiguration\n",
+		ownConfig: fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- {name: k, cluster: {server: %q, certificate-authority: pki/ca.crt}}\n"+
+			"contexts:\n- {name: c, context: {cluster: k, user: u}}\nusers:\n- {name: u, user: {client-certificate: %s, client-key: %[2]s}}\n", w.cloud.URL, rotated),
+	} {
+		w.write(path, text)
+	}
+	w.write("/opt/weir-hub", "a program")
+	check(t, os.Chmod(filepath.Join(w.root, "/opt/weir-hub"), 0o755))
+	for _, dir := range []string{units, "/run/systemd/system", "/var/lib", "/usr/local/lib"} {
+		check(t, os.MkdirAll(filepath.Join(w.root, dir), 0o755))
+	}
+	w.boot()
+	w.stopped.Go(w.beat)
+	t.Cleanup(func() {
+		close(w.stop)
+		w.mu.Lock()
+		w.stopHub()
+		w.mu.Unlock()
+		w.stopped.Wait()
+		w.cloud.Close()
+	})
+	return w
+}
+
+var lastPort atomic.Int32
+
+// freePort is one below those that the system gives to connections: one of these could be taken while the hub is started anew.
+func freePort(t testing.TB) int {
+	t.Helper()
+	for {
+		port := 12000 + (os.Getpid()*97+int(lastPort.Add(1)))%18000
+		if l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)); err == nil {
+			check(t, l.Close())
+			return port
+		}
+	}
+}
+
+func (w *world) write(path, text string) {
+	w.t.Helper()
+	check(w.t, os.MkdirAll(filepath.Dir(filepath.Join(w.root, path)), 0o755))
+	check(w.t, os.WriteFile(filepath.Join(w.root, path), []byte(text), 0o600))
+}
+
+// quick is a clock of which tickers run fifty times as fast: what waits looks more often.
+type quick struct{ clock.RealClock }
+
+func (quick) NewTicker(d time.Duration) clock.Ticker { return clock.RealClock{}.NewTicker(d / 50) }
+
+func (w *world) installer(change func(*Config)) *Installer {
+	w.t.Helper()
+	c := Config{
+		Pool: "harbour", Hub: filepath.Join(w.root, "/opt/weir-hub"), Ports: w.ports, Clock: quick{}, Timeout: 10 * time.Second,
+		Host: Host{Root: w.root, Run: w.run, Disk: func(string) (uint64, bool, error) { return 1 << 30, false, nil }},
+	}
+	if change != nil {
+		change(&c)
+	}
+	i, err := New(c)
+	check(w.t, err)
+	return i
+}
+
+// run is systemctl, and the hub's --version.
+func (w *world) run(_ context.Context, name string, args ...string) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if name != "systemctl" {
+		return "weir-hub v0.1.0\n", nil
+	}
+	w.commands = append(w.commands, strings.Join(args, " "))
+	service := args[len(args)-1]
+	link := filepath.Join(w.root, units, "multi-user.target.wants", service)
+	switch args[0] {
+	case "is-system-running":
+		return "running\n", nil
+	case "cat":
+		return w.texts(), nil
+	case "is-active":
+		if service == hubService && w.hub == nil || service == kubeletService && w.kubelet == "" {
+			return "", errors.New("inactive")
+		}
+	case "daemon-reload":
+		w.units = w.texts()
+	case "enable":
+		_ = os.MkdirAll(filepath.Dir(link), 0o755)
+		if err := os.Symlink(hubUnit, link); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", err
+		}
+	case "disable":
+		_ = os.Remove(link)
+	case "restart":
+		if service == kubeletService {
+			return "", w.startKubelet()
+		}
+		w.stopHub()
+		return "", w.startHub()
+	case "stop":
+		w.stopHub()
+	default:
+		w.t.Errorf("systemctl %v is unknown", args)
+	}
+	return "", nil
+}
+
+// texts is what `systemctl cat kubelet.service` prints: a drop-in in /etc hides one of the same name in /run.
+func (w *world) texts() string {
+	var b strings.Builder
+	drops := map[string]string{}
+	for _, dir := range []string{filepath.Dir(kubeadmDrop), volatile, lasting} {
+		all, _ := filepath.Glob(filepath.Join(w.root, dir, "*.conf"))
+		for _, path := range all {
+			drops[filepath.Base(path)] = path
+		}
+	}
+	for _, path := range append([]string{filepath.Join(w.root, kubeletUnit)}, slices.Collect(func(yield func(string) bool) {
+		for _, name := range slices.Sorted(maps.Keys(drops)) {
+			if !yield(drops[name]) {
+				return
+			}
+		}
+	})...) {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			fmt.Fprintf(&b, "# %s\n%s\n", strings.TrimPrefix(path, w.root), text)
+		}
+	}
+	return b.String()
+}
+
+// startKubelet starts it as systemd would, by the units that were read: the last KUBELET_KUBECONFIG_ARGS counts.
+func (w *world) startKubelet() error {
+	w.kubelet = ""
+	for line := range strings.Lines(w.units) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), `Environment="KUBELET_KUBECONFIG_ARGS=`); ok {
+			_, path, _ := strings.Cut(strings.Trim(v, `"`), " --kubeconfig=")
+			w.kubelet = path
+		}
+	}
+	if _, err := clientcmd.LoadFromFile(filepath.Join(w.root, w.kubelet)); err != nil {
+		w.kubelet = ""
+		return err
+	}
+	return nil
+}
+
+// server is where the kubelet calls; "": nowhere.
+func (w *world) server() string {
+	if w.kubelet == "" {
+		return ""
+	}
+	c, err := clientcmd.LoadFromFile(filepath.Join(w.root, w.kubelet))
+	if err != nil {
+		return ""
+	}
+	return c.Clusters[c.Contexts[c.CurrentContext].Cluster].Server
+}
+
+// hasAPI tells whether what the kubelet calls answers.
+func (w *world) hasAPI() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch w.server() {
+	case w.cloud.URL:
+		return true
+	case "https://" + local(w.ports.Secure):
+		return w.hub != nil
+	}
+	return false
+}
+
+// beat is the kubelet's heartbeat.
+func (w *world) beat() {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.stop:
+			return
+		case <-tick.C:
+		}
+		w.mu.Lock()
+		switch w.server() {
+		case w.cloud.URL:
+			w.lease++
+		case "https://" + local(w.ports.Secure):
+			if w.hub != nil && w.broken != "deaf" {
+				w.lease++
+				w.hub.passed = time.Now()
+			}
+		}
+		w.mu.Unlock()
+	}
+}
+
+// boot is a machine that starts: /run is empty, the hub starts if it is enabled, and the kubelet.
+func (w *world) boot() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopHub()
+	check(w.t, os.RemoveAll(filepath.Join(w.root, "/run")))
+	check(w.t, os.MkdirAll(filepath.Join(w.root, "/run/systemd/system"), 0o755))
+	w.units = w.texts()
+	if _, err := os.Stat(filepath.Join(w.root, units, "multi-user.target.wants", hubService)); err == nil || errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(filepath.Join(w.root, units, "multi-user.target.wants", hubService)); err == nil {
+			_ = w.startHub()
+		}
+	}
+	_ = w.startKubelet()
+}
+
+// fakeHub serves as a hub does to an installer.
+type fakeHub struct {
+	door, health *http.Server
+	at           []net.Listener
+	passed       time.Time
+}
+
+func (w *world) startHub() error {
+	for _, path := range []string{hubUnit, hubProgram, hubConfig, cloudCA, clientCA, rotated} {
+		if _, err := os.Stat(filepath.Join(w.root, path)); err != nil {
+			return err
+		}
+	}
+	if w.broken == "dead" {
+		return errors.New("Job for weir-hub.service failed")
+	}
+	signs := newAuthority(w.t, contract.NodeAuthorityPrefix+nodeName)
+	_, serving, _, _ := issue(w.t, signs, pkix.Name{CommonName: contract.HubName}, false, time.Hour)
+	w.write(authority, string(signs.pem))
+	w.write(storeKey, "a key")
+	w.write(hubData+"/store/data", "what it keeps")
+	h := &fakeHub{}
+	h.health = &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if req.URL.Path == "/readyz" && w.broken == "unready" {
+			http.Error(rw, "endpoints.v1. is not synced yet", http.StatusServiceUnavailable)
+			return
+		}
+		var s HubStatus
+		s.Node, s.Pool, s.Role, s.Source, s.Heartbeat.Passed = nodeName, "harbour", "Follower", "coordinator", h.passed
+		_ = json.NewEncoder(rw).Encode(s)
+	})}
+	h.door = &http.Server{
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{serving}, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12},
+		Handler: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+			if w.broken == "shut" {
+				http.Error(rw, "Unauthorized", http.StatusUnauthorized)
+			}
+		}),
+	}
+	health, err := net.Listen("tcp", local(w.ports.Health))
+	if err != nil {
+		return err
+	}
+	door, err := net.Listen("tcp", local(w.ports.Secure))
+	if err != nil {
+		return errors.Join(err, health.Close())
+	}
+	w.stopped.Go(func() { _ = h.health.Serve(health) })
+	w.stopped.Go(func() { _ = h.door.ServeTLS(door, "", "") })
+	w.hub, h.at = h, []net.Listener{door, health}
+	return nil
+}
+
+func (w *world) stopHub() {
+	if w.hub != nil {
+		_, _ = w.hub.health.Close(), w.hub.door.Close()
+		for _, l := range w.hub.at { // a server that has not begun does not know its listener
+			_ = l.Close()
+		}
+		w.hub = nil
+	}
+}
+
+// serveCloud is what a kube-apiserver answers to a node.
+func (w *world) serveCloud(rw http.ResponseWriter, req *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	body, _ := io.ReadAll(req.Body)
+	rw.Header().Set("Date", time.Now().Add(w.date).UTC().Format(http.TimeFormat))
+	rw.Header().Set("Content-Type", "application/json")
+	answer := func(v any) { _ = json.NewEncoder(rw).Encode(v) }
+	type object = map[string]any
+	switch path := req.URL.Path; {
+	case path == "/api/v1/nodes/"+nodeName:
+		labels := object{}
+		if w.label != "" {
+			labels[contract.NodePoolLabel] = w.label
+		}
+		answer(object{"kind": "Node", "apiVersion": "v1", "metadata": object{"name": nodeName, "labels": labels}})
+	case path == "/api/v1/nodes/"+nodeName+"/status" && req.Method == http.MethodPatch:
+		var patch struct {
+			Status struct{ Conditions []map[string]any }
+		}
+		if err := json.Unmarshal(body, &patch); err != nil || len(patch.Status.Conditions) != 1 {
+			w.t.Errorf("patch %s: %v", body, err)
+			return
+		}
+		if w.said = patch.Status.Conditions[0]; w.said["$patch"] == "delete" {
+			w.said = nil
+		}
+		answer(object{"kind": "Node", "apiVersion": "v1", "metadata": object{"name": nodeName}})
+	case path == "/api/v1/namespaces/kube-system/services/leader-hub-harbour":
+		answer(object{"kind": "Service", "apiVersion": "v1", "metadata": object{
+			"name": "leader-hub-harbour", "annotations": object{contract.LeaderHubMode: contract.ModeCoordinator, contract.LeaderHubCoordinators: "https://10.0.0.5:10270"},
+		}})
+	case path == "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+nodeName:
+		answer(object{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": object{"name": nodeName, "resourceVersion": fmt.Sprint(w.lease)}})
+	case path == "/api/v1/namespaces/default/events" && req.Method == http.MethodPost:
+		w.events = append(w.events, string(body)) // protobuf, in which texts stand as they are
+		rw.WriteHeader(http.StatusCreated)
+		_, _ = rw.Write(body)
+	case path == "/api/v1/namespaces/kube-system/pods":
+		items := []object{}
+		for name, since := range w.proxies {
+			items = append(items, object{"metadata": object{"name": name}, "status": object{"containerStatuses": []object{{"state": object{"running": object{"startedAt": since.UTC().Format(time.RFC3339)}}}}}})
+		}
+		answer(object{"kind": "PodList", "apiVersion": "v1", "items": items})
+	case strings.HasPrefix(path, "/api/v1/namespaces/kube-system/pods/") && req.Method == http.MethodDelete:
+		if w.hub == nil {
+			w.t.Error("a pod that calls the hub is started anew after the hub is gone")
+		}
+		delete(w.proxies, filepath.Base(path))
+		answer(object{"kind": "Status", "apiVersion": "v1", "status": "Success"})
+	default:
+		rw.WriteHeader(http.StatusNotFound)
+		answer(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404})
+	}
+}
+
+// snapshot is all that is on the machine.
+func (w *world) snapshot() map[string]string {
+	w.t.Helper()
+	out := map[string]string{}
+	check(w.t, filepath.WalkDir(w.root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		text := ""
+		if info.Mode().IsRegular() {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text = string(bytes.TrimSuffix(b, nil))
+		}
+		out[strings.TrimPrefix(path, w.root)] = info.Mode().String() + " " + text
+		return nil
+	}))
+	return out
+}
+
+// differ are the paths at which two of them differ.
+func differ(a, b map[string]string) (out []string) {
+	for path := range a {
+		if got, ok := b[path]; !ok {
+			out = append(out, "- "+path)
+		} else if got != a[path] {
+			out = append(out, "! "+path)
+		}
+	}
+	for path := range b {
+		if _, ok := a[path]; !ok {
+			out = append(out, "+ "+path)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

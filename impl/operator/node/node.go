@@ -1,0 +1,150 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/install"
+)
+
+// Commands are those of weir node; program is how the user calls it.
+func Commands(program string) []cli.Command {
+	c := commands{program}
+	return []cli.Command{
+		{Name: "node join", Args: "--pool POOL", About: "lead the kubelet of this machine to a hub", Run: c.join},
+		{Name: "node leave", About: "make this machine what it was before", Run: c.leave},
+		{Name: "node status", About: "tell whether the kubelet of this machine calls its hub", Run: c.status},
+	}
+}
+
+type commands struct{ program string }
+
+func (c commands) flags(name string) *pflag.FlagSet {
+	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	fs.SortFlags = false
+	return fs
+}
+
+// root is the folder that stands for /; tests and images of machines have another.
+func root(fs *pflag.FlagSet) *string {
+	r := fs.String("root", "/", "folder that is the root of the machine")
+	_ = fs.MarkHidden("root")
+	return r
+}
+
+func (c commands) join(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	fs := c.flags("node join")
+	o := install.Config{Out: stderr}
+	fs.StringVar(&o.Pool, "pool", "", "pool that the Node is in, by its label "+contract.NodePoolLabel+"; required")
+	fs.StringVar(&o.Token, "token", "", "bootstrap token of this node, by which its hub asks for its certificate in the pool; without it, it asks as its node")
+	fs.StringSliceVar(&o.Hashes, "discovery-token-ca-cert-hash", nil, "sha256:… of the public key of the cluster's authority, which the kubelet's kubeconfig has to have; repeatable; without it, that is trusted")
+	fs.StringVar(&o.Hub, "hub-binary", "", "the program weir-hub that is installed; default: the one beside this program, or in PATH")
+	fs.StringVar(&o.Kubeconfig, "kubelet-kubeconfig", "", "the kubelet's kubeconfig; default: the one that its unit names")
+	fs.StringVar(&o.ClientCA, "client-ca-file", "", "PEM file of the authority that signs the kubelet's certificate; default: that of its kubeconfig")
+	fs.BoolVar(&o.Coordinator, "coordinator", false, "the pool's coordinator may run on this node: its hub gets the certificates for it")
+	fs.StringVar(&o.PoolAddress, "pool-address", "", "as --pool-address of weir-hub: where the pool reaches this hub, if that is not the node's address")
+	fs.IntVar(&o.Ports.Secure, "secure-port", contract.HubSecurePort, "as --secure-port of weir-hub")
+	fs.IntVar(&o.Ports.Health, "health-port", contract.HubHealthPort, "as --health-port of weir-hub")
+	fs.IntVar(&o.Ports.Pool, "pool-port", contract.HubPoolPort, "as --pool-port of weir-hub")
+	fs.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long the hub may take to serve, and then the kubelet to be heard through it, before all is taken back")
+	dry := fs.Bool("dry-run", false, "look whether this node could join, and change nothing")
+	o.Host.Root = "/"
+	r := root(fs)
+	if err := cli.ParseArgs(fs, c.program+" node join --pool POOL", args, 0, stdout); err != nil {
+		return err
+	}
+	o.Host.Root = *r
+	if o.Hub == "" {
+		var err error
+		if o.Hub, err = findHub(); err != nil {
+			return err
+		}
+	}
+	i, err := install.New(o)
+	if err != nil {
+		return err
+	}
+	if *dry {
+		return i.Check(ctx)
+	}
+	return i.Join(ctx)
+}
+
+// findHub looks beside this program first: both come in one archive.
+func findHub() (string, error) {
+	if self, err := os.Executable(); err == nil {
+		if beside := filepath.Join(filepath.Dir(self), "weir-hub"); exists(beside) {
+			return beside, nil
+		}
+	}
+	if path, err := exec.LookPath("weir-hub"); err == nil {
+		return filepath.Abs(path)
+	}
+	return "", cli.Usage("--hub-binary", "", "the path of weir-hub: it is neither beside this program nor in PATH")
+}
+
+func exists(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (c commands) leave(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	fs := c.flags("node leave")
+	timeout := fs.Duration("timeout", 2*time.Minute, "how long pods of kube-proxy may take to start anew")
+	r := root(fs)
+	if err := cli.ParseArgs(fs, c.program+" node leave", args, 0, stdout); err != nil {
+		return err
+	}
+	i, err := install.New(install.Config{Out: stderr, Timeout: *timeout, Host: install.Host{Root: *r}})
+	if err != nil {
+		return err
+	}
+	return i.Leave(ctx)
+}
+
+// errUnwell is the answer of weir node status where something is wrong.
+var errUnwell = errors.New("the kubelet of this machine is not heard through a hub")
+
+func (c commands) status(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	fs := c.flags("node status")
+	form := fs.StringP("output", "o", "text", "text or json")
+	r := root(fs)
+	if err := cli.ParseArgs(fs, c.program+" node status", args, 0, stdout); err != nil {
+		return err
+	}
+	if *form != "text" && *form != "json" {
+		return cli.Usage("--output", *form, "text or json")
+	}
+	i, err := install.New(install.Config{Host: install.Host{Root: *r}})
+	if err != nil {
+		return err
+	}
+	s, err := i.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if *form == "json" {
+		text, err := json.MarshalIndent(s, "", "  ")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "%s\n", text)
+	} else {
+		fmt.Fprint(stdout, s)
+	}
+	if !s.Well() {
+		return errUnwell
+	}
+	return nil
+}

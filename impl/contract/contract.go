@@ -198,6 +198,12 @@ const (
 	CutOffCondition = "WeirCutOff"
 	// CertificatesCondition is True of a node of which a certificate, or the authority of its pool, ends soon, and False once it has a successor.
 	CertificatesCondition = "WeirCertificateEnds"
+	// Its reasons, which are those of Events, too.
+	CertificateEndsSoon = "CertificateEndsSoon"
+	CertificateEnded    = "CertificateEnded"
+	AuthorityEndsSoon   = "AuthorityEndsSoon"
+	AuthorityEnded      = "AuthorityEnded"
+	CertificatesRenewed = "CertificatesRenewed"
 
 	// JoinedCondition is True of a node whose kubelet calls its own hub, and False while it does not, though somebody has tried: see package install.
 	JoinedCondition = "WeirJoined"

@@ -83,6 +83,16 @@ func Parse(text string) (h Holding, err error) {
 	return h, nil
 }
 
+// First is the certificate that ends first, "" if there is none.
+func (h Holding) First() (kind string, end time.Time) {
+	for k, l := range h.Certificates {
+		if kind == "" || l.End.Before(end) || l.End.Equal(end) && k < kind {
+			kind, end = k, l.End
+		}
+	}
+	return kind, end
+}
+
 // Ending is the first certificate to end of those that end soon and have no successor, and when to look again; the zero time: never, unless something changes.
 func (h Holding) Ending(now time.Time) (kind string, end, again time.Time) {
 	kinds := make([]string, 0, len(h.Certificates))

@@ -28,6 +28,8 @@ const (
 	ScopeAccepted = "ScopeAccepted"
 	// CoordinatorPlaced tells whether the coordinator runs where the spec asks for it.
 	CoordinatorPlaced = "CoordinatorPlaced"
+	// CertificatesCurrent tells whether no certificate of the pool, and not its authority, ends soon without a successor, as far as the hubs have told.
+	CertificatesCurrent = "CertificatesCurrent"
 )
 
 // Spec is what a person asks of a pool beside its NodePool.

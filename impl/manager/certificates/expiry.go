@@ -19,15 +19,6 @@ import (
 	"github.com/weir-edge/weir/impl/holding"
 )
 
-// Reasons of the condition contract.CertificatesCondition, and of Events.
-const (
-	certificateEnds  = "CertificateEndsSoon"
-	certificateEnded = "CertificateEnded"
-	authoritySoon    = "AuthorityEndsSoon"
-	authorityEnded   = "AuthorityEnded"
-	renewedReason    = "CertificatesRenewed"
-)
-
 const (
 	sayEvery  = 24 * time.Hour // of the authority of a pool that ends
 	watchEach = time.Hour      // after which a node is looked at anyway
@@ -36,9 +27,9 @@ const (
 // authorityEnds is what is told of an authority that ends soon.
 func authorityEnds(pool string, end, now time.Time) (reason, text string) {
 	if now.Before(end) {
-		return authoritySoon, fmt.Sprintf("the authority of pool %s ends at %s, and has no successor: weir pki rotate --pool %[1]s", pool, end.UTC().Format(time.RFC3339))
+		return contract.AuthorityEndsSoon, fmt.Sprintf("the authority of pool %s ends at %s, and has no successor: weir pki rotate --pool %[1]s", pool, end.UTC().Format(time.RFC3339))
 	}
-	return authorityEnded, fmt.Sprintf("the authority of pool %s has ended at %s: no certificate of the pool counts any more; weir pki rotate --pool %[1]s", pool, end.UTC().Format(time.RFC3339))
+	return contract.AuthorityEnded, fmt.Sprintf("the authority of pool %s has ended at %s: no certificate of the pool counts any more; weir pki rotate --pool %[1]s", pool, end.UTC().Format(time.RFC3339))
 }
 
 // WatchmanConfig is what a Watchman is made of. All fields are required.
@@ -110,14 +101,14 @@ func (w *Watchman) judge(n *corev1.Node) (want *corev1.NodeCondition, again time
 	authority, known := w.ofPool(pool)
 	switch {
 	case kind != "" && now.Before(end):
-		return set(certificateEnds, fmt.Sprintf("the certificate of kind %s ends at %s and was not renewed: see weir_certificate_failures_total of its hub", kind, end.UTC().Format(time.RFC3339))), again
+		return set(contract.CertificateEndsSoon, fmt.Sprintf("the certificate of kind %s ends at %s and was not renewed: see weir_certificate_failures_total of its hub", kind, end.UTC().Format(time.RFC3339))), again
 	case kind != "":
-		return set(certificateEnded, fmt.Sprintf("the certificate of kind %s has ended at %s and was not renewed", kind, end.UTC().Format(time.RFC3339))), again
+		return set(contract.CertificateEnded, fmt.Sprintf("the certificate of kind %s has ended at %s and was not renewed", kind, end.UTC().Format(time.RFC3339))), again
 	case known && authority.Sub(now) < holding.Soon:
 		reason, text := authorityEnds(pool, authority, now)
 		return set(reason, text), again
 	case conditionOf(n) != nil:
-		return &corev1.NodeCondition{Status: corev1.ConditionFalse, Reason: renewedReason, Message: "no certificate of the node ends soon"}, again
+		return &corev1.NodeCondition{Status: corev1.ConditionFalse, Reason: contract.CertificatesRenewed, Message: "no certificate of the node ends soon"}, again
 	}
 	return nil, again
 }

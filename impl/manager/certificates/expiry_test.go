@@ -36,10 +36,10 @@ func TestWatchman(t *testing.T) {
 	}{
 		"from a file": {holding.Holding{Certificates: map[string]holding.Life{"hub": year(false, 365*day)}}, 5 * 365 * day, []step{
 			{335*day - time.Second, nil, "", ""},
-			{335 * day, nil, corev1.ConditionTrue, certificateEnds},
-			{365*day - time.Second, nil, corev1.ConditionTrue, certificateEnds},
-			{365 * day, nil, corev1.ConditionTrue, certificateEnded},
-			{366 * day, &holding.Holding{Certificates: map[string]holding.Life{"hub": year(false, 720*day)}}, corev1.ConditionFalse, renewedReason},
+			{335 * day, nil, corev1.ConditionTrue, contract.CertificateEndsSoon},
+			{365*day - time.Second, nil, corev1.ConditionTrue, contract.CertificateEndsSoon},
+			{365 * day, nil, corev1.ConditionTrue, contract.CertificateEnded},
+			{366 * day, &holding.Holding{Certificates: map[string]holding.Life{"hub": year(false, 720*day)}}, corev1.ConditionFalse, contract.CertificatesRenewed},
 		}},
 		"renewed in time": {holding.Holding{Certificates: map[string]holding.Life{"hub": year(true, 90*day)}}, 5 * 365 * day, []step{
 			{72 * day, nil, "", ""}, // the latest at which it is renewed
@@ -48,13 +48,13 @@ func TestWatchman(t *testing.T) {
 		}},
 		"not renewed": {holding.Holding{Certificates: map[string]holding.Life{"hub": year(true, 90*day), "coordinator": year(true, 80*day)}}, 5 * 365 * day, []step{
 			{68*day - time.Second, nil, "", ""},
-			{68 * day, nil, corev1.ConditionTrue, certificateEnds},
-			{80 * day, nil, corev1.ConditionTrue, certificateEnded},
+			{68 * day, nil, corev1.ConditionTrue, contract.CertificateEndsSoon},
+			{80 * day, nil, corev1.ConditionTrue, contract.CertificateEnded},
 		}},
 		"the authority": {holding.Holding{Trust: 1}, 40 * day, []step{
 			{10 * day, nil, "", ""},
-			{10*day + time.Second, nil, corev1.ConditionTrue, authoritySoon},
-			{40 * day, nil, corev1.ConditionTrue, authorityEnded},
+			{10*day + time.Second, nil, corev1.ConditionTrue, contract.AuthorityEndsSoon},
+			{40 * day, nil, corev1.ConditionTrue, contract.AuthorityEnded},
 		}},
 		"nothing is told": {holding.Holding{}, 5 * 365 * day, []step{{1000 * day, nil, "", ""}}},
 	} {

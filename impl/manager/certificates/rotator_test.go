@@ -308,11 +308,11 @@ func TestAuthorityEnds(t *testing.T) {
 	w := newWheel(t)
 	w.turn(0)
 	end := w.kept().Signer.Cert().NotAfter
-	if !w.ends["harbour"].Equal(end) || w.heard(authoritySoon) != "" {
+	if !w.ends["harbour"].Equal(end) || w.heard(contract.AuthorityEndsSoon) != "" {
 		t.Errorf("it ends at %s", w.ends["harbour"])
 	}
 	w.clock.SetTime(end.Add(-30*24*time.Hour - time.Second))
-	if w.measure(must(w.read(t.Context(), "harbour")), w.clock.Now()); w.heard(authoritySoon) != "" {
+	if w.measure(must(w.read(t.Context(), "harbour")), w.clock.Now()); w.heard(contract.AuthorityEndsSoon) != "" {
 		t.Error("told too soon")
 	}
 	for n := range 50 {
@@ -320,7 +320,7 @@ func TestAuthorityEnds(t *testing.T) {
 		w.measure(must(w.read(t.Context(), "harbour")), w.clock.Now())
 	}
 	told := 0
-	for e := w.heard(authoritySoon); e != ""; e = w.heard(authoritySoon) {
+	for e := w.heard(contract.AuthorityEndsSoon); e != ""; e = w.heard(contract.AuthorityEndsSoon) {
 		if told++; !strings.Contains(e, "weir pki rotate --pool harbour") {
 			t.Error(e)
 		}
@@ -329,7 +329,7 @@ func TestAuthorityEnds(t *testing.T) {
 		t.Errorf("told %d times in 50 hours", told)
 	}
 	w.clock.SetTime(end)
-	if w.measure(must(w.read(t.Context(), "harbour")), end); w.heard(authorityEnded) == "" {
+	if w.measure(must(w.read(t.Context(), "harbour")), end); w.heard(contract.AuthorityEnded) == "" {
 		t.Error("its end is not told")
 	}
 }

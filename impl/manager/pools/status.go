@@ -41,6 +41,7 @@ func describe(v *view, now time.Time) {
 	set(&s.Conditions, described(v), now)
 	set(&s.Conditions, v.plan.applied, now)
 	set(&s.Conditions, heard(v), now)
+	set(&s.Conditions, current(v.nodes), now)
 	if v.nodepool != nil {
 		set(&s.Conditions, v.scope.condition(), now)
 	}

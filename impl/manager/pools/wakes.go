@@ -53,7 +53,9 @@ func members() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 
 // alike tells whether two states of a Node say the same of its pool.
 func alike(a, b *corev1.Node) bool {
-	return a.UID == b.UID && maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Status.Addresses, b.Status.Addresses) &&
+	saysA, holdsA := certified(a)
+	saysB, holdsB := certified(b)
+	return saysA == saysB && holdsA == holdsB && a.UID == b.UID && maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Status.Addresses, b.Status.Addresses) &&
 		a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
 		is(a, corev1.NodeReady) == is(b, corev1.NodeReady) && is(a, contract.CutOffCondition) == is(b, contract.CutOffCondition)
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/reverse"
+	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -39,10 +40,12 @@ type Coordinator struct {
 	serving serving
 
 	rules  *authz.Rules
-	relays []*relay.Relay
+	relays *relay.Set
+	told   pull.Told // what the pool is told about itself
 	kept   *snapshot.Snapshots
 	peers  *peers // nil: this is the only replica
 	front  *relays
+	listed *catalog
 	lot    reverse.Lot // hubs that cannot be connected to
 	fresh  atomic.Pointer[func(*relay.Relay) bool]
 }
@@ -54,18 +57,9 @@ func New(config Config) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Coordinator{set: set}
-	var relayed []authz.GroupResource
-	for _, res := range set.resources {
-		r, err := relay.New(relay.Config{Resource: res, RingBytes: set.RingBytes, MaxBytes: set.RelayMaxBytes, RingAge: set.RingAge, Clock: set.Clock, Logger: set.Logger})
-		if err != nil {
-			return nil, err
-		}
-		c.relays = append(c.relays, r)
-		relayed = append(relayed, authz.GroupResource{Group: res.Group, Resource: res.Resource})
-	}
-	c.rules = authz.New(set.NodePoolName, relayed...)
-	c.front = newRelays(c.relays, set.Clock, set.Logger)
+	c := &Coordinator{set: set, relays: &relay.Set{}}
+	c.rules = authz.New(set.NodePoolName, c.relayed)
+	c.front, c.listed = &relays{all: c.relays, clock: set.Clock, logger: set.Logger}, &catalog{relays: c.relays}
 	c.front.proves = func(req *http.Request) { c.serving.listener.Proves(req) }
 	c.front.lasts = func(req *http.Request) (*http.Request, func()) { return c.serving.lasts(req, set.Clock) }
 	if c.serving, err = loadCredentials(set); err != nil {
@@ -79,11 +73,15 @@ func New(config Config) (*Coordinator, error) {
 		return nil, cli.Usage("--data-dir", set.DataDir, "a directory that this process may make and write: "+err.Error())
 	}
 	c.serving.ca.open(set, c.dir.Path())
+	if err := c.buildRelays(); err != nil {
+		c.dir.Close()
+		return nil, err
+	}
 	if c.peers, err = newPeers(set, c.serving.ca); err != nil {
 		c.dir.Close()
 		return nil, err
 	}
-	c.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(c.dir.Path(), "relays"), Relays: c.relays, Clock: set.Clock, Logger: set.Logger})
+	c.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(c.dir.Path(), "relays"), Relays: c.relays.All(), Clock: set.Clock, Logger: set.Logger})
 	if err != nil {
 		c.dir.Close()
 		return nil, cli.Usage("--data-dir", set.DataDir, "a directory that this process may make and write: "+err.Error())
@@ -111,7 +109,7 @@ func New(config Config) (*Coordinator, error) {
 // seesCloud tells whether there is a sign of the cloud: what is fresh came from there a moment ago. Before anything is served nobody knows.
 func (c *Coordinator) seesCloud() bool {
 	fresh := c.fresh.Load()
-	return fresh == nil || slices.ContainsFunc(c.relays, *fresh)
+	return fresh == nil || slices.ContainsFunc(c.relays.All(), *fresh)
 }
 
 // Addr is where the API is served.
@@ -170,26 +168,25 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	if err != nil {
 		return err
 	}
-	told := c.newTold()
 	leader, bars, shared := &fence.Fence{Incarnation: etcd.Incarnation()}, &pull.Bars{}, &pull.Documents{}
 	vote := &election.Election{Store: stored{leases.Store}, Fence: leader, Bars: bars, Clock: c.set.Clock, Logger: c.set.Logger}
-	lies := jury.New(jury.Config{Notes: etcd, Leader: leader.Leader, Free: vote.Free, Relays: c.relays, Clock: c.set.Clock, Logger: c.set.Logger})
+	lies := jury.New(jury.Config{Notes: etcd, Leader: leader.Leader, Free: vote.Free, Relays: c.relays.All, Clock: c.set.Clock, Logger: c.set.Logger})
 	vote.Refuses, leases.election = lies.Refuses, vote
 	if c.set.LeadersOnly {
 		vote.Only = contract.LeaderGroup
 	}
 	ready := status.Readiness{FreshWithin: c.set.FreshWithin, Floor: lies.Floor, Clock: c.set.Clock}
 	c.fresh.Store(new(func(r *relay.Relay) bool { return ready.Unready(r) == nil }))
-	metrics := newMetrics(c.relays, c.kept, ready.Unready)
-	metrics.registry.MustRegister(c.serving.denied, c.serving.ca.held, c.serving.late.Collector(), told)
+	metrics := newMetrics(c.relays.All, c.kept, ready.Unready)
+	metrics.registry.MustRegister(c.serving.denied, c.serving.ca.held, c.serving.late.Collector(), c.told)
 	lies.Lied = metrics.lied.Inc
 	health := &recently{check: etcd.Check, lasts: checkLasts, clock: c.set.Clock}
 	ways := &lines{lot: &c.lot, rules: c.rules, clock: c.set.Clock, serving: &c.serving}
 	pulled := pull.Config{
-		Relays: c.relays, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.Unready, Majority: health.ask,
+		Relays: c.relays.All, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.Unready, Majority: health.ask,
 		Beside: func(ctx context.Context, up *hop.Upstream) {
 			var beside sync.WaitGroup
-			beside.Go(func() { told.Keep(ctx, up) })
+			beside.Go(func() { c.told.Keep(ctx, up) })
 			shared.Keep(ctx, up, c.set.Clock)
 			beside.Wait()
 		},
@@ -201,16 +198,15 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		claims = newFed(c.peers, etcd, c.set.Clock, c.set.Logger)
 		pulled.Replicas = claims
 	}
-	puller, err := pull.New(pulled)
-	if err != nil {
-		return err
-	}
+	puller := pull.New(pulled)
+	follows := scope.New(scope.Config{Relays: sharing{c, puller}, Directory: c.told.Directory, Clock: c.set.Clock, Logger: c.set.Logger})
+	metrics.registry.MustRegister(follows)
 	leader.Moved, vote.Held = puller.Moved, puller.Held
 	stored{leases.Store}.tell(vote)
 	paths := map[string]http.Handler{
 		"/metrics": metrics.handler(),
 		contract.StatusPath: &status.Reporter{
-			Pool: c.set.NodePoolName, Replica: c.set.Name, Replicas: pulled.Replicas, Fence: leader, Relays: c.relays, Ready: ready, Puller: puller,
+			Pool: c.set.NodePoolName, Replica: c.set.Name, Replicas: pulled.Replicas, Fence: leader, Relays: c.relays.All, Unknown: follows.Unknown, Ready: ready, Puller: puller,
 			Doubt: lies.Doubt, Clock: c.set.Clock,
 		},
 		contract.DocumentsPath: shared.Serve(puller.Upstream),
@@ -219,7 +215,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 			c.lot.Admit(w, req, authz.NodeOf(u))
 		}),
 		contract.DenylistPath:  c.serving.denied,
-		contract.DirectoryPath: told,
+		contract.DirectoryPath: c.told,
 		contract.TrustPath:     c.serving.ca.held,
 		contract.DoubtPath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			u, _ := genericrequest.UserFrom(req.Context())
@@ -230,7 +226,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		paths[contract.RejoinPath] = c.peers.rejoin(etcd.Readmit)
 	}
 	server, err := api{
-		types: t, serving: c.serving, authorizer: c.rules.Authorizer(), front: c.front, leases: leases, paths: paths, etcd: health.ask, waits: ready.Waits,
+		types: t, serving: c.serving, authorizer: c.rules.Authorizer(), front: c.front, leases: leases, catalog: c.listed, paths: paths, etcd: health.ask, waits: ready.Waits,
 	}.server()
 	if err != nil {
 		return err
@@ -243,9 +239,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		g.Go(func() error { return c.peers.shareDenied(ctx, c.serving.denied) })
 		g.Go(func() error { return c.peers.shareTrust(ctx, c.serving.ca.held) })
 	}
-	for _, r := range c.relays {
-		g.Go(func() error { return r.Run(ctx) })
-	}
+	g.Go(func() error { return follows.Run(ctx) })
 	g.Go(func() error { return c.kept.Run(ctx) })
 	g.Go(func() error { return vote.Run(ctx) })
 	g.Go(func() error {

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"net/http"
 	"slices"
+	"sync"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,42 +18,122 @@ import (
 
 var readVerbs = []string{"get", "list", "watch"}
 
-// advertise lists the relayed resources in discovery, in its old and its aggregated form, beside what the generic server
-// lists by itself.
-func advertise(s *genericapiserver.GenericAPIServer, resources []relay.Resource, addresses discovery.Addresses) {
+// catalog lists the relayed resources in discovery, in its old and its aggregated form, beside what the generic server
+// lists by itself. It follows the relays that there are.
+type catalog struct {
+	relays *relay.Set
+
+	mu        sync.Mutex
+	server    *genericapiserver.GenericAPIServer // nil: there is none yet
+	addresses discovery.Addresses
+	served    map[string]bool // paths
+	listed    map[schema.GroupVersion]bool
+}
+
+// open lists what there is at a server.
+func (c *catalog) open(s *genericapiserver.GenericAPIServer, addresses discovery.Addresses) {
+	c.mu.Lock()
+	c.server, c.addresses, c.served, c.listed = s, addresses, map[string]bool{}, map[schema.GroupVersion]bool{}
+	c.mu.Unlock()
+	c.update()
+}
+
+// groups are the resources by group and version.
+func (c *catalog) groups() map[string]map[string][]relay.Resource {
 	groups := map[string]map[string][]relay.Resource{"": {"v1": nil}} // clients expect /api/v1 wherever there is an API
-	for _, r := range resources {
+	for _, held := range c.relays.All() {
+		r := held.Resource()
 		if groups[r.Group] == nil {
 			groups[r.Group] = map[string][]relay.Resource{}
 		}
 		groups[r.Group][r.Version] = append(groups[r.Group][r.Version], r)
 	}
-	mux := s.Handler.NonGoRestfulMux
-	for group, versions := range groups {
-		manager, root := s.AggregatedDiscoveryGroupManager, "/apis/"+group
-		if group == "" {
-			manager, root = s.AggregatedLegacyDiscoveryGroupManager, "/api"
+	return groups
+}
+
+// update lists what there is now.
+func (c *catalog) update() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.server == nil {
+		return
+	}
+	groups := c.groups()
+	for gv := range c.listed {
+		if _, still := groups[gv.Group][gv.Version]; !still {
+			delete(c.listed, gv)
+			c.server.AggregatedDiscoveryGroupManager.RemoveGroupVersion(metav1.GroupVersion{Group: gv.Group, Version: gv.Version})
+			if groups[gv.Group] == nil {
+				c.server.DiscoveryGroupManager.RemoveGroup(gv.Group)
+			}
 		}
-		about := metav1.APIGroup{Name: group}
+	}
+	for group, versions := range groups {
+		manager, root := c.server.AggregatedDiscoveryGroupManager, "/apis/"+group
+		if group == "" {
+			manager, root = c.server.AggregatedLegacyDiscoveryGroupManager, "/api"
+		} else {
+			c.server.DiscoveryGroupManager.AddGroup(about(group, versions))
+		}
 		for v, rs := range versions {
 			gv := schema.GroupVersion{Group: group, Version: v}
 			manager.AddGroupVersion(group, aggregatedVersion(gv, rs))
-			about.Versions = append(about.Versions, metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: v})
-			lister := discovery.APIResourceListerFunc(func() []metav1.APIResource { return apiResources(rs) })
-			serveBoth(mux, root+"/"+v, discovery.NewAPIVersionHandler(s.Serializer, gv, lister))
+			c.listed[gv] = true
+			c.serve(root+"/"+v, c.version(gv))
 		}
 		if group == "" {
-			old := discovery.NewLegacyRootAPIHandler(addresses, s.Serializer, "/api")
-			serveBoth(mux, root, aggregated.WrapAggregatedDiscoveryToHandler(old, s.AggregatedLegacyDiscoveryGroupManager, nil))
+			old := discovery.NewLegacyRootAPIHandler(c.addresses, c.server.Serializer, "/api")
+			c.serve(root, aggregated.WrapAggregatedDiscoveryToHandler(old, manager, nil))
 			continue
 		}
-		slices.SortFunc(about.Versions, func(a, b metav1.GroupVersionForDiscovery) int {
-			return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
-		})
-		about.PreferredVersion = about.Versions[0]
-		s.DiscoveryGroupManager.AddGroup(about)
-		serveBoth(mux, root, discovery.NewAPIGroupHandler(s.Serializer, about))
+		c.serve(root, c.group(group))
 	}
+}
+
+// serve serves a path with and without the slash at its end, once; c.mu is held.
+func (c *catalog) serve(path string, h http.Handler) {
+	if !c.served[path] {
+		c.served[path] = true
+		serveBoth(c.server.Handler.NonGoRestfulMux, path, h)
+	}
+}
+
+// version shows one version of a group.
+func (c *catalog) version(gv schema.GroupVersion) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		rs, there := c.groups()[gv.Group][gv.Version]
+		if !there {
+			http.NotFound(w, req)
+			return
+		}
+		lister := discovery.APIResourceListerFunc(func() []metav1.APIResource { return apiResources(rs) })
+		discovery.NewAPIVersionHandler(c.server.Serializer, gv, lister).ServeHTTP(w, req)
+	})
+}
+
+// group shows a group.
+func (c *catalog) group(group string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		versions := c.groups()[group]
+		if versions == nil {
+			http.NotFound(w, req)
+			return
+		}
+		discovery.NewAPIGroupHandler(c.server.Serializer, about(group, versions)).ServeHTTP(w, req)
+	})
+}
+
+// about tells the versions of a group, the one to prefer first.
+func about(group string, versions map[string][]relay.Resource) metav1.APIGroup {
+	g := metav1.APIGroup{Name: group}
+	for v := range versions {
+		g.Versions = append(g.Versions, metav1.GroupVersionForDiscovery{GroupVersion: schema.GroupVersion{Group: group, Version: v}.String(), Version: v})
+	}
+	slices.SortFunc(g.Versions, func(a, b metav1.GroupVersionForDiscovery) int {
+		return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
+	})
+	g.PreferredVersion = g.Versions[0]
+	return g
 }
 
 // serveBoth serves a path with and without the slash at its end.

@@ -22,7 +22,7 @@ type metrics struct {
 	refilled *prometheus.CounterVec
 }
 
-func newMetrics(relays []*relay.Relay, kept prometheus.Collector, unready func(*relay.Relay) error) *metrics {
+func newMetrics(relays func() []*relay.Relay, kept prometheus.Collector, unready func(*relay.Relay) error) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		freed: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -35,18 +35,7 @@ func newMetrics(relays []*relay.Relay, kept prometheus.Collector, unready func(*
 			Name: "weir_coordinator_refills_total", Help: "Times a relay that nobody fed was moved forward to what the hub of a node holds. That is not fresh, and the word of one hub.",
 		}, []string{"resource", "node"}),
 	}
-	m.registry.MustRegister(buildinfo.Collector("weir-coordinator"), m.freed, m.lied, m.refilled, relay.NewCollector(relays...), kept)
-	for _, r := range relays {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "weir_coordinator_ready", Help: "1 while the resource is synced and fresh.",
-			ConstLabels: prometheus.Labels{"resource": r.Resource().String()},
-		}, func() float64 {
-			if unready(r) == nil {
-				return 1
-			}
-			return 0
-		}))
-	}
+	m.registry.MustRegister(buildinfo.Collector("weir-coordinator"), m.freed, m.lied, m.refilled, relay.NewCollector(relays), kept, ready{relays, unready})
 	return m
 }
 
@@ -66,4 +55,26 @@ func etcd() ([]*dto.MetricFamily, error) {
 		}
 	}
 	return own, err
+}
+
+// ready exports which relays are ready.
+type ready struct {
+	relays  func() []*relay.Relay
+	unready func(*relay.Relay) error
+}
+
+var isReady = prometheus.NewDesc("weir_coordinator_ready", "1 while the resource is synced and fresh.", []string{"resource"}, nil)
+
+// Describe implements prometheus.Collector.
+func (x ready) Describe(ch chan<- *prometheus.Desc) { ch <- isReady }
+
+// Collect implements prometheus.Collector.
+func (x ready) Collect(ch chan<- prometheus.Metric) {
+	for _, r := range x.relays() {
+		is := 1.0
+		if x.unready(r) != nil {
+			is = 0
+		}
+		ch <- prometheus.MustNewConstMetric(isReady, prometheus.GaugeValue, is, r.Resource().String())
+	}
 }

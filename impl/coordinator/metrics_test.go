@@ -17,7 +17,7 @@ func TestMetricsLint(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_kept", Help: "Stands for what is kept on the disk."})
-	m := newMetrics([]*relay.Relay{r}, kept, func(*relay.Relay) error { return errors.New("not synced") })
+	m := newMetrics(relay.NewSet(r).All, kept, func(*relay.Relay) error { return errors.New("not synced") })
 	m.freed.WithLabelValues("broken").Inc()
 	m.refilled.WithLabelValues("services", "edge-1").Inc()
 	problems, err := testutil.GatherAndLint(m.registry)

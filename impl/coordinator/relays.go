@@ -17,23 +17,13 @@ import (
 
 // relays serves the relayed resources, in front of what the coordinator keeps itself and behind authorization.
 type relays struct {
-	all        []*relay.Relay
-	byResource map[schema.GroupVersionResource]*relay.Relay
-	clock      clock.WithTickerAndDelayedExecution
-	logger     *slog.Logger
-	proves     func(*http.Request)                         // told of each request of somebody of the pool
-	lasts      func(*http.Request) (*http.Request, func()) // a request that ends with the certificate of its caller
-	fail       func(w http.ResponseWriter, req *http.Request, err error)
-	next       http.Handler
-}
-
-func newRelays(all []*relay.Relay, c clock.WithTickerAndDelayedExecution, logger *slog.Logger) *relays {
-	x := &relays{all: all, byResource: map[schema.GroupVersionResource]*relay.Relay{}, clock: c, logger: logger}
-	for _, r := range all {
-		res := r.Resource()
-		x.byResource[schema.GroupVersionResource{Group: res.Group, Version: res.Version, Resource: res.Resource}] = r
-	}
-	return x
+	all    *relay.Set
+	clock  clock.WithTickerAndDelayedExecution
+	logger *slog.Logger
+	proves func(*http.Request)                         // told of each request of somebody of the pool
+	lasts  func(*http.Request) (*http.Request, func()) // a request that ends with the certificate of its caller
+	fail   func(w http.ResponseWriter, req *http.Request, err error)
+	next   http.Handler
 }
 
 // of returns the relay that a request is for, nil if it is for none.
@@ -41,7 +31,12 @@ func (x *relays) of(info *genericrequest.RequestInfo) *relay.Relay {
 	if info == nil || !info.IsResourceRequest {
 		return nil
 	}
-	return x.byResource[schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}]
+	for _, r := range x.all.All() {
+		if res := r.Resource(); res.Group == info.APIGroup && res.Version == info.APIVersion && res.Resource == info.Resource {
+			return r
+		}
+	}
+	return nil
 }
 
 // ServeHTTP implements http.Handler.

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,6 +59,7 @@ type api struct {
 	authorizer authorizer.Authorizer
 	front      *relays // what it is to be behind
 	leases     *leases
+	catalog    *catalog
 	paths      map[string]http.Handler // what is served beside resources
 	etcd       func() error            // why it does not serve; nil: it does
 	waits      func(*relay.Relay) error
@@ -111,11 +113,7 @@ func (a api) install(s *genericapiserver.GenericAPIServer, cfg *genericapiserver
 	if err := s.InstallAPIGroup(&info); err != nil {
 		return err
 	}
-	var relayed []relay.Resource
-	for _, r := range a.front.all {
-		relayed = append(relayed, r.Resource())
-	}
-	advertise(s, relayed, cfg.DiscoveryAddresses)
+	a.catalog.open(s, cfg.DiscoveryAddresses)
 	for path, h := range a.paths {
 		s.Handler.NonGoRestfulMux.Handle(path, h)
 	}
@@ -128,9 +126,18 @@ func (a api) addHealth(cfg *genericapiserver.Config) {
 	cfg.HealthzChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
 	cfg.LivezChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
 	cfg.ReadyzChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
-	for _, r := range a.front.all {
+	first := a.front.all.All()
+	for _, r := range first {
 		cfg.AddReadyzChecks(healthz.NamedCheck("relay-"+r.Resource().String(), func(*http.Request) error { return a.waits(r) }))
 	}
+	cfg.AddReadyzChecks(healthz.NamedCheck("relays", func(*http.Request) error { // those that came since
+		for _, r := range a.front.all.All() {
+			if err := a.waits(r); err != nil && !slices.Contains(first, r) {
+				return err
+			}
+		}
+		return nil
+	}))
 }
 
 // newAuthenticator knows callers by client certificate, and lets in others where it does not matter who they are. Whose certificate is taken back

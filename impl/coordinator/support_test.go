@@ -251,7 +251,7 @@ func (p *pool) hubPair(node string) tls.Certificate {
 func (p *pool) showAt(l net.Listener, node string, relays ...*relay.Relay) *edge {
 	p.t.Helper()
 	pair := p.hubPair(node)
-	e := &edge{Server: hop.NewServer(node, relays, clock.RealClock{})}
+	e := &edge{Server: hop.NewServer(node, relay.NewSet(relays...).All, clock.RealClock{})}
 	e.http = httptest.NewUnstartedServer(e.Server)
 	if l != nil {
 		_ = e.http.Listener.Close()

@@ -7,13 +7,13 @@ import (
 	"github.com/weir-edge/weir/impl/directory"
 )
 
-// newTold makes what knows what the pool is told about itself.
-func (c *Coordinator) newTold() pull.Told {
+// buildTold makes what knows what the pool is told about itself.
+func (c *Coordinator) buildTold() {
 	d := directory.Config{
 		Pool: c.set.NodePoolName, File: filepath.Join(c.dir.Path(), "directory"), Hearsay: true, Clock: c.set.Clock, Logger: c.set.Logger,
 	}
 	for _, r := range c.set.resources {
 		d.Flags.Scope = append(d.Flags.Scope, directory.SharedOf(r))
 	}
-	return pull.Told{Directory: directory.New(d)}
+	c.told = pull.Told{Directory: directory.New(d)}
 }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -165,7 +167,7 @@ func (d *Directory) takePool(e Entry, live bool) {
 	if live {
 		d.vouched, d.at = d.Clock.Now(), d.Clock.Now()
 	}
-	if e.Version > d.told.Version || live {
+	if e.Version > d.told.Version || live || e.Version == d.told.Version && reflect.DeepEqual(e.bare(), d.told.bare()) {
 		d.set(e, ByPool)
 	}
 }
@@ -186,8 +188,23 @@ func (d *Directory) cloudTells() bool {
 	return !d.opened.IsZero()
 }
 
+// Learn takes the kind of a custom resource of the scope, as the cloud told it here. It is kept with the entry, and the pool is told.
+func (d *Directory) Learn(x Shared) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	i := slices.IndexFunc(d.told.Scope, func(s Shared) bool { return s.Kind == "" && s.String() == x.String() })
+	if i < 0 {
+		return
+	}
+	e := d.told
+	e.Scope = slices.Clone(e.Scope)
+	e.Scope[i] = x
+	d.set(e, d.by)
+}
+
 // set puts another entry in the place of the one before; d.mu is held.
 func (d *Directory) set(e Entry, by string) {
+	e = e.knowing(d.told)
 	text, err := json.Marshal(e)
 	if err != nil || len(text) > MaxText { // bounds of its parts see to it
 		d.Logger.Error("what the pool is told about itself is too long", "bytes", len(text), "err", err)

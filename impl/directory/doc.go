@@ -10,7 +10,7 @@
 // # What counts
 //
 // Flags count until an object was seen (Config.Flags). After that each field that the object tells counts: mode, coordinators, scope. What it does not tell is as the flags
-// have it (what a scope says is known, and neither hub nor coordinator acts on it yet), so an object that OpenYurt wrote, or an older weir-manager, changes nothing but the leader hubs. Mode is filled in where nobody tells it: by the
+// have it, so an object that OpenYurt wrote, or an older weir-manager, changes nothing but the leader hubs. Mode is filled in where nobody tells it: by the
 // coordinator if there is one, else by leader hubs if the nodes reach each other.
 //
 // An object that cannot be meant does not count at all, and the last good one stays: one line in the log names field and value, and

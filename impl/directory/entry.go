@@ -200,6 +200,26 @@ func (e Entry) checkScope() error {
 	return nil
 }
 
+// bare is an entry without the kinds of custom resources, which whoever asks the cloud may learn by himself.
+func (e Entry) bare() Entry {
+	e.Scope = slices.Clone(e.Scope)
+	for i := range e.Scope {
+		e.Scope[i].Kind = ""
+	}
+	return e
+}
+
+// knowing is an entry with the kinds that another one has and it has not.
+func (e Entry) knowing(other Entry) Entry {
+	e.Scope = slices.Clone(e.Scope)
+	for i, s := range e.Scope {
+		if j := slices.IndexFunc(other.Scope, func(o Shared) bool { return o.String() == s.String() }); s.Kind == "" && j >= 0 {
+			e.Scope[i].Kind = other.Scope[j].Kind
+		}
+	}
+	return e
+}
+
 // filled is an entry in which flags stand for what it does not tell.
 func (e Entry) filled(flags Entry) Entry {
 	if e.Version == 0 { // leader hubs of flags count until an object was seen
@@ -211,12 +231,7 @@ func (e Entry) filled(flags Entry) Entry {
 	if len(e.Scope) == 0 {
 		e.Scope = flags.Scope
 	} else {
-		e.Scope = slices.Clone(e.Scope)
-		for i, s := range e.Scope { // flags may know the kind of a custom resource
-			if j := slices.IndexFunc(flags.Scope, func(f Shared) bool { return f.String() == s.String() }); s.Kind == "" && j >= 0 {
-				e.Scope[i].Kind = flags.Scope[j].Kind
-			}
-		}
+		e = e.knowing(flags)
 	}
 	switch {
 	case e.Mode != "":

@@ -38,14 +38,14 @@ func (h *Hub) admin() http.Handler {
 // there, what a relay holds must not be older than --max-stale-read either.
 func (h *Hub) readyz(w http.ResponseWriter, _ *http.Request) {
 	there := h.cloud.Healthy()
-	for i, f := range h.sources.Feeders {
+	for _, f := range h.sources.All() {
 		switch {
 		case f.Unavailable():
 		case !f.Relay.Status().Synced:
 			http.Error(w, f.Resource+" is not synced yet", http.StatusServiceUnavailable)
 			return
-		case there && h.door.Consistency.Old(i):
-			age, _ := h.door.Consistency.Age(i)
+		case there && h.door.Consistency.Old(f.Relay):
+			age, _ := h.door.Consistency.Age(f.Relay)
 			http.Error(w, fmt.Sprintf("%s is not known to be fresh: what is held is of %v ago", f.Resource, age.Round(time.Second)), http.StatusServiceUnavailable)
 			return
 		}
@@ -71,7 +71,8 @@ type Status struct {
 	Offline     *shelter.Status                     `json:"offline"`
 	Asked       []enrol.Status                      `json:"certificates,omitempty"` // those that the hub asks for itself
 	Resources   []ResourceStatus                    `json:"resources"`
-	Bytes       map[uplink.Class]uplink.BytesStatus `json:"bytes"` // to and from the cloud, by class
+	Unknown     []string                            `json:"unknownResources,omitempty"` // that the pool is to share, and why they are not relayed
+	Bytes       map[uplink.Class]uplink.BytesStatus `json:"bytes"`                      // to and from the cloud, by class
 }
 
 // UserStatus is who the hub is at the cloud, for what it reads itself.
@@ -131,15 +132,16 @@ func (h *Hub) Status() Status {
 	if p := h.pool.Status(); p != nil {
 		s.Coordinator, s.Delegation, s.Directory = &p.Coordinator, &p.Delegation, new(h.directory.Status())
 	}
+	s.Unknown = h.scope.Unknown()
 	now := h.clock.Now()
-	for i, r := range h.relays {
-		rs, fs := r.Status(), h.sources.Feeders[i].Status()
+	for _, f := range h.sources.All() {
+		rs, fs := f.Relay.Status(), f.Status()
 		age, freshAt := -1.0, time.Time{}
 		if a, ok := rs.Age(now); ok {
 			age, freshAt = a.Truncate(time.Millisecond).Seconds(), now.Add(-a).UTC().Truncate(time.Second)
 		}
 		s.Resources = append(s.Resources, ResourceStatus{
-			Resource: r.Resource().String(), Synced: rs.Synced, Version: rs.Version, History: rs.History.Number, Oldest: rs.Oldest, Objects: rs.Objects, Bytes: rs.Bytes,
+			Resource: f.Resource, Synced: rs.Synced, Version: rs.Version, History: rs.History.Number, Oldest: rs.Oldest, Objects: rs.Objects, Bytes: rs.Bytes,
 			RingEvents: rs.RingEvents, RingBytes: rs.RingBytes, Watchers: rs.Watchers, AgeSeconds: age, FreshAt: freshAt, Restored: rs.Restored,
 			SourceStatus: SourceStatus{fs.Upstream, fs.Lists, fs.Resyncs, fs.Checks, fs.Watches, fs.Switches, fs.LastError}, Denied: rs.Denied,
 		})

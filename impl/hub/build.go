@@ -91,7 +91,6 @@ func (h *Hub) buildClient() error {
 		return err
 	}
 	c.Roots = h.trusted
-	h.buildDirectory()
 	h.denied = denylist.New(denylist.Config{Pool: h.NodePoolName, Trusted: c.Roots.List, File: filepath.Join(h.DataDir, "denylist"), Logger: h.Logger})
 	c.Denied = h.denied
 	h.metrics.registry.MustRegister(h.denied)
@@ -114,24 +113,31 @@ func (h *Hub) buildRelays() error {
 		Feeding: h.cloud.Feeds, Cloud: h.cloud.Upstream(h.metrics.body(role.Cloud)),
 		Coordinator: func() *hop.Upstream { return h.coordinator.InUse().Upstream },
 	}
-	for _, res := range h.resources {
-		r, err := relay.New(relay.Config{
-			Resource: res, RingBytes: h.RingBytes, MaxBytes: h.RelayMaxBytes, RingAge: h.RingAge, Clock: h.clock, Logger: h.Logger,
-		})
+	if h.EnableCoordinator {
+		h.buildDirectory()
+	}
+	for _, res := range h.atFirst() {
+		f, err := h.feeder(res, false)
 		if err != nil {
 			return err
 		}
-		f, err := feeder.New(source.Config{
-			Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.learned, Judge: h.cloudAsJudge, Doubt: func(err error) { h.pool.Contradict(res.String(), err) },
-			Feeds: func() bool { return h.pool.Snapshot().Role != role.Pending }, Clock: h.clock, Logger: h.Logger,
-		}, func() { h.pool.Denied(res.String()) })
-		if err != nil {
-			return err
-		}
-		h.relays = append(h.relays, r)
-		h.sources.Feeders = append(h.sources.Feeders, f)
+		h.sources.Add(f)
 	}
 	return nil
+}
+
+// feeder makes the relay of a resource and what feeds it. late: others are served already.
+func (h *Hub) feeder(res relay.Resource, late bool) (*feeder.Feeder, error) {
+	r, err := relay.New(relay.Config{
+		Resource: res, RingBytes: h.RingBytes, MaxBytes: h.RelayMaxBytes, RingAge: h.RingAge, Late: late, Clock: h.clock, Logger: h.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return feeder.New(source.Config{
+		Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.learned, Judge: h.cloudAsJudge, Doubt: func(err error) { h.pool.Contradict(res.String(), err) },
+		Feeds: func() bool { return h.pool.Snapshot().Role != role.Pending }, Clock: h.clock, Logger: h.Logger,
+	}, func() { h.pool.Denied(res.String()) })
 }
 
 func (h *Hub) buildDoor() error {
@@ -140,13 +146,13 @@ func (h *Hub) buildDoor() error {
 		Clock: h.clock, Count: counted(h.metrics.refusals), Logger: h.Logger,
 	})
 	callers := gate.Through(h.cloud.Way(uplink.ClassNode, uplink.AsCaller))
-	consistency := relayed.New(h.relays, h.MaxStaleRead, h.cloud.Upstream(h.metrics.body(role.Cloud)), h.cloud, h.clock, func(about, outcome string) {
+	consistency := relayed.New(h.MaxStaleRead, h.cloud.Upstream(h.metrics.body(role.Cloud)), h.cloud, h.clock, func(about, outcome string) {
 		h.metrics.questions.WithLabelValues(about, outcome).Inc()
 	})
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
 	review := access.Reviewer{AsCaller: callers, AsNode: h.cloud.Way(uplink.ClassNode, uplink.AsNode)}
 	proxy := door.NewProxy(door.ProxyConfig{
-		AsCaller: h.discovery.Through(callers), AsNode: h.asNode, Shelter: h.shelter, Judge: h.judge, Written: consistency, Clock: h.clock, Logger: h.Logger,
+		AsCaller: h.discovery.Through(callers), AsNode: h.asNode, Shelter: h.shelter, Judge: h.judge, Written: consistency, Left: h.sources.Left, Clock: h.clock, Logger: h.Logger,
 	})
 	beats := beat.NewBeats(beat.BeatsConfig{
 		Node: h.NodeName, Cloud: h.cloud.Urgent(uplink.AsNode), Pool: h.pool.Seen(), Clock: h.clock, Logger: h.Logger, Count: counted(h.metrics.heartbeats),
@@ -161,9 +167,7 @@ func (h *Hub) buildDoor() error {
 		Gate:        gate,
 		Authorizer:  access.NewAuthorizer(access.AuthorizerConfig{Review: gate.Limited(review.Review), Cloud: h.cloud, Judge: h.judge, Clock: h.clock, Count: counted(h.metrics.reviews)}),
 		Stalls:      answer.NewStalls(h.clock, h.metrics.stalled.Inc, h.Logger),
-		Router:      relayed.Router(h.resources),
-		Relays:      h.relays,
-		Feeders:     h.sources.Feeders,
+		Sources:     h.sources,
 		Consistency: consistency,
 		Beats:       beats,
 		Proxy:       proxy,
@@ -194,7 +198,7 @@ func (h *Hub) buildPool() (err error) {
 	})
 	h.pool, err = member.New(member.Config{
 		Role: rc, Coordinator: h.coordinator, Policy: h.policy(), Cloud: h.cloud,
-		Relays: h.relays, Feeders: h.sources.Feeders, Sources: h.sources, MaxAge: h.maxAge(), Read: h.poolDoor.Read, Overrule: h.overrule, Judge: h.cloudAsJudge,
+		Sources: h.sources, MaxAge: h.maxAge(), Read: h.poolDoor.Read, Overrule: h.overrule, Judge: h.cloudAsJudge,
 		Contradicted: counted(h.metrics.contradictions), Desk: h.poolDoor.Desk, Discovery: h.discovery,
 		Mirror: beat.NewMirror(beat.MirrorConfig{
 			Coordinator: h.coordinator, Node: h.NodeName, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger, Count: counted(h.metrics.mirrored),
@@ -221,7 +225,7 @@ func newIdentity(node string) (identity string, seed uint64, err error) {
 
 func (h *Hub) buildPoolDoor() *pooldoor.Door {
 	c := h.coordinator
-	shown := hop.NewServer(h.NodeName, h.relays, h.clock)
+	shown := hop.NewServer(h.NodeName, h.sources.Relays, h.clock)
 	shown.Vouch = func(r *relay.Relay) bool { return h.pool.Vouch(r) }
 	d := &pooldoor.Door{Config: pooldoor.Config{
 		Server: shown, Node: h.NodeName, Pool: h.NodePoolName, Coordinators: h.course.Coordinators,

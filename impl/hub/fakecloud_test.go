@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -112,6 +113,8 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 	}
 	mux.HandleFunc("/api/v1/", c.core)
 	mux.HandleFunc("/apis/discovery.k8s.io/v1/", c.pool("endpointslices"))
+	mux.HandleFunc("/apis/example.com/v1", c.widgets)
+	mux.HandleFunc("/apis/example.com/v1/", c.widgets)
 	c.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		c.mu.Lock()
 		user := c.user(req)
@@ -283,11 +286,10 @@ func (c *fakeCloud) pool(resource string) http.HandlerFunc {
 
 // mayWatch judges a watch as review does, and answers if it is not allowed.
 func (c *fakeCloud) mayWatch(w http.ResponseWriter, req *http.Request, user string) bool {
-	r, err := relay.ParseResource("endpoints.v1.")
-	check(c.t, err)
-	slices, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
-	check(c.t, err)
-	a := relayed.Router{r, slices}.Route(request.Parse(req)).Rights
+	c.mu.Lock()
+	relays := slices.Collect(maps.Values(c.relays))
+	c.mu.Unlock()
+	a := relayed.Router(relay.NewSet(relays...).All).Route(request.Parse(req)).Rights
 	c.mu.Lock()
 	c.reviews = append(c.reviews, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", user, a.Verb, a.Resource, a.Namespace, a.Name)))
 	allowed := c.allow(user, &authorizationv1.ResourceAttributes{
@@ -303,6 +305,41 @@ func (c *fakeCloud) mayWatch(w http.ResponseWriter, req *http.Request, user stri
 		return true
 	}
 	return false
+}
+
+// widgets serves a custom resource once it is there.
+func (c *fakeCloud) widgets(w http.ResponseWriter, req *http.Request) {
+	c.mu.Lock()
+	there := c.relays["widgets"] != nil
+	c.mu.Unlock()
+	switch {
+	case !there:
+		answer.Write(w, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{Group: "example.com", Resource: "widgets"}, "", "", 0, true))
+	case strings.HasSuffix(req.URL.Path, "/v1"):
+		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+		_, _ = io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"example.com/v1","resources":[{"name":"widgets","kind":"Widget","namespaced":true}]}`)
+	default:
+		c.pool("widgets")(w, req)
+	}
+}
+
+// install makes the custom resource be there, with some objects.
+func (c *fakeCloud) install(names ...string) {
+	res, err := relay.ParseResource("widgets.v1.example.com=Widget")
+	check(c.t, err)
+	r, err := relay.New(relay.Config{Resource: res})
+	check(c.t, err)
+	var items []*wire.Object
+	for _, name := range names {
+		o, err := wire.ParseObject(wire.JSON, []byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"namespace":"default","name":"`+name+`","uid":"`+name+`","resourceVersion":"50"}}`))
+		check(c.t, err)
+		items = append(items, o)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version++
+	check(c.t, r.Replace(c.version, items))
+	c.relays["widgets"] = r
 }
 
 // core serves Endpoints, and takes writes of them.

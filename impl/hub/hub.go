@@ -27,6 +27,7 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/source/hop"
 	"github.com/weir-edge/weir/impl/store"
@@ -42,9 +43,9 @@ type Hub struct {
 
 	cloud       *uplink.Cloud
 	asNode      http.RoundTripper // to it, of what this node's own certificate asks
-	relays      []*relay.Relay
 	kept        *snapshot.Snapshots
-	sources     *feeder.Sources
+	sources     *feeder.Sources // what is relayed
+	scope       *scope.Scope    // and what is to be
 	door        *door.Door
 	coordinator *coordinator.Client // nil: there is none, and so for what follows
 	pool        pool
@@ -162,7 +163,7 @@ func (h *Hub) learned(number uint64, cloud bool) {
 func (h *Hub) overrule(number uint64) {
 	h.shelter.History(number)
 	h.door.Consistency.Reset()
-	for _, f := range h.sources.Feeders {
+	for _, f := range h.sources.All() {
 		f.Overrule(number)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"iter"
 	"path/filepath"
-	"slices"
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
@@ -13,7 +12,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
-	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/snapshot"
@@ -26,7 +24,7 @@ func (h *Hub) keep() (err error) {
 	if err := disk.Make(h.DataDir); err != nil {
 		return h.cannotKeep(err)
 	}
-	h.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(h.DataDir, "relays"), Relays: h.relays, Clock: h.clock, Logger: h.Logger})
+	h.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(h.DataDir, "relays"), Relays: h.sources.Relays(), Clock: h.clock, Logger: h.Logger})
 	if err != nil {
 		return h.cannotKeep(err)
 	}
@@ -125,11 +123,11 @@ func (h *Hub) buildFilters() error {
 	}
 	c := h.filterConfig()
 	c.Cloud, c.Clock, c.File = h.cloud.Way(uplink.ClassControl, uplink.AsHub), h.clock, filepath.Join(h.DataDir, "topology")
-	if i := slices.IndexFunc(h.resources, func(r relay.Resource) bool {
-		return r.Resource == contract.EndpointSlices && r.Group == contract.DiscoveryGroup
-	}); i >= 0 {
-		r := h.relays[i]
-		c.Slices = func() (uint64, iter.Seq[*wire.Object]) { return r.Status().Version, r.Objects() }
+	c.Slices = func() (uint64, iter.Seq[*wire.Object]) {
+		if f := h.sources.Named(contract.EndpointSlices + ".v1." + contract.DiscoveryGroup); f != nil {
+			return f.Relay.Status().Version, f.Relay.Objects()
+		}
+		return 0, func(func(*wire.Object) bool) {}
 	}
 	var err error
 	h.filters, err = filter.New(c)

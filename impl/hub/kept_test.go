@@ -195,7 +195,7 @@ func TestStoppedHubKeepsAll(t *testing.T) {
 	b.clouds[0].put("default", "web")
 	stop := b.start()
 	eventually(t, "the relays", func() bool {
-		return !slices.ContainsFunc(b.hub.relays, func(r *relay.Relay) bool { return !r.Status().Synced })
+		return !slices.ContainsFunc(b.hub.sources.Relays(), func(r *relay.Relay) bool { return !r.Status().Synced })
 	})
 	stop()
 	b.config.CloudServers = []string{"https://127.0.0.1:1"}

@@ -105,7 +105,7 @@ func (p *namedBed) reaches(nodes ...string) {
 	p.t.Helper()
 	at := p.clouds[0].relays["endpoints"].Status().Version
 	eventually(p.t, "what the cloud has to reach "+strings.Join(nodes, ", "), func() bool {
-		return !slices.ContainsFunc(nodes, func(n string) bool { return p.hubs[n].hub.relays[0].Status().Version < at })
+		return !slices.ContainsFunc(nodes, func(n string) bool { return p.hubs[n].hub.sources.Relays()[0].Status().Version < at })
 	})
 }
 

@@ -17,13 +17,13 @@ import (
 )
 
 // tell has the cloud tell a pool about itself.
-func (c *fakeCloud) tell(pool string, annotations map[string]string) {
+func (c *fakeCloud) tell(pool string, annotations map[string]string, leaders ...corev1.EndpointSubset) {
 	c.mu.Lock()
 	c.version++
 	v := c.version
 	c.mu.Unlock()
 	e := c.object(contract.ManagerNamespace, contract.LeaderHubPrefix+pool, v)
-	e.Annotations, e.Subsets = annotations, []corev1.EndpointSubset{}
+	e.Annotations, e.Subsets = annotations, leaders
 	e.ObjectMeta.ManagedFields = []metav1.ManagedFieldsEntry{}
 	raw, err := e.Marshal()
 	check(c.t, err)
@@ -101,7 +101,7 @@ func TestCoordinatorMoved(t *testing.T) {
 func (p *poolBed) watches(node string) <-chan string {
 	p.t.Helper()
 	h := p.hubs[node]
-	u := fmt.Sprintf("%s/api/v1/namespaces/default/endpoints?watch=1&resourceVersion=%d", h.url(), h.hub.relays[0].Status().Version)
+	u := fmt.Sprintf("%s/api/v1/namespaces/default/endpoints?watch=1&resourceVersion=%d", h.url(), h.hub.sources.Relays()[0].Status().Version)
 	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, u, nil)
 	check(p.t, err)
 	req.Header.Set(alice[0], alice[1])

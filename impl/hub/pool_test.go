@@ -155,7 +155,7 @@ func TestPoolLeaderLosesCloud(t *testing.T) {
 	p.clouds[0].put("default", "after")
 	// edge-1 cannot ask the cloud who may read, so look at its relay.
 	eventually(t, "the change to reach edge-1", func() bool {
-		return p.hubs["edge-1"].hub.relays[0].Status().Version == p.hubs["edge-2"].hub.relays[0].Status().Version && p.hubs["edge-1"].hub.relays[0].Status().Objects == 1
+		return p.hubs["edge-1"].hub.sources.Relays()[0].Status().Version == p.hubs["edge-2"].hub.sources.Relays()[0].Status().Version && p.hubs["edge-1"].hub.sources.Relays()[0].Status().Objects == 1
 	})
 	link.set(false)
 	eventually(t, "edge-1 to reach the cloud", func() bool { return p.hubs["edge-1"].hub.cloud.Healthy() })

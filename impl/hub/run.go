@@ -27,13 +27,13 @@ func New(c Config) (*Hub, error) {
 		h.clock = clock.RealClock{}
 	}
 	h.reload, h.asking = &uplink.Reloader{Clock: h.clock, Logger: s.Logger}, enrol.NewMetrics()
-	for _, build := range []func() error{h.buildCloud, h.buildRelays, h.buildCoordinator, h.keep, h.buildOwn, h.buildShelter, h.buildFilters, h.buildPool, h.buildDoor, h.listen} {
+	for _, build := range []func() error{h.buildCloud, h.buildRelays, h.buildCoordinator, h.keep, h.buildScope, h.buildOwn, h.buildShelter, h.buildFilters, h.buildPool, h.buildDoor, h.listen} {
 		if err := build(); err != nil {
 			h.Close()
 			return nil, err
 		}
 	}
-	h.metrics.registry.MustRegister(append(append(h.shelter.Collectors(), h.asking.Collectors()...), state{h}, relay.NewCollector(h.relays...))...)
+	h.metrics.registry.MustRegister(append(append(h.shelter.Collectors(), h.asking.Collectors()...), state{h}, relay.NewCollector(h.sources.Relays), h.scope)...)
 	return h, nil
 }
 
@@ -104,10 +104,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return h.kept.Run(serving) })
 	g.Go(func() error { return h.shelter.Run(serving, doors.Wait) })
-	for i, r := range h.relays {
-		g.Go(func() error { return r.Run(serving) })
-		g.Go(func() error { return h.sources.Feeders[i].Run(serving) })
-	}
+	g.Go(func() error { return h.scope.Run(serving) })
 	g.Go(func() error { return h.judge.Run(serving) })
 	h.own.run(serving, g)
 	if h.filters != nil {

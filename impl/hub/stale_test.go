@@ -9,7 +9,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/identity"
-	"github.com/weir-edge/weir/impl/role"
 )
 
 // staleBed is a hub that was fed, and starts again with what its disk held: a state without "new". Its pool has no coordinator that answers.
@@ -22,7 +21,7 @@ func staleBed(t *testing.T) (b *bed, link *cut, before uint64) {
 	b.clouds[0].put("default", "web")
 	stop := b.start()
 	b.fed()
-	before = b.hub.relays[0].Status().Version
+	before = b.hub.sources.Relays()[0].Status().Version
 	stop()
 	b.clouds[0].put("default", "new")
 	b.config.MaxStaleRead = 30 * time.Second
@@ -110,9 +109,9 @@ func TestNotBack(t *testing.T) {
 	if names, version, resp := b.list(client, "", alice...); names != "new" || version < seen {
 		t.Errorf("%s: %q at %s, seen was %s", resp.Status, names, version, seen)
 	}
-	go b.hub.sources.Use([]role.Source{role.Cloud, role.Cloud})
+	go b.hub.sources.Alone()
 	b.clouds[0].put("default", "later")
-	eventually(t, "the relay", func() bool { return b.hub.relays[0].Object("default/later") != nil })
+	eventually(t, "the relay", func() bool { return b.hub.sources.Relays()[0].Object("default/later") != nil })
 	if _, _, resp := b.list(client, "", alice...); resp.Header.Get(contract.AgeHeader) == "" {
 		t.Error("the relay does not answer, though it has caught up")
 	}

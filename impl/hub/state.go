@@ -48,7 +48,7 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge("authorization_cache_size", "Verdicts remembered.", float64(h.door.Authorizer.Size()))
 	gauge("authorization_unsaved", "Changes of who may read without the cloud that are not on the disk yet.", float64(h.judge.Unsaved()))
-	for _, f := range h.sources.Feeders {
+	for _, f := range h.sources.All() {
 		st := f.Status()
 		name := f.Resource
 		counter("relay_source_switches_total", "Changes of a relay's source.", float64(st.Switches), "resource", name)

@@ -226,7 +226,7 @@ func (b *bed) fed() {
 // unfed takes their source from the relays, and waits until the cloud shows them nothing more.
 func (b *bed) unfed() {
 	b.t.Helper()
-	for _, f := range b.hub.sources.Feeders {
+	for _, f := range b.hub.sources.All() {
 		f.Use(nil)
 	}
 	eventually(b.t, "the relays to let go", func() bool {

@@ -43,7 +43,7 @@ func TestReadYourWritesWithoutFeed(t *testing.T) {
 	b := newBed(t, 1)
 	b.start()
 	client := b.client(nil)
-	eventually(t, "the relay to be fed", func() bool { return b.hub.relays[0].Status().Synced })
+	eventually(t, "the relay to be fed", func() bool { return b.hub.sources.Relays()[0].Status().Synced })
 	b.unfed()
 	_, _ = do(t, client, http.MethodPut, b.url()+"/api/v1/namespaces/default/endpoints/web", []byte("{}"), alice...)
 	resp, body := get(t, client, b.url()+"/api/v1/namespaces/default/endpoints/web", alice...)
@@ -91,7 +91,7 @@ func TestReadWhatWasWritten(t *testing.T) {
 				cloud.remove("default", "new")
 				cloud.put("default", "gone")
 				last := cloud.put("default", "web").ResourceVersion
-				eventually(t, "the relay to be as before", func() bool { return strconv.FormatUint(b.hub.relays[0].Status().Version, 10) == last })
+				eventually(t, "the relay to be as before", func() bool { return strconv.FormatUint(b.hub.sources.Relays()[0].Status().Version, 10) == last })
 				b.unfed()
 				cloud.remove("default", "gone")
 				cloud.put("default", "web")
@@ -124,7 +124,7 @@ func TestReadWhatNobodyKnows(t *testing.T) {
 				cloud.set(func() { cloud.denies = func(string, string) int { return 0 } })
 				go b.hub.sources.Alone()
 				last := cloud.put("default", "web").ResourceVersion
-				eventually(t, "the relay to be as before", func() bool { return strconv.FormatUint(b.hub.relays[0].Status().Version, 10) == last })
+				eventually(t, "the relay to be as before", func() bool { return strconv.FormatUint(b.hub.sources.Relays()[0].Status().Version, 10) == last })
 				b.unfed()
 				cloud.set(func() {
 					cloud.denies = func(user, _ string) int {

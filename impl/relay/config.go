@@ -26,6 +26,8 @@ type Config struct {
 	// Gather bounds how long a change may be held back from watchers while changes come in a run, so that each is woken for
 	// several at once. A change after a quiet moment goes out at once. Default 20 ms; negative: nothing is held back.
 	Gather time.Duration
+	// Late says that the relay comes to others that are served already. Until it holds something, nobody waits for it: see Status.Joins.
+	Late bool
 	// Clock is for tests. Default the real one.
 	Clock clock.WithTickerAndDelayedExecution
 	// Logger gets what an operator should know. Default slog.Default().

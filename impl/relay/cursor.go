@@ -71,6 +71,7 @@ type sight struct {
 	events  []*mvcc.Event
 	ok      bool // the log reaches back to the cursor
 	over    bool // the watch is
+	parting bool // the watch ends when its reader has seen all there is: see Relay.Retire
 	wake    <-chan struct{}
 	shown   uint64 // sequence number up to which watchers may see
 	version uint64 // reached there
@@ -166,6 +167,11 @@ func (c *Cursor) Read(dst []Event) (events []Event, wait Wait, err error) {
 		return dst, Wait{}, nil
 	case len(taken) > 0: // none of them was for this reader
 		return c.Read(dst)
+	case now.parting:
+		if c.o.Bookmarks && !c.o.Progress {
+			dst = c.bookmark(dst, wire.Event{Version: c.after})
+		}
+		return dst, Wait{}, io.EOF
 	}
 	return c.rest(dst, now.wake)
 }

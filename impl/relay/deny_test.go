@@ -62,3 +62,28 @@ func TestDeny(t *testing.T) {
 		t.Errorf("an event of the cloud did not end it, or nobody can resume: %+v", r.Status())
 	}
 }
+
+// TestRetire: watches of a relay that is used no more end in order, behind all that there is, and with a bookmark: a client that has only just begun goes on by
+// version, and one that saw nothing for long knows a version that its next server remembers. No sign of the source brings it back.
+func TestRetire(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Unix(1e9, 0))
+	r := newRelay(t, withClock(clock))
+	replace(t, r, 10, slice(t, "a/x", 5))
+	plain := watch(t, r, "resourceVersion=10")
+	marked := watch(t, r, "resourceVersion=10&allowWatchBookmarks=true")
+	fresh := watch(t, r, "sendInitialEvents=true&allowWatchBookmarks=true")
+	fresh.want("ADDED a/x 5", "END 10")
+	apply(t, r, wire.Modified, slice(t, "a/x", 11))
+	apply(t, r, wire.Modified, slice(t, "a/x", 12)) // held back for a moment
+	r.Retire()
+	plain.want("MODIFIED a/x 11", "MODIFIED a/x 12", "EOF")
+	marked.want("MODIFIED a/x 11", "MODIFIED a/x 12", "BOOKMARK 12", "EOF")
+	fresh.want("MODIFIED a/x 11", "MODIFIED a/x 12", "BOOKMARK 12", "EOF")
+	clock.Step(time.Second)
+	if err := r.apply(&wire.Event{Type: wire.Bookmark, Version: 13}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Watch(t.Context(), WatchOptions{At: At{Version: 12}}); !apierrors.IsNotFound(err) {
+		t.Errorf("a watch: %v", err)
+	}
+}

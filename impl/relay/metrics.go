@@ -6,17 +6,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// NewCollector exports the state and counts of relays to Prometheus, labelled by resource.
-func NewCollector(relays ...*Relay) prometheus.Collector { return collector(relays) }
+// NewCollector exports the state and counts of relays to Prometheus, labelled by resource: of those that there are when it is asked.
+func NewCollector(relays func() []*Relay) prometheus.Collector { return collector(relays) }
 
-type collector []*Relay
+type collector func() []*Relay
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
-	for _, r := range c {
+	for _, r := range c() {
 		s := r.Status()
 		r.mu.RLock()
 		counts := r.counts

@@ -122,7 +122,7 @@ func (r *Relay) look(dst []*mvcc.Event, c *Cursor) sight {
 	defer r.mu.RUnlock()
 	events, ok := r.state.Since(dst, c.place, WatchBatch)
 	return sight{
-		events: events, ok: ok, over: r.stopped || r.denials != c.denials, wake: r.gather.wake, shown: r.gather.seq, version: r.gather.version,
+		events: events, ok: ok, over: r.stopped || r.denials != c.denials, wake: r.gather.wake, parting: r.retired, shown: r.gather.seq, version: r.gather.version,
 		reached: r.state.Version(), floor: r.state.Floor(), epoch: r.state.Epoch(), history: r.history.Number, said: r.said, word: r.testimony(),
 	}
 }

@@ -28,6 +28,7 @@ type Relay struct {
 	denied   *apierrors.StatusError // what the source answered that does not give the resource; nil: it does
 	deniedAt time.Time
 	denials  uint64 // grows at a denial: watches of before end
+	retired  bool   // see Retire
 	said     uint64 // grows when relays that read this one have to be told its testimony again
 	newer    newer
 	counts   counts
@@ -59,7 +60,7 @@ func (r *Relay) Resource() Resource { return r.cfg.Resource }
 // Clock is that of the relay.
 func (r *Relay) Clock() clock.WithTickerAndDelayedExecution { return r.cfg.Clock }
 
-// Run ages the ring and closes streams whose client takes nothing, until ctx ends; then it ends all watches.
+// Run ages the ring and closes streams whose client takes nothing, until ctx ends; then it ends all watches. That of a retired relay ends with its last stream.
 func (r *Relay) Run(ctx context.Context) error {
 	tick := r.cfg.Clock.NewTicker(time.Second)
 	defer tick.Stop()
@@ -70,6 +71,9 @@ func (r *Relay) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C():
 			r.janitor()
+			if r.gone() {
+				return nil
+			}
 		}
 	}
 }
@@ -106,6 +110,7 @@ func (r *Relay) Status() Status {
 	s := Status{
 		Synced: r.synced, Version: r.state.Version(), History: r.history, Oldest: r.state.Floor(), Objects: r.state.Len(), Bytes: r.state.Bytes(),
 		Watchers: r.streams.len(), ProgressAt: r.progress, Restored: r.restored, NewerField: r.newer.field,
+		Joins: r.cfg.Late && !r.synced,
 	}
 	s.RingEvents, s.RingBytes = r.state.Size()
 	if r.denied != nil {

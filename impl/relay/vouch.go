@@ -46,7 +46,7 @@ func (r *Relay) vouch(w word, now time.Time) {
 
 // given ends a denial by a word of the source on a later state; r.mu is held.
 func (r *Relay) given(w word) {
-	if r.denied == nil || w.restored || w.asOf.Before(r.deniedAt) {
+	if r.denied == nil || r.retired || w.restored || w.asOf.Before(r.deniedAt) {
 		return
 	}
 	r.denied = nil

@@ -6,6 +6,8 @@ import (
 
 // Resource is what was observed of one resource since the last step of Detours.
 type Resource struct {
+	Name   string
+	Joins  bool // it came later than the others and holds nothing yet: its clients are answered elsewhere, and the pool may be about to have it
 	Synced bool // its relay holds a state
 	Fresh  bool // and that is fresh
 	Denied bool // the coordinator does not have the resource, or has heard from the leader that the cloud does not give it
@@ -17,7 +19,7 @@ type Resource struct {
 // others. Like a Machine they are pure, and one goroutine steps them.
 type Detours struct {
 	self
-	ways []detour
+	ways map[string]*detour // by name
 }
 
 // detour is the way of one resource while the others are fed from the coordinator.
@@ -38,21 +40,25 @@ const (
 	there         // it is fresh at the coordinator
 )
 
-// NewDetours returns as many detours as there are resources.
-func NewDetours(c Config, resources int) *Detours {
-	return &Detours{self: newSelf(c, 1), ways: make([]detour, resources)}
-}
+// NewDetours returns the detours of whatever resources there will be.
+func NewDetours(c Config) *Detours { return &Detours{self: newSelf(c, 1), ways: map[string]*detour{}} }
 
-// Step returns the source of each resource, and when the next step is due if nothing is observed before.
+// Step returns the source of each resource, and when the next step is due if nothing is observed before. A resource that is not among them is forgotten.
 func (d *Detours) Step(in Input, s Snapshot, resources []Resource) (sources []Source, wake time.Duration) {
-	sources, wake = make([]Source, len(d.ways)), in.Now+time.Minute
-	for i := range d.ways {
-		way := &d.ways[i]
+	sources, wake = make([]Source, len(resources)), in.Now+time.Minute
+	before := d.ways
+	d.ways = make(map[string]*detour, len(resources))
+	for i, r := range resources {
+		way := before[r.Name]
+		if way == nil {
+			way = &detour{}
+		}
+		d.ways[r.Name] = way
 		if s.Source != Coordinator {
 			*way, sources[i] = detour{}, s.Source
 			continue
 		}
-		if why := way.reason(in, s, resources[i]); why != way.why {
+		if why := way.reason(in, s, r); why != way.why {
 			way.why, way.due = why, in.Now+d.wait(why)
 		}
 		if way.why != none && in.Now >= way.due {
@@ -74,6 +80,8 @@ func (w *detour) reason(in Input, s Snapshot, r Resource) reason {
 		return there
 	case w.away, !in.Cloud:
 		return none
+	case r.Joins:
+		return stale
 	case r.Denied:
 		return denied
 	case r.Fresh:

@@ -8,7 +8,7 @@ import (
 // TestDetours: what the pool does not have goes its own way, and comes back, while the others stay.
 func TestDetours(t *testing.T) {
 	const grace, spread, wait = 30 * time.Second, 30 * time.Second, 9 * time.Second
-	fine := Resource{Synced: true, Fresh: true, There: true}
+	fine := Resource{Name: "fine", Synced: true, Fresh: true, There: true}
 	for _, c := range []struct {
 		name       string
 		r          Resource
@@ -20,12 +20,14 @@ func TestDetours(t *testing.T) {
 		{"denied", Resource{Synced: true, Fresh: true, Denied: true}, false, 0, spread / 10, fine},
 		{"denied, nothing held", Resource{Denied: true}, false, 0, spread / 10, fine},
 		{"never fed", Resource{}, false, wait, wait + spread/10, fine},
+		{"joins, and the pool does not have it yet", Resource{Joins: true, Denied: true}, false, grace, grace + spread, fine},
 		{"never fed, nor is the pool", Resource{}, true, wait, wait + spread/10, fine},
 		{"not fed any more", Resource{Synced: true}, false, grace, grace + spread, fine},
 		{"not fed any more, like all others", Resource{Synced: true}, true, 0, 0, fine},
 	} {
+		c.r.Name, c.back.Name = "this", "this"
 		for seed := range uint64(20) {
-			d := NewDetours(Config{Identity: "a_1", Grace: grace, Spread: spread, Wait: wait, Seed: seed}, 2)
+			d := NewDetours(Config{Identity: "a_1", Grace: grace, Spread: spread, Wait: wait, Seed: seed})
 			snap := Snapshot{Source: Coordinator, Ready: !c.unready}
 			now := time.Minute
 			run := func(r Resource, limit time.Duration, until Source) time.Duration {
@@ -67,7 +69,7 @@ func TestDetours(t *testing.T) {
 
 // TestDetoursFollowTheOthers: without a cloud, and where the others are fed from, there is no detour.
 func TestDetoursFollowTheOthers(t *testing.T) {
-	d := NewDetours(Config{Identity: "a_1"}, 1)
+	d := NewDetours(Config{Identity: "a_1"})
 	r := []Resource{{Denied: true}}
 	step := func(now time.Duration, cloud bool, s Source) Source {
 		sources, _ := d.Step(Input{Now: now, Cloud: cloud}, Snapshot{Source: s, Ready: true}, r)

@@ -46,6 +46,8 @@ type keeper struct {
 	scratch []*mvcc.Event
 
 	pause pause
+	end   context.CancelFunc // of run; nil: it does not run
+	ended chan struct{}      // run has
 }
 
 // pause is how long a keeper waits that failed, longer each time.
@@ -146,6 +148,15 @@ func (k *keeper) run(ctx context.Context) {
 			k.step(context.WithoutCancel(ctx), true)
 			k.close()
 			return
+		}
+	}
+}
+
+// forget takes the file away of a relay that is kept no more.
+func (k *keeper) forget() {
+	for _, name := range []string{k.name, k.temporary()} {
+		if err := k.disk.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			k.cfg.Logger.Error("a snapshot of what is relayed no more cannot be deleted", "file", name, "err", err)
 		}
 	}
 }

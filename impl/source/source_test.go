@@ -246,7 +246,7 @@ func TestBadUpstreamIsSurvived(t *testing.T) {
 // shows is a Server of a relay, as an upstream.
 func shows(t *testing.T, r *relay.Relay) *hop.Upstream {
 	t.Helper()
-	up := serve(t, "hub", hop.NewServer("edge-1", []*relay.Relay{r}, clock.RealClock{}))
+	up := serve(t, "hub", hop.NewServer("edge-1", relay.NewSet(r).All, clock.RealClock{}))
 	up.Progress = true
 	return up
 }
@@ -419,7 +419,7 @@ func TestShown(t *testing.T) {
 
 // TestServerWithoutAResource: a hub that was not told of a resource does not say that the cloud has none.
 func TestServerWithoutAResource(t *testing.T) {
-	up := serve(t, "hub", hop.NewServer("edge-1", nil, clock.RealClock{}))
+	up := serve(t, "hub", hop.NewServer("edge-1", relay.NewSet().All, clock.RealClock{}))
 	up.Progress = true
 	mine := newRelay(t)
 	f := feed(t, mine)

@@ -31,7 +31,7 @@ func (x *scene) lair(ctx context.Context, instead func(http.ResponseWriter, *htt
 	if err != nil {
 		return nil, err
 	}
-	l := &lair{Server: hop.NewServer(x.node(2), relays, clock.RealClock{}), asked: make(chan string, 1000)}
+	l := &lair{Server: hop.NewServer(x.node(2), relay.NewSet(relays...).All, clock.RealClock{}), asked: make(chan string, 1000)}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		select {
 		case l.asked <- req.URL.Path:

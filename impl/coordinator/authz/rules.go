@@ -21,11 +21,13 @@ type GroupResource struct{ Group, Resource string }
 // Rules are the rules of one pool's coordinator.
 type Rules struct {
 	pool    string
-	relayed []GroupResource
+	relayed func(GroupResource) bool
 }
 
 // New returns the rules of a pool that relays these resources.
-func New(pool string, relayed ...GroupResource) *Rules { return &Rules{pool: pool, relayed: relayed} }
+func New(pool string, relayed func(GroupResource) bool) *Rules {
+	return &Rules{pool: pool, relayed: relayed}
+}
 
 // Authorizer returns the rules in the form of k8s.io/apiserver.
 func (r *Rules) Authorizer() authorizer.Authorizer {
@@ -153,7 +155,7 @@ func (r *Rules) refuse(a authorizer.Attributes) string {
 		return refusePath(role, a)
 	case a.GetVerb() == "get" || a.GetVerb() == "list" || a.GetVerb() == "watch":
 		return ""
-	case slices.Contains(r.relayed, GroupResource{a.GetAPIGroup(), a.GetResource()}):
+	case r.relayed(GroupResource{a.GetAPIGroup(), a.GetResource()}):
 		return "" // 405 follows
 	case role == viewer:
 		return fmt.Sprintf("%s only read", contract.ViewerGroup)

@@ -1,6 +1,7 @@
 package authz
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,7 +46,7 @@ func resource(u user.Info, verb, group, res, sub string) authorizer.Attributes {
 
 func TestRules(t *testing.T) {
 	const slices, discovery = "endpointslices", "discovery.k8s.io"
-	rules := New("p", GroupResource{discovery, slices}, GroupResource{"", "endpoints"}).Authorizer()
+	rules := New("p", relays(GroupResource{discovery, slices}, GroupResource{"", "endpoints"})).Authorizer()
 	for _, c := range []struct {
 		name string
 		a    authorizer.Attributes
@@ -135,7 +136,7 @@ func TestRules(t *testing.T) {
 }
 
 func TestHubOf(t *testing.T) {
-	r := New("p")
+	r := New("p", relays())
 	if node, why := r.HubOf(hubA); node != "a" || why != "" {
 		t.Errorf("%q, %s", node, why)
 	}
@@ -148,7 +149,7 @@ func TestHubOf(t *testing.T) {
 
 // TestLate: whose certificate has ended reads, renews the Lease of its own node, brings denylists, and does nothing else.
 func TestLate(t *testing.T) {
-	rules := New("p", GroupResource{"discovery.k8s.io", "endpointslices"}).Authorizer()
+	rules := New("p", relays(GroupResource{"discovery.k8s.io", "endpointslices"})).Authorizer()
 	a, b := Reader(hubA), Reader(second)
 	for _, c := range []struct {
 		a  authorizer.Attributes
@@ -181,4 +182,9 @@ func TestLate(t *testing.T) {
 	if u := Reader(&user.DefaultInfo{Name: "x", Extra: map[string][]string{"y": {"z"}}}); u.GetExtra()["y"][0] != "z" {
 		t.Error("what else was known is lost")
 	}
+}
+
+// relays tells what is relayed.
+func relays(all ...GroupResource) func(GroupResource) bool {
+	return func(r GroupResource) bool { return slices.Contains(all, r) }
 }

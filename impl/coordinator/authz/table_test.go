@@ -23,7 +23,7 @@ func TestTable(t *testing.T) {
 				want = stranger
 			}
 			u := &user.DefaultInfo{Name: s.CommonName, Groups: s.Organizations}
-			if got, why := New(pool).who(u); got != want {
+			if got, why := New(pool, relays()).who(u); got != want {
 				t.Errorf("%s at the coordinator of pool %s: role %d, want %d (%s)", i.Kind, pool, got, want, why)
 			}
 		}

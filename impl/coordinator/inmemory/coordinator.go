@@ -42,6 +42,7 @@ type Config struct {
 type Coordinator struct {
 	http.Handler
 	Documents pull.Documents
+	relays    []*relay.Relay
 	vote      *election.Election
 	puller    *pull.Puller
 }
@@ -49,13 +50,13 @@ type Coordinator struct {
 // New starts nothing. The Leases obey the new Coordinator from now on.
 func New(c Config) (*Coordinator, error) {
 	logger := slog.New(slog.DiscardHandler)
-	x := &Coordinator{}
+	x := &Coordinator{relays: c.Relays}
 	x.vote = &election.Election{Store: c.Leases, Fence: &fence.Fence{Incarnation: c.Leases.life}, Bars: &pull.Bars{}, Clock: c.Clock, Logger: logger}
 	told := pull.Told{Directory: directory.New(directory.Config{Pool: c.Pool, Hearsay: true, Clock: c.Clock, Logger: logger})}
 	ready := status.Readiness{FreshWithin: FreshWithin, Floor: func(string) uint64 { return 0 }, Clock: c.Clock}
-	var err error
-	x.puller, err = pull.New(pull.Config{
-		Relays: c.Relays, Fence: x.vote.Fence, Bars: x.vote.Bars, Line: c.Line, Leases: x.vote, Unready: ready.Unready, Majority: func() error { return nil },
+	relays := relay.NewSet(c.Relays...)
+	x.puller = pull.New(pull.Config{
+		Relays: relays.All, Fence: x.vote.Fence, Bars: x.vote.Bars, Line: c.Line, Leases: x.vote, Unready: ready.Unready, Majority: func() error { return nil },
 		Beside: func(ctx context.Context, up *hop.Upstream) {
 			var beside sync.WaitGroup
 			beside.Go(func() { told.Keep(ctx, up) })
@@ -64,9 +65,6 @@ func New(c Config) (*Coordinator, error) {
 		},
 		Freed: func(string) {}, Refilled: func(_, _ string) {}, Clock: c.Clock, Logger: logger,
 	})
-	if err != nil {
-		return nil, err
-	}
 	x.vote.Fence.Moved, x.vote.Held = x.puller.Moved, x.puller.Held
 	c.Leases.Obey(x.vote)
 	mux := http.NewServeMux()
@@ -80,7 +78,7 @@ func New(c Config) (*Coordinator, error) {
 		}
 	})
 	mux.Handle("GET "+contract.StatusPath, &status.Reporter{
-		Pool: c.Pool, Fence: x.vote.Fence, Relays: c.Relays, Ready: ready, Puller: x.puller, Doubt: func() *contract.Doubt { return nil }, Clock: c.Clock,
+		Pool: c.Pool, Fence: x.vote.Fence, Relays: relays.All, Unknown: func() []string { return nil }, Ready: ready, Puller: x.puller, Doubt: func() *contract.Doubt { return nil }, Clock: c.Clock,
 	})
 	mux.Handle("GET "+contract.DirectoryPath, told)
 	mux.Handle("GET "+contract.DocumentsPath, x.Documents.Serve(x.puller.Upstream))
@@ -104,6 +102,9 @@ func (x *Coordinator) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return x.vote.Run(ctx) })
 	g.Go(func() error { return x.puller.Run(ctx) })
+	for _, r := range x.relays {
+		g.Go(func() error { return x.puller.Feed(ctx, r) })
+	}
 	return g.Wait()
 }
 

@@ -36,7 +36,7 @@ type Config struct {
 	Notes  Notes
 	Leader func() fence.Leader
 	Free   func(context.Context, fence.Leader) error // takes the election Lease from a leader
-	Relays []*relay.Relay
+	Relays func() []*relay.Relay
 	Lied   func() // counts
 	Clock  clock.WithTicker
 	Logger *slog.Logger
@@ -163,7 +163,7 @@ func (j *Jury) decide(ctx context.Context) error {
 // floors are the histories after those that the relays are in.
 func (j *Jury) floors() map[string]uint64 {
 	all := map[string]uint64{}
-	for _, r := range j.Relays {
+	for _, r := range j.Relays() {
 		if s := r.Status(); s.Synced {
 			all[r.Resource().String()] = s.History.Next(s.Version).Number
 		}

@@ -50,7 +50,7 @@ func (j *Jury) check(d contract.Doubt) error {
 	switch {
 	case d.Leader == "" || !isName(d.Leader):
 		return fmt.Errorf("leader %q: want the name of a node", d.Leader)
-	case !slices.ContainsFunc(j.Relays, func(r *relay.Relay) bool { return r.Resource().String() == d.Resource }):
+	case !slices.ContainsFunc(j.Relays(), func(r *relay.Relay) bool { return r.Resource().String() == d.Resource }):
 		return fmt.Errorf("resource %q: want one that this coordinator relays", d.Resource)
 	case !isName(d.Namespace):
 		return fmt.Errorf("namespace %q: want a name or nothing", d.Namespace)

@@ -32,7 +32,7 @@ type Replicas interface {
 
 // Config is what a Puller is made of.
 type Config struct {
-	Relays   []*relay.Relay
+	Relays   func() []*relay.Relay
 	Fence    *fence.Fence // its Moved is to call Puller.Moved
 	Bars     *Bars
 	Line     func(node, address string) *hop.Line

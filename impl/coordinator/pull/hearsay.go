@@ -31,8 +31,8 @@ type rumour struct {
 // hearsay asks hubs while nobody leads.
 type hearsay struct {
 	Config
-	feeders []*source.Feeder // of the relays
-	read    func() bool      // somebody is
+	feeder func(*relay.Relay) *source.Feeder // nil: nothing feeds it
+	read   func() bool                       // somebody is
 }
 
 // run asks, while nobody leads because no hub reaches the cloud, what the hubs hold, until ctx ends. The relays that are not ready are moved forward
@@ -40,7 +40,7 @@ type hearsay struct {
 func (h *hearsay) run(ctx context.Context) {
 	for wait := hearFirst; ctx.Err() == nil; wait = min(2*wait, hearMost) {
 		pause.For(ctx, h.Clock, wait/2+rand.N(wait/2))
-		if ctx.Err() != nil || h.Fence.Leader().Node != "" || h.Majority() != nil || !slices.ContainsFunc(h.Relays, func(r *relay.Relay) bool { return h.Unready(r) != nil }) {
+		if ctx.Err() != nil || h.Fence.Leader().Node != "" || h.Majority() != nil || !slices.ContainsFunc(h.Relays(), func(r *relay.Relay) bool { return h.Unready(r) != nil }) {
 			continue
 		}
 		if h.round(ctx) {
@@ -81,8 +81,8 @@ func (h *hearsay) round(ctx context.Context) (any bool) {
 		})
 	}
 	all.Wait()
-	for i, r := range h.Relays {
-		if best := latest(r.Status(), said[r.Resource().String()]); best != nil && h.Unready(r) != nil && h.take(ctx, i, best) {
+	for _, r := range h.Relays() {
+		if best := latest(r.Status(), said[r.Resource().String()]); best != nil && h.Unready(r) != nil && h.take(ctx, r, best) {
 			any = true
 		}
 	}
@@ -111,20 +111,23 @@ func latest(st relay.Status, said []rumour) (best *rumour) {
 }
 
 // take moves a relay forward to what a hub holds, and tells whether that came.
-func (h *hearsay) take(ctx context.Context, i int, from *rumour) bool {
+func (h *hearsay) take(ctx context.Context, r *relay.Relay, from *rumour) bool {
 	ctx, cancel := context.WithTimeout(ctx, hearLasts)
 	defer cancel()
-	r, before := h.Relays[i], h.Relays[i].Status()
+	f, before := h.feeder(r), r.Status()
+	if f == nil {
+		return false
+	}
 	up := from.line.Upstream()
 	up.Hearsay, up.Admit = true, ctx.Err
-	h.feeders[i].Use(up)
+	f.Use(up)
 	err := r.WaitUntil(ctx, func() bool {
 		s := r.Status()
 		return s.Synced && s.History.Number == from.History && s.Version >= from.Version
 	})
 	cancel() // what comes later counts no more
 	if !h.read() {
-		h.feeders[i].Use(nil)
+		f.Use(nil)
 	}
 	if err != nil {
 		return false

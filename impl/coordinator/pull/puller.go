@@ -12,6 +12,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -30,14 +31,14 @@ const (
 // Puller keeps the relays of a coordinator fed. See the package comment.
 type Puller struct {
 	Config
-	feeders []*source.Feeder // of the relays
-	poke    chan struct{}    // something changed
-	held    chan struct{}    // a holder has written its Lease here
+	poke chan struct{} // something changed
+	held chan struct{} // a holder has written its Lease here
 
 	lag lag
 
-	mu   sync.Mutex
-	from origin
+	mu      sync.Mutex
+	from    origin
+	feeders map[*relay.Relay]*source.Feeder
 }
 
 // origin is where the relays are fed from; the zero value is from nowhere.
@@ -48,16 +49,33 @@ type origin struct {
 }
 
 // New checks nothing: all of a Config is given by who makes a coordinator.
-func New(c Config) (*Puller, error) {
-	p := &Puller{Config: c, poke: make(chan struct{}, 1), held: make(chan struct{}, 1)}
-	for _, r := range c.Relays {
-		f, err := source.NewFeeder(source.Config{Relay: r, Clock: c.Clock, Logger: c.Logger})
-		if err != nil {
-			return nil, err
-		}
-		p.feeders = append(p.feeders, f)
+func New(c Config) *Puller {
+	return &Puller{Config: c, poke: make(chan struct{}, 1), held: make(chan struct{}, 1), feeders: map[*relay.Relay]*source.Feeder{}}
+}
+
+// Feed feeds a relay from who is read, until ctx ends.
+func (p *Puller) Feed(ctx context.Context, r *relay.Relay) error {
+	f, err := source.NewFeeder(source.Config{Relay: r, Clock: p.Clock, Logger: p.Logger})
+	if err != nil {
+		return err
 	}
-	return p, nil
+	p.mu.Lock()
+	p.feeders[r] = f
+	f.Use(p.from.up)
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.feeders, r)
+	}()
+	return f.Run(ctx)
+}
+
+// feeder is that of a relay, nil if nothing feeds it.
+func (p *Puller) feeder(r *relay.Relay) *source.Feeder {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.feeders[r]
 }
 
 // Moved tells that somebody else may have to be read. It never blocks.
@@ -73,12 +91,9 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Run pulls until ctx ends.
+// Run pulls until ctx ends. What is pulled, Feed does.
 func (p *Puller) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for _, f := range p.feeders {
-		g.Go(func() error { return f.Run(ctx) })
-	}
 	if p.Replicas != nil {
 		g.Go(func() error { return p.claim(ctx) })
 	}
@@ -145,10 +160,10 @@ func (p *Puller) read(ctx context.Context, o origin, patience time.Duration) (en
 	}
 	p.mu.Lock()
 	p.from = o
-	p.mu.Unlock()
 	for _, f := range p.feeders {
 		f.Use(o.up)
 	}
+	p.mu.Unlock()
 	if o.up != nil && p.Beside != nil {
 		reading.Go(func() { p.Beside(ctx, o.up) })
 	}
@@ -232,9 +247,13 @@ func (p *Puller) claim(ctx context.Context) error {
 	}
 }
 
-// Feeder tells who feeds a relay, by its number: a node, or another replica; "" if nobody does.
-func (p *Puller) Feeder(i int) (node, replica string) {
-	s, o := p.feeders[i].Status(), p.now()
+// Feeder tells who feeds a relay: a node, or another replica; "" if nobody does.
+func (p *Puller) Feeder(r *relay.Relay) (node, replica string) {
+	f := p.feeder(r)
+	if f == nil {
+		return "", ""
+	}
+	s, o := f.Status(), p.now()
 	switch {
 	case s.Upstream == "" || s.LastError != "" || s.Since.IsZero():
 		return "", ""
@@ -246,7 +265,7 @@ func (p *Puller) Feeder(i int) (node, replica string) {
 
 // hearsay is what runs while nobody is read.
 func (p *Puller) hearsay() *hearsay {
-	return &hearsay{p.Config, p.feeders, func() bool { return p.Upstream() != nil }}
+	return &hearsay{p.Config, p.feeder, func() bool { return p.Upstream() != nil }}
 }
 
 // Upstream is who is read, nil if nobody is.

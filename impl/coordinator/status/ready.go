@@ -38,9 +38,9 @@ func (x Readiness) Unready(r *relay.Relay) error {
 	return nil
 }
 
-// Waits tells why the pool has to wait for a relay; nil: it is ready, or there is nothing that it could be fed with.
+// Waits tells why the pool has to wait for a relay; nil: it is ready, or there is nothing that it could be fed with, or it has only just come.
 func (x Readiness) Waits(r *relay.Relay) error {
-	if r.Status().Denied != "" {
+	if s := r.Status(); s.Denied != "" || s.Joins {
 		return nil
 	}
 	return x.Unready(r)

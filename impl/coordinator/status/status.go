@@ -25,6 +25,7 @@ type Status struct {
 	Fed         string           `json:"fed,omitempty"`     // the replica that reads the leader; "": none yet, or this is the only one
 	Doubt       *contract.Doubt  `json:"doubt,omitempty"`   // what hubs that follow and reach the cloud are asked; see jury
 	Resources   []ResourceStatus `json:"resources"`
+	Unknown     []string         `json:"unknownResources,omitempty"` // that the pool is to share, and why they are not relayed
 }
 
 // ResourceStatus is the state of one relay.
@@ -55,7 +56,8 @@ type Reporter struct {
 	Replica  string // "": this is the only one
 	Replicas pull.Replicas
 	Fence    *fence.Fence
-	Relays   []*relay.Relay
+	Relays   func() []*relay.Relay
+	Unknown  func() []string // resources that are to be relayed, and are not
 	Ready    Readiness
 	Puller   *pull.Puller
 	Doubt    func() *contract.Doubt // that is open; nil: there is none
@@ -64,7 +66,7 @@ type Reporter struct {
 
 // Status looks at everything.
 func (x *Reporter) Status() Status {
-	s := Status{Pool: x.Pool, Incarnation: x.Fence.Incarnation, Ready: true, Resources: make([]ResourceStatus, 0, len(x.Relays))}
+	s := Status{Pool: x.Pool, Incarnation: x.Fence.Incarnation, Ready: true, Resources: []ResourceStatus{}, Unknown: x.Unknown()}
 	if l := x.Fence.Leader(); l.Node != "" {
 		s.Leader, s.Term = l.Node, l.Term.String()
 	}
@@ -72,14 +74,14 @@ func (x *Reporter) Status() Status {
 		s.Fed, _ = x.Replicas.Reads()
 	}
 	s.Doubt = x.Doubt()
-	for i, r := range x.Relays {
+	for _, r := range x.Relays() {
 		st := r.Status()
 		rs := ResourceStatus{
 			Resource: r.Resource().String(), Synced: st.Synced, Ready: x.Ready.Unready(r) == nil, Version: st.Version,
 			History: max(st.History.Number, x.Ready.Floor(r.Resource().String())), Oldest: st.Oldest,
 			Objects: st.Objects, Bytes: st.Bytes, Watchers: st.Watchers, Restored: st.Restored, Denied: st.Denied,
 		}
-		rs.Feeder, rs.From = x.Puller.Feeder(i)
+		rs.Feeder, rs.From = x.Puller.Feeder(r)
 		if age, ok := st.Age(x.Clock.Now()); ok {
 			seconds := age.Seconds()
 			rs.ProgressAgeSeconds, rs.FreshAt = &seconds, x.Clock.Now().Add(-age).UTC().Truncate(time.Second)

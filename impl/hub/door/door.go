@@ -18,7 +18,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
-	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
@@ -31,9 +30,7 @@ type Config struct {
 	Gate        *access.Gate
 	Authorizer  *access.Authorizer
 	Stalls      *answer.Stalls
-	Router      relayed.Router
-	Relays      []*relay.Relay   // by Target.Index
-	Feeders     []*feeder.Feeder // likewise
+	Sources     *feeder.Sources // what is relayed
 	Consistency *relayed.Consistency
 	Beats       *beat.Beats
 	Proxy       *Proxy
@@ -47,18 +44,12 @@ type Config struct {
 // Door is the handler of all API traffic: it tells who calls, and sends the request to a relay or to the cloud.
 type Door struct {
 	Config
-	readers []*rest.Handler // of the relays
+	router  relayed.Router
 	closing atomic.Bool
 }
 
 // New makes a door that is open.
-func New(c Config) *Door {
-	d := &Door{Config: c}
-	for _, r := range c.Relays {
-		d.readers = append(d.readers, &rest.Handler{Source: r, Fallback: http.HandlerFunc(d.fallback), Alone: c.Gate.Away, Logger: c.Logger})
-	}
-	return d
-}
+func New(c Config) *Door { return &Door{Config: c, router: c.Sources.Relays} }
 
 // Close refuses new requests from now on. It is called before streams end: a client that opens its watch again at a hub that is about to end, on
 // the connection it has, would see it end at once with nothing in it, and list.
@@ -158,16 +149,20 @@ func (d *Door) refuse(rec *answer.Recorder, req *http.Request, refusal *apierror
 
 // route finds the relay that is to answer. If that is not given the resource, the request is the cloud's to answer; lost is what feeds the relay.
 func (d *Door) route(header http.Header, asked *request.Request, who access.Caller) (t *relayed.Target, lost *feeder.Feeder) {
-	t = d.Router.Route(asked)
-	switch {
-	case t == nil || t.Writes():
-		return t, nil
-	case who.Kind == access.ThisNode && t.OfNode(d.Node) && !access.Impersonates(header):
-		return nil, nil
-	case !d.Feeders[t.Index].Unavailable():
+	t = d.router.Route(asked)
+	if t == nil || t.Writes() {
 		return t, nil
 	}
-	return nil, d.Feeders[t.Index]
+	f := d.Sources.Of(t.Relay)
+	switch {
+	case f == nil: // it has just gone
+		return nil, nil
+	case who.Kind == access.ThisNode && t.OfNode(d.Node) && !access.Impersonates(header):
+		return nil, nil
+	case !f.Unavailable():
+		return t, nil
+	}
+	return nil, f
 }
 
 // over ends a watch that the cloud gives when a relay can go on with it: the relay had nothing to answer with when the watch began, or the resource was in no
@@ -184,11 +179,11 @@ func (d *Door) over(header http.Header, asked *request.Request, who access.Calle
 			return false
 		}
 		t, _ := d.route(header, asked, who)
-		if t == nil || !d.Relays[t.Index].Status().Synced {
+		if t == nil || !t.Relay.Status().Synced {
 			return false
 		}
 		ev := shown()
-		return ev != nil && ev.Type != wire.Error && d.Relays[t.Index].Resumable(ev.Version)
+		return ev != nil && ev.Type != wire.Error && t.Relay.Resumable(ev.Version)
 	}
 }
 
@@ -215,18 +210,22 @@ func (d *Door) read(w *answer.Recorder, req *http.Request, who access.Caller, t 
 		}
 		req = req.WithContext(ctx)
 	}
-	r := d.Relays[t.Index]
+	req = req.WithContext(context.WithValue(req.Context(), callerKey{}, called{who, t}))
+	r := t.Relay
 	switch version, _ := strconv.ParseUint(t.Query.Get("resourceVersion"), 10, 64); {
+	case t.GoesOn() && r.CameAfter(version): // its client read the cloud until now, and the cloud remembers more
+		d.fallback(w, req)
+		return
 	case version > 0 && (t.Verb != "watch" || t.IsTrue("sendInitialEvents")):
 		d.Consistency.Ahead(t, version)
 	case t.Query.Get("resourceVersion") == "" && t.Query.Get("continue") == "" && !d.Consistency.Current(req.Context(), t):
 		d.behind(w, req, who, t)
 		return
 	}
-	if age, ok := d.Consistency.Age(t.Index); ok && r.Status().Synced {
+	if age, ok := d.Consistency.Age(r); ok && r.Status().Synced {
 		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
 	}
-	d.readers[t.Index].Serve(w, req.WithContext(context.WithValue(req.Context(), callerKey{}, called{who, t})), t.Request)
+	(&rest.Handler{Source: r, Fallback: http.HandlerFunc(d.fallback), Alone: d.Gate.Away, Logger: d.Logger}).Serve(w, req, t.Request)
 }
 
 // behind answers a read that its relay cannot answer yet.

@@ -27,13 +27,18 @@ func FuzzPath(f *testing.F) {
 		f.Add(uri)
 	}
 	kube := genericrequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
-	var rt relayed.Router
+	relays := relay.NewSet()
+	rt := relayed.Router(relays.All)
 	for _, name := range []string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io"} {
 		res, err := relay.ParseResource(name)
 		if err != nil {
 			f.Fatal(err)
 		}
-		rt = append(rt, res)
+		r, err := relay.New(relay.Config{Resource: res})
+		if err != nil {
+			f.Fatal(err)
+		}
+		relays.Add(r)
 	}
 	f.Fuzz(func(t *testing.T, uri string) {
 		u, err := url.ParseRequestURI(uri)

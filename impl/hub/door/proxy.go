@@ -31,6 +31,7 @@ type ProxyConfig struct {
 	Shelter          Shelter
 	Judge            *identity.Judge
 	Written          written
+	Left             func(resource string) bool // a relay has shown it until now
 	Clock            clock.Clock
 	Logger           *slog.Logger
 }
@@ -114,7 +115,10 @@ func (p *Proxy) ServeUntil(w http.ResponseWriter, req *http.Request, asked *requ
 	if who.Kind == access.ThisNode {
 		next, via = p.asNode, p.AsNode
 	}
-	if t == nil || t.Writes() { // what relays hold is kept by them
+	// A watch that goes on where a relay ended which there was passes by the store, too: the hub would have to list what the store lacks, on each node. The store takes the
+	// resource up when a client lists it.
+	continued := asked.GoesOn() && p.Left(asked.Resource.String())
+	if !continued && (t == nil || t.Writes()) { // what relays hold is kept by them
 		p.Shelter.Serve(w, req, asked, who, via, next)
 		return
 	}

@@ -50,19 +50,23 @@ func TestOneReading(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r, err := relay.New(relay.Config{Resource: slices})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for method, uri := range map[string]string{
 		http.MethodGet: "/api/v1/namespaces/default/endpoints/web/status", http.MethodDelete: "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/x",
 	} {
 		req := httptest.NewRequest(method, uri, nil)
 		asked, kept, sent := request.Parse(req), &seen{}, 0
-		target := relayed.Router{slices}.Route(asked)
+		target := relayed.Router(relay.NewSet(r).All).Route(asked)
 		way := cloud(func(req *http.Request) {
 			sent++
 			if p := passageOf(req); p.asked != asked || p.target != target || target != nil && target.Request != asked || req.URL.Path != asked.Path || req.Method != asked.Method {
 				t.Errorf("%s %s: parsed %+v, for the relay %+v", req.Method, req.URL.Path, p.asked, p.target)
 			}
 		})
-		p := NewProxy(ProxyConfig{AsNode: way, AsCaller: way, Shelter: kept, Written: nobody{}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler)})
+		p := NewProxy(ProxyConfig{AsNode: way, AsCaller: way, Shelter: kept, Written: nobody{}, Left: func(string) bool { return false }, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler)})
 		p.Serve(httptest.NewRecorder(), req, asked, access.Caller{Kind: access.ThisNode}, target)
 		if kept.asked != asked || sent != 1 {
 			t.Errorf("%s %s: for the store %+v, sent %d times", method, uri, kept.asked, sent)

@@ -1,12 +1,14 @@
 // Package feeder feeds the relays of a hub, each from the cloud or from the pool's coordinator, as the hub's part in the pool has it.
 //
 // A Feeder is package source's, with what a hub has to know beside it: whether the relay has anything to answer with, and whether the coordinator has the
-// resource at all. Sources points all of them. New starts nothing; source.Feeder.Run blocks until its context ends.
+// resource at all. Sources holds all of them, and points them. New starts nothing; source.Feeder.Run blocks until its context ends.
 package feeder
 
 import (
+	"maps"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,10 +58,10 @@ func (f *Feeder) Lacked() bool {
 }
 
 // Unavailable tells whether the relay has nothing to answer with, and will not have soon: nobody whom it was fed by
-// gives it the resource. Then the cloud answers each request by itself.
+// gives it the resource, or it has only just come. Then the cloud answers each request by itself.
 func (f *Feeder) Unavailable() bool {
 	s := f.Relay.Status()
-	return s.Denied != "" || !s.Synced && (f.Lacked() || f.broken())
+	return s.Denied != "" || s.Joins || !s.Synced && (f.Lacked() || f.broken())
 }
 
 // broken tells whether the cloud answers lists of the resource by an error, as it does for a custom resource that it
@@ -80,19 +82,99 @@ func (f *Feeder) Found() {
 // AskAnew forgets that the coordinator said that it does not have the resource.
 func (f *Feeder) AskAnew() { f.refused.Store(nil) }
 
-// Sources points all feeders to the upstreams that were chosen for them.
+// Sources are the feeders that there are, and points them to the upstreams that were chosen for them. It may be read and changed by many: who has taken All goes on with
+// what there was then.
 type Sources struct {
 	Feeding     func(fromCloud bool) // told whether any is fed from the cloud
-	Feeders     []*Feeder
 	Cloud       *hop.Upstream
 	Coordinator func() *hop.Upstream // the replica that is used now; nil: there is no pool
+
+	mu  sync.Mutex
+	now atomic.Pointer[now]
+}
+
+// now is what is relayed now.
+type now struct {
+	feeders []*Feeder
+	relays  []*relay.Relay // of them
+	left    []string       // resources that were relayed before, and are not
+}
+
+// All are the feeders, in the order in which they came. Nobody may change what is returned.
+func (s *Sources) All() []*Feeder {
+	if n := s.now.Load(); n != nil {
+		return n.feeders
+	}
+	return nil
+}
+
+// Relays are those of All.
+func (s *Sources) Relays() []*relay.Relay {
+	if n := s.now.Load(); n != nil {
+		return n.relays
+	}
+	return nil
+}
+
+// Left tells whether a resource was relayed before, and is not now.
+func (s *Sources) Left(resource string) bool {
+	n := s.now.Load()
+	return n != nil && slices.Contains(n.left, resource)
+}
+
+// Of is the feeder of a relay, nil if that is not fed any more.
+func (s *Sources) Of(r *relay.Relay) *Feeder {
+	return s.find(func(f *Feeder) bool { return f.Relay == r })
+}
+
+// Named is the feeder of a resource, nil if there is none.
+func (s *Sources) Named(resource string) *Feeder {
+	return s.find(func(f *Feeder) bool { return f.Resource == resource })
+}
+
+func (s *Sources) find(is func(*Feeder) bool) *Feeder {
+	all := s.All()
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+// Add puts a feeder behind the others. Whoever feeds has to choose where from.
+func (s *Sources) Add(f *Feeder) {
+	s.change(func(all []*Feeder) []*Feeder { return append(all, f) })
+}
+
+// Remove takes a feeder out. It goes on until its context ends.
+func (s *Sources) Remove(f *Feeder) {
+	s.change(func(all []*Feeder) []*Feeder { return slices.DeleteFunc(all, func(o *Feeder) bool { return o == f }) })
+}
+
+func (s *Sources) change(by func([]*Feeder) []*Feeder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := &now{feeders: by(slices.Clone(s.All()))}
+	for _, f := range n.feeders {
+		n.relays = append(n.relays, f.Relay)
+	}
+	if was := s.now.Load(); was != nil {
+		n.left = slices.Clone(was.left)
+		for _, f := range was.feeders {
+			n.left = append(n.left, f.Resource)
+		}
+		slices.Sort(n.left)
+		n.left = slices.DeleteFunc(slices.Compact(n.left), func(name string) bool {
+			return slices.ContainsFunc(n.feeders, func(f *Feeder) bool { return f.Resource == name })
+		})
+	}
+	s.now.Store(n)
 }
 
 // Use is called again when another replica of the coordinator is used. from is of each feeder.
-func (s *Sources) Use(from []role.Source) {
-	s.Feeding(slices.Contains(from, role.Cloud))
-	for i, f := range s.Feeders {
-		switch from[i] {
+func (s *Sources) Use(from map[*Feeder]role.Source) {
+	s.Feeding(slices.Contains(slices.Collect(maps.Values(from)), role.Cloud))
+	for f, where := range from {
+		switch where {
 		case role.Cloud:
 			f.Use(s.Cloud)
 		case role.Coordinator:
@@ -104,11 +186,17 @@ func (s *Sources) Use(from []role.Source) {
 }
 
 // Alone feeds all from the cloud: there is no pool.
-func (s *Sources) Alone() { s.Use(slices.Repeat([]role.Source{role.Cloud}, len(s.Feeders))) }
+func (s *Sources) Alone() {
+	from := map[*Feeder]role.Source{}
+	for _, f := range s.All() {
+		from[f] = role.Cloud
+	}
+	s.Use(from)
+}
 
 // Retry ends the pauses of feeders that failed: a server answers again.
 func (s *Sources) Retry() {
-	for _, f := range s.Feeders {
+	for _, f := range s.All() {
 		f.Kick()
 	}
 }

@@ -2,11 +2,9 @@ package member
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/relay"
 )
 
 // aheadPatience is for how long the coordinator may be ahead of a leader's relay before the cloud is asked whether that can be. A new leader
@@ -24,11 +22,11 @@ type ahead struct {
 func (a *ahead) look(ctx context.Context, s *coordinator.Status) {
 	now, still := a.Clock.Now(), map[string]time.Time{}
 	for _, r := range s.Resources {
-		i := slices.IndexFunc(a.Relays, func(mine *relay.Relay) bool { return mine.Resource().String() == r.Resource })
-		if i < 0 || !r.Synced {
+		f := a.Sources.Named(r.Resource)
+		if f == nil || !r.Synced {
 			continue
 		}
-		mine := a.Relays[i].Status()
+		mine := f.Relay.Status()
 		if !mine.Synced || r.History != mine.History.Number || r.Version <= mine.Version {
 			continue
 		}
@@ -38,7 +36,7 @@ func (a *ahead) look(ctx context.Context, s *coordinator.Status) {
 			since = now
 		case now.Sub(since) >= aheadPatience:
 			since = now // the next look is as far away
-			if err := a.Feeders[i].Ahead(ctx, r.Version); err != nil && ctx.Err() == nil {
+			if err := f.Ahead(ctx, r.Version); err != nil && ctx.Err() == nil {
 				a.Logger.Warn("cannot tell whether the coordinator can be ahead of this leader; trying again", "resource", r.Resource, "err", err)
 			}
 		}

@@ -39,7 +39,9 @@ func TestVersionsThatNeverWere(t *testing.T) {
 	check(t, err)
 	x.Use(&hop.Upstream{Name: "cloud", URL: at, Client: srv.Client(), Consistent: true})
 	c := testingclock.NewFakeClock(time.Now())
-	f := &ahead{Config: &Config{Relays: []*relay.Relay{mine}, Feeders: []*feeder.Feeder{x}, Clock: c, Logger: slog.Default()}}
+	sources := &feeder.Sources{}
+	sources.Add(x)
+	f := &ahead{Config: &Config{Sources: sources, Clock: c, Logger: slog.Default()}}
 	look := func(version uint64) {
 		t.Helper()
 		var s coordinator.Status

@@ -2,7 +2,7 @@ package member
 
 import (
 	"log/slog"
-	"slices"
+	"maps"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -15,7 +15,6 @@ import (
 // aim chooses who feeds each relay. It is of the loop.
 type aim struct {
 	coordinator *coordinator.Client
-	feeders     []*feeder.Feeder
 	sources     *feeder.Sources
 	shared      *shared
 	detours     *role.Detours
@@ -23,37 +22,47 @@ type aim struct {
 	clock       clock.PassiveClock
 	logger      *slog.Logger
 
-	using   []role.Source
-	replica *coordinator.Use // whose upstream the relays got last
+	using   map[*feeder.Feeder]role.Source
+	there   map[*feeder.Feeder]bool // those that the pool has, of those that hold nothing yet
+	replica *coordinator.Use        // whose upstream the relays got last
 }
 
 // point points each feeder to its source, and returns when that may change.
 func (a *aim) point(in role.Input, s role.Snapshot) (wake time.Duration) {
-	now, resources, astray := a.clock.Now(), make([]role.Resource, len(a.feeders)), false
-	for i, f := range a.feeders {
+	feeders, now, astray := a.sources.All(), a.clock.Now(), false
+	resources := make([]role.Resource, len(feeders))
+	for i, f := range feeders {
 		st := f.Relay.Status()
 		resources[i] = role.Resource{
-			Synced: st.Synced, Fresh: st.Fresh(now, a.maxAge), Denied: f.Lacked() || a.shared.missing(f.Resource), There: a.shared.there(f.Resource),
+			Name: f.Resource, Joins: st.Joins, Synced: st.Synced, Fresh: st.Fresh(now, a.maxAge), Denied: f.Lacked() || a.shared.missing(f), There: a.shared.there(f.Resource),
 		}
 	}
-	using, wake := a.detours.Step(in, s, resources)
-	for i, f := range a.feeders {
-		if using[i] == s.Source {
-			if a.using != nil && a.using[i] != s.Source {
+	from, wake := a.detours.Step(in, s, resources)
+	using, there := make(map[*feeder.Feeder]role.Source, len(feeders)), map[*feeder.Feeder]bool{}
+	for i, f := range feeders {
+		using[f] = from[i]
+		before, known := a.using[f]
+		if from[i] == s.Source {
+			if known && before != s.Source {
 				f.AskAnew()
 			}
+			if there[f] = resources[i].Joins && !a.shared.missing(f); there[f] && !a.there[f] {
+				f.Kick()
+			}
+			astray = astray || resources[i].Joins
 			continue
 		}
 		astray = true
-		if a.using == nil || a.using[i] == s.Source {
+		if !known || before == s.Source {
 			a.shared.forget(f.Resource)
 			a.logger.Warn("the pool's cache does not have a resource: it is fed from the cloud", "resource", f.Resource)
 		}
 	}
 	a.shared.astray.Store(astray)
-	if replica := a.coordinator.InUse(); replica != a.replica || !slices.Equal(using, a.using) {
+	if replica := a.coordinator.InUse(); replica != a.replica || !maps.Equal(using, a.using) {
 		a.replica, a.using = replica, using
 		a.sources.Use(using)
 	}
+	a.there = there
 	return wake
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/leaderhub"
 	"github.com/weir-edge/weir/impl/hub/uplink"
-	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -24,8 +23,6 @@ type Config struct {
 	Policy      uplink.HealthPolicy // of probes of it
 	Cloud       *uplink.Cloud
 
-	Relays       []*relay.Relay
-	Feeders      []*feeder.Feeder // of them
 	Sources      *feeder.Sources
 	MaxAge       time.Duration                       // of the last sign of a stream from the cloud
 	Read         func() (read bool, since time.Time) // whether the coordinator reads what this hub shows

@@ -55,14 +55,11 @@ func (d *doubt) holds() bool {
 // run compares until ctx ends.
 func (d *doubt) run(ctx context.Context) error {
 	d.samplers = map[string]*source.Sampler{}
-	for _, f := range d.Feeders {
-		d.samplers[f.Resource] = &source.Sampler{}
-	}
 	for due := d.next(); ctx.Err() == nil; {
 		pause.For(ctx, d.Clock, sampleTick)
 		d.answer(ctx)
 		if !d.Clock.Now().Before(due) {
-			for _, f := range d.Feeders {
+			for _, f := range d.Sources.All() {
 				d.look(ctx, f)
 			}
 			due = d.next()
@@ -75,7 +72,7 @@ func (d *doubt) run(ctx context.Context) error {
 
 // part leaves a leader hub alone that lied, for another one, once nothing is held any more of what it showed.
 func (d *doubt) part() {
-	if d.holds() && !slices.ContainsFunc(d.Feeders, func(f *feeder.Feeder) bool { return f.Overruled() }) {
+	if d.holds() && !slices.ContainsFunc(d.Sources.All(), func(f *feeder.Feeder) bool { return f.Overruled() }) {
 		d.shun(d.leader())
 	}
 }
@@ -96,6 +93,9 @@ func (d *doubt) look(ctx context.Context, f *feeder.Feeder) {
 	if cloud == nil {
 		return
 	}
+	if d.samplers[f.Resource] == nil {
+		d.samplers[f.Resource] = &source.Sampler{}
+	}
 	err := d.ask(ctx, func(ctx context.Context) error { return f.Sample(ctx, cloud, d.samplers[f.Resource]) })
 	d.pursue(ctx, f, cloud, err)
 }
@@ -106,11 +106,10 @@ func (d *doubt) answer(ctx context.Context) {
 	if asked == nil || *asked == d.answered || asked.Leader != d.leader() {
 		return
 	}
-	i := slices.IndexFunc(d.Feeders, func(f *feeder.Feeder) bool { return f.Resource == asked.Resource })
-	if i < 0 {
+	f, known := d.Sources.Named(asked.Resource), false
+	if f == nil {
 		return
 	}
-	f, known := d.Feeders[i], false
 	cloud := d.judge(f)
 	if cloud == nil {
 		return
@@ -173,7 +172,7 @@ func (d *doubt) suspect(what contract.Doubt, proof error) {
 		"leader", what.Leader, "resource", what.Resource, "err", proof)
 	what.Confirmed = true
 	d.say(what)
-	for _, f := range d.Feeders {
+	for _, f := range d.Sources.All() {
 		f.Distrust()
 	}
 	d.changed()

@@ -80,9 +80,11 @@ func newDoubted(t *testing.T) *doubted {
 	go func() { done <- f.Run(ctx) }()
 	f.Use(upstream("coordinator", d.pool, func() {}))
 	d.leads("liar")
+	sources := &feeder.Sources{}
+	sources.Add(f)
 	d.doubt = &doubt{
 		Config: &Config{
-			Feeders: []*feeder.Feeder{f}, Judge: func() *hop.Upstream { return cloud }, Contradicted: func(string) { d.contradictions.Add(1) }, Clock: d.clock, Logger: slog.Default(),
+			Sources: sources, Judge: func() *hop.Upstream { return cloud }, Contradicted: func(string) { d.contradictions.Add(1) }, Clock: d.clock, Logger: slog.Default(),
 		},
 		leader: func() string { return *d.leader.Load() }, changed: func() {}, asked: d.asks.Load,
 		tell: func(_ context.Context, what contract.Doubt) (bool, error) { d.told.Store(&what); return false, nil },
@@ -127,7 +129,7 @@ func TestForgedSlice(t *testing.T) {
 			d := newDoubted(t)
 			d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 2 })
 			forge(d)
-			mine := d.doubt.Feeders[0].Relay
+			mine := d.doubt.Sources.All()[0].Relay
 			await.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version >= 1001 })
 			d.within(time.Minute, "it to be doubted", d.doubt.holds)
 			d.within(time.Minute, "the coordinator to be told", func() bool { return d.told.Load() != nil })
@@ -151,12 +153,12 @@ func TestForgedSliceDoesNotStay(t *testing.T) {
 	d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 2 })
 	check(t, d.pool.Apply(&wire.Event{Type: wire.Added, Version: 1001, Object: sliceOf(t, "forged", 1001)}))
 	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)}))
-	mine := d.doubt.Feeders[0].Relay
+	mine := d.doubt.Sources.All()[0].Relay
 	await.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version == 1001 })
 	d.within(time.Minute, "it to be doubted", d.doubt.holds)
 	check(t, d.pool.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)})) // the truth, and newer
 	await.Until(t, time.Minute, "the truth beside it", func() bool { return mine.Status().Version == 1005 })
-	d.doubt.Feeders[0].Use(d.upstream)
+	d.doubt.Sources.All()[0].Use(d.upstream)
 	await.Until(t, 10*time.Second, "the cloud's state alone", func() bool {
 		n := 0
 		for o := range mine.Objects() {
@@ -211,7 +213,7 @@ func TestForgedSliceInABusyPool(t *testing.T) {
 // TestWitness: what another hub says of the leader is compared by this one, once, if it holds the same; and whatever it finds is said.
 func TestWitness(t *testing.T) {
 	d := newDoubted(t)
-	mine := d.doubt.Feeders[0].Relay
+	mine := d.doubt.Sources.All()[0].Relay
 	d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 2 })
 	ask := func(leader, name string, held uint64) {
 		d.told.Store(nil)
@@ -255,7 +257,7 @@ func TestWitness(t *testing.T) {
 func TestHonestPoolIsNotDoubted(t *testing.T) {
 	d := newDoubted(t)
 	d.within(time.Minute, "the state to be compared", func() bool { return d.asked.Load() == 2 })
-	mine := d.doubt.Feeders[0].Relay
+	mine := d.doubt.Sources.All()[0].Relay
 	pass := func(some time.Duration) {
 		began := d.clock.Now()
 		d.within(2*some, "time to pass", func() bool { return d.clock.Since(began) >= some })

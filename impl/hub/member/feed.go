@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -31,12 +32,13 @@ type feed struct {
 	leads chan leading
 
 	mu       sync.Mutex
-	began    time.Time // when this hub began to lead
-	arrivals []arrival // of each relay in this term; nil: there is none
+	began    time.Time                 // when this hub began to lead
+	arrivals map[*relay.Relay]*arrival // of each relay in this term; nil: there is none
 }
 
 // arrival is what became of one relay at the coordinator.
 type arrival struct {
+	joins  bool      // it came within this term, and was not seen there yet
 	at     time.Time // when the coordinator was last seen to have what the relay had shortly before; zero: not yet
 	broken bool      // it was not seen to have all since, and does not read it
 	stale  time.Time // since when it is not fresh; zero: it is
@@ -79,7 +81,7 @@ func (f *feed) run(ctx context.Context) error {
 			lasts, cancel := context.WithCancel(ctx)
 			var g errgroup.Group
 			if leads == elected {
-				f.begin(len(f.Relays))
+				f.begin(f.Sources.Relays())
 				g.Go(func() error { f.watch(lasts); return nil })
 			}
 			g.Go(func() error { f.Discovery.Keep(lasts); return nil })
@@ -88,7 +90,7 @@ func (f *feed) run(ctx context.Context) error {
 				f.Forwarding.Lead(false)
 				cancel()
 				_ = g.Wait()
-				f.begin(0)
+				f.begin(nil)
 			}
 		}
 	}
@@ -99,9 +101,9 @@ func (f *feed) watch(ctx context.Context) {
 	f.overruled = map[string]uint64{}
 	for ctx.Err() == nil {
 		asked := f.Clock.Now()
-		want := make([]relay.Status, len(f.Relays))
-		for i, r := range f.Relays {
-			want[i] = r.Status()
+		want := map[*relay.Relay]relay.Status{}
+		for _, r := range f.Sources.Relays() {
+			want[r] = r.Status()
 		}
 		pause.For(ctx, f.Clock, arrivedLook)
 		limit, cancel := context.WithTimeout(ctx, arrivedAgain)
@@ -110,7 +112,7 @@ func (f *feed) watch(ctx context.Context) {
 		if err != nil {
 			continue
 		}
-		f.shared.take(s)
+		f.shared.take(asked, s)
 		f.agree(s)
 		f.ahead.look(ctx, s)
 		all := f.took(asked, s, want)
@@ -124,8 +126,8 @@ func (f *feed) watch(ctx context.Context) {
 // agree looks which history of the cloud the coordinator is in. In a later one: this hub was away when the cloud was restored, and the cloud itself has the
 // word. In one so early that it cannot believe in this hub's: one of both counts from what a liar said, and what this hub holds is the cloud's.
 func (f *feed) agree(s *coordinator.Status) {
-	for i, r := range f.Relays {
-		theirs, mine := s.Of(r.Resource().String()), r.Status()
+	for _, x := range f.Sources.All() {
+		theirs, mine := s.Of(x.Resource), x.Relay.Status()
 		if theirs == nil || !theirs.Synced || !mine.Synced {
 			continue
 		}
@@ -135,38 +137,46 @@ func (f *feed) agree(s *coordinator.Status) {
 			f.Logger.Warn("the coordinator is in a later history of the cloud than this leader", "resource", theirs.Resource, "history", h.Number, "mine", mine.History.Number)
 			f.Overrule(h.Number)
 		case !h.Near(mine.History):
-			f.Feeders[i].Renumber(h.Next(mine.Version))
+			x.Renumber(h.Next(mine.Version))
 		}
 	}
 }
 
 // begin forgets what was before.
-func (f *feed) begin(relays int) {
+func (f *feed) begin(relays []*relay.Relay) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.began, f.arrivals = f.Clock.Now(), make([]arrival, relays)
+	f.began, f.arrivals = f.Clock.Now(), make(map[*relay.Relay]*arrival, len(relays))
+	for _, r := range relays {
+		f.arrivals[r] = &arrival{}
+	}
 }
 
 // took notes what had arrived at a coordinator of what it was wanted to have, and tells whether that is all that it can have.
-func (f *feed) took(asked time.Time, s *coordinator.Status, want []relay.Status) (all bool) {
+func (f *feed) took(asked time.Time, s *coordinator.Status, want map[*relay.Relay]relay.Status) (all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	maps.DeleteFunc(f.arrivals, func(r *relay.Relay, _ *arrival) bool { _, there := want[r]; return !there })
 	all = true
-	for i := range f.arrivals {
-		x, name := &f.arrivals[i], f.Relays[i].Resource().String()
+	for r, wanted := range want {
+		x, name, feeder := f.arrivals[r], r.Resource().String(), f.Sources.Of(r)
+		if x == nil {
+			x = &arrival{joins: true}
+			f.arrivals[r] = x
+		}
 		switch {
-		case s.Has(name, want[i]):
-			x.at, x.broken = asked, false
-		case want[i].Denied == "" && !f.shared.missing(name):
+		case s.Has(name, wanted):
+			x.at, x.broken, x.joins = asked, false, false
+		case wanted.Denied == "" && feeder != nil && !f.shared.missing(feeder):
 			all = false
-			x.broken = want[i].Synced && s.Of(name).Feeder == "" && asked.Sub(f.began) > contract.PulseSilence
+			x.broken = wanted.Synced && s.Of(name).Feeder == "" && asked.Sub(f.began) > contract.PulseSilence
 		}
 	}
 	return all
 }
 
 // look tells whether the leader's streams from the cloud are fresh, and what they brought arrived at the coordinator. What the cloud does not give, or the
-// coordinator does not have, is left out, and so is one that fails for long while others do not. unable: another hub may feed more.
+// coordinator does not have, or has only just come, is left out, and so is one that fails for long while others do not. unable: another hub may feed more.
 func (f *feed) look(now time.Time) (fresh, unable bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,16 +185,15 @@ func (f *feed) look(now time.Time) (fresh, unable bool) {
 	unread := fresh && !read && now.Sub(since) > contract.PulseSilence && now.Sub(f.began) > contract.PulseSilence
 	unable = unread
 	some, left := false, false
-	for i := range f.arrivals {
-		x, r := &f.arrivals[i], f.Relays[i]
-		if f.shared.missing(r.Resource().String()) {
+	for r, x := range f.arrivals {
+		feeder, s := f.Sources.Of(r), r.Status()
+		if feeder == nil || x.joins || s.Joins || f.shared.missing(feeder) {
 			continue
 		}
 		if why := r.Denied(); why != nil {
 			unable = unable || why.ErrStatus.Code == http.StatusForbidden // another hub may have the right; what is not there nobody has
 			continue
 		}
-		s := r.Status()
 		switch {
 		case !x.at.IsZero() && now.Sub(x.at) <= f.MaxAge && s.Fresh(now, f.MaxAge):
 			x.stale, some = time.Time{}, true
@@ -192,7 +201,7 @@ func (f *feed) look(now time.Time) (fresh, unable bool) {
 		case x.stale.IsZero():
 			x.stale = now
 		}
-		if x.broken || f.Feeders[i].Status().LastError != "" { // else it takes its time
+		if x.broken || feeder.Status().LastError != "" { // else it takes its time
 			unable = true
 			if now.Sub(x.stale) > f.Role.LeaseDuration/3 {
 				left = true

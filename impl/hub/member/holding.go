@@ -1,6 +1,8 @@
 package member
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
@@ -9,7 +11,7 @@ import (
 
 // holding is what the relays hold, as the role machine has to know it. It is of the loop.
 type holding struct {
-	relays []*relay.Relay
+	relays func() []*relay.Relay
 	maxAge time.Duration // of the last sign of a stream from the cloud
 	grace  time.Duration
 	stale  map[*relay.Relay]uint64 // versions of relays that are not fresh
@@ -17,8 +19,9 @@ type holding struct {
 
 // look fills in what is of the relays. One that holds nothing, beside others that do, need not wait as long: see role.Detours.
 func (h *holding) look(now time.Time, in *role.Input) {
+	maps.DeleteFunc(h.stale, func(r *relay.Relay, _ uint64) bool { return !slices.Contains(h.relays(), r) })
 	in.Have, in.Restored, in.Aged = false, false, false
-	for _, r := range h.relays {
+	for _, r := range h.relays() {
 		s := r.Status()
 		age, ok := s.Age(now)
 		in.Have, in.Restored = in.Have || s.Synced, in.Restored || s.Restored && s.Denied == ""

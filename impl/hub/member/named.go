@@ -23,9 +23,9 @@ func (n *named) look(now time.Time, in *role.Input, snap role.Snapshot) {
 	}
 	in.Shown = n.Coordinator.Shown()
 	some, stale := false, false
-	for _, r := range n.Relays {
+	for _, r := range n.Sources.Relays() {
 		s := r.Status()
-		if s.Denied == "" {
+		if s.Denied == "" && !s.Joins {
 			fresh := s.Fresh(now, n.MaxAge)
 			some, stale = some || fresh, stale || !fresh
 		}

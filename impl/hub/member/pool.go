@@ -58,11 +58,11 @@ func New(c Config) (*Pool, error) {
 	})
 	p.leases = &coordinator.Leases{Client: c.Coordinator, Events: p.watched, Broke: p.checker.Kick}
 	p.proof = &proof{heard: c.Cloud.LastHeard, ask: c.Cloud.Ask, logger: c.Logger}
-	p.holding = &holding{relays: c.Relays, maxAge: c.MaxAge, grace: c.Role.Grace, stale: map[*relay.Relay]uint64{}}
+	p.holding = &holding{relays: c.Sources.Relays, maxAge: c.MaxAge, grace: c.Role.Grace, stale: map[*relay.Relay]uint64{}}
 	p.shared = &shared{Config: p.Config, reachable: p.checker.OK, changed: p.Changed}
 	p.named = &named{Config: p.Config, stuck: stuck{patience: c.MaxAge}, shun: p.shun}
 	p.aim = &aim{
-		coordinator: c.Coordinator, feeders: c.Feeders, sources: c.Sources, shared: p.shared, detours: role.NewDetours(c.Role, len(c.Feeders)), maxAge: 2 * c.MaxAge,
+		coordinator: c.Coordinator, sources: c.Sources, shared: p.shared, detours: role.NewDetours(c.Role), maxAge: 2 * c.MaxAge,
 		clock: c.Clock, logger: c.Logger,
 	}
 	p.feed = &feed{Config: p.Config, ahead: ahead{Config: p.Config}, shared: p.shared, changed: p.Changed, leads: make(chan leading)}

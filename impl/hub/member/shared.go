@@ -11,6 +11,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/role"
 )
 
 const (
@@ -29,6 +30,7 @@ type shared struct {
 
 	mu     sync.Mutex
 	known  bool
+	at     time.Time       // when that was asked
 	theirs map[string]bool // resources of the coordinator, and whether they are fresh there
 	lacks  Differences
 	doubt  *contract.Doubt // what the coordinator asks its hubs; nil: nothing
@@ -46,34 +48,35 @@ func (s *shared) run(ctx context.Context) error {
 		if now := s.Clock.Now(); !s.reachable() || s.isKnown() && !s.astray.Load() && now.Before(due) {
 			continue
 		}
+		asked := s.Clock.Now()
 		limit, cancel := context.WithTimeout(ctx, sharedAsk)
 		status, err := s.Coordinator.Status(limit)
 		cancel()
 		if err == nil {
-			s.take(status)
+			s.take(asked, status)
 			due = s.Clock.Now().Add(sharedLook)
 		}
 	}
 	return nil
 }
 
-// take notes what the coordinator says, and tells a person what differs.
-func (s *shared) take(status *coordinator.Status) {
+// take notes what the coordinator says who was asked at a time, and tells a person what differs.
+func (s *shared) take(asked time.Time, status *coordinator.Status) {
 	theirs, lacks := map[string]bool{}, Differences{}
 	for _, r := range status.Resources {
 		theirs[r.Resource] = r.Ready
-		if !slices.ContainsFunc(s.Feeders, func(f *feeder.Feeder) bool { return f.Resource == r.Resource }) {
+		if s.Sources.Named(r.Resource) == nil {
 			lacks.Hub = append(lacks.Hub, r.Resource)
 		}
 	}
-	for _, f := range s.Feeders {
-		if _, ok := theirs[f.Resource]; !ok {
+	for _, f := range s.Sources.All() {
+		if _, ok := theirs[f.Resource]; !ok && !f.Relay.Status().Joins {
 			lacks.Coordinator = append(lacks.Coordinator, f.Resource)
 		}
 	}
 	s.mu.Lock()
 	was := s.lacks
-	s.known, s.theirs, s.lacks, s.doubt = true, theirs, lacks, status.Doubt
+	s.known, s.at, s.theirs, s.lacks, s.doubt = true, asked, theirs, lacks, status.Doubt
 	s.mu.Unlock()
 	s.changed()
 	if !slices.Equal(was.Coordinator, lacks.Coordinator) {
@@ -101,12 +104,15 @@ func (s *shared) isKnown() bool {
 	return s.known
 }
 
-// missing tells whether the coordinator is known not to have a resource.
-func (s *shared) missing(resource string) bool {
+// missing tells whether the coordinator is known not to have a resource. What it has begun to feed since it was asked, it has.
+func (s *shared) missing(f *feeder.Feeder) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.theirs[resource]
-	return s.known && !ok
+	if _, has := s.theirs[f.Resource]; has || !s.known {
+		return false
+	}
+	fed := f.Status()
+	return fed.Upstream != role.Coordinator.String() || fed.LastError != "" || !fed.Since.After(s.at)
 }
 
 // forget makes a resource count as not fresh there until the coordinator says that it is.

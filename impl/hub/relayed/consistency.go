@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -34,15 +35,23 @@ const (
 // has to wait only the cloud may know: it is asked, once for all who want to know, by a read of one object's metadata. That is some hundred bytes, and
 // at most four a second and resource, whatever clients do; a question about one object follows a write of it, which cost more.
 type Consistency struct {
-	relays []*relay.Relay
-	owed   []*owed    // by Target.Index, as relays
-	ages   []*vintage // likewise
-	cloud  *hop.Upstream
-	way    way
-	clock  clock.WithTicker
-	ctx    context.Context // bounds questions, which outlive the read that began them
-	lists  []chan struct{} // one list at a time goes to the cloud because its relay is behind
-	count  func(about, outcome string)
+	maxStale time.Duration
+	cloud    *hop.Upstream
+	way      way
+	clock    clock.WithTicker
+	ctx      context.Context // bounds questions, which outlive the read that began them
+	count    func(about, outcome string)
+
+	mu   sync.Mutex
+	held map[*relay.Relay]*held
+}
+
+// held is what is known of one relayed resource.
+type held struct {
+	relay *relay.Relay
+	owed  *owed
+	age   *vintage
+	lists chan struct{} // one list at a time goes to the cloud because its relay is behind
 }
 
 // way is what is known of the way to the cloud.
@@ -52,14 +61,30 @@ type way interface {
 }
 
 // New makes what nobody has written through yet.
-func New(relays []*relay.Relay, maxStale time.Duration, cloud *hop.Upstream, via way, c clock.WithTicker, count func(about, outcome string)) *Consistency {
-	k := &Consistency{relays: relays, cloud: cloud, way: via, clock: c, ctx: context.Background(), count: count}
-	for _, r := range relays {
-		k.owed = append(k.owed, &owed{relay: r, clock: c, facts: map[string]*fact{}})
-		k.ages = append(k.ages, &vintage{relay: r, clock: c, max: maxStale})
-		k.lists = append(k.lists, make(chan struct{}, 1))
+func New(maxStale time.Duration, cloud *hop.Upstream, via way, c clock.WithTicker, count func(about, outcome string)) *Consistency {
+	return &Consistency{maxStale: maxStale, cloud: cloud, way: via, clock: c, ctx: context.Background(), count: count, held: map[*relay.Relay]*held{}}
+}
+
+// of is what is known of a resource.
+func (c *Consistency) of(r *relay.Relay) *held {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.held[r]
+	if h == nil {
+		h = &held{
+			relay: r, owed: &owed{relay: r, clock: c.clock, facts: map[string]*fact{}}, age: &vintage{relay: r, clock: c.clock, max: c.maxStale},
+			lists: make(chan struct{}, 1),
+		}
+		c.held[r] = h
 	}
-	return k
+	return h
+}
+
+// Forget forgets a relay that answers no more.
+func (c *Consistency) Forget(r *relay.Relay) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.held, r)
 }
 
 // Start binds questions to the life of the hub.
@@ -67,21 +92,24 @@ func (c *Consistency) Start(ctx context.Context) { c.ctx = ctx }
 
 // Reset forgets what was written: the cloud is in another history.
 func (c *Consistency) Reset() {
-	for _, o := range c.owed {
-		o.reset()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, h := range c.held {
+		h.owed.reset()
 	}
 }
 
 // Age is the time since what a relay holds was known to be all there was; ok is false if it never was.
-func (c *Consistency) Age(index int) (age time.Duration, ok bool) { return c.ages[index].age() }
+func (c *Consistency) Age(r *relay.Relay) (age time.Duration, ok bool) { return c.of(r).age.age() }
 
 // Old tells whether a read with unset version may not show what a relay holds.
-func (c *Consistency) Old(index int) bool { return c.ages[index].old() }
+func (c *Consistency) Old(r *relay.Relay) bool { return c.of(r).age.old() }
 
 // Current waits until the relay shows what a read with unset version has to show; false if it does not within waitWritten. While the cloud is away,
 // what only the cloud can tell is left, and the answer tells its age.
 func (c *Consistency) Current(ctx context.Context, t *Target) bool {
-	r, o, v := c.relays[t.Index], c.owed[t.Index], c.ages[t.Index]
+	h := c.of(t.Relay)
+	r, o, v := h.relay, h.owed, h.age
 	if s := r.Status(); !s.Synced || s.Denied != "" {
 		return true // it says so itself, or the cloud answers
 	}
@@ -101,10 +129,10 @@ func (c *Consistency) Current(ctx context.Context, t *Target) bool {
 	}
 	g, asking := errgroup.WithContext(ctx)
 	for _, f := range facts {
-		g.Go(func() error { return c.askObject(asking, t.Index, f) })
+		g.Go(func() error { return c.askObject(asking, h, f) })
 	}
 	if doubt {
-		g.Go(func() error { return c.askVersion(asking, t.Index) })
+		g.Go(func() error { return c.askVersion(asking, h) })
 	}
 	if g.Wait() != nil {
 		return false
@@ -114,7 +142,7 @@ func (c *Consistency) Current(ctx context.Context, t *Target) bool {
 		if c.way.Reach() == uplink.Unknown {
 			asking, stop = context.WithTimeout(ctx, c.way.Patience())
 		}
-		_ = c.askVersion(asking, t.Index) // if it cannot tell, the answer tells its age
+		_ = c.askVersion(asking, h) // if it cannot tell, the answer tells its age
 		stop()
 	}
 	if old && v.lags() { // others have waited already
@@ -125,16 +153,16 @@ func (c *Consistency) Current(ctx context.Context, t *Target) bool {
 
 // Ahead notes that a client has seen a version that the relay has not reached: reads with unset version must not show less than that later.
 func (c *Consistency) Ahead(t *Target, version uint64) {
-	if s := c.relays[t.Index].Status(); s.Synced && version > s.Version {
-		c.owed[t.Index].doubt("")
+	if s := t.Relay.Status(); s.Synced && version > s.Version {
+		c.of(t.Relay).owed.doubt("")
 	}
 }
 
 // askVersion asks for the version that the cloud is at, or waits for somebody who began to ask after the doubts that there are now.
-func (c *Consistency) askVersion(ctx context.Context, index int) error {
-	o, v := c.owed[index], c.ages[index]
+func (c *Consistency) askVersion(ctx context.Context, h *held) error {
+	o, v := h.owed, h.age
 	for need := o.doubtful(); ; {
-		q := v.asks(func(q *question) { go c.version(index, q) })
+		q := v.asks(func(q *question) { go c.version(h, q) })
 		select {
 		case <-q.done:
 		case <-ctx.Done():
@@ -147,27 +175,27 @@ func (c *Consistency) askVersion(ctx context.Context, index int) error {
 }
 
 // version is a question for the version that the cloud is at.
-func (c *Consistency) version(index int, q *question) {
-	o, v := c.owed[index], c.ages[index]
+func (c *Consistency) version(h *held, q *question) {
+	o, v := h.owed, h.age
 	defer v.answered(q)
 	pause.For(c.ctx, c.clock, askSpacing-c.clock.Since(q.last))
 	q.covers, q.began = o.doubtful(), c.clock.Now()
-	q.version, _, q.err = c.look(index, "", "")
+	q.version, _, q.err = c.look(h, "", "")
 	if q.err == nil {
 		o.solve(q.covers, q.version)
 	}
 }
 
 // askObject asks for one object.
-func (c *Consistency) askObject(ctx context.Context, index int, f *fact) error {
-	o := c.owed[index]
+func (c *Consistency) askObject(ctx context.Context, h *held, f *fact) error {
+	o := h.owed
 	done := o.asks(f, func() {
 		go func() {
 			namespace, name, namespaced := strings.Cut(f.key, "/")
 			if !namespaced {
 				namespace, name = "", f.key
 			}
-			version, found, err := c.look(index, namespace, name)
+			version, found, err := c.look(h, namespace, name)
 			o.learn(f, version, found, err)
 		}()
 	})
@@ -182,14 +210,14 @@ func (c *Consistency) askObject(ctx context.Context, index int, f *fact) error {
 	return nil
 }
 
-func (c *Consistency) look(index int, namespace, name string) (version uint64, found *wire.Object, err error) {
+func (c *Consistency) look(h *held, namespace, name string) (version uint64, found *wire.Object, err error) {
 	limit := waitWritten
 	if c.way.Reach() != uplink.Here {
 		limit = askUnknown
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, limit)
 	defer cancel()
-	version, found, err = c.cloud.Look(ctx, c.relays[index].Resource(), namespace, name)
+	version, found, err = c.cloud.Look(ctx, h.relay.Resource(), namespace, name)
 	about, outcome := "version", "answered"
 	if name != "" {
 		about = "object"
@@ -205,16 +233,17 @@ func (c *Consistency) look(index int, namespace, name string) (version uint64, f
 // clients that list at once, as after a restart, each would fetch everything over the uplink that the relay needs for that. So the others are told to
 // come again, and so are watches: what the cloud sent them would come beside the relay for as long as they last.
 func (c *Consistency) Pass(t *Target) (done func(), refusal *apierrors.StatusError) {
+	lists := c.of(t.Relay).lists
 	switch t.Verb {
 	case "get":
 		return func() {}, nil
 	case "list":
 		select {
-		case c.lists[t.Index] <- struct{}{}:
-			return func() { <-c.lists[t.Index] }, nil
+		case lists <- struct{}{}:
+			return func() { <-lists }, nil
 		default:
 		}
 	}
 	return nil, apierrors.NewTimeoutError(fmt.Sprintf("the cache of %s is behind the cloud and catches up; try again, or read with resourceVersion=0 what there is",
-		c.relays[t.Index].Resource()), answer.RetryLater)
+		t.Relay.Resource()), answer.RetryLater)
 }

@@ -136,7 +136,7 @@ func TestObserve(t *testing.T) {
 		r := endpointsOf(t, 100)
 		clock := clocktesting.NewFakeClock(time.Now())
 		o := newOwed(r, clock)
-		c := &Consistency{relays: []*relay.Relay{r}, owed: []*owed{o}}
+		c := &Consistency{held: map[*relay.Relay]*held{r: {relay: r, owed: o}}}
 		req, err := http.NewRequestWithContext(t.Context(), test.method, "https://hub"+test.path, nil)
 		check(t, err)
 		h := http.Header{"Content-Type": {test.media}}
@@ -144,7 +144,7 @@ func TestObserve(t *testing.T) {
 			h.Set("Content-Encoding", test.encoding)
 		}
 		resp := &http.Response{StatusCode: test.code, Header: h, Body: io.NopCloser(bytes.NewReader(test.body)), Request: req}
-		check(t, c.Observe(Router{r.Resource()}.Route(request.Parse(req)), resp))
+		check(t, c.Observe(Router(relay.NewSet(r).All).Route(request.Parse(req)), resp))
 		if body, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(body, test.body) {
 			t.Errorf("%s: the writer gets %d bytes of %d, %v", test.name, len(body), len(test.body), err)
 		}

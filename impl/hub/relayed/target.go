@@ -13,7 +13,7 @@ import (
 type Target struct {
 	*request.Request
 	Rights identity.Attributes // of a read
-	Index  int                 // of the resource in Router
+	Relay  *relay.Relay        // of the resource
 }
 
 // key is the object's as relays have it, "" if it has no name.
@@ -51,8 +51,8 @@ func (t *Target) OfNode(node string) bool {
 	return t.Verb == "get" || t.Only("spec.nodeName") == node
 }
 
-// Router finds the requests that are about relayed resources. What it does not recognize goes to the cloud untouched.
-type Router []relay.Resource
+// Router finds the requests that are about relayed resources, those that it says are when it is asked. What it does not recognize goes to the cloud untouched.
+type Router func() []*relay.Relay
 
 // connects are the subresources that open a way to something else, whatever the method: nothing of the object is written.
 var connects = []string{"attach", "exec", "log", "portforward", "proxy"}
@@ -63,14 +63,16 @@ func (rt Router) Route(r *request.Request) *Target {
 	if !r.IsResource || r.Odd || r.Upgrade || strings.HasSuffix(r.Path, "/") {
 		return nil
 	}
-	i := slices.IndexFunc(rt, func(res relay.Resource) bool {
+	relays := rt()
+	i := slices.IndexFunc(relays, func(held *relay.Relay) bool {
+		res := held.Resource()
 		return r.Resource.Group == res.Group && r.Resource.Name == res.Resource && (r.In() == "" || res.Namespaced) &&
 			(r.Resource.Version == res.Version || r.Writes() && res.Group != "")
 	})
 	if i < 0 {
 		return nil
 	}
-	t := &Target{Request: r, Index: i}
+	t := &Target{Request: r, Relay: relays[i]}
 	switch {
 	case r.Writes():
 		if r.Rest != "" || slices.Contains(connects, r.Subresource) {
@@ -79,7 +81,7 @@ func (rt Router) Route(r *request.Request) *Target {
 		return t
 	case !r.Reads() || r.Subresource != "":
 		return nil
-	case r.Verb == "get" && (r.Resource.Name == "namespaces" || r.Namespace == "" && rt[i].Namespaced): // a Namespace is the cloud's to answer
+	case r.Verb == "get" && (r.Resource.Name == "namespaces" || r.Namespace == "" && t.Relay.Resource().Namespaced): // a Namespace is the cloud's to answer
 		return nil
 	}
 	t.Rights, _ = identity.AttributesOf(r)

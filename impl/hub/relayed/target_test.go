@@ -11,11 +11,14 @@ import (
 )
 
 func TestRoute(t *testing.T) {
-	var rt Router
+	relays := relay.NewSet()
+	rt := Router(relays.All)
 	for _, name := range append([]string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io"}, "zones.v1.example.com=Zone!") {
 		r, err := relay.ParseResource(name)
 		check(t, err)
-		rt = append(rt, r)
+		held, err := relay.New(relay.Config{Resource: r})
+		check(t, err)
+		relays.Add(held)
 	}
 	const none = "<nil>"
 	tests := []struct{ method, uri, want string }{

@@ -23,7 +23,7 @@ import (
 //
 // The resourceVersion of a list is that of before the deletions, so it does not count.
 func (c *Consistency) Observe(t *Target, resp *http.Response) error {
-	o := c.owed[t.Index]
+	o := c.of(t.Relay).owed
 	deletion := t.Method == http.MethodDelete
 	switch code := resp.StatusCode; {
 	case t.Query.Has("dryRun"):
@@ -59,7 +59,7 @@ func (c *Consistency) Observe(t *Target, resp *http.Response) error {
 		default:
 			o.doubt(t.key())
 		}
-	case kind == c.relays[t.Index].Resource().Kind, kind == "PartialObjectMetadata":
+	case kind == t.Relay.Resource().Kind, kind == "PartialObjectMetadata":
 		o.wrote(t.key(), media, body)
 	case deletion && t.Name == "" && strings.HasSuffix(kind, "List"):
 		o.emptied(media, body)
@@ -70,7 +70,7 @@ func (c *Consistency) Observe(t *Target, resp *http.Response) error {
 }
 
 // Lost notes a write that has no answer: whether it was done, only the cloud knows.
-func (c *Consistency) Lost(t *Target) { c.owed[t.Index].doubt(t.key()) }
+func (c *Consistency) Lost(t *Target) { c.of(t.Relay).owed.doubt(t.key()) }
 
 // wrote takes the answer that has the object.
 func (o *owed) wrote(key, media string, body []byte) {

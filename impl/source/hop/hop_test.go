@@ -99,7 +99,7 @@ func TestShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	up := upstream(t, NewServer("edge-1", []*relay.Relay{r}, clock.RealClock{}).ServeHTTP)
+	up := upstream(t, NewServer("edge-1", relay.NewSet(r).All, clock.RealClock{}).ServeHTTP)
 	shown, err := up.Shown(t.Context())
 	if err != nil || len(shown) != 1 || shown[0].Resource != slices || shown[0].Synced || shown[0].AgeSeconds != -1 {
 		t.Errorf("%+v, %v", shown, err)

@@ -54,21 +54,16 @@ type Server struct {
 	since time.Time // since when there are some, or none
 }
 
-// NewServer shows the relays of a node.
-func NewServer(node string, relays []*relay.Relay, c clock.PassiveClock) *Server {
+// NewServer shows the relays of a node, those that there are when it is asked.
+func NewServer(node string, relays func() []*relay.Relay, c clock.PassiveClock) *Server {
 	s := &Server{ServeMux: http.NewServeMux(), clock: c, since: c.Now()}
-	for _, r := range relays {
-		res := r.Resource()
-		h := &rest.Handler{Source: r}
-		s.HandleFunc("GET "+res.Path()+"/"+res.Resource, func(w http.ResponseWriter, req *http.Request) { answerPull(w, req, r, h, c) })
-	}
 	s.HandleFunc("GET "+contract.StatusPath, func(w http.ResponseWriter, _ *http.Request) {
 		st := ServerStatus{Node: node}
 		some, stale := false, false
-		for _, r := range relays {
+		for _, r := range relays() {
 			shown := show(r, c.Now())
 			shown.Ready = s.Vouch != nil && s.Vouch(r)
-			some, stale = some || shown.Ready, stale || !shown.Ready && shown.Denied == ""
+			some, stale = some || shown.Ready, stale || !shown.Ready && shown.Denied == "" && !r.Status().Joins
 			st.Resources = append(st.Resources, shown)
 		}
 		st.Ready = some && !stale
@@ -77,7 +72,13 @@ func NewServer(node string, relays []*relay.Relay, c clock.PassiveClock) *Server
 	})
 	s.HandleFunc("GET "+contract.PulsePath, s.pulse)
 	s.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) { // 404 would say that the cloud does not have it
-		rest.WriteError(w, req, apierrors.NewServiceUnavailable("this hub does not show "+req.URL.Path+": its --pool-scope-resources lack it"))
+		for _, r := range relays() {
+			if res := r.Resource(); req.Method == http.MethodGet && req.URL.Path == res.Path()+"/"+res.Resource {
+				answerPull(w, req, r, c)
+				return
+			}
+		}
+		rest.WriteError(w, req, apierrors.NewServiceUnavailable("this hub does not show "+req.URL.Path+": what it relays does not have it"))
 	})
 	return s
 }
@@ -108,7 +109,7 @@ func (s *Server) Read() (read bool, since time.Time) {
 	return s.leant > 0, s.since
 }
 
-func answerPull(w http.ResponseWriter, req *http.Request, r *relay.Relay, h *rest.Handler, c clock.PassiveClock) {
+func answerPull(w http.ResponseWriter, req *http.Request, r *relay.Relay, c clock.PassiveClock) {
 	if r.WaitUntil(req.Context(), func() bool { return r.Status().Synced || r.Denied() != nil }) != nil {
 		return
 	}
@@ -116,7 +117,7 @@ func answerPull(w http.ResponseWriter, req *http.Request, r *relay.Relay, h *res
 		age, _ := s.Age(c.Now())
 		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
 	}
-	h.ServeHTTP(w, req)
+	(&rest.Handler{Source: r}).ServeHTTP(w, req)
 }
 
 func show(r *relay.Relay, now time.Time) Shown {

@@ -1,0 +1,71 @@
+package coordinator
+
+import (
+	"context"
+	"slices"
+
+	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/coordinator/pull"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/scope"
+)
+
+// buildRelays makes the relays that the coordinator begins with: of what the pool was last told to share, else of flags.
+func (c *Coordinator) buildRelays() error {
+	c.buildTold()
+	for _, res := range scope.Of(c.told.Now()) {
+		r, err := c.newRelay(res, false)
+		if err != nil {
+			return err
+		}
+		c.relays.Add(r)
+	}
+	return nil
+}
+
+// newRelay makes a relay. late: others are served already.
+func (c *Coordinator) newRelay(res relay.Resource, late bool) (*relay.Relay, error) {
+	return relay.New(relay.Config{
+		Resource: res, RingBytes: c.set.RingBytes, MaxBytes: c.set.RelayMaxBytes, RingAge: c.set.RingAge, Late: late, Clock: c.set.Clock, Logger: c.set.Logger,
+	})
+}
+
+// relayed tells whether a resource is read-only here, since it is a copy.
+func (c *Coordinator) relayed(r authz.GroupResource) bool {
+	return slices.ContainsFunc(c.relays.All(), func(held *relay.Relay) bool {
+		return held.Resource().Group == r.Group && held.Resource().Resource == r.Resource
+	})
+}
+
+// sharing is the relays of a coordinator as its scope has them.
+type sharing struct {
+	*Coordinator
+	puller *pull.Puller
+}
+
+// All implements scope.Relays.
+func (s sharing) All() []*relay.Relay { return s.relays.All() }
+
+// Join implements scope.Relays.
+func (s sharing) Join(res relay.Resource) (*relay.Relay, error) {
+	r, err := s.newRelay(res, true)
+	if err != nil {
+		return nil, err
+	}
+	s.kept.Add(r)
+	s.relays.Add(r)
+	s.listed.update()
+	return r, nil
+}
+
+// Feed implements scope.Relays.
+func (s sharing) Feed(ctx context.Context, r *relay.Relay) error { return s.puller.Feed(ctx, r) }
+
+// Leave implements scope.Relays.
+func (s sharing) Leave(r *relay.Relay) {
+	s.relays.Remove(r)
+	s.listed.update()
+}
+
+// Left implements scope.Relays.
+func (s sharing) Left(r *relay.Relay) { s.kept.Remove(r) }

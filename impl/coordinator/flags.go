@@ -23,6 +23,7 @@ func (c *Config) bind(f *cli.Flags) {
 		"only hubs lead whose certificate has the organization "+contract.LeaderGroup+": weir-manager gives it to Nodes with the label "+contract.LeaderLabel+"=true")
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
 		"resource.version.group that the leader feeds and the pool reads here, each node all of it (never Secrets); the same as at the hubs; "+
+			"what the pool is told in the cloud counts above it; "+
 			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
 	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
 	f.Int64Var(&c.RelayMaxBytes, "relay-max-bytes", 128<<20,

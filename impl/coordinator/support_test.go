@@ -218,6 +218,7 @@ func (s *server) hub(node string) *caller {
 // edge is what a node's hub shows to its pool.
 type edge struct {
 	*hop.Server
+	relays  *relay.Set
 	http    *httptest.Server
 	freezer *freezer
 	address string
@@ -251,7 +252,8 @@ func (p *pool) hubPair(node string) tls.Certificate {
 func (p *pool) showAt(l net.Listener, node string, relays ...*relay.Relay) *edge {
 	p.t.Helper()
 	pair := p.hubPair(node)
-	e := &edge{Server: hop.NewServer(node, relay.NewSet(relays...).All, clock.RealClock{})}
+	e := &edge{relays: relay.NewSet(relays...)}
+	e.Server = hop.NewServer(node, e.relays.All, clock.RealClock{})
 	e.http = httptest.NewUnstartedServer(e.Server)
 	if l != nil {
 		_ = e.http.Listener.Close()
@@ -402,6 +404,7 @@ type state struct {
 	Pool, Incarnation, Leader, Term string
 	Ready                           bool
 	Resources                       []resourceState
+	UnknownResources                []string
 	Replica, Fed                    string
 	Doubt                           *contract.Doubt
 }

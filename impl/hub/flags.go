@@ -83,6 +83,7 @@ func (c *Config) bind(f *cli.Flags) {
 
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
 		"resource.version.group that the pool keeps one copy of, which each of its nodes may read (never Secrets); the same as at the coordinator; "+
+			"what leader-hub-<pool> in the cloud names counts above it; "+
 			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
 	f.DurationVar(&c.UpstreamWatchTimeout, "upstream-watch-timeout", 10*time.Second, "how long one watch at the cloud lasts before it is resumed; shorter is fresher")
 	f.DurationVar(&c.MaxStaleRead, "max-stale-read", 30*time.Second,

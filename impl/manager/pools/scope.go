@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/nodepool"
@@ -26,6 +27,9 @@ func scopeOf(all []nodepool.Resource, serves func(nodepool.Resource) (bool, erro
 		switch {
 		case r.Group == "" && r.Resource == "secrets":
 			s.refused = append(s.refused, name+": Secrets are never shared")
+			continue
+		case r.Group == coordinationv1.GroupName:
+			s.refused = append(s.refused, name+": Leases are never shared, the pool has its own")
 			continue
 		case r.Version == "" || r.Resource == "" || r.Resource != strings.ToLower(r.Resource) || strings.ContainsAny(name, ", \t\n") || strings.Count(name, "/") != 2:
 			s.refused = append(s.refused, fmt.Sprintf("%q: want a group, a version and a resource in the plural", name))

@@ -30,6 +30,7 @@ func TestScope(t *testing.T) {
 		"nothing":       {nil, "", "Accepted", "0"},
 		"twice":         {in("/v1/services", "/v1/services"), "/v1/services", "Accepted", "1"},
 		"Secrets":       {in("/v1/secrets", "/v1/services"), "/v1/services", "Refused", "Secrets are never shared"},
+		"Leases":        {in("coordination.k8s.io/v1/leases", "/v1/services"), "/v1/services", "Refused", "Leases are never shared"},
 		"others":        {in("example.com/v1/secrets"), "example.com/v1/secrets", "Accepted", "1"},
 		"two versions":  {in("a.b/v2/things", "a.b/v1/things"), "a.b/v2/things", "Refused", "a.b/v1/things: it is shared as v2"},
 		"no resource":   {in("a.b/v1/"), "", "Refused", "want a group"},

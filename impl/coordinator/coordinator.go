@@ -17,6 +17,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/coordinator/catalog"
 	"github.com/weir-edge/weir/impl/coordinator/election"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/jury"
@@ -40,12 +41,12 @@ type Coordinator struct {
 	serving serving
 
 	rules  *authz.Rules
-	relays *relay.Set
+	relays *scope.Set
 	told   pull.Told // what the pool is told about itself
 	kept   *snapshot.Snapshots
 	peers  *peers // nil: this is the only replica
 	front  *relays
-	listed *catalog
+	listed *catalog.Catalog
 	lot    reverse.Lot // hubs that cannot be connected to
 	fresh  atomic.Pointer[func(*relay.Relay) bool]
 }
@@ -57,9 +58,9 @@ func New(config Config) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Coordinator{set: set, relays: &relay.Set{}}
+	c := &Coordinator{set: set, relays: &scope.Set{}}
 	c.rules = authz.New(set.NodePoolName, c.relayed)
-	c.front, c.listed = &relays{all: c.relays, clock: set.Clock, logger: set.Logger}, &catalog{relays: c.relays}
+	c.front, c.listed = &relays{all: c.relays, clock: set.Clock, logger: set.Logger}, &catalog.Catalog{Relays: c.relays.All}
 	c.front.proves = func(req *http.Request) { c.serving.listener.Proves(req) }
 	c.front.lasts = func(req *http.Request) (*http.Request, func()) { return c.serving.lasts(req, set.Clock) }
 	if c.serving, err = loadCredentials(set); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/scope"
 )
 
 // TestMetricsLint: what a coordinator tells of itself is named by the conventions of Prometheus.
@@ -17,7 +18,7 @@ func TestMetricsLint(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_kept", Help: "Stands for what is kept on the disk."})
-	m := newMetrics(relay.NewSet(r).All, kept, func(*relay.Relay) error { return errors.New("not synced") })
+	m := newMetrics(scope.NewSet(r).All, kept, func(*relay.Relay) error { return errors.New("not synced") })
 	m.freed.WithLabelValues("broken").Inc()
 	m.refilled.WithLabelValues("services", "edge-1").Inc()
 	problems, err := testutil.GatherAndLint(m.registry)

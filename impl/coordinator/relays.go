@@ -13,11 +13,12 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
+	"github.com/weir-edge/weir/impl/scope"
 )
 
 // relays serves the relayed resources, in front of what the coordinator keeps itself and behind authorization.
 type relays struct {
-	all    *relay.Set
+	all    *scope.Set
 	clock  clock.WithTickerAndDelayedExecution
 	logger *slog.Logger
 	proves func(*http.Request)                         // told of each request of somebody of the pool

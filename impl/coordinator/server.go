@@ -34,6 +34,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/coordinator/catalog"
 	definitions "github.com/weir-edge/weir/impl/coordinator/openapi"
 	"github.com/weir-edge/weir/impl/relay"
 )
@@ -59,7 +60,7 @@ type api struct {
 	authorizer authorizer.Authorizer
 	front      *relays // what it is to be behind
 	leases     *leases
-	catalog    *catalog
+	catalog    *catalog.Catalog
 	paths      map[string]http.Handler // what is served beside resources
 	etcd       func() error            // why it does not serve; nil: it does
 	waits      func(*relay.Relay) error
@@ -113,7 +114,7 @@ func (a api) install(s *genericapiserver.GenericAPIServer, cfg *genericapiserver
 	if err := s.InstallAPIGroup(&info); err != nil {
 		return err
 	}
-	a.catalog.open(s, cfg.DiscoveryAddresses)
+	a.catalog.Open(s, cfg.DiscoveryAddresses)
 	for path, h := range a.paths {
 		s.Handler.NonGoRestfulMux.Handle(path, h)
 	}

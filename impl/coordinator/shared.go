@@ -54,7 +54,7 @@ func (s sharing) Join(res relay.Resource) (*relay.Relay, error) {
 	}
 	s.kept.Add(r)
 	s.relays.Add(r)
-	s.listed.update()
+	s.listed.Update()
 	return r, nil
 }
 
@@ -64,7 +64,7 @@ func (s sharing) Feed(ctx context.Context, r *relay.Relay) error { return s.pull
 // Leave implements scope.Relays.
 func (s sharing) Leave(r *relay.Relay) {
 	s.relays.Remove(r)
-	s.listed.update()
+	s.listed.Update()
 }
 
 // Left implements scope.Relays.

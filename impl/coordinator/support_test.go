@@ -43,6 +43,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/reverse"
+	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -218,7 +219,7 @@ func (s *server) hub(node string) *caller {
 // edge is what a node's hub shows to its pool.
 type edge struct {
 	*hop.Server
-	relays  *relay.Set
+	relays  *scope.Set
 	http    *httptest.Server
 	freezer *freezer
 	address string
@@ -252,7 +253,7 @@ func (p *pool) hubPair(node string) tls.Certificate {
 func (p *pool) showAt(l net.Listener, node string, relays ...*relay.Relay) *edge {
 	p.t.Helper()
 	pair := p.hubPair(node)
-	e := &edge{relays: relay.NewSet(relays...)}
+	e := &edge{relays: scope.NewSet(relays...)}
 	e.Server = hop.NewServer(node, e.relays.All, clock.RealClock{})
 	e.http = httptest.NewUnstartedServer(e.Server)
 	if l != nil {

@@ -36,6 +36,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/scope"
 )
 
 // fakeCloud is as much of a kube-apiserver as a hub sees, behind real TLS: authentication by certificate or token, access
@@ -289,7 +290,7 @@ func (c *fakeCloud) mayWatch(w http.ResponseWriter, req *http.Request, user stri
 	c.mu.Lock()
 	relays := slices.Collect(maps.Values(c.relays))
 	c.mu.Unlock()
-	a := relayed.Router(relay.NewSet(relays...).All).Route(request.Parse(req)).Rights
+	a := relayed.Router(scope.NewSet(relays...).All).Route(request.Parse(req)).Rights
 	c.mu.Lock()
 	c.reviews = append(c.reviews, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", user, a.Verb, a.Resource, a.Namespace, a.Name)))
 	allowed := c.allow(user, &authorizationv1.ResourceAttributes{

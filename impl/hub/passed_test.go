@@ -78,7 +78,7 @@ func withoutRights(t *testing.T) (*bed, *cut) {
 		return 0
 	}
 	b.start()
-	eventually(t, "the relay to be denied", func() bool { return b.hub.sources.Feeders[0].Unavailable() })
+	eventually(t, "the relay to be denied", func() bool { return b.hub.sources.All()[0].Unavailable() })
 	return b, link
 }
 
@@ -90,9 +90,9 @@ func TestPassedWatchIsTakenOver(t *testing.T) {
 	i := b.inform("alice")
 	i.shows(b, "first")
 	b.clouds[0].set(func() { b.clouds[0].denies = func(string, string) int { return 0 } })
-	b.hub.sources.Feeders[0].Kick()
-	r := b.hub.relays[0]
-	eventually(t, "the relay to be synced", func() bool { return r.Status().Synced && !b.hub.sources.Feeders[0].Unavailable() })
+	b.hub.sources.All()[0].Kick()
+	r := b.hub.sources.Relays()[0]
+	eventually(t, "the relay to be synced", func() bool { return r.Status().Synced && !b.hub.sources.All()[0].Unavailable() })
 	if n := r.Status().Watchers; n != 0 {
 		t.Fatalf("the relay has %d watchers before anything was shown from which it can go on", n)
 	}

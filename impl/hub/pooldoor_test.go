@@ -22,7 +22,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -33,7 +33,7 @@ func judges(now func() time.Time, refuse func(*x509.Certificate) error) *pki.All
 
 // harbourDoor is that of the hub of edge-1 in the pool harbour.
 func harbourDoor(c pooldoor.Config) *pooldoor.Door {
-	c.Server, c.Node, c.Pool, c.Clock = hop.NewServer("edge-1", relay.NewSet().All, clock.RealClock{}), "edge-1", "harbour", clock.RealClock{}
+	c.Server, c.Node, c.Pool, c.Clock = hop.NewServer("edge-1", scope.NewSet().All, clock.RealClock{}), "edge-1", "harbour", clock.RealClock{}
 	c.Desk = leaderhub.NewDesk(leaderhub.NewStanding(clock.RealClock{}), leases.New(clock.RealClock{}))
 	c.Desk.Handle(c.ServeMux)
 	return &pooldoor.Door{Config: c}

@@ -136,7 +136,7 @@ func TestReadWhatNobodyKnows(t *testing.T) {
 				})
 				if path == "" {
 					cloud.put("default", "web")
-					b.hub.door.Consistency.Ahead(&relayed.Target{}, math.MaxUint64)
+					b.hub.door.Consistency.Ahead(&relayed.Target{Relay: b.hub.sources.Relays()[0]}, math.MaxUint64)
 				} else if resp, body := do(t, client, http.MethodPut, b.url()+path, []byte("{}"), alice...); resp.StatusCode != http.StatusOK {
 					t.Fatalf("the write: %s %s", resp.Status, body)
 				}

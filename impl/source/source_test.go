@@ -27,6 +27,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -246,7 +247,7 @@ func TestBadUpstreamIsSurvived(t *testing.T) {
 // shows is a Server of a relay, as an upstream.
 func shows(t *testing.T, r *relay.Relay) *hop.Upstream {
 	t.Helper()
-	up := serve(t, "hub", hop.NewServer("edge-1", relay.NewSet(r).All, clock.RealClock{}))
+	up := serve(t, "hub", hop.NewServer("edge-1", scope.NewSet(r).All, clock.RealClock{}))
 	up.Progress = true
 	return up
 }
@@ -419,7 +420,7 @@ func TestShown(t *testing.T) {
 
 // TestServerWithoutAResource: a hub that was not told of a resource does not say that the cloud has none.
 func TestServerWithoutAResource(t *testing.T) {
-	up := serve(t, "hub", hop.NewServer("edge-1", relay.NewSet().All, clock.RealClock{}))
+	up := serve(t, "hub", hop.NewServer("edge-1", scope.NewSet().All, clock.RealClock{}))
 	up.Progress = true
 	mine := newRelay(t)
 	f := feed(t, mine)

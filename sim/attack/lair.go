@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -31,7 +32,7 @@ func (x *scene) lair(ctx context.Context, instead func(http.ResponseWriter, *htt
 	if err != nil {
 		return nil, err
 	}
-	l := &lair{Server: hop.NewServer(x.node(2), relay.NewSet(relays...).All, clock.RealClock{}), asked: make(chan string, 1000)}
+	l := &lair{Server: hop.NewServer(x.node(2), scope.NewSet(relays...).All, clock.RealClock{}), asked: make(chan string, 1000)}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		select {
 		case l.asked <- req.URL.Path:

@@ -27,6 +27,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
 	"github.com/weir-edge/weir/sim/pki"
@@ -115,7 +116,7 @@ func (l *Liar) open(ctx context.Context) error {
 	if err := l.feed(ctx); err != nil {
 		return err
 	}
-	l.server = httptest.NewUnstartedServer(hop.NewServer(l.cfg.Node, relay.NewSet(l.relays...).All, clock.RealClock{}))
+	l.server = httptest.NewUnstartedServer(hop.NewServer(l.cfg.Node, scope.NewSet(l.relays...).All, clock.RealClock{}))
 	l.server.EnableHTTP2, l.server.Config.ErrorLog = true, log.New(io.Discard, "", 0)
 	l.server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS13}
 	l.server.StartTLS()

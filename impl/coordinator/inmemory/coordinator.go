@@ -23,6 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
+	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -54,7 +55,7 @@ func New(c Config) (*Coordinator, error) {
 	x.vote = &election.Election{Store: c.Leases, Fence: &fence.Fence{Incarnation: c.Leases.life}, Bars: &pull.Bars{}, Clock: c.Clock, Logger: logger}
 	told := pull.Told{Directory: directory.New(directory.Config{Pool: c.Pool, Hearsay: true, Clock: c.Clock, Logger: logger})}
 	ready := status.Readiness{FreshWithin: FreshWithin, Floor: func(string) uint64 { return 0 }, Clock: c.Clock}
-	relays := relay.NewSet(c.Relays...)
+	relays := scope.NewSet(c.Relays...)
 	x.puller = pull.New(pull.Config{
 		Relays: relays.All, Fence: x.vote.Fence, Bars: x.vote.Bars, Line: c.Line, Leases: x.vote, Unready: ready.Unready, Majority: func() error { return nil },
 		Beside: func(ctx context.Context, up *hop.Upstream) {

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/scope"
 )
 
 // FuzzPath: what the hub reads from a request line is what kube-apiserver authorizes it by, or the cloud answers.
@@ -27,7 +28,7 @@ func FuzzPath(f *testing.F) {
 		f.Add(uri)
 	}
 	kube := genericrequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
-	relays := relay.NewSet()
+	relays := scope.NewSet()
 	rt := relayed.Router(relays.All)
 	for _, name := range []string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io"} {
 		res, err := relay.ParseResource(name)

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/scope"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -59,7 +60,7 @@ func TestOneReading(t *testing.T) {
 	} {
 		req := httptest.NewRequest(method, uri, nil)
 		asked, kept, sent := request.Parse(req), &seen{}, 0
-		target := relayed.Router(relay.NewSet(r).All).Route(asked)
+		target := relayed.Router(scope.NewSet(r).All).Route(asked)
 		way := cloud(func(req *http.Request) {
 			sent++
 			if p := passageOf(req); p.asked != asked || p.target != target || target != nil && target.Request != asked || req.URL.Path != asked.Path || req.Method != asked.Method {

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/scope"
 )
 
 // endpointsOf makes a relay of Endpoints that holds objects.
@@ -144,7 +145,7 @@ func TestObserve(t *testing.T) {
 			h.Set("Content-Encoding", test.encoding)
 		}
 		resp := &http.Response{StatusCode: test.code, Header: h, Body: io.NopCloser(bytes.NewReader(test.body)), Request: req}
-		check(t, c.Observe(Router(relay.NewSet(r).All).Route(request.Parse(req)), resp))
+		check(t, c.Observe(Router(scope.NewSet(r).All).Route(request.Parse(req)), resp))
 		if body, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(body, test.body) {
 			t.Errorf("%s: the writer gets %d bytes of %d, %v", test.name, len(body), len(test.body), err)
 		}

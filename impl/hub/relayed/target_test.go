@@ -8,10 +8,11 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/scope"
 )
 
 func TestRoute(t *testing.T) {
-	relays := relay.NewSet()
+	relays := scope.NewSet()
 	rt := Router(relays.All)
 	for _, name := range append([]string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io"}, "zones.v1.example.com=Zone!") {
 		r, err := relay.ParseResource(name)

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
+	"github.com/weir-edge/weir/impl/scope"
 )
 
 const slices = contract.EndpointSlices + ".v1." + contract.DiscoveryGroup
@@ -99,7 +100,7 @@ func TestShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	up := upstream(t, NewServer("edge-1", relay.NewSet(r).All, clock.RealClock{}).ServeHTTP)
+	up := upstream(t, NewServer("edge-1", scope.NewSet(r).All, clock.RealClock{}).ServeHTTP)
 	shown, err := up.Shown(t.Context())
 	if err != nil || len(shown) != 1 || shown[0].Resource != slices || shown[0].Synced || shown[0].AgeSeconds != -1 {
 		t.Errorf("%+v, %v", shown, err)

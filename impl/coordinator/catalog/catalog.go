@@ -1,4 +1,5 @@
-package coordinator
+// Package catalog lists what a coordinator relays in its API discovery, beside what the generic server lists by itself.
+package catalog
 
 import (
 	"net/http"
@@ -18,10 +19,9 @@ import (
 
 var readVerbs = []string{"get", "list", "watch"}
 
-// catalog lists the relayed resources in discovery, in its old and its aggregated form, beside what the generic server
-// lists by itself. It follows the relays that there are.
-type catalog struct {
-	relays *relay.Set
+// Catalog lists the relayed resources in discovery, in its old and its aggregated form. It follows the relays that there are.
+type Catalog struct {
+	Relays func() []*relay.Relay
 
 	mu        sync.Mutex
 	server    *genericapiserver.GenericAPIServer // nil: there is none yet
@@ -30,18 +30,18 @@ type catalog struct {
 	listed    map[schema.GroupVersion]bool
 }
 
-// open lists what there is at a server.
-func (c *catalog) open(s *genericapiserver.GenericAPIServer, addresses discovery.Addresses) {
+// Open lists what there is at a server.
+func (c *Catalog) Open(s *genericapiserver.GenericAPIServer, addresses discovery.Addresses) {
 	c.mu.Lock()
 	c.server, c.addresses, c.served, c.listed = s, addresses, map[string]bool{}, map[schema.GroupVersion]bool{}
 	c.mu.Unlock()
-	c.update()
+	c.Update()
 }
 
 // groups are the resources by group and version.
-func (c *catalog) groups() map[string]map[string][]relay.Resource {
+func (c *Catalog) groups() map[string]map[string][]relay.Resource {
 	groups := map[string]map[string][]relay.Resource{"": {"v1": nil}} // clients expect /api/v1 wherever there is an API
-	for _, held := range c.relays.All() {
+	for _, held := range c.Relays() {
 		r := held.Resource()
 		if groups[r.Group] == nil {
 			groups[r.Group] = map[string][]relay.Resource{}
@@ -51,8 +51,8 @@ func (c *catalog) groups() map[string]map[string][]relay.Resource {
 	return groups
 }
 
-// update lists what there is now.
-func (c *catalog) update() {
+// Update lists what there is now.
+func (c *Catalog) Update() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.server == nil {
@@ -91,7 +91,7 @@ func (c *catalog) update() {
 }
 
 // serve serves a path with and without the slash at its end, once; c.mu is held.
-func (c *catalog) serve(path string, h http.Handler) {
+func (c *Catalog) serve(path string, h http.Handler) {
 	if !c.served[path] {
 		c.served[path] = true
 		serveBoth(c.server.Handler.NonGoRestfulMux, path, h)
@@ -99,7 +99,7 @@ func (c *catalog) serve(path string, h http.Handler) {
 }
 
 // version shows one version of a group.
-func (c *catalog) version(gv schema.GroupVersion) http.Handler {
+func (c *Catalog) version(gv schema.GroupVersion) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		rs, there := c.groups()[gv.Group][gv.Version]
 		if !there {
@@ -112,7 +112,7 @@ func (c *catalog) version(gv schema.GroupVersion) http.Handler {
 }
 
 // group shows a group.
-func (c *catalog) group(group string) http.Handler {
+func (c *Catalog) group(group string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		versions := c.groups()[group]
 		if versions == nil {

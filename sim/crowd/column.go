@@ -19,8 +19,9 @@ import (
 const (
 	look     = time.Second
 	patience = 10 * time.Minute
-	atOnce   = 5 // pools that are started side by side
-	readings = 7 // that have to agree, a look apart: watches end now and then, and begin anew
+	atOnce   = 5                // pools that are started side by side
+	rest     = 90 * time.Second // before each count: what a start leaves idle ends within a minute
+	readings = 7                // that have to agree, a look apart: watches end now and then, and begin anew
 )
 
 // column is one run.
@@ -70,11 +71,15 @@ func (c *column) run(ctx context.Context) (err error) {
 			}
 			c.Progress(fmt.Sprintf("%s column: nodes %d to %d of the pools up to %s", c.Way, nodes[0]+1, nodes[1], batch[len(batch)-1].Name))
 		}
+		if !runner.Slept(ctx, rest) {
+			return ctx.Err()
+		}
 		if c.counts[stage+1], err = c.settled(ctx, topology); err != nil {
 			return err
 		}
-		c.Note(fmt.Sprintf("%d nodes of each of %d pools: %.0f watches and %.0f connections, %.0f watches before", nodes[1], len(topology.Pools),
-			c.counts[stage+1].watches, c.counts[stage+1].connections, c.counts[0].watches))
+		open := c.counts[stage+1]
+		c.Note(fmt.Sprintf("%d nodes of each of %d pools: %.0f watches and %.0f connections (%v), %.0f watches before", nodes[1], len(topology.Pools),
+			open.watches, open.connections, open.classes, c.counts[0].watches))
 	}
 	return nil
 }
@@ -196,10 +201,12 @@ func (c *column) open(ctx context.Context, t runtime.Topology) (now count, err e
 	if now.watches, err = runner.OpenWatches(ctx, c.admin); err != nil {
 		return now, err
 	}
+	now.classes = map[string]float64{}
 	for _, p := range t.Pools {
 		for _, x := range c.Site.Link(p.Name).Connections() {
 			if x.Closed.IsZero() {
 				now.connections++
+				now.classes[x.Class]++
 			}
 		}
 	}

@@ -37,7 +37,10 @@ func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (report.Re
 }
 
 // count is what a control plane has open.
-type count struct{ watches, connections float64 }
+type count struct {
+	watches, connections float64
+	classes              map[string]float64 // connections, by the class of what they carry
+}
 
 // extrapolate makes of three counts, with no node, one node and all nodes that run of each pool, what all nodes have open, and what each node more does.
 func extrapolate(s *scenario.Scenario, counts [3]count) (all, each count) {

@@ -10,7 +10,7 @@ import (
 func TestExtrapolate(t *testing.T) {
 	s := &scenario.Scenario{Topology: scenario.Topology{Pool: scenario.Pool{Nodes: 20}}, Crowd: &scenario.Crowd{Pools: 100, Run: 3}}
 	// 40 of the control plane's own, 7 of each first node, 2 of each other; connections likewise.
-	all, each := extrapolate(s, [3]count{{40, 0}, {740, 500}, {1140, 900}})
+	all, each := extrapolate(s, [3]count{{watches: 40}, {watches: 740, connections: 500}, {watches: 1140, connections: 900}})
 	if each.watches != 2 || each.connections != 2 || all.watches != 100*(7+19*2) || all.connections != 100*(5+19*2) {
 		t.Errorf("all %+v, each %+v", all, each)
 	}

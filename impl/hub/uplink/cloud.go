@@ -142,8 +142,8 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 		}
 		switch key.class {
 		case ClassPool:
-			if t.window = poolWindow; key.over == overNarrow {
-				t.window = narrowWindow
+			if t.window, t.idle = poolWindow, poolIdle; key.over == overNarrow {
+				t.window, t.idle = narrowWindow, 0 // a leader comes back to it
 			}
 			t.IdlePing, t.PingTimeout = 15*time.Second, 5*time.Second // bookmarks come sooner: a ping is rare
 			if c.Leads {

@@ -22,4 +22,7 @@
 // The four classes of traffic have connections of their own, one each and per identity: dials wait for each other, since
 // a second handshake is dearer than anything that could be won by it. Class pool has one more for watches that are left early, with little under
 // way. Bulk delays no probe: there is none on class pool.
+//
+// So a hub that follows has four: its own on class control, with its three watches of what the pool is told, heartbeats, and those of its node and of callers on
+// class node. The one of class pool, by which it filled its relays before it followed, ends after a minute without a stream.
 package uplink

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // Class is a class of traffic to the cloud. Each has connections of its own, so that bulk never delays a heartbeat and
@@ -37,6 +38,10 @@ const (
 // poolWindow bounds what a stream of class pool has under way. What was sent for a watch that is over still takes its time of a thin link.
 // A link of 10 Mbit/s and 200 ms is kept busy by it.
 const poolWindow = 256 << 10
+
+// poolIdle is how long a connection of class pool stays on which nothing runs: a hub that follows has no use for the one by which it filled its relays, and each would
+// cost the cloud a connection, and the link its pings.
+const poolIdle = time.Minute
 
 // narrowWindow is the same of a stream that is left before its end: all that is under way then is paid for nothing.
 const narrowWindow = 32 << 10

@@ -137,7 +137,9 @@ func (r *run) restoreObject(ctx context.Context, d *deed) error {
 	} else if err := c.patch(ctx, c.back); err != nil {
 		return err
 	}
-	return r.until(ctx, settlePatience, func() (bool, string) { return r.goesBy(ctx, d.pool) })
+	err := r.until(ctx, settlePatience, func() (bool, string) { return r.goesBy(ctx, d.pool) })
+	r.leads(ctx, d.pool)
+	return err
 }
 
 // differs names the part of an object that weir-manager keeps and that is not as it was; "": it is. What others add beside stays.
@@ -171,6 +173,7 @@ func (r *run) changedFor(ctx context.Context, e *episode) error {
 	if err := r.until(ctx, d.fault.For, taken); err != nil {
 		return fmt.Errorf("pool %s has not taken up the change: %w", d.pool.Name, err)
 	}
+	r.leads(ctx, d.pool)
 	now := time.Now()
 	r.outages.mu.Lock()
 	r.applied = max(r.applied, now.Sub(e.began))
@@ -222,7 +225,7 @@ func (r *run) goesBy(ctx context.Context, p scenario.Pool) (bool, string) {
 	if err != nil {
 		return false, err.Error()
 	}
-	for _, node := range nodesOf(p) {
+	for _, node := range r.present(p) {
 		var s status
 		if err := r.ask(ctx, runtime.HubOf(node), &s); err != nil {
 			return false, fmt.Sprintf("waiting for the hub of %s: %v", node, err)

@@ -62,6 +62,8 @@ func (r *run) find(ctx context.Context, f scenario.Fault) (*deed, error) {
 		if d.part, err = r.fed(ctx, d.pool); err != nil {
 			return nil, err
 		}
+	case f.Target == scenario.ControllerManager:
+		d.part = runtime.ControllerManager
 	case f.Target == scenario.APIServer:
 		d.part, d.cutOff = runtime.APIServer, true
 	case f.Target == scenario.WholePool:
@@ -81,7 +83,7 @@ func nodesOf(p scenario.Pool) []string { return p.RuntimePool(p.Mode()).NodeName
 
 // harms are the pools that the deed is about; none: all.
 func (d *deed) harms() []string {
-	if d.part == runtime.APIServer {
+	if d.part == runtime.APIServer || d.part == runtime.ControllerManager {
 		return nil
 	}
 	return []string{d.pool.Name}
@@ -91,7 +93,7 @@ func (d *deed) harms() []string {
 func (d *deed) aim(node string) {
 	d.node = node
 	switch d.fault.Action {
-	case scenario.Change:
+	case scenario.Change, scenario.Move:
 		d.nodes = []string{node}
 	case scenario.Cut, scenario.Flap:
 		d.nodes = []string{node}
@@ -138,6 +140,9 @@ func (r *run) begin(ctx context.Context, d *deed) error {
 	if d.fault.Object != "" {
 		return r.changeObject(ctx, d)
 	}
+	if d.fault.Action == scenario.Move {
+		return r.move(ctx, d, d.fault.To)
+	}
 	if d.part == "" {
 		return r.strain(d)
 	}
@@ -172,6 +177,12 @@ func (r *run) heal(ctx context.Context, d *deed) error {
 	}
 	if d.fault.Object != "" {
 		return r.restoreObject(ctx, d)
+	}
+	if d.fault.Action == scenario.Move {
+		if err := r.move(ctx, d, d.pool.Name); err != nil {
+			return err
+		}
+		return r.until(ctx, settlePatience, func() (bool, string) { return r.hasMoved(ctx, d.node, d.fault.To, d.pool.Name) })
 	}
 	if d.part == "" {
 		return r.relieve(d)
@@ -414,7 +425,7 @@ func (r *run) steady(ctx context.Context) (bool, string) {
 			bad = append(bad, string(id)+" does not run")
 			continue
 		}
-		if id == runtime.APIServer || id == runtime.Manager { // which say nothing of themselves
+		if slices.Contains([]runtime.PartID{runtime.APIServer, runtime.Manager, runtime.ControllerManager, runtime.Scheduler}, id) { // which say nothing of themselves
 			continue
 		}
 		var s status

@@ -178,6 +178,8 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 	switch d.fault.Action {
 	case scenario.Flap:
 		err = r.flap(ctx, d)
+	case scenario.Move:
+		err = r.movedFor(ctx, &e)
 	case scenario.Change, scenario.Remove:
 		err = r.changedFor(ctx, &e)
 	case scenario.Blackout:
@@ -231,7 +233,7 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 
 // hubsBack tells whether the part that was the target has its caches again.
 func (r *run) hubsBack(ctx context.Context, d *deed) (bool, string) {
-	if d.part == "" || d.part == runtime.APIServer {
+	if d.part == "" || d.part == runtime.APIServer || d.part == runtime.ControllerManager {
 		return true, ""
 	}
 	var s status
@@ -270,7 +272,7 @@ func (r *run) fresh(ctx context.Context, from time.Time) (time.Duration, error) 
 // lacks names a cache of the pool that is not at some versions, "" if there is none.
 func (r *run) lacks(ctx context.Context, versions map[string]uint64) string {
 	for _, id := range r.site.Parts() {
-		if id.Kind() != "hub" && id.Kind() != "coordinator" {
+		if id.Kind() != "hub" && (id.Kind() != "coordinator" || r.unfed(id.Of())) {
 			continue
 		}
 		var s status

@@ -53,6 +53,7 @@ func Series(way string, l *link.Pool, began time.Time) []report.Series {
 
 // status is what hub and coordinator say of themselves at their status path, as far as the runner reads it.
 type status struct {
+	Pool      string           `json:"pool"`
 	Role      string           `json:"role"`
 	Reason    string           `json:"reason"`
 	Source    string           `json:"source"`

@@ -74,6 +74,7 @@ type run struct {
 	before  rotation // what hubs counted when all caches were there
 	lies    lies
 	watches watches
+	lives   lives         // where nodes and pools are now
 	lists   float64       // of relays, when all caches were there
 	applied time.Duration // from a change of an object until the pool went by it, longest; outages.mu guards it
 
@@ -151,11 +152,14 @@ func Suits(s *scenario.Scenario, r runtime.Runtime) error {
 	if !ok {
 		return nil
 	}
+	if why := limited.Lacks(runtime.Moves); s.Moves() && why != "" {
+		return fmt.Errorf("scenario %s does not run on %s: a node goes to another pool: %s", s.Name, r.Name(), why)
+	}
 	for _, f := range s.Faults {
-		if f.Target != scenario.APIServer {
+		if f.Target != scenario.APIServer && f.Target != scenario.ControllerManager {
 			continue
 		}
-		if why := limited.Lacks(runtime.APIServer.Kind()); why != "" {
+		if why := limited.Lacks(string(f.Target)); why != "" {
 			return fmt.Errorf("scenario %s does not run on %s: fault %s: %s", s.Name, r.Name(), f, why)
 		}
 	}
@@ -167,7 +171,7 @@ func Suits(s *scenario.Scenario, r runtime.Runtime) error {
 
 // topology puts the pools beside each other. Those to compare with are links and our clients, nothing else, on every runtime.
 func (r *run) topology() runtime.Topology {
-	t := runtime.Topology{Tools: r.s.Tools(), Manager: r.s.Topology.Has(scenario.Pool.Asks)}
+	t := runtime.Topology{Tools: r.s.Tools(), Controllers: r.s.Topology.Controllers, Manager: r.s.Topology.Has(scenario.Pool.Asks)}
 	t.Described = t.Manager
 	for _, name := range []string{report.WayReference, report.WayStock, report.WayWeir} {
 		if name != report.WayWeir && !slices.Contains(r.s.Compare, name) {
@@ -354,6 +358,9 @@ func (r *run) startWeir(ctx context.Context) error {
 	r.Progress(fmt.Sprintf("starting %d hubs and %d coordinators", len(r.weir().nodes), len(ids)))
 	if r.s.Topology.Has(scenario.Pool.Asks) {
 		ids = append(ids, runtime.Manager)
+	}
+	if r.s.Topology.Controllers {
+		ids = append(ids, runtime.ControllerManager, runtime.Scheduler)
 	}
 	for _, n := range r.weir().nodes {
 		ids = append(ids, runtime.HubOf(n))

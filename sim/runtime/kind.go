@@ -58,6 +58,10 @@ func (*Kind) Lacks(kind string) string {
 	switch kind {
 	case APIServer.Kind():
 		return "its kube-apiserver is a pod of the kind cluster, which cannot be stopped, frozen or restored from outside"
+	case Moves:
+		return "its hubs have the flags that they were installed with"
+	case ControllerManager.Kind():
+		return "its kube-controller-manager is a pod of the kind cluster, and runs anyway"
 	case HollowNodes:
 		return "its containers are real, and steered by nobody but their kubelet"
 	}

@@ -56,11 +56,12 @@ type localPool struct {
 	lan       *link.Pool
 	authority *pki.Authority // of the pool: its coordinator, and its hubs among each other
 	viewer    *http.Transport
+	hubs      map[string]hubFiles // by node
 }
 
 // addPool sets up a pool: links, Node objects, certificates, configuration files.
 func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error {
-	x := &localPool{Pool: p, site: s, block: block}
+	x := &localPool{Pool: p, site: s, block: block, hubs: map[string]hubFiles{}}
 	s.pools = append(s.pools, x)
 	var err error
 	if x.uplink, err = newLink(p.Name, p.Uplink, s.logger); err != nil {
@@ -331,6 +332,7 @@ func (x *localPool) addHub(i int, name, address string) error {
 		}
 		endpoint.CAPEM = signer.CertPEM()
 	}
+	x.hubs[name] = hubFiles{dir, c}
 	part, err := x.site.ground.hub(node.Launch{
 		Spawner: x.site.spawner,
 		Name:    "hub of " + name,

@@ -112,6 +112,15 @@ type Restorable interface {
 // HollowNodes is what a Limited runtime lacks whose nodes are not hollow.
 const HollowNodes = "hollow-nodes"
 
+// Moves is what a Limited runtime lacks whose hubs keep the flags that they began with.
+const Moves = "moves"
+
+// Movable is a Site whose nodes can go to another pool.
+type Movable interface {
+	// Move writes the flags of another pool for the hub of a node. They count when it starts next.
+	Move(node, pool string) error
+}
+
 // Machines is a Site whose nodes can be hollow: the containers of their pods are entries in a table.
 type Machines interface {
 	// Machine is what the testbed knows of a hollow node.

@@ -16,6 +16,7 @@
 //	    enrols: true                # optional, without lives: the same for the usual life, and weir-manager signs, and takes back. Where weir-manager
 //	                                # runs, each pool is described by a NodePool
 //	  pools: [{name: harbour, …}, {name: town, …}]        # instead of pool, which is short for a list of one
+//	  controllers: true             # optional; the stock kube-controller-manager and kube-scheduler run, too
 //	workload:
 //	  services: 40
 //	  endpoints: 100                # of each Service
@@ -42,7 +43,8 @@
 //
 // A fault begins at a time since the changes began and is healed by the runner. Its fields depend on its action:
 //
-//	kill     leader, follower, hub/<n>, coordinator, apiserver   SIGKILL, started again after for
+//	kill     leader, follower, hub/<n>, coordinator, apiserver,  SIGKILL, started again after for
+//	         controller-manager
 //	stop     the same                                            SIGTERM, started again after for
 //	restart  the same, or each of hubs and coordinator in turn   SIGTERM, started again at once
 //	freeze   as kill                                             SIGSTOP: its connections stay and say nothing
@@ -56,6 +58,7 @@
 //	slow     pool                                                link:, with another rate: or rtt: for a while
 //	blackout pool                                                the uplink is cut for a while, and all machines lose power
 //	change   pool, leader, follower, hub/<n>                     object: a NodePool, Pool or Node gets the content of patch:
+//	move     hub/<n>                                             to: another pool: the label of its Node, then the flags of its hub, which starts anew
 //	remove   pool                                                object: a NodePool or Pool is deleted
 //	storm    pool                                                all of it on top of each other: each begins within for, as the seed decides
 //

@@ -30,6 +30,7 @@ type Fault struct {
 	Policy    *Policy        // of SetPolicy
 	Object    ObjectKind     // of Change and Remove
 	Patch     map[string]any // of Change: a JSON merge patch
+	To        string         // of Move: the name of another pool
 
 	Repeat int           // how often, one after the other; at least 1
 	Every  time.Duration // pause between two of them
@@ -56,6 +57,7 @@ const (
 	DeleteNode Action = "delete-node" // the Node is deleted, and its hub runs on; healed by a Node of the same name, and a start
 
 	Change Action = "change" // an object that says what the pool is gets other content; healed by the content of before
+	Move   Action = "move"   // a node goes to another pool: its label says so, and its hub is started anew with the flags of that pool; healed by going back
 	Remove Action = "remove" // such an object is deleted; healed by one of the same content
 
 	RotateAuthority Action = "rotate-authority" // the pool's authority is replaced, in all steps; healed when the one before counts no more
@@ -78,12 +80,13 @@ type Target string
 
 // The targets; hub/<number> is the hub of a node, coordinator/<number> one of three coordinators.
 const (
-	Leader      Target = "leader"      // the hub that leads at that time
-	Follower    Target = "follower"    // one that does not
-	Coordinator Target = "coordinator" // of the pool; of three, the one that the leader feeds
-	APIServer   Target = "apiserver"   // of the cloud
-	WholePool   Target = "pool"
-	Each        Target = "each" // every coordinator and every hub, one after the other
+	Leader            Target = "leader"      // the hub that leads at that time
+	Follower          Target = "follower"    // one that does not
+	Coordinator       Target = "coordinator" // of the pool; of three, the one that the leader feeds
+	APIServer         Target = "apiserver"   // of the cloud
+	WholePool         Target = "pool"
+	ControllerManager Target = "controller-manager" // of the cloud, if the topology has controllers
+	Each              Target = "each"               // every coordinator and every hub, one after the other
 
 	Followers Target = "followers" // with eviction: all nodes but one, the leader's if there is a leader
 
@@ -143,7 +146,7 @@ const (
 )
 
 // fields of a fault, in the order in which they are told.
-var faultFields = []string{"at", "action", "target", "pool", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "lost", "off", "empty", "policy", "object", "patch", "repeat", "every"}
+var faultFields = []string{"at", "action", "target", "pool", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "lost", "off", "empty", "policy", "object", "patch", "to", "repeat", "every"}
 
 // actionRule says which fields and targets an action takes.
 type actionRule struct {
@@ -158,7 +161,7 @@ func (r actionRule) takes(field string) bool {
 }
 
 func actionRules() []actionRule {
-	parts := []Target{Leader, Follower, hubPrefix, Coordinator, APIServer}
+	parts := []Target{Leader, Follower, hubPrefix, Coordinator, APIServer, ControllerManager}
 	hubs := []Target{Leader, Follower, hubPrefix}
 	nodes := []Target{Leader, Follower, hubPrefix, WholePool}
 	return []actionRule{
@@ -176,6 +179,7 @@ func actionRules() []actionRule {
 		{Restore, []Target{APIServer}, []string{"for", "lost"}, nil},
 		{Blackout, []Target{WholePool}, []string{"for", "off"}, []string{"empty"}},
 		{Change, append(hubs, WholePool), []string{"for", "object", "patch"}, []string{"repeat", "every"}},
+		{Move, []Target{hubPrefix}, []string{"for", "to"}, nil},
 		{Remove, []Target{WholePool}, []string{"for", "object"}, []string{"repeat", "every"}},
 		{RotateAuthority, []Target{WholePool}, []string{"for"}, nil},
 		{Storm, []Target{WholePool}, []string{"for"}, nil},
@@ -267,9 +271,10 @@ func (f Fault) MarshalYAML() (any, error) {
 		Policy    *Policy        `yaml:"policy,omitempty"`
 		Object    ObjectKind     `yaml:"object,omitempty"`
 		Patch     map[string]any `yaml:"patch,omitempty"`
+		To        string         `yaml:"to,omitempty"`
 		Repeat    int            `yaml:"repeat,omitempty"`
 		Every     time.Duration  `yaml:"every,omitempty"`
-	}{At: f.At, Action: f.Action, Target: f.Target, Pool: f.Pool, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Lost: f.Lost, Off: f.Off, Empty: f.Empty, Policy: f.Policy, Object: f.Object, Patch: f.Patch, Every: f.Every}
+	}{At: f.At, Action: f.Action, Target: f.Target, Pool: f.Pool, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Lost: f.Lost, Off: f.Off, Empty: f.Empty, Policy: f.Policy, Object: f.Object, Patch: f.Patch, To: f.To, Every: f.Every}
 	if !slices.Contains([]Action{Restart, SetPolicy, Exit, Finish, Delete, Attempt, Forge}, f.Action) {
 		out.For = f.For.String()
 	}
@@ -293,6 +298,9 @@ func (f Fault) String() string {
 		if f.Direction != link.Both && f.Direction != 0 {
 			s += " " + f.Direction.String()
 		}
+	}
+	if f.To != "" {
+		s += " to " + f.To
 	}
 	if f.Object != "" {
 		s += ", " + string(f.Object)

@@ -104,6 +104,27 @@ func (o object) withObject(f Fault, p Pool) {
 	}
 }
 
+// withOthers refuses a move to a pool that cannot take the node.
+func (o object) withOthers(f Fault, p Pool, pools []Pool) {
+	if f.Action != Move || f.To == "" {
+		return
+	}
+	to := slices.IndexFunc(pools, func(q Pool) bool { return q.Name == f.To })
+	switch {
+	case to < 0 || f.To == p.Name:
+		o.fields["to"].mistake("want the name of another pool of this file")
+	case !p.Enrols || !pools[to].Enrols:
+		o.fields["to"].contradiction("hubs ask for no certificates of another pool there: want enrols: true of both")
+	case p.Nodes < 2:
+		o.fields["target"].contradiction("the pool has one node, and nobody would be left: want more")
+	}
+}
+
+// Moves tells whether a node goes to another pool.
+func (s *Scenario) Moves() bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Move })
+}
+
 // Changes tells whether a fault changes or removes an object that says what a pool is.
 func (s *Scenario) Changes() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Object != "" })

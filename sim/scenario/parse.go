@@ -113,9 +113,15 @@ func (r *reader) scenario(v value, s *Scenario) {
 	}
 	s.Seed, _ = o.fields["seed"].integer(0, math.MaxInt64)
 	s.Topology.Pool.Coordinators = 1
-	if t, ok := o.fields["topology"].object("pool", "pools", "beside", "zoneless"); ok {
+	if t, ok := o.fields["topology"].object("pool", "pools", "beside", "zoneless", "controllers"); ok {
 		t.pools(s)
 		t.withBeside(o.has("eviction"), s)
+		if t.has("controllers") {
+			s.Topology.Controllers = t.fields["controllers"].boolean()
+			if o.has("eviction") || o.has("autonomy") || o.has("crowd") {
+				t.fields["controllers"].contradiction("a scenario with eviction, autonomy or crowd says itself what runs: leave it out")
+			}
+		}
 		if len(s.Topology.More) > 0 && (o.has("eviction") || o.has("autonomy") || o.has("crowd")) {
 			t.fields["pools"].contradiction("a scenario with eviction, autonomy or crowd names one pool: want pool")
 		}

@@ -28,6 +28,8 @@ func (v value) faults(s *Scenario) {
 		f, ok := item.fault(s.Topology.Pools(), s.rules())
 		switch {
 		case !ok:
+		case f.Target == ControllerManager && !s.Topology.Controllers:
+			item.contradiction("nothing runs there: want topology.controllers: true")
 		case s.Eviction != nil && f.Link.LAN():
 			item.contradiction("stock Kubernetes has no such link, so nothing could be compared: want link: " + string(CloudLink))
 		case f.Action == Restore && s.RestoresCloud():
@@ -95,6 +97,7 @@ func (v value) fault(pools []Pool, rules []actionRule) (f Fault, ok bool) {
 		o.fields["action"].contradiction("weir-manager has no authority of the pool: want topology.pool.enrols: true")
 	}
 	o.withObject(f, p)
+	o.withOthers(f, p, pools)
 	if f.Action == Slow && !o.has("rate") && !o.has("rtt") {
 		v.contradiction("slow changes nothing: want rate, rtt or both")
 	}
@@ -122,9 +125,9 @@ func (o object) poolOf(f *Fault, pools []Pool) Pool {
 		}
 	}
 	v := o.fields["pool"]
-	if target := o.fields["target"]; target.text() == string(APIServer) {
+	if target := Target(o.fields["target"].text()); target == APIServer || target == ControllerManager {
 		if o.has("pool") {
-			v.contradiction("the apiserver is of no pool: want it without")
+			v.contradiction(fmt.Sprintf("the %s is of no pool: want it without", target))
 		}
 		return pools[0]
 	}
@@ -170,6 +173,8 @@ func (f *Fault) read(name string, v value, p Pool) {
 		f.Object = v.objectKind()
 	case "patch":
 		f.Patch = v.patch()
+	case "to":
+		f.To, _ = v.str("the name of another pool")
 	case "cuts":
 		n, _ := v.integer(1, maxCuts)
 		f.Cuts = int(n)

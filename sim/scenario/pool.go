@@ -15,6 +15,8 @@ type Topology struct {
 	More     []Pool  // the others
 	Beside   *Beside // only with eviction
 	Zoneless bool
+
+	Controllers bool // the stock controllers run
 }
 
 // Pools are all of them, in the order of the file.
@@ -30,7 +32,9 @@ func (t Topology) MarshalYAML() (any, error) {
 		Pools    []Pool  `yaml:"pools,omitempty"`
 		Beside   *Beside `yaml:"beside,omitempty"`
 		Zoneless bool    `yaml:"zoneless,omitempty"`
-	}{Beside: t.Beside, Zoneless: t.Zoneless}
+
+		Controllers bool `yaml:"controllers,omitempty"`
+	}{Beside: t.Beside, Zoneless: t.Zoneless, Controllers: t.Controllers}
 	if len(t.More) == 0 {
 		out.Pool = &t.Pool
 	} else {
@@ -135,7 +139,7 @@ func (s *Scenario) WeirPool() runtime.Pool { return s.WeirPools()[0] }
 
 // RuntimeTopology is a site with the pools alone, as stock or with Weir, and with the tools that the clients need.
 func (s *Scenario) RuntimeTopology(mode runtime.Mode) runtime.Topology {
-	t := runtime.Topology{Tools: s.Tools()}
+	t := runtime.Topology{Tools: s.Tools(), Controllers: s.Topology.Controllers}
 	with := s.WeirPools()
 	for i, p := range s.Topology.Pools() {
 		r := with[i]

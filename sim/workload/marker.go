@@ -22,10 +22,14 @@ type Marker struct {
 	written int
 }
 
-// NewMarker creates the objects.
+// NewMarker creates the objects, and a Service: kube-controller-manager deletes Endpoints that have none, and mirrors those that do not ask it to leave them alone.
 func NewMarker(ctx context.Context, client kubernetes.Interface) (*Marker, error) {
 	m := &Marker{client: client}
 	slice, endpoints := m.objects()
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: markerName, Namespace: slice.Namespace}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}
+	if _, err := client.CoreV1().Services(slice.Namespace).Create(ctx, service, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("create marker: %w", err)
+	}
 	if _, err := client.DiscoveryV1().EndpointSlices(slice.Namespace).Create(ctx, slice, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("create marker: %w", err)
 	}
@@ -59,7 +63,7 @@ func (m *Marker) Write(ctx context.Context) (map[string]uint64, error) {
 // objects are the marker as it is after the last write.
 func (m *Marker) objects() (*discoveryv1.EndpointSlice, *corev1.Endpoints) {
 	port, ready := int32(1+m.written%65535), true
-	meta := metav1.ObjectMeta{Name: markerName, Namespace: metav1.NamespaceDefault, Labels: map[string]string{discoveryv1.LabelServiceName: markerName}, Annotations: map[string]string{"weir.test/marker": strconv.Itoa(m.written)}}
+	meta := metav1.ObjectMeta{Name: markerName, Namespace: metav1.NamespaceDefault, Labels: map[string]string{discoveryv1.LabelServiceName: markerName, discoveryv1.LabelSkipMirror: "true"}, Annotations: map[string]string{"weir.test/marker": strconv.Itoa(m.written)}}
 	const ip = "192.0.2.1" // of the range for documentation
 	return &discoveryv1.EndpointSlice{
 			ObjectMeta: *meta.DeepCopy(), AddressType: discoveryv1.AddressTypeIPv4,

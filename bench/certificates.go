@@ -41,6 +41,7 @@ type certified struct {
 	admin    kubernetes.Interface
 	roots    []*x509.Certificate
 	asNode   tls.Certificate
+	told     uint64 // times that a Node has said what its hub holds
 	progress func(string)
 }
 
@@ -185,6 +186,7 @@ func (c *certified) things() []*measured {
 		{name: "renewal of the hub's certificate for the cloud", do: asked(weirpki.HubAtCloud), perDay: often(weirpki.HubAtCloud)},
 		{name: "renewal of a leader's certificate of a forwarder", do: asked(weirpki.Forwarder), perDayLeader: often(weirpki.Forwarder)},
 		{name: "a watch of the denylist, until it is idle", detail: "one entry; nothing crosses then for twelve hours", do: c.denylist, perDay: watchesADay},
+		{name: "the Node says what its hub holds", detail: "after each renewal", do: c.tell, perDay: often(weirpki.Hub) + often(weirpki.HubAtCloud)},
 	}
 }
 
@@ -242,7 +244,7 @@ func (c *certified) once(ctx context.Context, m *measured, by http.RoundTripper)
 func figuresOf(all []*measured, rounds int) []Figure {
 	node := Figure{
 		Name: "certificates of a node, a day of a year", Unit: "B", Samples: make([]float64, rounds),
-		Detail: "both ways, TLS and all: renewals at three quarters of 90 days, two watches, of the denylist and of whom to trust, that are opened anew every twelve hours",
+		Detail: "both ways, TLS and all: renewals at three quarters of 90 days, what the Node says after each, two watches, of the denylist and of whom to trust, that are opened anew every twelve hours",
 	}
 	leader := Figure{
 		Name: "certificates of a leader beside that, a day", Unit: "B", Samples: make([]float64, rounds),

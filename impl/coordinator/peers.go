@@ -41,7 +41,7 @@ type peers struct {
 	known     *authorities
 	roots     func() *x509.CertPool    // that sign certificates of replicas, now
 	upstreams map[string]*hop.Upstream // by name
-	transport *http.Transport
+	transport *renewing
 	serving   *serving // judges them
 	mesh      *mesh.Mesh
 	logger    *slog.Logger
@@ -69,16 +69,15 @@ func newPeers(s *settings, known *authorities) (*peers, error) {
 		return nil, cli.Usage("--peer-cert-file", s.PeerCertFile, err.Error())
 	}
 	p := &peers{self: s.Name, set: s, known: known, roots: roots, upstreams: map[string]*hop.Upstream{}, logger: s.Logger}
-	p.transport = &http.Transport{
-		DialTLSContext:     p.dial,
-		ForceAttemptHTTP2:  true,
-		HTTP2:              &http.HTTP2Config{SendPingTimeout: peerSilence, PingTimeout: peerSilence},
-		DisableCompression: true,
-		TLSClientConfig: &tls.Config{
-			MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
-			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.certificate() },
-		},
-	}
+	p.transport = newRenewing(p.certificate, func() *http.Transport {
+		return &http.Transport{
+			DialTLSContext:     p.dial,
+			ForceAttemptHTTP2:  true,
+			HTTP2:              &http.HTTP2Config{SendPingTimeout: peerSilence, PingTimeout: peerSilence},
+			IdleConnTimeout:    idlePeer,
+			DisableCompression: true,
+		}
+	})
 	client := &http.Client{
 		Transport:     p.transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -257,14 +256,16 @@ func (p *peers) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, err
 	}
-	config := p.transport.TLSClientConfig.Clone()
-	config.ServerName = host
-	config.InsecureSkipVerify = true // it is verified here, by the time that was proved
-	config.VerifyConnection = func(s tls.ConnectionState) error {
-		opts := x509.VerifyOptions{Roots: p.roots(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-		p.serving.time.Learn(s.PeerCertificates, opts.Roots)
-		_, err := p.serving.late.Verify(s.PeerCertificates, opts)
-		return err
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ServerName: host,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.certificate() },
+		InsecureSkipVerify:   true, //nolint:gosec // it is verified here, by the time that was proved
+		VerifyConnection: func(s tls.ConnectionState) error {
+			opts := x509.VerifyOptions{Roots: p.roots(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+			p.serving.time.Learn(s.PeerCertificates, opts.Roots)
+			_, err := p.serving.late.Verify(s.PeerCertificates, opts)
+			return err
+		},
 	}
 	return (&tls.Dialer{NetDialer: &net.Dialer{Timeout: peerConnect}, Config: config}).DialContext(ctx, network, address)
 }

@@ -262,7 +262,6 @@ func (p *peers) dial(ctx context.Context, network, address string) (net.Conn, er
 		InsecureSkipVerify:   true, //nolint:gosec // it is verified here, by the time that was proved
 		VerifyConnection: func(s tls.ConnectionState) error {
 			opts := x509.VerifyOptions{Roots: p.roots(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-			p.serving.time.Learn(s.PeerCertificates, opts.Roots)
 			_, err := p.serving.late.Verify(s.PeerCertificates, opts)
 			return err
 		},

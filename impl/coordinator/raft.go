@@ -26,7 +26,7 @@ func (p *peers) meet(s *serving, dir string, cloud func() bool) (err error) {
 		return nil
 	}
 	p.serving = s
-	late := &pki.Allowance{Now: s.time.Now, Refuse: s.denied.Refuse, Logger: p.logger, Cloud: func() bool { return cloud() && p.renewed() }}
+	late := &pki.Allowance{Time: s.time, Refuse: s.denied.Refuse, Logger: p.logger, Cloud: func() bool { return cloud() && p.renewed() }}
 	names, replicas := map[string]string{}, map[string]*url.URL{}
 	for _, m := range p.set.members {
 		names[contract.ReplicaUser(p.set.NodePoolName, m.name)], replicas[m.name] = m.name, m.peer
@@ -42,7 +42,6 @@ func (p *peers) meet(s *serving, dir string, cloud func() bool) (err error) {
 			if host != "" {
 				opts.KeyUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 			}
-			s.time.Learn(chain, opts.Roots)
 			_, err := late.Verify(chain, opts)
 			return err
 		},

@@ -34,6 +34,7 @@ import (
 
 // buildCloud reads the credentials of both sides of the hub.
 func (h *Hub) buildCloud() (err error) {
+	h.time = pki.OpenProven(filepath.Join(h.DataDir, "time"), h.clock, h.Logger)
 	if !h.ownsAuthority() {
 		if h.serving.cert, err = h.reload.Pair("--tls-cert-file", h.TLSCertFile, "--tls-private-key-file", h.TLSPrivateKeyFile); err != nil {
 			return err
@@ -45,7 +46,7 @@ func (h *Hub) buildCloud() (err error) {
 		}
 	}
 	c := uplink.CloudConfig{
-		Net: h.Net, Servers: h.servers, Policy: h.policy(), Quantum: h.CloudPostQuantum, Leads: h.EnableCoordinator, Now: h.now, Clock: h.clock, Logger: h.Logger,
+		Net: h.Net, Servers: h.servers, Policy: h.policy(), Quantum: h.CloudPostQuantum, Leads: h.EnableCoordinator, Time: h.time, Clock: h.clock, Logger: h.Logger,
 	}
 	if c.Roots, err = h.reload.Bundle("--cloud-ca-file", h.CloudCAFile); err != nil {
 		return err
@@ -94,7 +95,7 @@ func (h *Hub) buildClient() error {
 	h.denied = denylist.New(denylist.Config{Pool: h.NodePoolName, Trusted: c.Roots.List, File: filepath.Join(h.DataDir, "denylist"), Logger: h.Logger})
 	c.Denied = h.denied
 	h.metrics.registry.MustRegister(h.denied)
-	h.late = &pki.Allowance{Now: h.now, Cloud: func() bool { return h.cloud.Reach() != uplink.Away }, Refuse: h.denied.Refuse, Logger: h.Logger}
+	h.late = &pki.Allowance{Time: h.time, Cloud: func() bool { return h.cloud.Reach() != uplink.Away }, Refuse: h.denied.Refuse, Logger: h.Logger}
 	c.Late = h.late
 	h.metrics.registry.MustRegister(h.late.Collector())
 	if err := h.buildMember(); err != nil {
@@ -163,7 +164,7 @@ func (h *Hub) buildDoor() error {
 	})
 	h.door = door.New(door.Config{
 		Node:        h.NodeName,
-		Identifier:  &access.Identifier{User: contract.NodeUserPrefix + h.NodeName, Roots: h.serving.callers, Own: h.own.judge(), Allowance: h.OfflineTokenAllowance, Now: h.judge.Now},
+		Identifier:  &access.Identifier{User: contract.NodeUserPrefix + h.NodeName, Roots: h.serving.callers, Own: h.own.judge(), Allowance: h.OfflineTokenAllowance, Now: h.time.Now},
 		Gate:        gate,
 		Authorizer:  access.NewAuthorizer(access.AuthorizerConfig{Review: gate.Limited(review.Review), Cloud: h.cloud, Judge: h.judge, Clock: h.clock, Count: counted(h.metrics.reviews)}),
 		Stalls:      answer.NewStalls(h.clock, h.metrics.stalled.Inc, h.Logger),

@@ -16,7 +16,7 @@ import (
 func (h *Hub) buildAtCloud() (*atCloud, error) {
 	a := &atCloud{
 		user:     contract.HubUserPrefix + h.NodePoolName + ":" + h.NodeName,
-		nodeUser: contract.NodeUserPrefix + h.NodeName, node: h.node, now: h.now, clock: h.clock, logger: h.Logger, look: make(chan struct{}, 1),
+		nodeUser: contract.NodeUserPrefix + h.NodeName, node: h.node, now: h.time.Now, clock: h.clock, logger: h.Logger, look: make(chan struct{}, 1),
 		changed: func() { h.cloud.RenewAs(uplink.AsHub) }, swept: func() { h.cloud.Sweep() },
 	}
 	switch {

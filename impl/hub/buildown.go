@@ -34,7 +34,7 @@ func (h *Hub) buildOwn() (err error) {
 // nodeCounts tells whether the certificate by which the hub is its node at the cloud is valid now.
 func (h *Hub) nodeCounts() bool {
 	c := h.node.Get()
-	return c != nil && pki.CheckSpan(c.Leaf, h.now()) == nil
+	return c != nil && pki.CheckSpan(c.Leaf, h.time.Now()) == nil
 }
 
 // ownURL is where processes on this node's own network call the hub.

@@ -71,7 +71,7 @@ func (h *Hub) keeper(c enrol.Config, way func(*enrol.Keeper) http.RoundTripper) 
 		c.Subject = pki.Subject{Pool: h.NodePoolName, Node: h.NodeName}
 	}
 	c.Cloud = roundTripper(func(req *http.Request) (*http.Response, error) { return way(k).RoundTrip(req) })
-	c.Clock, c.Metrics, c.Logger = provenClock{h.clock, h}, h.asking, h.Logger
+	c.Clock, c.Metrics, c.Logger = provenClock{h.clock, h.time}, h.asking, h.Logger
 	if k, err = enrol.Open(c); err != nil {
 		return nil, err
 	}
@@ -83,15 +83,10 @@ func (h *Hub) keeper(c enrol.Config, way func(*enrol.Keeper) http.RoundTripper) 
 // begun.
 type provenClock struct {
 	clock.WithTicker
-	hub *Hub
+	time *pki.Proven
 }
 
-func (c provenClock) Now() time.Time {
-	if c.hub.judge == nil { // nothing runs yet
-		return c.WithTicker.Now()
-	}
-	return c.hub.now()
-}
+func (c provenClock) Now() time.Time { return c.time.Now() }
 
 func (c provenClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 

@@ -83,6 +83,7 @@ type credentials struct {
 	asking  *enrol.Metrics
 	late    *pki.Allowance // for those of the pool that have ended; nil: there is no pool
 	own     own            // of the node itself, for its pods and kubelet
+	time    *pki.Proven    // by which all are judged
 }
 
 // ports are those that are open; nil: one is not.
@@ -176,10 +177,6 @@ func (h *Hub) Addr() net.Addr { return h.secure.Addr() }
 
 // HealthAddr is where health, metrics and status are served.
 func (h *Hub) HealthAddr() net.Addr { return h.health.Addr() }
-
-// now is the time by which all certificates are judged: what the cloud said last, also to a process before this one. A machine without a battery
-// clock starts in 1970.
-func (h *Hub) now() time.Time { return h.judge.Now() }
 
 // asks is the way of requests for certificates: as the node. The hub's own user may only read.
 func (h *Hub) asks() http.RoundTripper { return h.cloud.Way(uplink.ClassNode, uplink.AsNode) }

@@ -107,7 +107,7 @@ func (h *Hub) storeKey() (*seal.Key, error) {
 func (h *Hub) buildJudge() (err error) {
 	c := identity.Config{
 		Node: h.NodeName, Cloud: h.cloud.Way(uplink.ClassControl, uplink.AsHub), Callers: h.cloud.Way(uplink.ClassNode, uplink.AsCaller), File: filepath.Join(h.DataDir, "verdicts"), Audiences: h.APIAudiences, Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
-		Documents: h.store, Pods: identity.PodsOf(h.store), Clock: h.clock, Logger: h.Logger,
+		Documents: h.store, Now: h.time.Now, Pods: identity.PodsOf(h.store), Clock: h.clock, Logger: h.Logger,
 	}
 	if h.EnableCoordinator {
 		c.Shared = h.discovery.SharedKeys

@@ -26,9 +26,9 @@ import (
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-// judges judges certificates by a time, while the cloud is there.
-func judges(now func() time.Time, refuse func(*x509.Certificate) error) *pki.Allowance {
-	return &pki.Allowance{Now: now, Cloud: func() bool { return true }, Refuse: refuse, Logger: slog.New(slog.DiscardHandler)}
+// judges judges certificates by a clock, while the cloud is there.
+func judges(c clock.PassiveClock, refuse func(*x509.Certificate) error) *pki.Allowance {
+	return &pki.Allowance{Time: pki.OpenProven("", c, slog.New(slog.DiscardHandler)), Cloud: func() bool { return true }, Refuse: refuse, Logger: slog.New(slog.DiscardHandler)}
 }
 
 // harbourDoor is that of the hub of edge-1 in the pool harbour.
@@ -65,7 +65,7 @@ func TestPoolDoorLate(t *testing.T) {
 		{"after 89 days", 89 * 24 * time.Hour, false, nil, true},
 		{"after 91 days", 91 * 24 * time.Hour, false, nil, false},
 	} {
-		late := judges(func() time.Time { return time.Now().Add(c.by) }, func(*x509.Certificate) error { return c.back })
+		late := judges(wrongClock{by: c.by}, func(*x509.Certificate) error { return c.back })
 		late.Cloud = func() bool { return c.cloud }
 		d := harbourDoor(pooldoor.Config{Coordinators: func() []*url.URL { return nil }, Roots: roots, Late: late})
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, contract.StatusPath, nil)
@@ -89,7 +89,7 @@ func TestPoolDoor(t *testing.T) {
 	write(t, dir, map[string][]byte{"ca.crt": pool.pem})
 	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
 	check(t, err)
-	d := harbourDoor(pooldoor.Config{Coordinators: func() []*url.URL { return []*url.URL{here} }, Roots: roots, Late: judges(time.Now, nil)})
+	d := harbourDoor(pooldoor.Config{Coordinators: func() []*url.URL { return []*url.URL{here} }, Roots: roots, Late: judges(clock.RealClock{}, nil)})
 	hub := func() *x509.Certificate {
 		return &x509.Certificate{
 			Subject: pkix.Name{
@@ -158,7 +158,8 @@ func TestPoolDoor(t *testing.T) {
 	}
 }
 
-// TestPoolDoorByTheCloudsClock: certificates are judged by the time that the cloud told, whatever this machine believes.
+// TestPoolDoorByTheCloudsClock: certificates are judged by the time that the cloud told, whatever this machine believes; one that an authority has
+// signed proves that it is as late as its beginning.
 func TestPoolDoorByTheCloudsClock(t *testing.T) {
 	pool := newAuthority(t, "harbour")
 	dir := t.TempDir()
@@ -172,9 +173,9 @@ func TestPoolDoorByTheCloudsClock(t *testing.T) {
 	for _, c := range []struct {
 		by time.Duration
 		in bool
-	}{{0, true}, {29 * time.Minute, true}, {31 * time.Minute, false}, {-50 * time.Minute, true}, {-70 * time.Minute, false}} {
+	}{{0, true}, {29 * time.Minute, true}, {31 * time.Minute, false}, {-50 * time.Minute, true}, {-70 * time.Minute, true}} {
 		d := harbourDoor(pooldoor.Config{Coordinators: func() []*url.URL { return nil }, Roots: roots,
-			Late: judges(func() time.Time { return time.Now().Add(c.by) }, nil)})
+			Late: judges(wrongClock{by: c.by}, nil)})
 		chain := []*x509.Certificate{cert}
 		if err := d.TLS().VerifyConnection(tls.ConnectionState{PeerCertificates: chain}); (err == nil) != c.in {
 			t.Errorf("%v from now: %v, want in: %t", c.by, err, c.in)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
@@ -30,7 +32,7 @@ func TestTakenBack(t *testing.T) {
 	check(t, err)
 	held := denylist.New(denylist.Config{Pool: "harbour", Trusted: roots.List, Logger: slog.New(slog.DiscardHandler)})
 	at := &url.URL{Scheme: "https", Host: "127.0.0.1:10270"}
-	d := harbourDoor(pooldoor.Config{Coordinators: func() []*url.URL { return []*url.URL{at} }, Roots: roots, Denied: held, Late: judges(time.Now, held.Refuse)})
+	d := harbourDoor(pooldoor.Config{Coordinators: func() []*url.URL { return []*url.URL{at} }, Roots: roots, Denied: held, Late: judges(clock.RealClock{}, held.Refuse)})
 	waits := make(chan struct{}, 3)
 	d.HandleFunc("/wait", func(_ http.ResponseWriter, req *http.Request) {
 		waits <- struct{}{}

@@ -40,9 +40,9 @@
 //
 // # Time
 //
-// Validity is judged by the cloud's clock: the Date of its last answer to this process, and the monotonic clock since. So
-// steps of the local clock change nothing. Before the cloud has answered, it is the local clock or the last Date that was kept, whichever is later: a
-// node without a battery clock, which starts in 1970, takes up where the cloud was last heard. A token counts from Skew (5 minutes)
+// Validity is judged by Config.Now, which is that of a pki.Proven: the Date of the cloud's last answer to this process, and the monotonic clock since. So
+// steps of the local clock change nothing. Before the cloud has answered, it is the local clock or the latest time that was proved, whichever is later: a
+// node without a battery clock, which starts in 1970, takes up where the cloud was last heard, some minutes less. A token counts from Skew (5 minutes)
 // before its time until Config.Allowance after it: kubelets cannot renew tokens while the cloud is away. (For this node's certificate the hub does the same.) The time that a
 // machine was off without a clock is not known, and tokens live that much longer there.
 //

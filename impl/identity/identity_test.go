@@ -20,6 +20,8 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 var day = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -30,6 +32,7 @@ type bed struct {
 	t     testing.TB
 	clock *clocktesting.FakeClock
 	cloud *cloud
+	time  *pki.Proven
 	key   signer
 	docs  *documents
 	log   *logBuffer
@@ -72,6 +75,8 @@ func (b *bed) start(change func(*Config)) {
 	if change != nil {
 		change(&c)
 	}
+	b.time = pki.OpenProven(filepath.Join(b.dir, "time"), c.Clock, c.Logger)
+	c.Now = b.time.Now
 	j, err := New(c)
 	check(b.t, err)
 	b.Judge = j

@@ -44,6 +44,8 @@ type Config struct {
 	Allowance time.Duration
 	// TTL is how long a decision counts for others than the node. Default DefaultTTL.
 	TTL time.Duration
+	// Now is the time by which validity is judged: that of the cloud, or the latest that was proved. Default: Clock's.
+	Now func() time.Time
 	// Clock is for tests. Default the real one.
 	Clock clock.Clock
 	// Random spreads refreshes, from 0 to 1. Default math/rand.
@@ -69,7 +71,6 @@ func (c Config) Validate() error {
 type Judge struct {
 	Config
 	node     User
-	time     *cloudTime
 	keys     *keys
 	verdicts *verdicts
 	refused  *refused
@@ -89,10 +90,13 @@ func New(c Config) (*Judge, error) {
 	if c.Random == nil {
 		c.Random = rand.Float64
 	}
-	j := &Judge{Config: c, node: nodeUser(c.Node), time: &cloudTime{clock: c.Clock}, log: quiet.New(c.Clock, c.Logger), refused: newRefused(c.Clock)}
-	j.streams = streams{clock: c.Clock, time: j.time, pods: c.Pods, refused: j.refused}
+	if c.Now == nil {
+		c.Now = c.Clock.Now
+	}
+	j := &Judge{Config: c, node: nodeUser(c.Node), log: quiet.New(c.Clock, c.Logger), refused: newRefused(c.Clock)}
+	j.streams = streams{clock: c.Clock, now: c.Now, pods: c.Pods, refused: j.refused}
 	j.keys = &keys{
-		asHub: c.Cloud, callers: c.Callers, shared: c.Shared, found: c.Found, docs: c.Documents, time: j.time, clock: c.Clock, random: c.Random, logger: c.Logger, offers: make(chan *offer, 1),
+		asHub: c.Cloud, callers: c.Callers, shared: c.Shared, found: c.Found, docs: c.Documents, now: c.Now, clock: c.Clock, random: c.Random, logger: c.Logger, offers: make(chan *offer, 1),
 	}
 	j.keys.restore()
 	j.verdicts = newVerdicts(j.node.at.caller, c.File, c.Logger)
@@ -109,9 +113,6 @@ func (j *Judge) Run(ctx context.Context) error {
 	}
 	return g.Wait()
 }
-
-// Now is the time by which validity is judged.
-func (j *Judge) Now() time.Time { return j.time.Now() }
 
 // Unsaved is how many changes of what is remembered would be lost if this process were killed now.
 func (j *Judge) Unsaved() int {
@@ -199,7 +200,7 @@ func (j *Judge) ofToken(raw string) (User, error) {
 }
 
 // counts tells whether a decision is young enough for others than the node. One in the future is of a clock that was set back.
-func (j *Judge) counts(s stamp) bool { return j.time.Now().Sub(s.at()) < j.TTL }
+func (j *Judge) counts(s stamp) bool { return j.Now().Sub(s.at()) < j.TTL }
 
 // ours tells whether the cluster has signed a token. The error says that it should have.
 func (j *Judge) ours(t *token) (bool, error) {
@@ -219,7 +220,7 @@ func (j *Judge) ours(t *token) (bool, error) {
 }
 
 func (j *Judge) inTime(t *token) error {
-	now, c := j.time.Now(), t.claims
+	now, c := j.Now(), t.claims
 	switch {
 	case c.NotBefore != nil && now.Add(Skew).Before(c.NotBefore.Time()):
 		return refuse("it is not valid before %v", c.NotBefore.Time().UTC())
@@ -264,7 +265,7 @@ func (j *Judge) bound(t *token, ours, taken bool) error {
 		return refuse("pod %.320q, to which it is bound, is on another node", name)
 	case p.UID != pod.UID:
 		return refuse("pod %.320q, to which it is bound, was replaced by another of the same name", name)
-	case !p.Gone.IsZero() && j.time.Now().After(p.Gone.Add(Skew)):
+	case !p.Gone.IsZero() && j.Now().After(p.Gone.Add(Skew)):
 		return refuse("pod %.320q, to which it is bound, is deleted", name)
 	}
 	return nil

@@ -53,7 +53,7 @@ type keys struct {
 	shared  func(context.Context) (raw []byte, wait bool) // see Config.Shared
 	found   func()
 	docs    Documents // nil: they are in memory only
-	time    *cloudTime
+	now     func() time.Time
 	clock   clock.Clock
 	random  func() float64
 	logger  *slog.Logger
@@ -97,9 +97,6 @@ func (k *keys) restore() {
 	}
 	var old kept
 	err := json.Unmarshal(d.Body, &old)
-	if err == nil {
-		k.time.restore(old.Time)
-	}
 	if err == nil && len(old.Keys) > 0 {
 		var set *keySet
 		if set, err = parseKeys(old.Issuer, old.Keys); err == nil {
@@ -114,7 +111,7 @@ func (k *keys) restore() {
 
 func (k *keys) run(ctx context.Context) error {
 	next, failures := turn{due: k.jitter(firstRefresh)}, 0
-	if age := k.time.Now().Sub(k.since); k.get() != nil && age >= 0 { // a restart costs the cloud nothing
+	if age := k.now().Sub(k.since); k.get() != nil && age >= 0 { // a restart costs the cloud nothing
 		next = k.routine(max(refreshPeriod-age, firstRefresh))
 	}
 	for {
@@ -229,7 +226,7 @@ func (k *keys) fetch(ctx context.Context, with *token) error {
 	if err == nil {
 		return k.use(set, raw)
 	}
-	return errors.Join(err, k.keepTime())
+	return err
 }
 
 // use takes a set of keys, as it came from the cloud or the pool.
@@ -240,23 +237,11 @@ func (k *keys) use(set *keySet, raw json.RawMessage) error {
 	return k.keep(kept{Issuer: set.Issuer, Keys: raw})
 }
 
-// keepTime has the store keep what the cloud's clock is, beside the keys that it has.
-func (k *keys) keepTime() error {
-	if k.docs == nil || !k.time.heardCloud() {
-		return nil
-	}
-	var old kept
-	if d, ok := k.docs.Document(document); ok && json.Unmarshal(d.Body, &old) != nil {
-		old = kept{}
-	}
-	return k.keep(old)
-}
-
 func (k *keys) keep(body kept) error {
 	if k.docs == nil {
 		return nil
 	}
-	body.Time = k.time.Now().UTC().Truncate(time.Second)
+	body.Time = k.now().UTC().Truncate(time.Second)
 	b, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -329,7 +314,6 @@ func (k *keys) read(ctx context.Context, cloud http.RoundTripper, path string, w
 		return nil, fmt.Errorf("GET %s: %w", path, err)
 	}
 	defer resp.Body.Close()
-	k.time.hear(resp.Header)
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("GET %s: %w", path, err)

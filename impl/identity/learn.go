@@ -13,7 +13,7 @@ func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int
 	if err != nil || !isDenied && !isAllowed || carries == certified {
 		return
 	}
-	user, now := j.node, j.time.Now()
+	user, now := j.node, j.Now()
 	if code == http.StatusUnauthorized { // without a token it is about the hub's certificate, not about rights
 		j.refuse(header, a.isServers())
 		return
@@ -78,7 +78,7 @@ func (j *Judge) refuse(h http.Header, itself bool) {
 			return
 		}
 		if ours || known { // others are many, and refused anyway
-			j.verdicts.learn(user.at, authenticated(), true, j.time.Now())
+			j.verdicts.learn(user.at, authenticated(), true, j.Now())
 		}
 	}
 	j.refused.add(d)

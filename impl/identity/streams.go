@@ -16,7 +16,7 @@ const lookAfter = 10 * time.Second
 // them: so they end here when it refuses the credentials, or when the pod is gone to which a token is bound.
 type streams struct {
 	clock   clock.Clock
-	time    *cloudTime
+	now     func() time.Time
 	pods    Pods // nil: nothing is known of them
 	refused *refused
 
@@ -127,5 +127,5 @@ func (s *streams) gone(b *boundPod) bool {
 		return b.seen
 	}
 	b.seen = true
-	return p.UID != b.UID || !p.Gone.IsZero() && s.time.Now().After(p.Gone.Add(Skew))
+	return p.UID != b.UID || !p.Gone.IsZero() && s.now().After(p.Gone.Add(Skew))
 }

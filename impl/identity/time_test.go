@@ -1,12 +1,16 @@
 package identity
 
 import (
+	"log/slog"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 // machine is the clock of a machine: its wall clock may be set, what runs beside it may not.
@@ -52,14 +56,15 @@ func (m *machine) set(wall time.Time) {
 	m.wall = wall
 }
 
-func date(t time.Time) http.Header {
-	return http.Header{"Date": {t.UTC().Format(http.TimeFormat)}}
-}
+// date is how the cloud tells the time.
+func date(t time.Time) string { return t.UTC().Format(http.TimeFormat) }
 
 // TestTime: the cloud's clock counts, as it was heard last.
 func TestTime(t *testing.T) {
 	m := newMachine(day)
-	c := &cloudTime{clock: m}
+	file := filepath.Join(t.TempDir(), "time")
+	starts := func() *pki.Proven { return pki.OpenProven(file, m, slog.New(slog.DiscardHandler)) }
+	c := starts()
 	expect := func(what string, want time.Time) {
 		t.Helper()
 		if got := c.Now(); !got.Equal(want) {
@@ -67,17 +72,18 @@ func TestTime(t *testing.T) {
 		}
 	}
 	expect("nothing is heard", day)
-	c.restore(day.Add(-time.Hour))
+	c.Hear(date(day.Add(-time.Hour)))
+	c = starts()
 	expect("the local clock is later than what was kept", day)
+	c.Hear(date(day))
 	m.set(time.Unix(0, 0))
-	c = &cloudTime{clock: m}
-	c.restore(day)
+	c = starts()
 	m.pass(time.Minute)
 	expect("no battery clock", day.Add(time.Minute))
 	m.set(day.Add(24 * time.Hour))
 	expect("somebody set the clock", day.Add(24*time.Hour))
 
-	c.hear(date(day))
+	c.Hear(date(day))
 	expect("the cloud says that it is earlier", day)
 	m.pass(time.Hour)
 	m.set(m.wall.Add(-time.Minute))
@@ -86,9 +92,11 @@ func TestTime(t *testing.T) {
 	expect("a step ahead", day.Add(time.Hour))
 	m.set(time.Unix(0, 0))
 	expect("back to 1970", day.Add(time.Hour))
-	c.hear(http.Header{"Date": {"yesterday"}})
-	c.restore(day.Add(100 * time.Hour))
-	expect("no date, and what was kept later on", day.Add(time.Hour))
+	c.Hear("yesterday")
+	expect("no date", day.Add(time.Hour))
+	c.Hear(date(day.Add(time.Hour)))
+	c = starts()
+	expect("what is an hour later is kept, too", day.Add(time.Hour))
 }
 
 // TestSteps: with the cloud's time, a clock that is set changes no verdict on a token, also after a restart without the cloud.
@@ -98,6 +106,7 @@ func TestSteps(t *testing.T) {
 	b.cloud.now = m.Now
 	clocked := func(c *Config) { c.Clock = m }
 	b.start(clocked)
+	b.time.Hear(date(day))
 	b.fetch()
 	good, expired := withToken(b.key.sign(t, podClaims(day, nil))), withToken(b.key.sign(t, podClaims(day.Add(-3*time.Hour), nil)))
 	early := withToken(b.key.sign(t, podClaims(day.Add(30*time.Minute), nil)))
@@ -133,19 +142,5 @@ func TestSteps(t *testing.T) {
 	m.pass(62 * time.Minute)
 	if _, err := b.verifyRequest(good); err == nil {
 		t.Error("a token lives for ever")
-	}
-}
-
-// TestTimeWithoutGrant: a hub that may not read keys learns the time from the very refusal.
-func TestTimeWithoutGrant(t *testing.T) {
-	b := newBed(t, nil)
-	b.cloud.answer(http.StatusForbidden)
-	if err := b.keys.fetch(t.Context(), nil); err == nil {
-		t.Fatal("no error")
-	}
-	m := newMachine(time.Unix(0, 0))
-	b.start(func(c *Config) { c.Clock = m })
-	if got := b.Now(); !got.Equal(day) {
-		t.Errorf("it is %v", got)
 	}
 }

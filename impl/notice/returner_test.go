@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,12 +23,15 @@ import (
 
 // taking is a cloud with the one ConfigMap, which refuses to show it while it has none.
 type taking struct {
+	mu      sync.Mutex
 	has     *corev1.ConfigMap
 	asked   []string
 	changes func() // called once before the next update
 }
 
 func (c *taking) RoundTrip(req *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.asked = append(c.asked, req.Method)
 	answer := func(code int, o any) (*http.Response, error) {
 		body, err := json.Marshal(o)
@@ -62,40 +66,52 @@ func (c *taking) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestReturner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, lacks, log := &taking{}, "", &bytes.Buffer{}
+		set := func(f func()) { // the returner reads what the test writes: by the clock alone nothing comes before anything
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			f()
+		}
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			Returner{
 				Pool: "harbour", Cloud: c, Clock: clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(log, nil)),
-				Lacks: map[string]func(time.Time) []byte{contract.DenylistKey: func(time.Time) []byte { return []byte(lacks) }, contract.TrustKey: func(time.Time) []byte { return nil }},
+				Lacks: map[string]func(time.Time) []byte{contract.DenylistKey: func(time.Time) (now []byte) {
+					set(func() { now = []byte(lacks) })
+					return now
+				}, contract.TrustKey: func(time.Time) []byte { return nil }},
 			}.Run(ctx)
 		}()
 		pass := func(d time.Duration) string {
-			c.asked = nil
+			set(func() { c.asked = nil })
 			time.Sleep(d)
 			synctest.Wait()
-			return strings.Join(c.asked, " ")
+			var asked string
+			set(func() { asked = strings.Join(c.asked, " ") })
+			return asked
 		}
 		if asked := pass(24 * time.Hour); asked != "" {
 			t.Errorf("nothing lacks, and it asks: %s", asked)
 		}
-		lacks = "list 7"
+		set(func() { lacks = "list 7" })
 		if asked := pass(24 * time.Hour); strings.Count(asked, "GET") > 24*6*3 || strings.Contains(asked, "PUT") {
 			t.Errorf("of a cloud that refuses it asks: %s", asked)
 		}
-		lacks = ""
+		set(func() { lacks = "" })
 		pass(time.Minute)
-		c.has = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
-		c.changes = func() { c.has.ResourceVersion = "2" }
-		lacks = "list 8"
+		set(func() {
+			c.has = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
+			c.changes = func() { c.has.ResourceVersion = "2" }
+			lacks = "list 8"
+		})
 		if pass(time.Hour); c.has.Data[contract.DenylistKey] != "list 8" || len(c.has.Data) != 1 {
 			t.Errorf("the cloud has %v", c.has.Data)
 		}
 		if asked := pass(24 * time.Hour); strings.Contains(asked, "PUT") || strings.Count(asked, "GET") > 24*6*3 {
 			t.Errorf("it was given back, and is again: %s", asked)
 		}
-		lacks = strings.Repeat("x", maxReturned+1)
+		set(func() { lacks = strings.Repeat("x", maxReturned+1) })
 		pass(time.Minute)
 		if asked := pass(time.Hour); asked != "" {
 			t.Errorf("what has no room is given back: %s", asked)

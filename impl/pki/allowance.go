@@ -39,7 +39,7 @@ func AllowedUntil(cert *x509.Certificate) time.Time {
 //
 // The rule is for who verifies. Coordinator and hubs each have one.
 type Allowance struct {
-	Now    func() time.Time              // that was proved
+	Time   *Proven
 	Cloud  func() bool                   // there is a sign of the cloud
 	Refuse func(*x509.Certificate) error // tells why a certificate is taken back; nil: none is
 	Logger *slog.Logger
@@ -57,18 +57,13 @@ const again = 5 * time.Second
 
 // Verify is x509's, by the time that was proved; late tells that the certificate has ended and counts all the same, to read.
 func (a *Allowance) Verify(chain []*x509.Certificate, opts x509.VerifyOptions) (late bool, err error) {
-	leaf, now := chain[0], a.Now()
-	if opts.Intermediates == nil {
-		opts.Intermediates = x509.NewCertPool()
-	}
-	for _, c := range chain[1:] {
-		opts.Intermediates.AddCert(c)
-	}
+	a.Time.Learn(chain, opts.Roots)
+	leaf, now := chain[0], a.Time.Now()
 	late = a.allows(leaf, now)
 	if opts.CurrentTime = now; late {
 		opts.CurrentTime = leaf.NotAfter
 	}
-	if _, err := leaf.Verify(opts); err != nil {
+	if err := verify(chain, opts); err != nil {
 		return false, err
 	}
 	if a.Refuse != nil {
@@ -95,7 +90,7 @@ func ofMachine(leaf *x509.Certificate) bool {
 
 // Rest is for how long a certificate that was verified counts before it has to be looked at again; 0: it does not.
 func (a *Allowance) Rest(leaf *x509.Certificate) time.Duration {
-	now := a.Now()
+	now := a.Time.Now()
 	switch left := leaf.NotAfter.Sub(now); {
 	case left >= 0:
 		return left + time.Millisecond

@@ -74,12 +74,12 @@ func TestAllowance(t *testing.T) {
 		{"after the allowance", Hub, authority, 180*day + time.Minute, false, nil, false, false},
 		{"late, of another authority", Hub, other, 91 * day, false, nil, false, false},
 		{"a person, late", Viewer, authority, 91 * day, false, nil, false, false},
-		{"not yet", Hub, authority, -2 * time.Hour, false, nil, false, false},
+		{"before its beginning, which it proves", Hub, authority, -2 * time.Hour, false, nil, true, false},
 	} {
 		chain := leaf(t, c.by, c.kind, beginning, 90*day)
 		var log strings.Builder
 		a := &Allowance{
-			Now: func() time.Time { return beginning.Add(c.at) }, Cloud: func() bool { return c.cloud },
+			Time: at(beginning.Add(c.at)), Cloud: func() bool { return c.cloud },
 			Refuse: func(*x509.Certificate) error { return c.refuse }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		}
 		for range 2 {
@@ -100,6 +100,11 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
+// at is a time that stands still.
+func at(t time.Time) *Proven {
+	return OpenProven("", clocktesting.NewFakeClock(t), slog.New(slog.DiscardHandler))
+}
+
 // TestWhile: a stream ends when the certificate of its caller does; if that counts longer, it ends when there is a sign of the cloud.
 func TestWhile(t *testing.T) {
 	for _, cloud := range []bool{true, false} {
@@ -111,7 +116,7 @@ func TestWhile(t *testing.T) {
 			chain := leaf(t, authority, Hub, time.Now(), 90*day)
 			var sign atomic.Bool
 			sign.Store(cloud)
-			a := &Allowance{Now: time.Now, Cloud: sign.Load, Logger: slog.New(slog.DiscardHandler)}
+			a := &Allowance{Time: OpenProven("", clock.RealClock{}, slog.New(slog.DiscardHandler)), Cloud: sign.Load, Logger: slog.New(slog.DiscardHandler)}
 			ctx, end := a.While(t.Context(), clock.RealClock{}, chain[0])
 			defer end()
 			time.Sleep(time.Until(chain[0].NotAfter) - time.Second)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -14,23 +15,28 @@ import (
 	"github.com/weir-edge/weir/impl/disk"
 )
 
-// Proven is the time by which somebody judges certificates who has no way to the cloud: its own clock, but never before the latest time that an authority
-// of the pool has vouched for. A machine without a battery clock starts in 1970; then it goes on from that time, which is on its disk.
+// Proven is the time by which somebody judges certificates: its own clock, but never before the latest time that an authority has vouched for. A machine
+// without a battery clock starts in 1970; then it goes on from that time, which is on its disk. Who hears the cloud goes by the cloud's clock instead of its own.
 //
 // What proves a time is signed: an authority does not sign a certificate before it begins. So a certificate that an authority vouches for proves that it was
 // NotBefore once, and that time never goes back. What a hub merely says proves nothing: one that lies could otherwise end everybody's certificates
 // by a time far ahead. All that it can do is to keep newer certificates to itself, and the time of who has no clock stays behind by as much: what
-// ended since then counts there for a little longer, unless a denylist refuses it. A clock that is ahead is believed, as everywhere.
+// ended since then counts there for a little longer, unless a denylist refuses it. A clock that is ahead is believed, as everywhere, until the cloud is heard.
 type Proven struct {
 	clock  clock.PassiveClock
 	file   string
 	logger *slog.Logger
 
-	mu   sync.Mutex
-	said time.Time // the latest that was proved; zero: none yet
-	from time.Time // what it was when the time went ahead last, and at that, by the local clock: it goes on from there
-	at   time.Time
+	mu     sync.Mutex
+	heard  bool      // the cloud, by this process
+	signed time.Time // the latest that was proved; zero: none yet
+	from   time.Time // what it was when the time was set last, and at that, by the local clock: it goes on from there; zero: it was not
+	at     time.Time
+	kept   time.Time // what is on the disk
 }
+
+// keepEvery is how much of the cloud's time may be lost in a power cut.
+const keepEvery = 10 * time.Minute
 
 const maxTime = 100 // bytes of a time on the disk
 
@@ -52,7 +58,7 @@ func OpenProven(file string, c clock.PassiveClock, logger *slog.Logger) *Proven 
 		logger.Warn("the time on the disk does not count: certificates are judged by this machine's clock until one proves a time", "file", file, "err", err)
 		return p
 	}
-	p.said, p.from, p.at = said, said, c.Now()
+	p.kept, p.from, p.at = said, said, c.Now()
 	return p
 }
 
@@ -64,19 +70,36 @@ func (p *Proven) Now() time.Time {
 }
 
 func (p *Proven) now() time.Time {
-	now := p.clock.Now()
-	if told := p.told(); told.After(now) {
-		return told
+	now, told := p.clock.Now().Round(0), p.told()
+	if p.heard || told.After(now) {
+		now = told
 	}
-	return now.Round(0)
+	if p.signed.After(now) {
+		return p.signed
+	}
+	return now
 }
 
-// told is the latest time that was proved, and the time since.
+// told is the latest time that somebody told, and the time since.
 func (p *Proven) told() time.Time {
-	if p.said.IsZero() {
+	if p.from.IsZero() {
 		return time.Time{}
 	}
 	return p.from.Add(p.clock.Since(p.at)).Round(0)
+}
+
+// Hear takes the Date of an answer of the cloud, which has proved who it is. What is no date changes nothing.
+func (p *Proven) Hear(date string) {
+	said, err := http.ParseTime(date)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard, p.from, p.at = true, said, p.clock.Now()
+	if said.Sub(p.kept).Abs() >= keepEvery {
+		p.keep(said)
+	}
 }
 
 // Learn takes the time that a chain proves, leaf first, if one of the authorities vouches for it.
@@ -93,20 +116,34 @@ func (p *Proven) Learn(chain []*x509.Certificate, authorities *x509.CertPool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !begin.After(p.said) {
+	if !begin.After(p.signed) {
 		return
 	}
 	if now := p.now(); begin.After(now) {
 		p.logger.Warn("this machine's clock is behind: a certificate began later than it shows; certificates are judged by that time from now on", "clock", now.UTC(), "time", begin.UTC())
 	}
-	if begin.After(p.told()) {
+	if begin.After(p.told()) && !p.heard {
 		p.from, p.at = begin, p.clock.Now()
 	}
-	p.said = begin
+	if p.signed = begin; begin.After(p.kept) {
+		p.keep(begin)
+	}
+}
+
+// Verify is x509's, by this time, which the chain itself may prove.
+func (p *Proven) Verify(chain []*x509.Certificate, opts x509.VerifyOptions) error {
+	p.Learn(chain, opts.Roots)
+	opts.CurrentTime = p.Now()
+	return verify(chain, opts)
+}
+
+// keep writes a time to the disk.
+func (p *Proven) keep(t time.Time) {
+	p.kept = t
 	if p.file == "" {
 		return
 	}
-	if err := disk.WriteFile(p.file, []byte(begin.UTC().Format(time.RFC3339)+"\n")); err != nil {
+	if err := disk.WriteFile(p.file, []byte(t.UTC().Format(time.RFC3339)+"\n")); err != nil {
 		p.logger.Error("the time that was proved counts, but cannot be kept: it is lost with this process", "file", p.file, "err", err)
 	}
 }
@@ -115,14 +152,25 @@ func (p *Proven) Learn(chain []*x509.Certificate, authorities *x509.CertPool) {
 func (p *Proven) later(t time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return t.After(p.said)
+	return t.After(p.signed)
 }
 
 // options verify a chain at a time, whatever it is used for.
 func options(chain []*x509.Certificate, authorities *x509.CertPool, at time.Time) x509.VerifyOptions {
-	o := x509.VerifyOptions{Roots: authorities, Intermediates: x509.NewCertPool(), CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
+	return x509.VerifyOptions{Roots: authorities, Intermediates: intermediates(chain), CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
+}
+
+func intermediates(chain []*x509.Certificate) *x509.CertPool {
+	all := x509.NewCertPool()
 	for _, c := range chain[1:] {
-		o.Intermediates.AddCert(c)
+		all.AddCert(c)
 	}
-	return o
+	return all
+}
+
+// verify is x509's, of a chain as TLS shows it, leaf first.
+func verify(chain []*x509.Certificate, opts x509.VerifyOptions) error {
+	opts.Intermediates = intermediates(chain)
+	_, err := chain[0].Verify(opts)
+	return err
 }

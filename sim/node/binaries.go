@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 
 	"github.com/weir-edge/weir/sim/proc"
@@ -32,41 +33,53 @@ func Find(ctx context.Context, s *proc.Spawner, given Binaries, progress func(st
 	var packages []string
 	built := os.Getenv(BuiltEnv)
 	for _, command := range commands {
-		path := given[command]
-		if path == "" && built != "" {
-			path = filepath.Join(built, command)
+		file := given[command]
+		if file == "" && built != "" {
+			file = filepath.Join(built, command)
 		}
-		if path == "" {
+		if file == "" {
 			packages = append(packages, "./impl/cmd/"+command)
 			continue
 		}
-		if info, err := os.Stat(path); err != nil {
+		if info, err := os.Stat(file); err != nil {
 			return nil, fmt.Errorf("find %s: %w", command, err)
 		} else if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-			return nil, fmt.Errorf("find %s: %s is not a program", command, path)
+			return nil, fmt.Errorf("find %s: %s is not a program", command, file)
 		}
-		found[command] = path
+		found[command] = file
 	}
 	if len(packages) == 0 {
 		return found, nil
 	}
-	root, err := gobuild.Root("")
+	compiled, err := compile(ctx, s, gobuild.Spec{Name: "weir"}, "bin", progress, packages...)
 	if err != nil {
-		return nil, err
-	}
-	dir, err := s.Scratch("bin")
-	if err != nil {
-		return nil, err
-	}
-	// The flags are those of the Makefile.
-	spec := gobuild.Spec{Name: "weir", Dir: root, Packages: packages, Output: dir, LDFlags: "-s -w"}
-	if err := gobuild.Run(ctx, s, spec, progress); err != nil {
 		return nil, err
 	}
 	for _, command := range commands {
 		if found[command] == "" {
-			found[command] = filepath.Join(dir, command)
+			found[command] = compiled[command]
 		}
+	}
+	return found, nil
+}
+
+// compile builds commands from the repository that the working directory is in, into a scratch directory.
+func compile(ctx context.Context, s *proc.Spawner, spec gobuild.Spec, folder string, progress func(string), packages ...string) (Binaries, error) {
+	var err error
+	if spec.Dir, err = gobuild.Root(""); err != nil {
+		return nil, err
+	}
+	if spec.Output, err = s.Scratch(folder); err != nil {
+		return nil, err
+	}
+	spec.Packages, spec.LDFlags = packages, "-s -w" // as in the Makefile
+	if err := gobuild.Run(ctx, s, spec, progress); err != nil {
+		return nil, err
+	}
+	found := Binaries{}
+	for _, p := range packages {
+		command := path.Base(p)
+		found[command] = filepath.Join(spec.Output, command)
 	}
 	return found, nil
 }

@@ -29,6 +29,7 @@ type Launch struct {
 	Dir     string // for its config file
 	LogFile string
 	Data    string // folder of what it keeps; empty: it keeps nothing
+	NoClock bool   // its machine has no battery clock: whenever it starts again it is 1970. The command is one of FindTimeless
 }
 
 // Part is a process that answers at an address: a hub, a coordinator, a controller. It can be started again after it ended, with the
@@ -83,9 +84,11 @@ func (p *Part) Start(ctx context.Context) error {
 	if p.Running() {
 		return fmt.Errorf("start %s: it is running", p.launch.Name)
 	}
-	x, err := p.launch.Spawner.Start(proc.Spec{
-		Name: p.launch.Name, Path: p.launch.Path, Args: p.args, LogFile: p.launch.LogFile,
-	})
+	spec := proc.Spec{Name: p.launch.Name, Path: p.launch.Path, Args: p.args, LogFile: p.launch.LogFile}
+	if p.launch.NoClock && p.process != nil { // only Start sets it
+		spec.Env = append(spec.Env, clockIn1970(time.Now()))
+	}
+	x, err := p.launch.Spawner.Start(spec)
 	if err != nil {
 		return err
 	}

@@ -146,6 +146,9 @@ func (*Kind) suits(t Topology) error {
 		if p.Unlinked && p.Mode != Stock {
 			return fmt.Errorf("pool %s of mode %s has no link: only one of mode %s can be without", p.Name, p.Mode, Stock)
 		}
+		if len(p.NoClock) > 0 {
+			return fmt.Errorf("pool %s has machines without a clock: its nodes are containers, whose clock is that of this machine", p.Name)
+		}
 	}
 	return nil
 }

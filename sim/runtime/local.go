@@ -63,6 +63,9 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 	if s.commands, err = node.Find(ctx, s.spawner, l.Binaries, progress, t.commands()...); err != nil {
 		return nil, err
 	}
+	if err := s.findTimeless(ctx, t, progress); err != nil {
+		return nil, err
+	}
 	if err := s.startCloud(ctx, l, progress); err != nil {
 		return nil, err
 	}
@@ -104,6 +107,7 @@ type localSite struct {
 	logDir   string
 	tools    cloud.Binaries
 	commands node.Binaries
+	timeless node.Binaries // those of machines without a clock; nil: all have one
 
 	spawner *proc.Spawner
 	blocks  []*loopback.Block // the cloud's and one per pool

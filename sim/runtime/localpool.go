@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -218,7 +219,8 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 	part, err := x.site.ground.coordinator(node.Launch{
 		Spawner: x.site.spawner,
 		Name:    strings.TrimSpace("coordinator "+c.Name) + " of " + x.Name,
-		Path:    x.command(node.CoordinatorCommand),
+		Path:    x.command(node.CoordinatorCommand, slices.Contains(x.NoClock, CoordinatorMachine)),
+		NoClock: slices.Contains(x.NoClock, CoordinatorMachine),
 		Dir:     dir,
 		LogFile: filepath.Join(x.site.logDir, strings.ReplaceAll(string(id), "/", "-")+".log"),
 		Data:    c.DataDir,
@@ -230,9 +232,28 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 	return nil
 }
 
-// command is the path of one of Weir's commands for this pool.
-func (x *localPool) command(name string) string {
+// command is the path of one of Weir's commands for a machine of this pool.
+func (x *localPool) command(name string, noClock bool) string {
+	if noClock {
+		return x.site.timeless[name]
+	}
 	return cmp.Or(x.Binaries[name], x.site.commands[name])
+}
+
+// findTimeless builds the commands of machines without a clock, if there are any.
+func (s *localSite) findTimeless(ctx context.Context, t Topology, progress func(string)) (err error) {
+	var commands []string
+	for _, p := range t.Pools {
+		for _, machine := range p.NoClock {
+			commands = append(commands, map[bool]string{false: node.HubCommand, true: node.CoordinatorCommand}[machine == CoordinatorMachine])
+		}
+	}
+	if len(commands) == 0 {
+		return nil
+	}
+	slices.Sort(commands)
+	s.timeless, err = node.FindTimeless(ctx, s.spawner, progress, slices.Compact(commands)...)
+	return err
 }
 
 // enrolsCoordinator tells whether a coordinator is beside the hub of node i, which asks for its certificates.
@@ -321,7 +342,12 @@ func (x *localPool) addHub(i int, name, address string) error {
 		}
 	}
 	endpoint := Endpoint{URL: "https://" + net.JoinHostPort(address, strconv.Itoa(contract.HubSecurePort))}
-	if signer, names := x.site.ground.door(); signer == nil {
+	noClock := slices.Contains(x.NoClock, name)
+	signer, names := x.site.ground.door()
+	if noClock { // an authority of the node's own would sign by the clock of that machine, and the testbed's clients, which it is for, have another
+		signer = x.site.cloud.CA()
+	}
+	if signer == nil {
 		endpoint.CAFile = filepath.Join(dir, node.NodeAuthorityFile)
 	} else {
 		c.TLSCertFile, c.TLSKeyFile, err = issue(signer, dir, "serving", weirpki.Door, weirpki.Subject{
@@ -336,7 +362,8 @@ func (x *localPool) addHub(i int, name, address string) error {
 	part, err := x.site.ground.hub(node.Launch{
 		Spawner: x.site.spawner,
 		Name:    "hub of " + name,
-		Path:    x.command(node.HubCommand),
+		Path:    x.command(node.HubCommand, noClock),
+		NoClock: noClock,
 		Dir:     dir,
 		LogFile: filepath.Join(x.site.logDir, "hub-"+name+".log"),
 		Data:    data,

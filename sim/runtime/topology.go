@@ -74,9 +74,15 @@ type Pool struct {
 	HubFlags           node.Flags
 	CoordinatorFlags   node.Flags
 
+	// NoClock are nodes, by their names, whose machines have no battery clock, and CoordinatorMachine: what starts again there is in 1970.
+	NoClock []string
+
 	// Binaries are commands of another build for this pool; what it does not name is that of the site.
 	Binaries node.Binaries
 }
+
+// CoordinatorMachine in Pool.NoClock is the machine of each coordinator.
+const CoordinatorMachine = "coordinator"
 
 // Lives are how long certificates live. weir-manager approves requests for them, and the testbed signs: no other signer makes them so short.
 type Lives struct {

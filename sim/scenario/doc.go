@@ -15,6 +15,7 @@
 //	    lives: {hub: 20s, forwarder: 15s, coordinator: 20s}   # optional; hubs begin with the certificates of their nodes alone, ask for all others, and renew them; with coordinator, for those of the coordinators beside the first hubs too
 //	    enrols: true                # optional, without lives: the same for the usual life, and weir-manager signs, and takes back. Where weir-manager
 //	                                # runs, each pool is described by a NodePool
+//	    noClock: [harbour-2, coordinator]   # optional; machines without a battery clock: what starts again there is in 1970
 //	  pools: [{name: harbour, …}, {name: town, …}]        # instead of pool, which is short for a list of one
 //	  controllers: true             # optional; the stock kube-controller-manager and kube-scheduler run, too
 //	workload:

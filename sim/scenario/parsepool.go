@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runtime"
 )
 
 const (
@@ -62,7 +63,7 @@ func (o object) pools(s *Scenario) {
 
 func (v value) pool(longest int) Pool {
 	p := Pool{Coordinators: 1}
-	o, ok := v.object("name", "nodes", "uplink", "coordinators", "leaderHubs", "reverse", "lives", "enrols")
+	o, ok := v.object("name", "nodes", "uplink", "coordinators", "leaderHubs", "reverse", "lives", "enrols", "noClock")
 	if !ok {
 		return p
 	}
@@ -103,6 +104,13 @@ func (v value) pool(longest int) Pool {
 		case p.Enrols && p.Coordinators == 0:
 			o.fields["enrols"].contradiction("coordinators is 0: want a coordinator, which hubs show these certificates to")
 		}
+	}
+	if o.has("noClock") {
+		machines := runtime.Pool{Name: p.Name, Nodes: p.Nodes}.NodeNames()
+		if p.Coordinators > 0 {
+			machines = append(machines, runtime.CoordinatorMachine)
+		}
+		p.NoClock = o.fields["noClock"].choices(machines)
 	}
 	if o.has("leaderHubs") {
 		n, _ := o.fields["leaderHubs"].integer(1, maxLeaderHubs)

@@ -53,6 +53,8 @@ type Pool struct {
 	Reverse      bool   `yaml:"reverse,omitempty"`    // nodes accept no connection from their pool
 	Lives        *Lives `yaml:"lives,omitempty"`      // nil: hubs have all certificates from the beginning, but for those that enrol
 	Enrols       bool   `yaml:"enrols,omitempty"`     // hubs ask weir-manager for the certificates of their pool
+
+	NoClock []string `yaml:"noClock,omitempty"` // nodes, and "coordinator", whose machines have no battery clock
 }
 
 // Lives are how long certificates live that hubs ask for themselves.
@@ -105,7 +107,7 @@ func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
 		if p.Lives != nil {
 			r.Lives = &runtime.Lives{Hub: p.Lives.Hub, Forwarder: p.Lives.Forwarder, Coordinator: p.Lives.Coordinator}
 		}
-		r.Enrols, r.LeaderHubs = p.Enrols, p.LeaderHubs
+		r.Enrols, r.LeaderHubs, r.NoClock = p.Enrols, p.LeaderHubs, p.NoClock
 	}
 	return r
 }

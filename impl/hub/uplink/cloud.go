@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 // Reach is whether the cloud can be reached, as far as is known.
@@ -41,6 +43,7 @@ type Cloud struct {
 	forward Certificate
 	logger  *slog.Logger
 	clock   clock.WithTicker
+	time    *pki.Proven
 	doubted atomic.Pointer[time.Time] // since when somebody wanted to know of it, see Patience
 	gone    *Link                     // it is away
 	follow  []func()                  // told of changes
@@ -53,20 +56,23 @@ type CloudConfig struct {
 	Servers map[Class][]*url.URL
 	Policy  HealthPolicy
 	Roots   *Bundle
-	Node    Certificate      // of ways AsNode
-	Hub     Certificate      // of ways AsHub
-	Forward Certificate      // nil: no way is AsForwarder
-	Quantum bool             // post-quantum key exchange
-	Leads   bool             // this hub may feed a pool, which should not wait for it
-	Now     func() time.Time // by which the cloud's certificate is judged; nil: by this machine's clock
+	Node    Certificate // of ways AsNode
+	Hub     Certificate // of ways AsHub
+	Forward Certificate // nil: no way is AsForwarder
+	Quantum bool        // post-quantum key exchange
+	Leads   bool        // this hub may feed a pool, which should not wait for it
+	Time    *pki.Proven // by which the cloud's certificate is judged; it hears the cloud
 	Clock   clock.WithTicker
 	Logger  *slog.Logger
 }
 
 // NewCloud makes what Run and requests then use.
 func NewCloud(c CloudConfig) *Cloud {
+	if c.Time == nil {
+		c.Time = pki.OpenProven("", c.Clock, c.Logger)
+	}
 	k := &Cloud{
-		doors: map[doorKey]*door{}, meters: map[Class]*Meter{}, logger: c.Logger, clock: c.Clock,
+		time: c.Time, doors: map[doorKey]*door{}, meters: map[Class]*Meter{}, logger: c.Logger, clock: c.Clock,
 		resume: NewSessions(), forward: c.Forward,
 	}
 	k.gone = NewLink(func() bool { return k.Reach() != Away })
@@ -106,11 +112,16 @@ func NewCloud(c CloudConfig) *Cloud {
 	return k
 }
 
+// verify judges who answers as the cloud.
+func (c CloudConfig) verify(host string, chain []*x509.Certificate) error {
+	return c.Time.Verify(chain, x509.VerifyOptions{Roots: c.Roots.Get(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+}
+
 // transport returns what builds the transport of a door. Only doors of the hub itself know a certificate.
 func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 	return func() *http.Transport {
 		config := &tls.Config{
-			RootCAs: c.Roots.Get(), Time: c.Now, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+			RootCAs: c.Roots.Get(), MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 		}
 		if !c.Quantum || key.class != ClassNode { // what is secret for longer than a token lives is in class node
 			config.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384}
@@ -129,7 +140,7 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 			config.NextProtos = []string{"http/1.1"}
 		}
 		t := TransportConfig{
-			Dialer: &Dialer{Net: c.Net, TLS: config, Meter: k.meters[key.class], heard: func(address string) func() { return k.hearing(key.class, address) }},
+			Dialer: &Dialer{Net: c.Net, TLS: config, Verify: c.verify, Meter: k.meters[key.class], heard: func(address string) func() { return k.hearing(key.class, address) }},
 			http1:  key.over == overHTTP1, IdlePing: 30 * time.Second, PingTimeout: 15 * time.Second,
 		}
 		switch key.as {
@@ -196,6 +207,7 @@ func (k *Cloud) probe(ctx context.Context, s *server) error {
 		return err
 	}
 	defer resp.Body.Close()
+	k.time.Hear(resp.Header.Get("Date"))
 	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 	if resp.StatusCode >= 500 {
 		return fmt.Errorf("GET /readyz: %s", resp.Status)

@@ -56,6 +56,7 @@ type Spec struct {
 	Packages []string // main packages
 	Output   string   // folder that receives the binaries; it must exist
 	LDFlags  string
+	Overlay  string // file of other sources, as go build -overlay takes it; "": none
 }
 
 // Run builds. Progress may be nil; it is called from one goroutine at a time.
@@ -71,7 +72,7 @@ func Run(ctx context.Context, s *proc.Spawner, spec Spec, progress func(string))
 	if err != nil {
 		return fmt.Errorf("resolve the packages of %s: %w", spec.Name, err)
 	}
-	build := append([]string{"build", "-v", "-o", spec.Output + string(filepath.Separator), "-ldflags", spec.LDFlags}, spec.Packages...)
+	build := append([]string{"build", "-v", "-o", spec.Output + string(filepath.Separator), "-ldflags", spec.LDFlags, "-overlay", spec.Overlay}, spec.Packages...)
 	built, err := run(ctx, s, spec, build, func(c count) {
 		progress(fmt.Sprintf("%s: %d of at most %d packages compiled, %s", spec.Name, c.packages, resolved.packages, since(begin)))
 	})

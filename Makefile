@@ -29,7 +29,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/weir, weir-hub, weir-coordinator and weir-manager
+build: ## build bin/weir, kubectl-weir, weir-hub, weir-coordinator and weir-manager
 	@echo "building bin/ (a cold cache takes a few minutes)"
 	@mkdir -p bin
 	go build -ldflags '$(LDFLAGS)' -o bin/ ./impl/cmd/... ./sim/cmd/...

@@ -1,0 +1,85 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/operator/view"
+)
+
+// again is how often --wait looks.
+const again = 2 * time.Second
+
+// errUnwell is the answer of weir check where there is an error.
+var errUnwell = errors.New("something is not well")
+
+// Command is weir check; program is how the user calls it.
+func Command(program string) cli.Command {
+	return cli.Command{Name: "check", About: "look whether Weir is well, or whether it could be installed (--pre)", Run: func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+		fs := pflag.NewFlagSet("check", pflag.ContinueOnError)
+		var o Options
+		fs.BoolVar(&o.Pre, "pre", false, "look whether Weir could be installed")
+		fs.StringVar(&o.Pool, "pool", "", "look at this pool and its nodes only")
+		fs.StringVar(&o.Node, "node", "", "look at this node and its pool only")
+		form := fs.StringP("output", "o", "table", "table, short (only what is not well) or json")
+		wait := fs.Duration("wait", 0, "look again until nothing is wrong, for so long")
+		flags := view.Bind(fs)
+		if err := cli.ParseArgs(fs, program+" check", args, 0, stdout); err != nil {
+			return err
+		}
+		switch {
+		case !slices.Contains([]string{"table", "short", "json"}, *form):
+			return cli.Usage("--output", *form, "table, short or json")
+		case *wait < 0:
+			return cli.Usage("--wait", *wait, "a time, as in 5m; 0 looks once")
+		case o.Pre && (o.Pool != "" || o.Node != ""):
+			return cli.Usage("--pre", true, "none of --pool and --node: there are no pools yet")
+		}
+		c, err := flags.Cluster()
+		if err != nil {
+			return err
+		}
+		r, err := until(ctx, c, o, *wait, stderr)
+		if err != nil {
+			return err
+		}
+		if err := r.Write(stdout, *form); err != nil {
+			return err
+		}
+		if !r.Success {
+			return errUnwell
+		}
+		return nil
+	}}
+}
+
+// until looks until there is no error, or the time is over.
+func until(ctx context.Context, c *view.Cluster, o Options, wait time.Duration, stderr io.Writer) (Report, error) {
+	tick := time.NewTicker(again)
+	defer tick.Stop()
+	end := time.NewTimer(wait)
+	defer end.Stop()
+	for first := true; ; first = false {
+		r, err := Run(ctx, c, o)
+		if err != nil || r.Success || wait == 0 {
+			return r, err
+		}
+		if first {
+			fmt.Fprintf(stderr, "waiting for %v at most until nothing is wrong\n", wait)
+		}
+		select {
+		case <-tick.C:
+		case <-end.C:
+			return r, nil
+		case <-ctx.Done():
+			return r, context.Cause(ctx)
+		}
+	}
+}

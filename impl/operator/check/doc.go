@@ -1,0 +1,7 @@
+// Package check is weir check: is Weir well in this cluster, and if not, why, and where to read on.
+//
+// Checks are data: an anchor, a description and what looks. Each gives one line, or one for each pool or node. The anchor is the heading in docs/operations.md that tells what
+// to do; a test holds that each is there. The form of -o json is stable: fields are added, and neither renamed nor taken away.
+//
+// It starts no goroutine.
+package check

@@ -1,0 +1,206 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/nodepool"
+	"github.com/weir-edge/weir/impl/operator/view"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
+)
+
+// ofPool is a check of each pool.
+type ofPool struct {
+	id, about string
+	look      func(l *looker, pool string) error
+}
+
+var pools = []ofPool{
+	{"pool-described", "it has a NodePool and a Pool", checkDescribed},
+	{"pool-members", "it has nodes", checkMembers},
+	{"pool-heard", "a node of it is heard", checkHeard},
+	{"pool-told", "its hubs are told how it shares", checkTold},
+	{"pool-scope", "all that it shares may be shared", checkScope},
+	{"pool-coordinator", "its coordinator runs", checkCoordinator},
+	{"pool-leader", "it has a leader hub", checkLeader},
+}
+
+// ofNode is a check of each node of a pool.
+type ofNode struct {
+	id, about string
+	look      func(l *looker, n *corev1.Node) error
+}
+
+var nodes = []ofNode{
+	{"node-heard", "it is heard", checkNodeHeard},
+	{"node-cut-off", "it reaches the cloud", checkCutOff},
+	{"node-hub", "it has a hub in its pool", checkHub},
+	{"node-joined", "its kubelet calls its hub", checkJoined},
+	{"node-certificates", "its certificates last", checkCertificates},
+}
+
+func rounded(d time.Duration) string { return d.Round(time.Second).String() }
+
+// bad tells what a condition says, if that is not True.
+func bad(all []metav1.Condition, kind string) error {
+	if c := view.ConditionOf(all, kind); c != nil && c.Status != metav1.ConditionTrue {
+		return fmt.Errorf("%s: %s", c.Reason, c.Message)
+	}
+	return nil
+}
+
+func checkDescribed(l *looker, pool string) error {
+	if err := errors.Join(l.view.Failed[view.NodePools], l.view.Failed[view.Pools]); err != nil {
+		return skip{err}
+	}
+	switch n, p := l.view.NodePool(pool), l.view.Pool(pool); {
+	case n == nil && p == nil:
+		return fmt.Errorf("nodes have the label %s=%s, and there is no NodePool of this name: nothing is told to their hubs", contract.NodePoolLabel, pool)
+	case n == nil:
+		return errors.New("it has a Pool and no NodePool: nothing is told to its hubs")
+	case p == nil:
+		return warn("it has a NodePool and no Pool: its hubs go by their flags")
+	}
+	return nil
+}
+
+func checkMembers(l *looker, pool string) error {
+	if err := l.view.Failed[view.Nodes]; err != nil {
+		return skip{err}
+	}
+	if len(l.view.Members(pool)) == 0 {
+		return warn("no Node has the label %s=%s", contract.NodePoolLabel, pool)
+	}
+	return nil
+}
+
+func checkHeard(l *looker, pool string) error {
+	p := l.view.Pool(pool)
+	if p == nil || len(l.view.Members(pool)) == 0 {
+		return errNone
+	}
+	if since := p.Status.SilentSince; since != nil {
+		return fmt.Errorf("none was heard for %s: its link or its power is gone, most likely", rounded(l.view.Now.Sub(since.Time)))
+	}
+	return nil
+}
+
+func checkTold(l *looker, pool string) error {
+	n := l.view.NodePool(pool)
+	if n == nil {
+		return errNone
+	}
+	if err := l.view.Failed[view.LeaderHubs]; err != nil {
+		return skip{err}
+	}
+	if _, ok := l.view.LeaderHubs[pool]; !ok {
+		return fmt.Errorf("Service %s/%s%s is not there: weir-manager makes it", contract.ManagerNamespace, contract.LeaderHubPrefix, pool)
+	}
+	if err := bad(n.Status.Conditions, nodepool.LeaderHubSynced); err != nil {
+		return err
+	}
+	if p := l.view.Pool(pool); p != nil {
+		return bad(p.Status.Conditions, poolv1.ModeApplied)
+	}
+	return nil
+}
+
+func checkScope(l *looker, pool string) error {
+	var err error
+	if n := l.view.NodePool(pool); n != nil {
+		err = bad(n.Status.Conditions, nodepool.ScopeAccepted)
+	}
+	if p := l.view.Pool(pool); p != nil && err == nil {
+		err = bad(p.Status.Conditions, poolv1.ScopeAccepted)
+	}
+	return err
+}
+
+func checkCoordinator(l *looker, pool string) error {
+	p := l.view.Pool(pool)
+	if p == nil || p.Spec.Mode == poolv1.ModeLeaderHubs || len(l.view.Members(pool)) == 0 {
+		return errNone
+	}
+	if p.Spec.Coordinator == nil {
+		return warn("the Pool names none: its hubs use the one of their flags, if there is one")
+	}
+	if err := bad(p.Status.Conditions, poolv1.CoordinatorPlaced); err != nil {
+		return err
+	}
+	if len(p.Status.Coordinators) == 0 {
+		return errors.New("hubs are told of none")
+	}
+	return nil
+}
+
+func checkLeader(l *looker, pool string) error {
+	n, p := l.view.NodePool(pool), l.view.Pool(pool)
+	if n == nil || !n.Spec.EnableLeaderElection || len(l.view.Members(pool)) == 0 {
+		return errNone
+	}
+	if err := bad(n.Status.Conditions, nodepool.LeaderReady); err != nil {
+		return err
+	}
+	if n.Status.LeaderNum == 0 && p != nil && p.Spec.Mode == poolv1.ModeLeaderHubs {
+		return errors.New("none of its nodes may lead: want one that is Ready, reaches the cloud and has an internal address")
+	}
+	return nil
+}
+
+func checkNodeHeard(l *looker, n *corev1.Node) error {
+	if err := l.view.Failed[view.Leases]; err != nil {
+		return skip{err}
+	}
+	h := l.view.Heartbeat(n.Name)
+	switch {
+	case h.Age < 0:
+		return errors.New("it has no Lease: its kubelet never was heard")
+	case h.Late:
+		return fmt.Errorf("its last heartbeat is %s old", rounded(h.Age))
+	}
+	return nil
+}
+
+func checkCutOff(l *looker, n *corev1.Node) error {
+	if c := view.Condition(n, contract.CutOffCondition); c != nil && c.Status == corev1.ConditionTrue {
+		return warn("it does not, since %s; the leader of its pool tells that it lives", rounded(l.view.Now.Sub(c.LastTransitionTime.Time)))
+	}
+	return nil
+}
+
+func checkHub(l *looker, n *corev1.Node) error {
+	text := n.Annotations[contract.HoldsAnnotation]
+	if text == "" {
+		return fmt.Errorf("no hub has told anything by the annotation %s of the Node: it has none, or its hub is not in the pool", contract.HoldsAnnotation)
+	}
+	if _, err := holding.Parse(text); err != nil {
+		return fmt.Errorf("annotation %s: %w", contract.HoldsAnnotation, err)
+	}
+	return nil
+}
+
+func checkJoined(l *looker, n *corev1.Node) error {
+	switch c := view.Condition(n, contract.JoinedCondition); {
+	case c == nil && n.Annotations[contract.HoldsAnnotation] == "":
+		return fmt.Errorf("the node has not joined: weir node join --pool %s on it", n.Labels[contract.NodePoolLabel])
+	case c == nil:
+		return warn("it was not installed by weir node join: look at the kubelet's kubeconfig")
+	case c.Status != corev1.ConditionTrue:
+		return fmt.Errorf("%s: %s", c.Reason, strings.TrimSuffix(c.Message, "."))
+	}
+	return nil
+}
+
+func checkCertificates(_ *looker, n *corev1.Node) error {
+	if c := view.Condition(n, contract.CertificatesCondition); c != nil && c.Status == corev1.ConditionTrue {
+		return fmt.Errorf("%s: %s", c.Reason, strings.TrimSuffix(c.Message, "."))
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/nodepool"
+	"github.com/weir-edge/weir/impl/operator/view"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
+)
+
+// repository is where releases of weir-coordinator are.
+const repository = "ghcr.io/weir-edge/weir-coordinator"
+
+// wanted is what weir pool create makes.
+type wanted struct {
+	name        string
+	coordinator bool
+	image       string
+	servers     []string
+	leaders     int32
+}
+
+func (c commands) create(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	fs := pflag.NewFlagSet("pool create", pflag.ContinueOnError)
+	var w wanted
+	fs.BoolVar(&w.coordinator, "coordinator", false, "weir-manager runs a coordinator on a node of the pool")
+	fs.StringVar(&w.image, "coordinator-image", "", "its image, which is added to those that weir-manager may run; default: "+repository+" of this program's version")
+	fs.StringSliceVar(&w.servers, "coordinator-server", nil, "https://host:port of a coordinator that you run yourself; repeated for three replicas")
+	fs.Int32Var(&w.leaders, "leader-hubs", 0, "no coordinator: so many hubs of the pool read the cloud for all others")
+	flags := view.Bind(fs)
+	if err := cli.ParseArgs(fs, c.program+" pool create NAME", args, 1, stdout); err != nil {
+		return err
+	}
+	w.name = fs.Arg(0)
+	if err := w.check(version()); err != nil {
+		return err
+	}
+	cluster, err := flags.Cluster()
+	if err != nil {
+		return err
+	}
+	if err := w.make(ctx, cluster, stdout); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "next, its nodes:\n  kubectl label node NODE… %s=%s\nand on each of them:\n  weir node join --pool %[2]s\n", contract.NodePoolLabel, w.name)
+	return nil
+}
+
+// version is that of a release; "": this program is of none.
+func version() string {
+	v, _, _ := strings.Cut(cli.Version(), " ")
+	if !strings.HasPrefix(v, "v") || strings.Contains(v, "-") {
+		return ""
+	}
+	return v
+}
+
+// check tells what cannot be meant.
+func (w *wanted) check(release string) error {
+	if why := validation.IsDNS1035Label(contract.LeaderHubPrefix + w.name); len(why) > 0 {
+		return cli.Usage("NAME", w.name, "a name that a Service "+contract.LeaderHubPrefix+"NAME can have: small letters, digits and -, 52 at most")
+	}
+	ways := 0
+	for _, given := range []bool{w.coordinator || w.image != "", len(w.servers) > 0, w.leaders > 0} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case w.leaders < 0 || w.leaders > 64:
+		return cli.Usage("--leader-hubs", w.leaders, "1 to 64")
+	case ways != 1:
+		return cli.Usage("--coordinator, --coordinator-server, --leader-hubs", ways, "one of the three: who reads the cloud for the pool")
+	case len(w.servers) != 0 && len(w.servers) != 1 && len(w.servers) != 3:
+		return cli.Usage("--coordinator-server", strings.Join(w.servers, ","), "one, or three replicas")
+	}
+	if w.coordinator && w.image == "" {
+		if release == "" {
+			return cli.Usage("--coordinator-image", "", "an image of weir-coordinator: this program is of no release whose image it could name")
+		}
+		w.image = repository + ":" + release
+	}
+	return nil
+}
+
+// objects are the NodePool and the Pool.
+func (w *wanted) objects() []client.Object {
+	np := &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: w.name}, Spec: nodepool.Spec{Type: nodepool.Edge, InterConnectivity: true}}
+	own := &poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: w.name}, Spec: poolv1.Spec{Mode: poolv1.ModeCoordinator}}
+	switch {
+	case w.leaders > 0:
+		np.Spec.EnableLeaderElection, np.Spec.LeaderReplicas, np.Spec.LeaderElectionStrategy = true, w.leaders, nodepool.Random
+		own.Spec.Mode = poolv1.ModeLeaderHubs
+	case len(w.servers) > 0:
+		own.Spec.Coordinator = &poolv1.Coordinator{Servers: w.servers}
+	default:
+		own.Spec.Coordinator = &poolv1.Coordinator{Image: w.image}
+	}
+	return []client.Object{np, own}
+}
+
+// make makes them. What is there already is left as it is, and told.
+func (w *wanted) make(ctx context.Context, c *view.Cluster, stdout io.Writer) error {
+	if w.image != "" {
+		if err := w.allow(ctx, c, stdout); err != nil {
+			return err
+		}
+	}
+	for _, o := range w.objects() {
+		kind := strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", o), "*pool."), "*nodepool.")
+		switch err := c.Create(ctx, o); {
+		case meta.IsNoMatchError(err):
+			return fmt.Errorf("create %s %s: the cluster does not know them: install Weir first", kind, w.name)
+		case apierrors.IsAlreadyExists(err):
+			fmt.Fprintf(stdout, "%s %s is there already, and was left as it is\n", kind, w.name)
+		case err != nil:
+			return fmt.Errorf("create %s %s: %w", kind, w.name, err)
+		default:
+			fmt.Fprintf(stdout, "%s %s created\n", kind, w.name)
+		}
+	}
+	return nil
+}
+
+// allow adds the image to those that weir-manager may run.
+func (w *wanted) allow(ctx context.Context, c *view.Cluster, stdout io.Writer) error {
+	m := &corev1.ConfigMap{}
+	fail := func(err error) error {
+		return fmt.Errorf("add %s to ConfigMap %s/%s, which has the images that weir-manager may run: %w", w.image, contract.ManagerNamespace, contract.CoordinatorImages, err)
+	}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.CoordinatorImages}, m); err != nil {
+		return fail(err)
+	}
+	images := strings.Fields(m.Data[contract.CoordinatorImagesKey])
+	if slices.Contains(images, w.image) {
+		return nil
+	}
+	if m.Data == nil {
+		m.Data = map[string]string{}
+	}
+	m.Data[contract.CoordinatorImagesKey] = strings.Join(append(images, w.image), "\n")
+	if err := c.Update(ctx, m); err != nil {
+		return fail(err)
+	}
+	fmt.Fprintf(stdout, "weir-manager may run %s\n", w.image)
+	return nil
+}

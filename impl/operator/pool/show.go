@@ -1,0 +1,91 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/operator/status"
+	"github.com/weir-edge/weir/impl/operator/view"
+)
+
+// Commands are those of weir pool; program is how the user calls it.
+func Commands(program string) []cli.Command {
+	c := commands{program}
+	return []cli.Command{
+		{Name: "pool create", Args: "NAME", About: "make the NodePool and the Pool of a pool", Run: c.create},
+		{Name: "pool list", About: "list pools", Run: c.list},
+		{Name: "pool describe", Args: "NAME", About: "show a pool: its nodes, and what weir-manager says of it", Run: c.describe},
+	}
+}
+
+type commands struct{ program string }
+
+func (c commands) list(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	fs := pflag.NewFlagSet("pool list", pflag.ContinueOnError)
+	flags := view.Bind(fs)
+	if err := cli.ParseArgs(fs, c.program+" pool list", args, 0, stdout); err != nil {
+		return err
+	}
+	v, err := read(ctx, flags)
+	if err != nil {
+		return err
+	}
+	for _, name := range v.PoolNames() {
+		fmt.Fprintln(stdout, name)
+	}
+	return nil
+}
+
+func read(ctx context.Context, flags view.Flags) (*view.View, error) {
+	cluster, err := flags.Cluster()
+	if err != nil {
+		return nil, err
+	}
+	v := cluster.Read(ctx)
+	for _, kind := range []string{view.Nodes, view.NodePools, view.Pools, view.Leases} {
+		if err := v.Failed[kind]; err != nil {
+			return nil, fmt.Errorf("read %s: %s", kind, strings.Join(strings.Fields(err.Error()), " "))
+		}
+	}
+	return v, nil
+}
+
+func (c commands) describe(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	fs := pflag.NewFlagSet("pool describe", pflag.ContinueOnError)
+	flags := view.Bind(fs)
+	if err := cli.ParseArgs(fs, c.program+" pool describe NAME", args, 1, stdout); err != nil {
+		return err
+	}
+	v, err := read(ctx, flags)
+	if err != nil {
+		return err
+	}
+	name := fs.Arg(0)
+	page := status.Of(v, name)
+	if len(page.Pools) == 0 {
+		return cli.Usage("NAME", name, "the name of a pool: "+strings.Join(v.PoolNames(), ", "))
+	}
+	if err := page.Write(stdout, "wide", v.Now); err != nil {
+		return err
+	}
+	if n := v.NodePool(name); n != nil {
+		conditions(stdout, "NodePool", n.Status.Conditions)
+	}
+	if p := v.Pool(name); p != nil {
+		conditions(stdout, "Pool", p.Status.Conditions)
+	}
+	return nil
+}
+
+func conditions(w io.Writer, kind string, all []metav1.Condition) {
+	fmt.Fprintf(w, "\n%s\n", kind)
+	for _, c := range all {
+		fmt.Fprintf(w, "  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, strings.Join(strings.Fields(c.Message), " "))
+	}
+}

@@ -1,0 +1,71 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/operator/view"
+)
+
+// Command is weir status; program is how the user calls it.
+func Command(program string) cli.Command {
+	return cli.Command{Name: "status", About: "show pools and their nodes", Run: func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+		fs := pflag.NewFlagSet("status", pflag.ContinueOnError)
+		form := fs.StringP("output", "o", "table", "table, wide (with nodes), json or yaml")
+		pool := fs.String("pool", "", "show this pool only")
+		watch := fs.Bool("watch", false, "show it again every --interval")
+		interval := fs.Duration("interval", 2*time.Second, "for --watch, at least 1s")
+		flags := view.Bind(fs)
+		if err := cli.ParseArgs(fs, program+" status", args, 0, stdout); err != nil {
+			return err
+		}
+		switch {
+		case !slices.Contains([]string{"table", "wide", "json", "yaml"}, *form):
+			return cli.Usage("--output", *form, "table, wide, json or yaml")
+		case *interval < time.Second:
+			return cli.Usage("--interval", *interval, "1s or more")
+		}
+		c, err := flags.Cluster()
+		if err != nil {
+			return err
+		}
+		tick := time.NewTicker(*interval)
+		defer tick.Stop()
+		for {
+			if err := show(ctx, c, *pool, *form, stdout); err != nil {
+				return err
+			}
+			if !*watch {
+				return nil
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}}
+}
+
+func show(ctx context.Context, c *view.Cluster, pool, form string, stdout io.Writer) error {
+	v := c.Read(ctx)
+	for _, kind := range []string{view.Nodes, view.NodePools, view.Pools, view.Leases} {
+		if err := v.Failed[kind]; err != nil {
+			return fmt.Errorf("read %s: %w", kind, oneLine(err))
+		}
+	}
+	if names := v.PoolNames(); pool != "" && !slices.Contains(names, pool) {
+		return cli.Usage("--pool", pool, "the name of a pool: "+strings.Join(names, ", "))
+	}
+	return Of(v, pool).Write(stdout, form, v.Now)
+}
+
+func oneLine(err error) error { return errors.New(strings.Join(strings.Fields(err.Error()), " ")) }

@@ -1,0 +1,202 @@
+package status
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/operator/view"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
+)
+
+// Page is all that weir status says.
+type Page struct {
+	Manager string `json:"manager"` // who leads; "": nobody does
+	Pools   []Pool `json:"pools"`
+}
+
+// Pool is one.
+type Pool struct {
+	Name         string     `json:"name"`
+	Mode         string     `json:"mode,omitempty"` // as its hubs are told; "": nothing is told
+	Leaders      []string   `json:"leaders,omitempty"`
+	Coordinators []string   `json:"coordinators,omitempty"`
+	SilentSince  *time.Time `json:"silentSince,omitempty"`
+	Members      int        `json:"members"`
+	Heard        int        `json:"heard"`
+	CutOff       int        `json:"cutOff"` // heard through the pool alone
+	Joined       int        `json:"joined"` // their kubelets call their hubs
+	Nodes        []Node     `json:"nodes"`
+}
+
+// Node is one of a pool.
+type Node struct {
+	Name      string     `json:"name"`
+	State     string     `json:"state"` // Heard, CutOff, Silent or Lost
+	Heartbeat *int       `json:"heartbeatSeconds,omitempty"`
+	Joined    bool       `json:"joined"`
+	Hub       bool       `json:"hub"`                       // it has told what it holds
+	Ends      *time.Time `json:"certificatesEnd,omitempty"` // the first of those that it told of
+}
+
+// States of nodes.
+const (
+	Heard  = "Heard"
+	CutOff = "CutOff" // through its pool alone
+	Silent = "Silent" // with all of its pool
+	Lost   = "Lost"
+)
+
+// Of is the page of what was seen.
+func Of(v *view.View, only string) Page {
+	p := Page{Pools: []Pool{}}
+	if l := v.ManagerLease; l != nil && l.Spec.HolderIdentity != nil {
+		p.Manager = *l.Spec.HolderIdentity
+	}
+	for _, name := range v.PoolNames() {
+		if only == "" || only == name {
+			p.Pools = append(p.Pools, poolOf(v, name))
+		}
+	}
+	return p
+}
+
+func poolOf(v *view.View, name string) Pool {
+	p := Pool{Name: name, Nodes: []Node{}}
+	if own := v.Pool(name); own != nil {
+		p.Mode, p.Coordinators = own.Status.Mode, own.Status.Coordinators
+		if own.Status.SilentSince != nil {
+			p.SilentSince = &own.Status.SilentSince.Time
+		}
+	}
+	if n := v.NodePool(name); n != nil && p.Mode != poolv1.ModeCoordinator {
+		for _, l := range n.Status.LeaderEndpoints {
+			p.Leaders = append(p.Leaders, l.NodeName)
+		}
+	}
+	for _, n := range v.Members(name) {
+		one := nodeOf(v, n, p.SilentSince != nil)
+		p.Nodes = append(p.Nodes, one)
+		p.Members++
+		if one.State == Heard || one.State == CutOff {
+			p.Heard++
+		}
+		if one.State == CutOff {
+			p.CutOff++
+		}
+		if one.Joined {
+			p.Joined++
+		}
+	}
+	return p
+}
+
+func nodeOf(v *view.View, n *corev1.Node, silent bool) Node {
+	h := v.Heartbeat(n.Name)
+	one := Node{Name: n.Name, State: Heard}
+	switch {
+	case h.Late && silent:
+		one.State = Silent
+	case h.Late:
+		one.State = Lost
+	case h.Delegated:
+		one.State = CutOff
+	}
+	if h.Age >= 0 {
+		seconds := int(h.Age / time.Second)
+		one.Heartbeat = &seconds
+	}
+	if c := view.Condition(n, contract.JoinedCondition); c != nil {
+		one.Joined = c.Status == corev1.ConditionTrue
+	}
+	if holds, err := holding.Parse(n.Annotations[contract.HoldsAnnotation]); err == nil && n.Annotations[contract.HoldsAnnotation] != "" {
+		one.Hub = true
+		for _, life := range holds.Certificates {
+			if one.Ends == nil || life.End.Before(*one.Ends) {
+				end := life.End.UTC()
+				one.Ends = &end
+			}
+		}
+	}
+	return one
+}
+
+// Write writes it as table, wide, json or yaml.
+func (p Page) Write(w io.Writer, form string, now time.Time) error {
+	switch form {
+	case "json":
+		text, err := json.MarshalIndent(p, "", "  ")
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%s\n", text)
+		}
+		return err
+	case "yaml":
+		text, err := yaml.Marshal(p)
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return err
+	}
+	if len(p.Pools) == 0 {
+		_, err := fmt.Fprintln(w, "there are no pools: weir pool create NAME")
+		return err
+	}
+	return p.table(w, form == "wide", now)
+}
+
+func (p Page) table(w io.Writer, wide bool, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "POOL\tMODE\tNODES\tHEARD\tCUT OFF\tJOINED\tLEADER\tSILENT\tCOORDINATOR")
+	for _, o := range p.Pools {
+		silent := ""
+		if o.SilentSince != nil {
+			silent = duration.HumanDuration(now.Sub(*o.SilentSince))
+		}
+		leader := strings.Join(o.Leaders, ",")
+		if o.Mode == poolv1.ModeCoordinator {
+			leader = "in the pool"
+		}
+		row(t, o.Name, o.Mode, fmt.Sprint(o.Members), fmt.Sprint(o.Heard), fmt.Sprint(o.CutOff), fmt.Sprint(o.Joined), leader, silent, strings.Join(o.Coordinators, ","))
+	}
+	if wide {
+		fmt.Fprintln(t, "\nNODE\tPOOL\tSTATE\tHEARTBEAT\tHUB\tJOINED\tCERTIFICATES END")
+		for _, o := range p.Pools {
+			for _, n := range o.Nodes {
+				beat, ends := "", ""
+				if n.Heartbeat != nil {
+					beat = duration.HumanDuration(time.Duration(*n.Heartbeat)*time.Second) + " ago"
+				}
+				if n.Ends != nil {
+					ends = n.Ends.Format(time.DateOnly)
+				}
+				row(t, n.Name, o.Name, n.State, beat, yes(n.Hub), yes(n.Joined), ends)
+			}
+		}
+	}
+	return t.Flush()
+}
+
+// row writes cells; an empty one is a dash.
+func row(w io.Writer, cells ...string) {
+	for i, c := range cells {
+		cells[i] = cmp.Or(c, "-")
+	}
+	fmt.Fprintln(w, strings.Join(cells, "\t"))
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

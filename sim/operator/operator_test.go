@@ -1,0 +1,282 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/manager"
+	"github.com/weir-edge/weir/impl/manager/manifests"
+	"github.com/weir-edge/weir/impl/operator"
+	"github.com/weir-edge/weir/impl/operator/check"
+	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/cloud/cloudtest"
+	"github.com/weir-edge/weir/sim/pki"
+)
+
+var update = flag.Bool("update", false, "write testdata")
+
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// desk is where an operator sits.
+type desk struct {
+	t          *testing.T
+	cloud      *cloud.Cloud
+	kubeconfig string
+}
+
+// types runs a command, and returns what it prints and its exit code.
+func (d *desk) types(command string) (out string, code int) {
+	d.t.Helper()
+	var stdout, stderr bytes.Buffer
+	err := operator.Commands("weir").Run(d.t.Context(), append(strings.Fields(command), "--kubeconfig="+d.kubeconfig), &stdout, &stderr)
+	if code = cli.ExitCode(err); code != 0 {
+		fmt.Fprintf(&stdout, "weir: %v\n", err)
+	}
+	return stdout.String(), code
+}
+
+// changes are what no two runs have in common.
+var changes = []struct {
+	from *regexp.Regexp
+	to   string
+}{
+	{regexp.MustCompile(`\b\d+(m\d+)?s ago +`), "Ns ago      "},
+	{regexp.MustCompile(`"heartbeatSeconds": \d+`), `"heartbeatSeconds": N`},
+	{regexp.MustCompile(`"manager": "[^"]+"`), `"manager": "HOST"`},
+	{regexp.MustCompile(`was heard for \d+(m\d+)?s`), "was heard for Ns"},
+	{regexp.MustCompile(`heartbeat is [0-9hms]+ old`), "heartbeat is N old"},
+}
+
+// prints holds that a command prints what is in testdata, with an exit code.
+func (d *desk) prints(command, file string, want int) {
+	d.t.Helper()
+	got, code := d.types(command)
+	for _, c := range changes {
+		got = c.from.ReplaceAllString(got, c.to)
+	}
+	if code != want {
+		d.t.Errorf("weir %s: exit code %d, want %d:\n%s", command, code, want, got)
+	}
+	path := filepath.Join("testdata", file)
+	if *update {
+		must(d.t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	text, err := os.ReadFile(path)
+	must(d.t, err)
+	if got != string(text) {
+		d.t.Errorf("weir %s prints\n%s\nand %s has\n%s", command, got, file, text)
+	}
+}
+
+func (d *desk) apply(texts ...string) {
+	d.t.Helper()
+	for _, text := range texts {
+		must(d.t, d.cloud.Apply(d.t.Context(), []byte(text)))
+	}
+}
+
+// manage runs weir-manager.
+func (d *desk) manage() {
+	d.t.Helper()
+	token, err := d.cloud.ClientToken(d.t.Context(), "weir-manager")
+	must(d.t, err)
+	text, err := pki.Kubeconfig(d.cloud.URL(), d.cloud.CA().CertPEM(), nil, token)
+	must(d.t, err)
+	path := filepath.Join(d.t.TempDir(), "kubeconfig")
+	must(d.t, os.WriteFile(path, text, 0o600))
+	m, err := manager.New(manager.Config{
+		Kubeconfig: path, LeaderElect: true, LeaderElectLeaseDuration: 15 * time.Second, LeaderElectRenewDeadline: 10 * time.Second, LeaderElectRetryPeriod: 500 * time.Millisecond,
+		MetricsBindAddress: "0", HealthProbeBindAddress: "0", NodeMonitorGracePeriod: time.Hour, WhenSilent: "keep", Certificates: "sign",
+	})
+	must(d.t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	d.t.Cleanup(func() { stop(); <-done })
+	status := []byte(`{"status":{"replicas":2,"readyReplicas":2,"availableReplicas":2}}`)
+	must(d.t, deploy(d, status))
+}
+
+func deploy(d *desk, status []byte) error {
+	_, err := d.cloud.Client().AppsV1().Deployments(contract.ManagerNamespace).Create(d.t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "weir-manager"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}},
+		},
+	}, metav1.CreateOptions{})
+	if err == nil {
+		_, err = d.cloud.Client().AppsV1().Deployments(contract.ManagerNamespace).Patch(d.t.Context(), "weir-manager", types.MergePatchType, status, metav1.PatchOptions{}, "status")
+	}
+	return err
+}
+
+// node is one whose kubelet calls its hub.
+func (d *desk) node(name, address string, age time.Duration) {
+	d.t.Helper()
+	ctx := d.t.Context()
+	must(d.t, d.cloud.CreateNodes(ctx, cloud.Node{Name: name, Pool: "harbour", Address: address}))
+	d.beat(name, age)
+	ends := time.Date(2036, time.May, 1, 0, 0, 0, 0, time.UTC)
+	holds := holding.Holding{Certificates: map[string]holding.Life{"hub": {Begin: ends.Add(-24 * time.Hour), End: ends, Renews: true}}}.Text()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{contract.HoldsAnnotation: holds}}})
+	must(d.t, err)
+	_, err = d.cloud.Client().CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	must(d.t, err)
+	must(d.t, d.condition(name, corev1.ConditionTrue, "WeirJoined", "The kubelet calls its hub."))
+}
+
+func (d *desk) condition(node string, status corev1.ConditionStatus, reason, message string) error {
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{Type: contract.JoinedCondition, Status: status, Reason: reason, Message: message}}}})
+	if err == nil {
+		_, err = d.cloud.Client().CoreV1().Nodes().Patch(d.t.Context(), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+	return err
+}
+
+// beat writes the Lease of a node, so long ago.
+func (d *desk) beat(name string, age time.Duration) {
+	d.t.Helper()
+	leases := d.cloud.Client().CoordinationV1().Leases(contract.NodeLeaseNamespace)
+	_ = leases.Delete(d.t.Context(), name, metav1.DeleteOptions{})
+	_, err := leases.Create(d.t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: &name, LeaseDurationSeconds: ptr.To[int32](3600), RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-age))),
+	}}, metav1.CreateOptions{})
+	must(d.t, err)
+}
+
+// TestOperator: from a cluster without Weir to a pool that is well, and what is said of it when something is not.
+func TestOperator(t *testing.T) {
+	c, _ := cloudtest.Start(t)
+	kubeconfig, err := c.Kubeconfig("admin", "system:masters")
+	must(t, err)
+	d := &desk{t, c, kubeconfig}
+	d.prints("check --pre", "pre.golden", 0)
+	d.prints("check", "bare.golden", 1)
+	d.prints("pool create harbour --leader-hubs=1", "too-early.golden", 1)
+	d.apply(manifests.NodePools(), manifests.Pools(), manifests.Policies(), manifests.RBAC(), manifests.Hubs())
+	d.manage()
+	d.prints("pool create harbour --leader-hubs=1", "create.golden", 0)
+	d.prints("pool create harbour --leader-hubs=1", "create-again.golden", 0)
+	d.node("edge-1", "10.0.0.1", 0)
+	d.node("edge-2", "10.0.0.2", 0)
+	if out, code := d.types("check --wait=2m"); code != 0 {
+		t.Fatalf("check --wait: exit code %d:\n%s", code, out)
+	}
+	await.Until(t, time.Minute, "the manager to count both nodes and name a leader", func() bool {
+		out, _ := d.types("status")
+		return strings.Contains(out, "harbour   LeaderHubs   2       2       0         2        edge-")
+	})
+	d.prints("check", "well.golden", 0)
+	d.prints("status -o wide", "status.golden", 0)
+	d.prints("check -o json --node edge-2", "well.json.golden", 0)
+	out, _ := d.types("pool describe harbour")
+	if !strings.Contains(out, "ModeApplied=True") || !strings.Contains(out, "LeaderHubSynced=True") {
+		t.Errorf("describe prints\n%s", out)
+	}
+	out, code := d.types("pool list")
+	if out != "harbour\n" || code != 0 {
+		t.Errorf("list prints %q, %d", out, code)
+	}
+
+	d.beat("edge-2", 2*time.Hour)
+	must(t, d.condition("edge-1", corev1.ConditionFalse, "WeirJoinUndone", "the hub serves: not within 2m0s"))
+	policy := "weir-membership"
+	must(t, c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(t.Context(), policy, metav1.DeleteOptions{}))
+	d.prints("check -o short", "ill.golden", 1)
+	d.prints("check -o short --node edge-2", "ill-node.golden", 1)
+}
+
+// TestUsage: wrong usage is told in one line, with what is allowed.
+func TestUsage(t *testing.T) {
+	for command, want := range map[string]string{
+		"check -o xml":                         "table, short or json",
+		"check --wait=-1s":                     "a time, as in 5m",
+		"check --pre --pool=x":                 "none of --pool and --node",
+		"status -o x":                          "table, wide, json or yaml",
+		"pool create":                          "weir pool create NAME",
+		"pool create Big --leader-hubs=1":      "small letters",
+		"pool create a":                        "one of the three",
+		"pool create a --coordinator":          "--coordinator-image",
+		"pool create a --leader-hubs=99":       "1 to 64",
+		"node join":                            "--hub-binary",
+		"node join --hub-binary=/x":            "--pool",
+		"node join --hub-binary=/x --pool=a_/": "--pool",
+		"node join --hub-binary=/x --pool=a --token=secretsecretsecret":               "a bootstrap token",
+		"node join --hub-binary=/x --pool=a --discovery-token-ca-cert-hash=sha256:00": "64 hexadecimal digits",
+		"node join --hub-binary=x --pool=a":                                           "an absolute path",
+		"nodes":                                                                       "node join",
+	} {
+		t.Run(command, func(t *testing.T) {
+			err := operator.Commands("weir").Run(t.Context(), strings.Fields(command), &bytes.Buffer{}, &bytes.Buffer{})
+			if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secretsecret") {
+				t.Errorf("exit code %d: %v: does not say %q", cli.ExitCode(err), err, want)
+			}
+		})
+	}
+}
+
+// TestHelp: each command has --help, which says how to call it.
+func TestHelp(t *testing.T) {
+	for _, c := range operator.Commands("kubectl weir").All {
+		var out bytes.Buffer
+		err := c.Run(t.Context(), []string{"--help"}, &out, &out)
+		if !errors.Is(err, cli.ErrHelp) || !strings.HasPrefix(out.String(), "Usage:\n  kubectl weir "+c.Name) {
+			t.Errorf("%s: %v:\n%s", c.Name, err, &out)
+		}
+	}
+}
+
+// TestHints: each check has its heading in the documentation.
+func TestHints(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/operations.md")
+	must(t, err)
+	ids := check.IDs()
+	if len(ids) < 15 || !slices.IsSorted(ids) {
+		t.Errorf("checks: %v", ids)
+	}
+	for _, id := range ids {
+		if !strings.Contains(string(doc), "\n### "+id+"\n") {
+			t.Errorf("docs/operations.md has no heading ### %s", id)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^### ([a-z-]+)$`).FindAllStringSubmatch(string(doc), -1) {
+		if !slices.Contains(ids, m[1]) {
+			t.Errorf("docs/operations.md has a heading for %s, which no check has", m[1])
+		}
+	}
+}

@@ -60,6 +60,7 @@ func Metrics() []Metric {
 		{"misled_clients_left", UnitCount, "those that show it in the end"},
 		{"revoked_seconds_max", UnitSeconds, "from the deletion of a Node, or the pool's first contact after it, until coordinator, hubs and kube-apiserver refused all that was granted, open streams included, longest"},
 		{"revoked_probes", UnitCount, "requests and streams of the node that were granted before and refused afterwards, least of all deletions"},
+		{"revoked_again", UnitCount, "what coordinator and hubs granted to a node that was deleted, after the cloud was restored from a backup in which it is not"},
 		{"revoked_beside_relists", UnitCount, "lists that clients had to repeat on nodes that were not deleted"},
 		{"returned_seconds_max", UnitSeconds, "from a Node that was made again until its hub led or followed, longest"},
 		{"forged_requests", UnitCount, "requests for certificates that are not the node's own"},

@@ -71,5 +71,8 @@ func (r *run) restore(ctx context.Context, p runtime.Part) error {
 		return err
 	}
 	r.history.Store(now)
+	if err := r.forgotten(ctx); err != nil {
+		return err
+	}
 	return r.work.Reread(ctx, r.admin)
 }

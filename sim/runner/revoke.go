@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/sim/report"
@@ -28,6 +29,9 @@ type revocations struct {
 	missed                    []string      // what was not refused while the Node was gone
 	requests, controls, wrong int           // for certificates; see thief.Request
 
+	gone  []*stolen // whose Node was deleted, and is not there again
+	again int       // what coordinator and hubs granted to them after the cloud had forgotten it
+
 	back time.Duration // from a Node that is there again until its hub leads or follows; longest
 }
 
@@ -36,8 +40,9 @@ type stolen struct {
 	*thief.Thief
 	node    *corev1.Node
 	counts  chan struct{} // closed when the pool has the cloud: the time begins
-	stop    context.CancelFunc
-	settled chan struct{} // closed when all is refused, or nobody looks any more
+	stop    []context.CancelFunc
+	settled chan struct{}  // closed when all is refused, or nobody looks any more
+	pool    sync.WaitGroup // of who looks after the cloud has forgotten it
 }
 
 // deleteNode takes what the node of a deed has, and deletes its Node.
@@ -62,9 +67,51 @@ func (r *run) deleteNode(ctx context.Context, d *deed) error {
 		return err
 	}
 	looking, stop := context.WithCancel(ctx)
-	s.stop = stop
+	s.stop = append(s.stop, stop)
 	r.background.Go(func() { r.watchThief(looking, s) })
+	r.revocations.mu.Lock()
+	defer r.revocations.mu.Unlock()
+	r.revocations.gone = append(r.revocations.gone, s)
 	return nil
+}
+
+// forgotten looks again at what deleted nodes are granted: the cloud is restored from a backup in which they are not. In the pool nothing is ever, and
+// kube-apiserver refuses all again.
+func (r *run) forgotten(ctx context.Context) error {
+	r.revocations.mu.Lock()
+	gone := slices.Clone(r.revocations.gone)
+	r.revocations.mu.Unlock()
+	for _, s := range gone {
+		select {
+		case <-s.settled:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		looking, stop := context.WithCancel(ctx)
+		s.stop, s.settled = append(s.stop, stop), make(chan struct{})
+		s.pool.Go(func() { r.watchPool(looking, s) })
+		r.background.Go(func() { r.watchThief(looking, s) })
+	}
+	return nil
+}
+
+// watchPool counts what coordinator and hubs grant to a node that was deleted, until ctx ends.
+func (r *run) watchPool(ctx context.Context, s *stolen) {
+	poll := time.NewTicker(tick)
+	defer poll.Stop()
+	for {
+		if granted := s.InPool(ctx); len(granted) > 0 {
+			r.Progress(fmt.Sprintf("node %s was deleted, and is granted again: %s", s.node.Name, strings.Join(granted, "; ")))
+			r.revocations.mu.Lock()
+			r.revocations.again += len(granted)
+			r.revocations.mu.Unlock()
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // steal reads the disk of a node.
@@ -176,10 +223,21 @@ func (r *run) asked(req thief.Request) {
 // restoreNode makes the Node again, as whoever operates the cluster does, and starts its hub again. It waits until the pool has it.
 func (r *run) restoreNode(ctx context.Context, d *deed, hub runtime.Part) error {
 	s := d.stolen
-	s.stop()
+	r.revocations.mu.Lock()
+	r.revocations.gone = slices.DeleteFunc(r.revocations.gone, func(g *stolen) bool { return g == s })
+	r.revocations.mu.Unlock()
+	for _, stop := range s.stop {
+		stop()
+	}
 	<-s.settled
+	s.pool.Wait()
 	s.Close()
 	began := time.Now()
+	if r.s.RestoresCloud() { // the backup has brought it back
+		if err := r.admin.CoreV1().Nodes().Delete(ctx, s.node.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
 	fresh, err := r.admin.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node.Name, Labels: s.node.Labels}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
@@ -224,6 +282,9 @@ func (r *run) addRevocations() {
 		}
 	}
 	r.metrics["revoked_beside_relists"] = beside
+	if r.s.RestoresCloud() {
+		r.metrics["revoked_again"] = float64(v.again)
+	}
 	r.metrics["revoked_probes"], r.metrics["returned_seconds_max"] = float64(v.granted), v.back.Seconds()
 	if len(v.missed) == 0 {
 		r.metrics["revoked_seconds_max"] = v.last.Seconds()

@@ -342,6 +342,8 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " is measured when an authority is replaced: want a fault rotate-authority"
 	case slices.Contains([]string{"revoked_seconds_max", "revoked_probes", "revoked_beside_relists", "returned_seconds_max"}, metric) && !s.Deletes():
 		return metric + " is measured when a Node is deleted: want a fault of that action"
+	case metric == "revoked_again" && !(s.Deletes() && s.RestoresCloud()):
+		return metric + " is measured when the cloud forgets a deletion: want faults of actions delete-node and restore"
 	case strings.HasPrefix(metric, "forged_") && !s.Forges():
 		return metric + " is measured when somebody asks for certificates: want a fault of action forge"
 	case strings.HasPrefix(metric, "stock_") && !slices.Contains(s.Compare, report.WayStock):

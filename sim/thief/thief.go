@@ -45,6 +45,7 @@ type want struct {
 	body   string
 	client *http.Client
 	codes  []int // that grant it; none: 200
+	pool   bool  // a part of the pool is asked
 }
 
 // Thief is one.
@@ -117,7 +118,7 @@ func (t *Thief) plans(c Config) (all, open []want, err error) {
 			if once {
 				over = "anew"
 			}
-			all = append(all, want{about + ", " + over, method, url, body, client, codes})
+			all = append(all, want{about + ", " + over, method, url, body, client, codes, pair == c.Hub})
 		}
 		return nil
 	}
@@ -240,6 +241,19 @@ func (t *Thief) Left(ctx context.Context) (left []string) {
 		}
 	}
 	return left
+}
+
+// InPool are the requests to coordinator and hubs that are granted now.
+func (t *Thief) InPool(ctx context.Context) (granted []string) {
+	for _, w := range t.wants {
+		if !w.pool {
+			continue
+		}
+		if ok, _ := w.try(ctx); ok {
+			granted = append(granted, w.name)
+		}
+	}
+	return granted
 }
 
 // Close ends it.

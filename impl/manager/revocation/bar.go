@@ -32,6 +32,9 @@ func bar(ctx context.Context, r *Config, pool string, left []gone) error {
 	oldest := now.Add(-pki.Must(pki.Kubelet).Life.Most).Format(time.RFC3339)
 	maps.DeleteFunc(names, func(_, v string) bool { return v < oldest })
 	for _, g := range left {
+		if strings.HasSuffix(names[g.name], " "+pool+" "+g.UID) { // a ghost is looked at each time
+			continue
+		}
 		names[g.name] = strings.Join([]string{now.Format(time.RFC3339), pool, g.UID}, " ")
 	}
 	if over := len(names) - MaxNames; over > 0 {

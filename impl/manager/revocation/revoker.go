@@ -90,7 +90,18 @@ func (r *Revoker) look(ctx context.Context, pool string) (stale bool, err error)
 	if err := r.deny(ctx, pool, left); err != nil {
 		return false, err
 	}
-	if err := grant(ctx, &r.Config, pool, slices.Sorted(maps.Keys(now))); err != nil {
+	ghosts, err := r.ghosts(ctx, pool, now)
+	if err != nil {
+		return false, err
+	}
+	if err := bar(ctx, &r.Config, pool, ghosts); err != nil {
+		return false, err
+	}
+	granted := maps.Clone(now)
+	for _, g := range ghosts {
+		delete(granted, g.name)
+	}
+	if err := grant(ctx, &r.Config, pool, slices.Sorted(maps.Keys(granted))); err != nil {
 		return false, err
 	}
 	data, err := encode(now)
@@ -197,6 +208,20 @@ func (r *Revoker) returned(ctx context.Context, pool string, s *pki.Succession) 
 			continue
 		}
 		all = append(all, l)
+	}
+	return all, nil
+}
+
+// ghosts are the Nodes of a pool that the pool knows to be deleted: a backup has brought them back. They stay on the roster until somebody deletes them again.
+func (r *Revoker) ghosts(ctx context.Context, pool string, now map[string]member) (all []gone, err error) {
+	list, err := r.list(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range list.Entries {
+		if m, ok := now[e.Node]; ok && e.Deleted && e.UID == m.UID {
+			all = append(all, gone{e.Node, m, true})
+		}
 	}
 	return all, nil
 }

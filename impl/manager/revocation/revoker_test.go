@@ -343,6 +343,12 @@ func TestRecalled(t *testing.T) {
 	if d.looks(); d.list().Number != after.Number {
 		t.Error("what was given back is written again")
 	}
+	if users := d.readers(); slices.ContainsFunc(users, func(u string) bool { return strings.HasSuffix(u, "edge-1") }) || len(users) == 0 {
+		t.Errorf("granted to %v, and edge-1 was deleted", users)
+	}
+	if b := d.barred(); !strings.HasSuffix(b["edge-1"], " harbour u-1") {
+		t.Errorf("who may not register: %v", b)
+	}
 	var no *pki.MismatchError
 	if ok, err := d.Granted(t.Context(), "harbour", ghost); !errors.As(err, &no) || no.Field != "node" {
 		t.Errorf("a Node that a backup has brought back: %v, %v", ok, err)

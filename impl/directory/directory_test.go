@@ -269,6 +269,20 @@ func TestWait(t *testing.T) {
 	})
 }
 
+// TestWaitEnds: a question whose waiting is ended here, as where the certificate of who asks has to be shown again, is answered with what holds.
+func TestWaitEnds(t *testing.T) {
+	d := holder("", io.Discard)
+	d.takeCloud(entry("5", "a"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	req := httptest.NewRequestWithContext(ctx, http.MethodGet, contract.DirectoryPath+"?wait=1", nil)
+	req.Header.Set("If-None-Match", quote(tag(d.text)))
+	w := httptest.NewRecorder()
+	if d.ServeHTTP(w, req); w.Code != http.StatusNotModified {
+		t.Errorf("the answer is %d %q", w.Code, w.Body)
+	}
+}
+
 // cloud shows one object, as events that a test sends.
 type cloud struct {
 	mu     sync.Mutex

@@ -43,8 +43,7 @@ func (d *Directory) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		select {
 		case <-changed:
 		case <-due.C():
-		case <-req.Context().Done():
-			return
+		case <-req.Context().Done(): // whoever asks may still be there, and is only to show its certificate again
 		}
 		text, live, known, _ = same()
 	}

@@ -49,6 +49,10 @@ quick: build assets ## the byte ratios of pool-cache and the quickest faults, wi
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 	bin/weir audit $(addprefix reports/out/,$(notdir $(QUICK)))
 
+.PHONY: audit
+audit: build ## what parts may do at kube-apiserver against what they did, in all scenarios that have run: make test-scenarios, then this
+	bin/weir audit --joins reports/out
+
 .PHONY: specs
 specs: build assets ## scenarios as specs of ginkgo: make specs LABELS='smoke', or fault, slow, kind, '!slow && fault'; RUNTIME=kind; JUnit in reports/out/specs.xml
 	@mkdir -p reports/out

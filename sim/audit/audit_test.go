@@ -16,6 +16,13 @@ rules:
 - nonResourceURLs: [/version]
   verbs: [get]
 ---
+kind: ClusterRole
+metadata: {name: "weir:joins"}
+rules:
+- apiGroups: [certificates.k8s.io]
+  resources: [certificatesigningrequests]
+  verbs: [create]
+---
 kind: ConfigMap
 metadata: {name: other}
 ---
@@ -35,16 +42,22 @@ const log = `{"verb":"watch","requestURI":"/api/v1/endpoints?watch=1","user":{"u
 {"verb":"list","requestURI":"/api/v1/secrets","user":{"username":"weir:m"},"objectRef":{"resource":"secrets"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
 {"verb":"get","requestURI":"/api/v1/namespaces/x/secrets/y","user":{"username":"weir:m"},"objectRef":{"resource":"secrets","namespace":"x","name":"y"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
 {"verb":"list","requestURI":"/api/v1/secrets","user":{"username":"alice"},"objectRef":{"resource":"secrets"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+{"verb":"list","userAgent":"thief","requestURI":"/api/v1/nodes","user":{"username":"weir:hub:a:b"},"objectRef":{"resource":"nodes"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+{"verb":"get","requestURI":"/api/v1/nodes/c","user":{"username":"weir:hub:a:c"},"objectRef":{"resource":"nodes","name":"c"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+{"verb":"delete","requestURI":"/api/v1/nodes/c","user":{"username":"admin"},"objectRef":{"resource":"nodes","name":"c"},"annotations":{"authorization.k8s.io/decision":"allow"}}
+{"verb":"list","requestURI":"/api/v1/pods","user":{"username":"weir:hub:a:c"},"objectRef":{"resource":"pods"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+{"verb":"list","requestURI":"/api/v1/pods","user":{"username":"weir:hub:a:b"},"objectRef":{"resource":"pods"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+{"verb":"create","requestURI":"/apis/certificates.k8s.io/v1/certificatesigningrequests","user":{"username":"system:bootstrap:abcdef"},"objectRef":{"apiGroup":"certificates.k8s.io","resource":"certificatesigningrequests"},"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"weir:joins\" of ClusterRole \"weir:joins\" to Group \"system:bootstrappers\""}}
 {"verb":"li`
 
 // TestUse: what a role allowed is used, whoever else allows as much is none of its grants, and what is refused is told once.
 func TestUse(t *testing.T) {
 	grants, err := Grants(roles)
-	if err != nil || len(grants) != 5 {
+	if err != nil || len(grants) != 6 {
 		t.Fatalf("%v, %v", grants, err)
 	}
 	var use Use
-	if err := use.Read(strings.NewReader(log)); err != nil || use.Events != 6 {
+	if err := use.Read(strings.NewReader(log)); err != nil || use.Events != 10 {
 		t.Fatalf("%d events, %v", use.Events, err)
 	}
 	var unused []string
@@ -56,7 +69,7 @@ func TestUse(t *testing.T) {
 	}; !slices.Equal(unused, want) {
 		t.Errorf("unused: %q", unused)
 	}
-	if want := []string{"weir:m: list secrets", "weir:m: get secrets x/y"}; !slices.Equal(use.Refused, want) {
+	if want := []string{"weir:m: list secrets", "weir:m: get secrets x/y", "weir:hub:a:c: get nodes", "weir:hub:a:b: list pods"}; !slices.Equal(use.Refused, want) {
 		t.Errorf("refused: %q", use.Refused)
 	}
 }

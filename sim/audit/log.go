@@ -19,6 +19,11 @@ omitStages: [RequestReceived]
 rules:
 - level: Metadata
   users: [` + manager + `]
+- level: Metadata
+  verbs: [delete]
+  resources: [{resources: [nodes]}]
+- level: None
+  users: [system:anonymous]
 - level: None
   userGroups: [system:masters, system:nodes, system:serviceaccounts, system:unauthenticated]
 - level: None
@@ -30,8 +35,13 @@ rules:
 
 const manager = "system:serviceaccount:kube-system:weir-manager"
 
-// ours tells whether a user is a part of Weir.
-func ours(user string) bool { return user == manager || strings.HasPrefix(user, "weir:") }
+// ours tells whether a user is a part of Weir, or a node that joins.
+func ours(user string) bool {
+	return user == manager || strings.HasPrefix(user, "weir:") || strings.HasPrefix(user, "system:bootstrap:")
+}
+
+// Thief is the user agent of somebody else who has the credential of a part: what he is refused is not missing.
+const Thief = "thief"
 
 // File is what a log is called in a folder of logs.
 const File = "audit.log"
@@ -44,11 +54,14 @@ type Use struct {
 	used    map[Grant]bool
 	Refused []string // requests that no role allows, each once, with what they are about if that is in a namespace
 	Events  int
+
+	gone map[string]bool // Nodes that were deleted in the log that is read
 }
 
 // event is what matters of an audit event.
 type event struct {
 	Verb       string `json:"verb"`
+	UserAgent  string `json:"userAgent"`
 	RequestURI string `json:"requestURI"`
 	User       struct {
 		Username string `json:"username"`
@@ -66,6 +79,7 @@ func (u *Use) Read(r io.Reader) error {
 	if u.used == nil {
 		u.used = map[Grant]bool{}
 	}
+	u.gone = map[string]bool{}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxEvent)
 	var broken error
@@ -87,7 +101,10 @@ func (u *Use) Read(r io.Reader) error {
 }
 
 func (u *Use) take(e *event) {
-	if !ours(e.User.Username) {
+	if o := e.ObjectRef; o != nil && e.Verb == "delete" && o.Resource == "nodes" && o.APIGroup == "" && o.Subresource == "" {
+		u.gone[o.Name] = true
+	}
+	if !ours(e.User.Username) || e.UserAgent == Thief {
 		return
 	}
 	u.Events++
@@ -102,6 +119,9 @@ func (u *Use) take(e *event) {
 		g.URL = url
 	}
 	if e.Annotations["authorization.k8s.io/decision"] == "forbid" {
+		if part := strings.Split(e.User.Username, ":"); u.gone[part[len(part)-1]] { // its rights went with its Node
+			return
+		}
 		g.Role = e.User.Username
 		s := g.String()
 		if o := e.ObjectRef; o != nil && o.Namespace != "" {

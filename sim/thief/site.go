@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	weirpki "github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/sim/audit"
 	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/runtime"
 )
@@ -69,7 +70,7 @@ func atCloud(vault runtime.Vault, pool, node string) (map[string]*pki.Pair, erro
 
 // as is how somebody with a certificate reaches kube-apiserver.
 func as(vault runtime.Vault, p *pki.Pair) *rest.Config {
-	c := &rest.Config{Host: vault.Cloud().URL(), QPS: -1, WarningHandler: rest.NoWarnings{}}
+	c := &rest.Config{Host: vault.Cloud().URL(), QPS: -1, UserAgent: audit.Thief, WarningHandler: rest.NoWarnings{}}
 	c.CAData, c.CertData, c.KeyData = vault.Cloud().CA().CertPEM(), p.CertPEM, p.KeyPEM
 	return c
 }

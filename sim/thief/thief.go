@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/sim/audit"
 	"github.com/weir-edge/weir/sim/pki"
 )
 
@@ -193,6 +194,7 @@ func (w want) send(ctx context.Context) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	req.Header.Set("User-Agent", audit.Thief)
 	if w.body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}

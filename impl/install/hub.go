@@ -18,6 +18,9 @@ import (
 // hubAnswer bounds what is read of a hub.
 const hubAnswer = 4 << 20
 
+// staleBeat is the age of a heartbeat from which on it proves nothing: a kubelet gives one every ten seconds, and a Lease counts for forty.
+const staleBeat = 40 * time.Second
+
 // HubStatus is what a hub says of itself, as far as it matters here.
 type HubStatus struct {
 	Node      string `json:"node"`

@@ -4,15 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 )
-
-// staleBeat is the age of a heartbeat from which on it proves nothing: a kubelet gives one every ten seconds, and a Lease counts for forty.
-const staleBeat = 40 * time.Second
-
-func dirOf(path string) string { return filepath.Dir(path) }
 
 // Leave makes the node what it was before Join. It is no error that it never joined.
 func (i *Installer) Leave(ctx context.Context) error {

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -77,4 +78,16 @@ func (s Status) String() string {
 		out += fmt.Sprintf("heartbeat  %ds ago\n", s.Beat)
 	}
 	return out
+}
+
+// Ask asks the hub of this machine, at its health port. It is an error that the node has not joined.
+func (i *Installer) Ask(ctx context.Context, path string) ([]byte, error) {
+	j, err := i.Host.load()
+	if err != nil {
+		return nil, err
+	}
+	if j == nil {
+		return nil, errors.New("the node has not joined")
+	}
+	return askHub(ctx, j.Ports.Health, path)
 }

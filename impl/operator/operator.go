@@ -8,12 +8,13 @@ import (
 	"github.com/weir-edge/weir/impl/operator/node"
 	"github.com/weir-edge/weir/impl/operator/pool"
 	"github.com/weir-edge/weir/impl/operator/status"
+	"github.com/weir-edge/weir/impl/operator/sysdump"
 )
 
 // Commands are all of them; program is how the user calls it.
 func Commands(program string) cli.Commands {
 	return cli.Commands{
 		Program: program, About: "puts Weir into a cluster, looks after it there, and takes it off again.",
-		All: slices.Concat([]cli.Command{check.Command(program), status.Command(program)}, pool.Commands(program), node.Commands(program)),
+		All: slices.Concat([]cli.Command{check.Command(program), status.Command(program)}, pool.Commands(program), node.Commands(program), []cli.Command{sysdump.Command(program)}),
 	}
 }

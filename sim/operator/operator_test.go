@@ -1,12 +1,15 @@
 package operator
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -213,12 +216,58 @@ func TestOperator(t *testing.T) {
 		t.Errorf("list prints %q, %d", out, code)
 	}
 
+	d.dump()
+
 	d.beat("edge-2", 2*time.Hour)
 	must(t, d.condition("edge-1", corev1.ConditionFalse, "WeirJoinUndone", "the hub serves: not within 2m0s"))
 	policy := "weir-membership"
 	must(t, c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(t.Context(), policy, metav1.DeleteOptions{}))
 	d.prints("check -o short", "ill.golden", 1)
 	d.prints("check -o short --node edge-2", "ill-node.golden", 1)
+}
+
+// dump holds that an archive has what helps, and not what nobody may see.
+func (d *desk) dump() {
+	d.t.Helper()
+	const planted = "eyJhbGciOiJSUzI1NiJ9.eyJwbGFudGVkIjoxfQ.cGxhbnRlZC1zaWduYXR1cmU"
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{"example.com/note": "token " + planted}}})
+	must(d.t, err)
+	_, err = d.cloud.Client().CoreV1().Nodes().Patch(d.t.Context(), "edge-1", types.MergePatchType, patch, metav1.PatchOptions{})
+	must(d.t, err)
+	path := filepath.Join(d.t.TempDir(), "dump.tar.gz")
+	if out, code := d.types("sysdump -o " + path); code != 0 {
+		d.t.Fatalf("sysdump: exit code %d:\n%s", code, out)
+	}
+	raw, err := os.Open(path)
+	must(d.t, err)
+	defer raw.Close()
+	z, err := gzip.NewReader(raw)
+	must(d.t, err)
+	seen := map[string]string{}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(d.t, err)
+		text, err := io.ReadAll(r)
+		must(d.t, err)
+		seen[strings.TrimPrefix(h.Name, "dump/")] = string(text)
+		if strings.Contains(string(text), planted) || strings.Contains(string(text), "PRIVATE KEY") {
+			d.t.Errorf("%s has a secret", h.Name)
+		}
+	}
+	for file, want := range map[string]string{
+		"check.txt": "√ pool harbour: it has nodes", "status.yaml": "name: harbour", "cluster/nodes.yaml": "name: edge-2", "cluster/pools.yaml": "mode: LeaderHubs",
+		"cluster/services.yaml": "leader-hub-harbour", "cluster/configmaps-of-authorities.yaml": "nodes-harbour", "version.txt": "weir ",
+	} {
+		if !strings.Contains(seen[file], want) {
+			d.t.Errorf("%s of the archive does not have %q: %.300s", file, want, seen[file])
+		}
+	}
+	if !strings.Contains(seen["cluster/nodes.yaml"], "REMOVED") {
+		d.t.Error("nothing was removed from Nodes")
+	}
 }
 
 // TestUsage: wrong usage is told in one line, with what is allowed.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,8 +44,6 @@ var nodes = []ofNode{
 	{"node-joined", "its kubelet calls its hub", checkJoined},
 	{"node-certificates", "its certificates last", checkCertificates},
 }
-
-func rounded(d time.Duration) string { return d.Round(time.Second).String() }
 
 // bad tells what a condition says, if that is not True.
 func bad(all []metav1.Condition, kind string) error {

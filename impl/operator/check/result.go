@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 // Hints is where the documentation of checks is; an anchor follows.
@@ -105,3 +106,5 @@ func (r Result) line() string {
 	}
 	return r.Description
 }
+
+func rounded(d time.Duration) string { return d.Round(time.Second).String() }

@@ -34,7 +34,7 @@ type wanted struct {
 	leaders     int32
 }
 
-func (c commands) create(ctx context.Context, args []string, stdout, _ io.Writer) error {
+func create(ctx context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pool create", pflag.ContinueOnError)
 	var w wanted
 	fs.BoolVar(&w.coordinator, "coordinator", false, "weir-manager runs a coordinator on a node of the pool")
@@ -42,7 +42,7 @@ func (c commands) create(ctx context.Context, args []string, stdout, _ io.Writer
 	fs.StringSliceVar(&w.servers, "coordinator-server", nil, "https://host:port of a coordinator that you run yourself; repeated for three replicas")
 	fs.Int32Var(&w.leaders, "leader-hubs", 0, "no coordinator: so many hubs of the pool read the cloud for all others")
 	flags := view.Bind(fs)
-	if err := cli.ParseArgs(fs, c.program+" pool create NAME", args, 1, stdout); err != nil {
+	if err := cli.ParseArgs(fs, program+" pool create NAME", args, 1, stdout); err != nil {
 		return err
 	}
 	w.name = fs.Arg(0)

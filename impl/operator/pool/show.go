@@ -14,22 +14,10 @@ import (
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
-// Commands are those of weir pool; program is how the user calls it.
-func Commands(program string) []cli.Command {
-	c := commands{program}
-	return []cli.Command{
-		{Name: "pool create", Args: "NAME", About: "make the NodePool and the Pool of a pool", Run: c.create},
-		{Name: "pool list", About: "list pools", Run: c.list},
-		{Name: "pool describe", Args: "NAME", About: "show a pool: its nodes, and what weir-manager says of it", Run: c.describe},
-	}
-}
-
-type commands struct{ program string }
-
-func (c commands) list(ctx context.Context, args []string, stdout, _ io.Writer) error {
+func list(ctx context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pool list", pflag.ContinueOnError)
 	flags := view.Bind(fs)
-	if err := cli.ParseArgs(fs, c.program+" pool list", args, 0, stdout); err != nil {
+	if err := cli.ParseArgs(fs, program+" pool list", args, 0, stdout); err != nil {
 		return err
 	}
 	v, err := read(ctx, flags)
@@ -56,10 +44,10 @@ func read(ctx context.Context, flags view.Flags) (*view.View, error) {
 	return v, nil
 }
 
-func (c commands) describe(ctx context.Context, args []string, stdout, _ io.Writer) error {
+func describe(ctx context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pool describe", pflag.ContinueOnError)
 	flags := view.Bind(fs)
-	if err := cli.ParseArgs(fs, c.program+" pool describe NAME", args, 1, stdout); err != nil {
+	if err := cli.ParseArgs(fs, program+" pool describe NAME", args, 1, stdout); err != nil {
 		return err
 	}
 	v, err := read(ctx, flags)

@@ -4,23 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/weir-edge/weir/impl/cli"
 )
-
-// Installer puts weir-hub on this node, or takes it off.
-type Installer struct{ Config }
-
-// New checks a Config.
-func New(c Config) (*Installer, error) {
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	return &Installer{c}, nil
-}
-
-func (i *Installer) say(format string, args ...any) { fmt.Fprintf(i.Out, format+"\n", args...) }
 
 // Check is the preflight of Join. It changes nothing.
 func (i *Installer) Check(ctx context.Context) error {
@@ -89,7 +77,7 @@ func (i *Installer) begin(p *preflight) *journal {
 		}
 	}
 	for _, f := range p.files {
-		made(dirOf(f.path))
+		made(filepath.Dir(f.path))
 	}
 	for _, dir := range i.folders() {
 		made(dir)

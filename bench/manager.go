@@ -2,10 +2,12 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -22,6 +24,8 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/manifests"
+	"github.com/weir-edge/weir/impl/nodepool"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
 	"github.com/weir-edge/weir/sim/cloud"
 	parts "github.com/weir-edge/weir/sim/node"
 	"github.com/weir-edge/weir/sim/pki"
@@ -32,7 +36,8 @@ const (
 	managerCommand = "weir-manager"
 	beatEvery      = 10 * time.Second // as kubelets renew their Leases
 	writers        = 16
-	nodeImages     = 50 // that a kubelet reports, at most
+	nodeImages     = 50               // that a kubelet reports, at most
+	managerGrace   = 30 * time.Second // to end
 	managerPoll    = 250 * time.Millisecond
 	settleFor      = 30 * time.Second // after the manager has heard everybody
 )
@@ -40,6 +45,7 @@ const (
 // ManagerConfig says how large a cluster weir-manager is measured with.
 type ManagerConfig struct {
 	Nodes, Pools int
+	Before       string        // another weir-manager, of before a change, that is measured first in the same cluster; empty: none is
 	Steady       time.Duration // how long is measured while nothing but heartbeats happens
 	Progress     func(string)
 }
@@ -53,8 +59,25 @@ func (c ManagerConfig) validate() error {
 	case c.Steady < time.Second:
 		return cli.Usage("--manager-steady", c.Steady, "at least 1s")
 	}
+	if c.Before != "" {
+		if f, err := os.Stat(c.Before); err != nil || f.IsDir() || f.Mode()&0o111 == 0 {
+			return cli.Usage("--manager-before", c.Before, "the path of a weir-manager that can be run")
+		}
+	}
 	return nil
 }
+
+// text is what the figures depend on.
+func (c ManagerConfig) text() string {
+	text := fmt.Sprintf("nodes %d, pools %d, steady %v", c.Nodes, c.Pools, c.Steady)
+	if c.Before != "" {
+		text += ", and a weir-manager of before"
+	}
+	return text
+}
+
+// cost is what one weir-manager took. The first two are of the steady phase, the others of the one in which nodes are cut off.
+type cost struct{ beat, rss, cut, cutRSS float64 }
 
 // managed is that benchmark under way.
 type managed struct {
@@ -63,12 +86,16 @@ type managed struct {
 	spawner   *proc.Spawner
 	cloud     *cloud.Cloud
 	client    kubernetes.Interface
+	command   string   // path of weir-manager
+	args      []string // of it
+	dir       string
 	process   *proc.Process
 	probe     *parts.Probe
 	held      []*coordinationv1.Lease // each is one writer's
 	delegated atomic.Int64
 	beats     atomic.Int64
 	figures   []Figure
+	costs     []cost // of the managers, in their order
 }
 
 // Manager brings up a control plane with Nodes and their Leases, all renewed every 10 s, and weir-manager, and measures what that costs: while
@@ -88,7 +115,7 @@ func Manager(ctx context.Context, c ManagerConfig) (_ []Figure, err error) {
 	for i := range writers {
 		g.Go(func() error { return m.beat(beating, i) })
 	}
-	err = m.measure(beating)
+	err = m.compare(beating)
 	stop()
 	return m.figures, errors.Join(err, g.Wait())
 }
@@ -109,7 +136,7 @@ func (m *managed) start(ctx context.Context) error {
 	if m.cloud, err = cloud.Start(ctx, cloud.Config{Spawner: m.spawner, Binaries: binaries, LogDir: dir, Progress: m.Progress}); err != nil {
 		return err
 	}
-	if err := m.cloud.Apply(ctx, []byte(manifests.Policies()+"---\n"+manifests.RBAC())); err != nil {
+	if err := m.cloud.Apply(ctx, []byte(manifests.NodePools()+"---\n"+manifests.Pools())); err != nil {
 		return err
 	}
 	config := m.cloud.RESTConfig()
@@ -118,6 +145,9 @@ func (m *managed) start(ctx context.Context) error {
 		return err
 	}
 	if err := m.fill(ctx); err != nil {
+		return err
+	}
+	if err := m.describe(ctx); err != nil {
 		return err
 	}
 	token, err := m.cloud.ClientToken(ctx, managerCommand)
@@ -138,11 +168,81 @@ func (m *managed) start(ctx context.Context) error {
 	}
 	address := net.JoinHostPort(host, "8080") // the cloud has an address of its own
 	m.probe = parts.ManagerProbe(managerCommand, address)
-	m.process, err = m.spawner.Start(proc.Spec{
-		Name: managerCommand, Path: weir[managerCommand], LogFile: filepath.Join(dir, "log"),
-		Args: []string{"--kubeconfig=" + path, "--metrics-bind-address=" + address, "--health-probe-bind-address=0"},
-	})
-	return err
+	m.command, m.dir = weir[managerCommand], dir
+	m.args = []string{"--kubeconfig=" + path, "--metrics-bind-address=" + address, "--health-probe-bind-address=0"}
+	return nil
+}
+
+// describe makes a NodePool and a Pool of each pool, and asks for leader hubs in half of them.
+func (m *managed) describe(ctx context.Context) error {
+	for i := range m.Pools {
+		name := fmt.Sprintf("pool-%03d", i)
+		p := nodepool.NodePool{
+			TypeMeta: metav1.TypeMeta{APIVersion: nodepool.GroupVersion.String(), Kind: "NodePool"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: nodepool.Spec{
+				Type: nodepool.Edge, InterConnectivity: true, EnableLeaderElection: true, LeaderReplicas: 2, Labels: map[string]string{"example.com/site": name},
+				PoolScopeMetadata: []nodepool.Resource{{Version: "v1", Resource: "endpoints"}, {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}},
+			},
+		}
+		own := poolv1.Pool{TypeMeta: metav1.TypeMeta{APIVersion: poolv1.GroupVersion.String(), Kind: "Pool"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+		own.Spec.Mode = []string{poolv1.ModeCoordinator, poolv1.ModeLeaderHubs}[i%2]
+		for _, o := range []any{&own, &p} {
+			data, err := json.Marshal(o)
+			if err != nil {
+				return err
+			}
+			if err := m.cloud.Apply(ctx, data); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// compare measures this weir-manager, and before it the one of before, if there is one. The ratios are of what both cost one after the other in one cluster.
+func (m *managed) compare(ctx context.Context) error {
+	if m.Before != "" {
+		if err := m.one(ctx, m.Before, "weir-manager of before"); err != nil {
+			return err
+		}
+		m.delegated.Store(0)
+	}
+	if err := m.one(ctx, m.command, managerCommand); err != nil {
+		return err
+	}
+	if m.Before == "" {
+		return nil
+	}
+	was, now := m.costs[0], m.costs[1]
+	for _, x := range []struct {
+		name, unit string
+		now, was   float64
+	}{
+		{"CPU for a heartbeat", "µs", now.beat * 1e6, was.beat * 1e6}, {"RssAnon", "MB", now.rss / mb, was.rss / mb},
+		{"CPU until a tenth is known to be cut off", "s", now.cut, was.cut}, {"RssAnon then", "MB", now.cutRSS / mb, was.cutRSS / mb},
+	} {
+		m.figures = append(m.figures, Figure{
+			Name: managerCommand + " ÷ before: " + x.name, Unit: "x", Samples: []float64{x.now / x.was},
+			Limit: AtMost(2, "not above twice what weir-manager cost before pools were objects"), Detail: fmt.Sprintf("%.3g %s ÷ %.3g %s", x.now, x.unit, x.was, x.unit),
+		})
+	}
+	return nil
+}
+
+// one measures one weir-manager and ends it.
+func (m *managed) one(ctx context.Context, path, name string) error {
+	grants, err := exec.CommandContext(ctx, path, "--print-manifests").Output() // each has its own
+	if err != nil {
+		return fmt.Errorf("%s --print-manifests: %w", name, err)
+	}
+	if err := m.cloud.Apply(ctx, grants); err != nil {
+		return err
+	}
+	m.process, err = m.spawner.Start(proc.Spec{Name: name, Path: path, LogFile: filepath.Join(m.dir, strings.ReplaceAll(name, " ", "-")+".log"), Args: m.args})
+	if err != nil {
+		return err
+	}
+	return errors.Join(m.measure(ctx, name), m.process.Stop(context.WithoutCancel(ctx), managerGrace))
 }
 
 func (m *managed) name(i int) string { return fmt.Sprintf("node-%05d", i) }
@@ -167,6 +267,7 @@ func (m *managed) fill(ctx context.Context) error {
 					return err
 				}
 				n.Status.Images = images
+				n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.20.%d.%d", i/250, i%250+1)}}
 				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
 				if _, err := m.client.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{}); err != nil {
 					return err
@@ -208,6 +309,8 @@ func (m *managed) beat(ctx context.Context, from int) error {
 		l.Spec.RenewTime = ptr.To(metav1.NowMicro())
 		if int64(i) < m.delegated.Load() {
 			metav1.SetMetaDataAnnotation(&l.ObjectMeta, contract.DelegateHeartbeat, contract.Delegated)
+		} else {
+			delete(l.Annotations, contract.DelegateHeartbeat)
 		}
 		renewed, err := m.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Update(ctx, l, metav1.UpdateOptions{})
 		if ctx.Err() != nil {
@@ -221,8 +324,8 @@ func (m *managed) beat(ctx context.Context, from int) error {
 	}
 }
 
-func (m *managed) measure(ctx context.Context) error {
-	m.Progress("waiting until every node was heard")
+func (m *managed) measure(ctx context.Context, who string) error {
+	m.Progress(who + ": waiting until every node was heard")
 	if err := m.until(ctx, func(v parts.Metrics) bool { return v[`weir_manager_nodes{state="normal"}`] == float64(m.Nodes) }); err != nil {
 		return err
 	}
@@ -230,51 +333,55 @@ func (m *managed) measure(ctx context.Context) error {
 		return err
 	}
 	size := fmt.Sprintf("%d nodes, %d pools", m.Nodes, m.Pools)
-	if err := m.phase(ctx, "weir-manager, "+size, func() error { return sleep(ctx, m.Steady) }); err != nil {
+	cpu, beats, rss, err := m.phase(ctx, who+", "+size, func() error { return sleep(ctx, m.Steady) })
+	if err != nil {
 		return err
 	}
+	took := cost{beat: cpu / float64(beats), rss: rss}
 	cut := m.Nodes / 10
 	m.delegated.Store(int64(cut))
-	return m.phase(ctx, fmt.Sprintf("weir-manager, %d of them cut off", cut), func() error {
+	took.cut, _, took.cutRSS, err = m.phase(ctx, fmt.Sprintf("%s, %d of them cut off", who, cut), func() error {
 		return m.until(ctx, func(v parts.Metrics) bool {
 			return v[`weir_manager_condition_changes_total{reason="HeartbeatDelegated"}`] >= float64(cut) &&
 				v[`weir_manager_taint_changes_total{change="add"}`] >= float64(cut)
 		})
 	})
+	m.costs = append(m.costs, took)
+	return err
 }
 
-// phase measures while something is done.
-func (m *managed) phase(ctx context.Context, name string, do func() error) error {
+// phase measures while something is done: seconds of CPU, heartbeats, and memory at its end.
+func (m *managed) phase(ctx context.Context, name string, do func() error) (cpu float64, beats int64, rss float64, err error) {
 	m.Progress("measuring: " + name)
 	before, err := m.probe.Metrics(ctx)
 	if err != nil {
-		return err
+		return 0, 0, 0, err
 	}
 	u0, err := m.process.Usage()
 	if err != nil {
-		return err
+		return 0, 0, 0, err
 	}
-	begin, beats := time.Now(), m.beats.Load()
+	begin, from := time.Now(), m.beats.Load()
 	if err := do(); err != nil {
-		return err
+		return 0, 0, 0, err
 	}
-	took := time.Since(begin).Seconds()
+	took, beats := time.Since(begin).Seconds(), m.beats.Load()-from
 	u1, err := m.process.Usage()
 	if err != nil {
-		return err
+		return 0, 0, 0, err
 	}
 	after, err := m.probe.Metrics(ctx)
 	if err != nil {
-		return err
+		return 0, 0, 0, err
 	}
 	requests := after.Sum("rest_client_requests_total") - before.Sum("rest_client_requests_total")
-	detail := fmt.Sprintf("%.0f s, %.0f heartbeats/s, Nodes with %d images", took, float64(m.beats.Load()-beats)/took, nodeImages)
+	detail := fmt.Sprintf("%.0f s, %.0f heartbeats/s, Nodes with %d images", took, float64(beats)/took, nodeImages)
 	m.figures = append(m.figures,
 		Figure{Name: name + ": CPU of a core", Samples: []float64{100 * (u1.CPU - u0.CPU).Seconds() / took}, Unit: "%", Detail: detail},
 		Figure{Name: name + ": RssAnon", Samples: []float64{float64(u1.RSSAnon) / mb}, Unit: "MB", Detail: fmt.Sprintf("VmRSS %.0f MB, peak %.0f MB", float64(u1.RSS)/mb, float64(u1.PeakRSS)/mb)},
 		Figure{Name: name + ": requests", Samples: []float64{requests / took}, Unit: "/s", Detail: fmt.Sprintf("%.0f in all", requests)},
 	)
-	return nil
+	return (u1.CPU - u0.CPU).Seconds(), beats, float64(u1.RSSAnon), nil
 }
 
 // until waits until the manager's metrics say something.

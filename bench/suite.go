@@ -52,7 +52,7 @@ func (s Suite) parts() []part {
 			func(ctx context.Context) ([]Figure, error) { return Store(ctx, s.Config) }},
 		{"hub", "What hub and coordinator cost beside kube-apiserver, with the same objects, clients and TLS", fmt.Sprintf("%s, objects %d, large %d", rounds, s.Objects, s.Large),
 			func(ctx context.Context) ([]Figure, error) { return Run(ctx, s.Config) }},
-		{"manager", "What weir-manager costs in a large cluster", fmt.Sprintf("nodes %d, pools %d, steady %v", s.Manager.Nodes, s.Manager.Pools, s.Manager.Steady),
+		{"manager", "What weir-manager costs in a large cluster", s.Manager.text(),
 			func(ctx context.Context) ([]Figure, error) {
 				if s.Manager.Nodes == 0 {
 					return nil, nil

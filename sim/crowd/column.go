@@ -7,8 +7,10 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/client"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -63,6 +65,10 @@ func (c *column) run(ctx context.Context) (err error) {
 		if err := runtime.Start(ctx, c.Site, runtime.Manager); err != nil {
 			return err
 		}
+		if err := c.Until(ctx, patience, func() (bool, string) { return c.told(ctx, topology) }); err != nil {
+			return err
+		}
+		background.Go(func() { c.keepManager(watching) })
 	}
 	for stage, nodes := range [][2]int{{0, 1}, {1, c.s.Crowd.Run}} {
 		for batch := range slices.Chunk(topology.Pools, atOnce) {
@@ -137,6 +143,35 @@ func (c *column) startNodes(ctx, watching context.Context, background *sync.Wait
 		}
 		return left == 0, fmt.Sprintf("waiting for the state of %d streams", left)
 	})
+}
+
+// told tells whether weir-manager has told all pools what they are: to begin with so many at once is work for minutes, and hubs would wait in it for their certificates.
+func (c *column) told(ctx context.Context, t runtime.Topology) (bool, string) {
+	all, err := c.admin.CoreV1().Endpoints(contract.ManagerNamespace).List(ctx, metav1.ListOptions{LabelSelector: contract.NodePoolLabel})
+	if err != nil {
+		return false, err.Error()
+	}
+	return len(all.Items) >= len(t.Pools), fmt.Sprintf("waiting for weir-manager to tell the pools: %d of %d", len(all.Items), len(t.Pools))
+}
+
+// keepManager starts weir-manager again when it has ended, as its Deployment does: it ends when it cannot renew its Lease.
+func (c *column) keepManager(ctx context.Context) {
+	m, err := c.Site.Part(runtime.Manager)
+	for err == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.Done():
+		}
+		if ctx.Err() != nil || !runner.Slept(ctx, look) {
+			return
+		}
+		c.Note("weir-manager has ended, and is started again")
+		err = m.Start(ctx)
+	}
+	if ctx.Err() == nil {
+		c.Note("weir-manager does not start: " + err.Error())
+	}
 }
 
 // ready tells whether parts have all caches, as coordinators fresh ones.

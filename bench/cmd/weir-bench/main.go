@@ -26,6 +26,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.IntVar(&s.Large, "large", 5000, "EndpointSlices for the coordinator's memory and the simultaneous lists")
 	fs.IntVar(&s.Manager.Nodes, "manager-nodes", 5000, "nodes of the cluster that weir-manager is measured with; 0: it is not")
 	fs.IntVar(&s.Manager.Pools, "manager-pools", 200, "pools that they are in")
+	fs.StringVar(&s.Manager.Before, "manager-before", "", "path of a weir-manager of an earlier commit, which is measured first in the same cluster; empty: none is")
 	fs.DurationVar(&s.Manager.Steady, "manager-steady", time.Minute, "how long it is measured while nothing but heartbeats happens")
 	fs.StringVar(&s.Testbed.Scenarios, "scenarios", "scenarios", "folder of scenario files: bytes runs pool-cache, and expectations of others are targets")
 	fs.IntVar(&s.Testbed.Rounds, "pool-rounds", 3, "rounds of bytes and failover, which run whole pools")

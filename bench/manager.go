@@ -136,7 +136,7 @@ func (m *managed) start(ctx context.Context) error {
 	if m.cloud, err = cloud.Start(ctx, cloud.Config{Spawner: m.spawner, Binaries: binaries, LogDir: dir, Progress: m.Progress}); err != nil {
 		return err
 	}
-	if err := m.cloud.Apply(ctx, []byte(manifests.NodePools()+"---\n"+manifests.Pools())); err != nil {
+	if err := m.cloud.Apply(ctx, []byte(manifests.NodePools()+"---\n"+manifests.Pools()+"---\n"+manifests.RBAC())); err != nil {
 		return err
 	}
 	config := m.cloud.RESTConfig()

@@ -46,6 +46,8 @@ func (s Suite) parts() []part {
 			func(ctx context.Context) ([]Figure, error) { return Failover(ctx, s.Testbed) }},
 		{"certificates", "What the certificates of a node cost its uplink", rounds,
 			func(ctx context.Context) ([]Figure, error) { return Certificates(ctx, s.Rounds, s.Testbed.Progress) }},
+		{"directory", "What reaches an edge node when the status of its NodePool changes, in a pool of 200 nodes", "",
+			func(ctx context.Context) ([]Figure, error) { return Directory(ctx, s.Testbed.Progress) }},
 		{"cache", "How soon a pool's cache is there, and what crosses the uplink until then", rounds,
 			func(ctx context.Context) ([]Figure, error) { return Cache(ctx, s.Testbed, s.Rounds) }},
 		{"store", "What the store of a hub writes, and how soon a new process answers from a large one", rounds,

@@ -82,6 +82,14 @@ func BootstrapGroup(pool, node string) string {
 	return fmt.Sprintf("%s%x", BootstrapGroupPrefix, sha256.Sum256([]byte(pool+"/"+node)))
 }
 
+// ManagedReplica is the value of --coordinator-replica by which a hub knows that weir-manager runs the coordinator of its node.
+const ManagedReplica = "weir-manager"
+
+// ReplicaName is the name of a replica that weir-manager runs on a node: of its certificate, in the label CoordinatorLabel of the Node, and among the other replicas.
+func ReplicaName(node string) string {
+	return fmt.Sprintf(ManagedReplica+"-%x", sha256.Sum256([]byte(node)))[:len(ManagedReplica)+1+20]
+}
+
 // ReplicaUser is the common name of the certificate by which one replica of a pool's coordinator knows another. It names the pool,
 // because etcd looks at nothing else.
 func ReplicaUser(pool, name string) string { return ReplicaUserPrefix + pool + ":" + name }
@@ -238,6 +246,9 @@ const (
 	ModeLeaderHubs  = "leader-hubs"
 	// LeaderHubCoordinators tells where the replicas of the pool's coordinator are: https URLs, with commas between, as --coordinator-server takes them.
 	LeaderHubCoordinators = "weir.dev/coordinators"
+	// LeaderHubReplicas tells which replicas of a coordinator weir-manager runs, ready or not: <placement>/<node>/<IP address>, with commas between. Hubs of those nodes get the
+	// certificates; replicas meet each other by it, and one that is not there any more elects nobody.
+	LeaderHubReplicas = "weir.dev/coordinator-replicas"
 	// LeaderHubPort is the name of the port of the leader hubs there.
 	LeaderHubPort = "pool"
 )

@@ -5,6 +5,14 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/coordinator/replicas"
+)
+
+// Values of Config.ClusterState.
+const (
+	ClusterNew      = "new"
+	ClusterExisting = "existing"
 )
 
 // Config is what a coordinator is made of. Each field is the flag of the same name; see Run for their meaning and defaults.
@@ -19,6 +27,7 @@ type Config struct {
 	ClientCAFile      string
 	CertificatesDir   string // that the hub of this node fills; "": the files of certificates are named one by one
 	LeadersOnly       bool
+	Placement         replicas.Placement
 
 	PoolScopeResources []string // none: Endpoints and EndpointSlices
 	RingBytes          int64    // 0: the relay's default
@@ -30,6 +39,8 @@ type Config struct {
 	Name            string
 	InitialCluster  []string // name=URL
 	ReplicaServers  []string // name=URL
+	ClusterToken    string   // names all of them together; "": by the name of the pool
+	ClusterState    string   // "": ClusterNew
 	PeerBindAddress string
 	PeerCertFile    string
 	PeerKeyFile     string

@@ -22,6 +22,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/jury"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
+	"github.com/weir-edge/weir/impl/coordinator/replicas"
 	"github.com/weir-edge/weir/impl/coordinator/status"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/denylist"
@@ -73,6 +74,10 @@ func New(config Config) (*Coordinator, error) {
 		}
 		return nil, cli.Usage("--data-dir", set.DataDir, "a directory that this process may make and write: "+err.Error())
 	}
+	if err := set.Placement.Settle(c.dir.Path(), set.Logger); err != nil {
+		c.dir.Close()
+		return nil, err
+	}
 	c.serving.ca.open(set, c.dir.Path())
 	if err := c.buildRelays(); err != nil {
 		c.dir.Close()
@@ -82,6 +87,7 @@ func New(config Config) (*Coordinator, error) {
 		c.dir.Close()
 		return nil, err
 	}
+	c.peers.heed(c.told.Now())
 	c.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(c.dir.Path(), "relays"), Relays: c.relays.All(), Clock: set.Clock, Logger: set.Logger})
 	if err != nil {
 		c.dir.Close()
@@ -172,7 +178,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	leader, bars, shared := &fence.Fence{Incarnation: etcd.Incarnation()}, &pull.Bars{}, &pull.Documents{}
 	vote := &election.Election{Store: stored{leases.Store}, Fence: leader, Bars: bars, Clock: c.set.Clock, Logger: c.set.Logger}
 	lies := jury.New(jury.Config{Notes: etcd, Leader: leader.Leader, Free: vote.Free, Relays: c.relays.All, Clock: c.set.Clock, Logger: c.set.Logger})
-	vote.Refuses, leases.election = lies.Refuses, vote
+	vote.Refuses, vote.LeftOut, leases.election = lies.Refuses, func() bool { return c.set.Placement.LeftOut(c.told.Now()) }, vote
 	if c.set.LeadersOnly {
 		vote.Only = contract.LeaderGroup
 	}
@@ -194,9 +200,9 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		Freed: func(reason string) { metrics.freed.WithLabelValues(reason).Inc() }, Refilled: func(resource, node string) { metrics.refilled.WithLabelValues(resource, node).Inc() },
 		Clock: c.set.Clock, Logger: c.set.Logger,
 	}
-	var claims *fed // nil: this is the only replica
+	var claims *replicas.Fed // nil: this is the only replica
 	if c.peers != nil {
-		claims = newFed(c.peers, etcd, c.set.Clock, c.set.Logger)
+		claims = replicas.NewFed(c.peers.Set, etcd, c.set.Clock, c.set.Logger)
 		pulled.Replicas = claims
 	}
 	puller := pull.New(pulled)
@@ -235,9 +241,10 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 
 	g, ctx := errgroup.WithContext(ctx)
 	if claims != nil {
-		claims.moved = puller.Moved
-		g.Go(func() error { return claims.run(ctx) })
+		claims.Moved = puller.Moved
+		g.Go(func() error { return claims.Run(ctx) })
 		g.Go(func() error { return c.peers.shareDenied(ctx, c.serving.denied) })
+		g.Go(func() error { return c.peers.follow(ctx, c.told.Directory) })
 		g.Go(func() error { return c.peers.shareTrust(ctx, c.serving.ca.held) })
 	}
 	g.Go(func() error { return follows.Run(ctx) })

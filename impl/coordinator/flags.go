@@ -21,6 +21,8 @@ func (c *Config) bind(f *cli.Flags) {
 			"--peer-key-file; the coordinator waits until they are there")
 	f.BoolVar(&c.LeadersOnly, "leaders-only", false,
 		"only hubs lead whose certificate has the organization "+contract.LeaderGroup+": weir-manager gives it to Nodes with the label "+contract.LeaderLabel+"=true")
+	f.StringVar((*string)(&c.Placement), "placement", "",
+		"name of this stay on this node, which weir-manager gives: data of another one in --data-dir is removed, and when the pool is told of others in its place, this one elects nobody")
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
 		"resource.version.group that the leader feeds and the pool reads here, each node all of it (never Secrets); the same as at the hubs; "+
 			"what the pool is told in the cloud counts above it; "+
@@ -33,6 +35,8 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringArrayVar(&c.InitialCluster, "initial-cluster", nil,
 		"name=https://host:port where a replica meets the others (the peer URL of its etcd); once for each of the three, the same for all; none: this is the only one")
 	f.StringArrayVar(&c.ReplicaServers, "replica-server", nil, "name=https://host:port where a replica serves the API; once for each of --initial-cluster")
+	f.StringVar(&c.ClusterState, "initial-cluster-state", ClusterNew, "what a replica without data does: "+ClusterNew+", it is taken in again, or begins with the others if none serves; "+ClusterExisting+", it waits until it is taken in")
+	f.StringVar(&c.ClusterToken, "initial-cluster-token", "", "name of the replicas together: those of another name are never taken for some of them; default: by the name of the pool")
 	f.StringVar(&c.PeerBindAddress, "peer-bind-address", "", "host:port on which this replica meets the others; that of --initial-cluster if empty")
 	f.StringVar(&c.PeerCertFile, "peer-cert-file", "",
 		"PEM file of the certificate by which the others know this replica, as client and server: CN "+contract.ReplicaUser("<pool>", "<name>")+", O "+contract.ReplicaGroup+" and "+contract.PoolGroupPrefix+"<pool>")

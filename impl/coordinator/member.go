@@ -4,37 +4,36 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/coordinator/replicas"
 )
 
 // replicaCount is how many replicas a coordinator has that has more than one: any one may die, and no odd number above costs less.
 const replicaCount = 3
 
-// member is one of several replicas.
-type member struct {
-	name string
-	peer *url.URL // where replicas meet
-	api  *url.URL
-}
+const maxToken = 200
 
 // replicas reads what makes this one of several; none: it is alone. It sets the defaults of that.
-func (c *Config) replicas() (members []member, err error) {
+func (c *Config) replicas() (members []replicas.Member, err error) {
 	if len(c.InitialCluster) == 0 {
-		if c.Name != "" || len(c.ReplicaServers) > 0 || c.PeerBindAddress != "" || c.PeerCertFile != "" || c.PeerKeyFile != "" || c.PeerCAFile != "" {
+		if c.ClusterState == ClusterExisting || c.ClusterToken != "" || c.Name != "" || len(c.ReplicaServers) > 0 || c.PeerBindAddress != "" || c.PeerCertFile != "" || c.PeerKeyFile != "" || c.PeerCAFile != "" {
 			return nil, cli.Usage("--initial-cluster", "", "name=https://host:port for each of three replicas, or no flag of replicas at all")
 		}
 		return nil, nil
 	}
-	peers, names, err := namedURLs("--initial-cluster", c.InitialCluster)
+	if c.ClusterState != "" && c.ClusterState != ClusterNew && c.ClusterState != ClusterExisting {
+		return nil, cli.Usage("--initial-cluster-state", c.ClusterState, ClusterNew+" or "+ClusterExisting)
+	}
+	if len(c.ClusterToken) > maxToken {
+		return nil, cli.Usage("--initial-cluster-token", fmt.Sprintf("%.40s… of %d bytes", c.ClusterToken, len(c.ClusterToken)), fmt.Sprintf("at most %d bytes", maxToken))
+	}
+	peers, names, err := replicas.URLs("--initial-cluster", c.InitialCluster)
 	if err != nil {
 		return nil, err
 	}
-	servers, _, err := namedURLs("--replica-server", c.ReplicaServers)
+	servers, _, err := replicas.URLs("--replica-server", c.ReplicaServers)
 	if err != nil {
 		return nil, err
 	}
@@ -45,12 +44,12 @@ func (c *Config) replicas() (members []member, err error) {
 		if servers[name] == nil {
 			return nil, cli.Usage("--replica-server", strings.Join(c.ReplicaServers, " "), "one for each of --initial-cluster: there is none for "+name)
 		}
-		members = append(members, member{name, peers[name], servers[name]})
+		members = append(members, replicas.Member{Name: name, Peer: peers[name], API: servers[name]})
 	}
 	for _, m := range members {
 		for _, o := range members {
-			if m.api.Host == o.peer.Host {
-				return nil, cli.Usage("--replica-server", m.name+"="+m.api.String(), "another address than one in --initial-cluster: the API and etcd each need their own port")
+			if m.API.Host == o.Peer.Host {
+				return nil, cli.Usage("--replica-server", m.Name+"="+m.API.String(), "another address than one in --initial-cluster: the API and etcd each need their own port")
 			}
 		}
 	}
@@ -84,39 +83,8 @@ func (c *Config) checkPeerBindAddress(url *url.URL) error {
 		c.PeerBindAddress = net.JoinHostPort(host, url.Port())
 	}
 	host, port, err := net.SplitHostPort(c.PeerBindAddress)
-	if err != nil || net.ParseIP(host) == nil || !validPort(port) {
+	if err != nil || net.ParseIP(host) == nil || !replicas.ValidPort(port) {
 		return cli.Usage("--peer-bind-address", c.PeerBindAddress, "address:port, with an IP address of this machine")
 	}
 	return nil
-}
-
-// namedURLs reads name=https://host:port.
-func namedURLs(flag string, list []string) (byName map[string]*url.URL, names []string, err error) {
-	byName, owner := map[string]*url.URL{}, map[string]string{}
-	for _, s := range list {
-		name, text, _ := strings.Cut(s, "=")
-		u, err := url.Parse(text)
-		if err != nil || len(validation.IsDNS1123Label(name)) > 0 || !plainHTTPS(u) {
-			return nil, nil, cli.Usage(flag, s, "name=https://host:port, with a name of lower-case letters, digits and '-'")
-		}
-		if byName[name] != nil {
-			return nil, nil, cli.Usage(flag, s, "each name once")
-		}
-		if other := owner[u.Host]; other != "" {
-			return nil, nil, cli.Usage(flag, s, "each address once: it is that of "+other)
-		}
-		u.Path = ""
-		byName[name], names, owner[u.Host] = u, append(names, name), name
-	}
-	return byName, names, nil
-}
-
-// plainHTTPS tells whether a URL is https://host:port and nothing more.
-func plainHTTPS(u *url.URL) bool {
-	return u.Scheme == "https" && u.Hostname() != "" && validPort(u.Port()) && u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
-}
-
-func validPort(s string) bool {
-	n, err := strconv.ParseUint(s, 10, 16)
-	return err == nil && n > 0
 }

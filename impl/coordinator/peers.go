@@ -21,8 +21,10 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/mesh"
+	"github.com/weir-edge/weir/impl/coordinator/replicas"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/source/hop"
 	"github.com/weir-edge/weir/impl/trust"
@@ -39,12 +41,13 @@ type peers struct {
 	self      string
 	set       *settings
 	known     *authorities
-	roots     func() *x509.CertPool    // that sign certificates of replicas, now
-	upstreams map[string]*hop.Upstream // by name
+	roots     func() *x509.CertPool // that sign certificates of replicas, now
 	transport *renewing
 	serving   *serving // judges them
 	mesh      *mesh.Mesh
 	logger    *slog.Logger
+
+	*replicas.Set // as they are now
 }
 
 // newPeers reads the credential by which other replicas know this one. nil: this is the only one.
@@ -68,7 +71,7 @@ func newPeers(s *settings, known *authorities) (*peers, error) {
 	if err := s.checkPeerCert(pair, roots()); err != nil {
 		return nil, cli.Usage("--peer-cert-file", s.PeerCertFile, err.Error())
 	}
-	p := &peers{self: s.Name, set: s, known: known, roots: roots, upstreams: map[string]*hop.Upstream{}, logger: s.Logger}
+	p := &peers{self: s.Name, set: s, known: known, roots: roots, logger: s.Logger}
 	p.transport = newRenewing(p.certificate, func() *http.Transport {
 		return &http.Transport{
 			DialTLSContext:     p.dial,
@@ -82,11 +85,7 @@ func newPeers(s *settings, known *authorities) (*peers, error) {
 		Transport:     p.transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	for _, m := range s.members {
-		if m.name != s.Name {
-			p.upstreams[m.name] = &hop.Upstream{Name: "replica " + m.name, URL: m.api, Client: client, Progress: true}
-		}
-	}
+	p.Set = replicas.NewSet(s.NodePoolName, s.Name, client, s.members)
 	return p, nil
 }
 
@@ -116,9 +115,9 @@ func (s *settings) checkPeerCert(pair tls.Certificate, roots *x509.CertPool) err
 	if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, Intermediates: issuers(pair), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 		return fmt.Errorf("a certificate that --peer-ca-file vouches for, as a client: %w", err)
 	}
-	i := slices.IndexFunc(s.members, func(m member) bool { return m.name == s.Name })
-	if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, Intermediates: issuers(pair), CurrentTime: now, DNSName: s.members[i].peer.Hostname()}); err != nil {
-		return fmt.Errorf("a certificate that --peer-ca-file vouches for, as the server at %s: %w", s.members[i].peer, err)
+	i := slices.IndexFunc(s.members, func(m replicas.Member) bool { return m.Name == s.Name })
+	if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, Intermediates: issuers(pair), CurrentTime: now, DNSName: s.members[i].Peer.Hostname()}); err != nil {
+		return fmt.Errorf("a certificate that --peer-ca-file vouches for, as the server at %s: %w", s.members[i].Peer, err)
 	}
 	return nil
 }
@@ -141,11 +140,17 @@ func (p *peers) cluster() *store.Cluster {
 	}
 	c := &store.Cluster{
 		Token: "weir:" + p.set.NodePoolName, Name: p.self, Serve: p.mesh.Serve, Meshed: p.mesh.Meshed,
-		CertFile: p.set.PeerCertFile, KeyFile: p.set.PeerKeyFile, CAFile: p.set.peerCAFile(p.known), Join: p.join,
+		CertFile: p.set.PeerCertFile, KeyFile: p.set.PeerKeyFile, CAFile: p.set.peerCAFile(p.known), Join: p.join, Joins: p.set.ClusterState == ClusterExisting,
 	}
+	if p.set.Placement != "" {
+		c.Now = func() []store.Peer { return storePeers(p.Now()) }
+	}
+	if p.set.ClusterToken != "" {
+		c.Token = p.set.ClusterToken
+	}
+	c.Peers = storePeers(p.set.members)
 	for _, m := range p.set.members {
-		c.Peers = append(c.Peers, store.Peer{Name: m.name, URL: mesh.URL(m.name), Former: m.peer})
-		c.CommonNames = append(c.CommonNames, contract.ReplicaUser(p.set.NodePoolName, m.name))
+		c.CommonNames = append(c.CommonNames, contract.ReplicaUser(p.set.NodePoolName, m.Name))
 	}
 	return c
 }
@@ -158,9 +163,10 @@ func (p *peers) join(ctx context.Context) (bool, error) {
 		served bool
 		err    error
 	}
-	answers := make([]answer, 0, len(p.upstreams))
+	others := p.Others()
+	answers := make([]answer, 0, len(others))
 	// One after the other: two that change the membership at once would only be in each other's way.
-	for name, up := range p.upstreams {
+	for name, up := range others {
 		served, err := p.askToJoin(ctx, up)
 		if served && err == nil {
 			return true, nil
@@ -228,7 +234,7 @@ func (p *peers) rejoin(readmit func(ctx context.Context, name string) error) htt
 // shareDenied lets all replicas hold the same denylist, until ctx ends.
 func (p *peers) shareDenied(ctx context.Context, denied *denylist.Held) error {
 	denied.Share(ctx, p.set.Clock, func() {
-		for _, up := range p.upstreams {
+		for _, up := range p.Others() {
 			asking, cancel := context.WithTimeout(ctx, peerSilence)
 			if err := denied.Exchange(asking, p.transport, up.URL.JoinPath(contract.DenylistPath)); err != nil {
 				p.logger.Debug("a replica does not take or show the denylist", "replica", up.Name, "err", err)
@@ -272,7 +278,7 @@ func (p *peers) dial(ctx context.Context, network, address string) (net.Conn, er
 // shareTrust lets all replicas know the same authorities, until ctx ends.
 func (p *peers) shareTrust(ctx context.Context, held *trust.Held) error {
 	held.Share(ctx, p.set.Clock, func() {
-		for _, up := range p.upstreams {
+		for _, up := range p.Others() {
 			asking, cancel := context.WithTimeout(ctx, peerSilence)
 			if err := held.Exchange(asking, p.transport, up.URL.JoinPath(contract.TrustPath)); err != nil {
 				p.logger.Debug("a replica does not take or show the authorities of the pool", "replica", up.Name, "err", err)
@@ -280,5 +286,39 @@ func (p *peers) shareTrust(ctx context.Context, held *trust.Held) error {
 			cancel()
 		}
 	})
+	return nil
+}
+
+// storePeers are the replicas as etcd knows them.
+func storePeers(members []replicas.Member) (all []store.Peer) {
+	for _, m := range members {
+		all = append(all, store.Peer{Name: m.Name, URL: mesh.URL(m.Name), Former: m.Peer})
+	}
+	return all
+}
+
+// heed takes the replicas that the pool is told of.
+func (p *peers) heed(told directory.Entry) {
+	if p == nil {
+		return
+	}
+	if members := p.set.Placement.Members(told); len(members) > 0 {
+		p.Take(members)
+	}
+}
+
+// follow does so while the pool is told of others, until ctx ends.
+func (p *peers) follow(ctx context.Context, told *directory.Directory) error {
+	for ctx.Err() == nil {
+		changed := told.Changed()
+		p.heed(told.Now())
+		if err := p.mesh.Follow(p.Meets()); err != nil {
+			p.logger.Error("another replica cannot be met", "err", err)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
 	return nil
 }

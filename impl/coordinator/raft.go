@@ -5,12 +5,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"syscall"
 
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/mesh"
 	"github.com/weir-edge/weir/impl/pki"
 )
@@ -27,15 +25,10 @@ func (p *peers) meet(s *serving, dir string, cloud func() bool) (err error) {
 	}
 	p.serving = s
 	late := &pki.Allowance{Time: s.time, Refuse: s.denied.Refuse, Logger: p.logger, Cloud: func() bool { return cloud() && p.renewed() }}
-	names, replicas := map[string]string{}, map[string]*url.URL{}
-	for _, m := range p.set.members {
-		names[contract.ReplicaUser(p.set.NodePoolName, m.name)], replicas[m.name] = m.name, m.peer
-	}
-	nameOf := func(c *x509.Certificate) string { return names[c.Subject.CommonName] }
 	p.mesh, err = mesh.New(mesh.Config{
-		Self: p.self, Replicas: replicas, Listen: p.set.PeerBindAddress, Dir: filepath.Join(dir, "mesh"), Certificate: p.certificate, NameOf: nameOf,
+		Self: p.self, Replicas: p.Meets(), Listen: p.set.PeerBindAddress, Dir: filepath.Join(dir, "mesh"), Certificate: p.certificate, NameOf: p.NameOf,
 		Verify: func(name, host string, chain []*x509.Certificate) error {
-			if is := nameOf(chain[0]); is != name {
+			if is := p.NameOf(chain[0]); is != name {
 				return fmt.Errorf("the certificate is of %q, and that of replica %s was expected", chain[0].Subject.CommonName, name)
 			}
 			opts := x509.VerifyOptions{Roots: p.roots(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}

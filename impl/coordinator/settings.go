@@ -10,10 +10,12 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/replicas"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
@@ -24,7 +26,7 @@ import (
 type settings struct {
 	Config
 	resources []relay.Resource
-	members   []member // none: this is the only replica
+	members   []replicas.Member // none: this is the only replica
 }
 
 // Validate tells what a user gave that cannot be meant, as a *cli.UsageError. It does not look at files.
@@ -50,6 +52,8 @@ func (c Config) check() (*settings, error) {
 		return nil, cli.Usage("--secure-port", s.SecurePort, "a TCP port, 0 to 65535")
 	case s.DataDir == "":
 		return nil, cli.Usage("--data-dir", "", "a directory on a disk that survives restarts; it is required")
+	case s.Placement != "" && len(validation.IsDNS1123Label(string(s.Placement))) > 0:
+		return nil, cli.Usage("--placement", s.Placement, "at most 63 lower-case letters, digits and '-', or nothing")
 	case s.FreshWithin < time.Second:
 		return nil, cli.Usage("--fresh-within", s.FreshWithin, "1s or more")
 	}

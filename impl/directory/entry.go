@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -20,6 +22,7 @@ const (
 	MaxText         = 64 << 10 // bytes, as it travels inside a pool
 	MaxLeaders      = 64
 	MaxCoordinators = 9
+	MaxReplicas     = 9
 	MaxScope        = 64
 	maxAddresses    = 4   // of one leader hub
 	maxURL          = 300 // bytes
@@ -30,11 +33,39 @@ type Entry struct {
 	Pool    string `json:"pool"`
 	Version uint64 `json:"version"` // of the object in the cloud; 0: none was seen
 	// Mode is contract.ModeCoordinator or contract.ModeLeaderHubs. "" of what was told: nothing; "" of Directory.Now: the pool shares nothing.
-	Mode         string   `json:"mode,omitempty"`
-	Connected    bool     `json:"connected,omitempty"` // its nodes reach each other
-	Leaders      []Leader `json:"leaders,omitempty"`
-	Coordinators []string `json:"coordinators,omitempty"` // https://host:port of each replica
-	Scope        []Shared `json:"scope,omitempty"`        // sorted by Shared.String
+	Mode         string    `json:"mode,omitempty"`
+	Connected    bool      `json:"connected,omitempty"` // its nodes reach each other
+	Leaders      []Leader  `json:"leaders,omitempty"`
+	Coordinators []string  `json:"coordinators,omitempty"` // https://host:port of each replica
+	Replicas     []Replica `json:"replicas,omitempty"`     // that weir-manager runs, ready or not; none: somebody else runs the coordinator
+	Scope        []Shared  `json:"scope,omitempty"`        // sorted by Shared.String
+}
+
+// Replica is one of a coordinator, or all of it, that weir-manager runs.
+type Replica struct {
+	Placement string     `json:"placement"` // names this stay of it on the node
+	Node      string     `json:"node"`
+	Address   netip.Addr `json:"address"`
+}
+
+// Name is that of the replica among the others.
+func (r Replica) Name() string { return contract.ReplicaName(r.Node) }
+
+// URL is where it is met at a port.
+func (r Replica) URL(port int) *url.URL {
+	return &url.URL{Scheme: "https", Host: net.JoinHostPort(r.Address.String(), strconv.Itoa(port))}
+}
+
+// String is the form in contract.LeaderHubReplicas.
+func (r Replica) String() string { return r.Placement + "/" + r.Node + "/" + r.Address.String() }
+
+// Placed is the replica on a node; false: there is none.
+func (e Entry) Placed(node string) (Replica, bool) {
+	i := slices.IndexFunc(e.Replicas, func(r Replica) bool { return r.Node == node })
+	if i < 0 {
+		return Replica{}, false
+	}
+	return e.Replicas[i], true
 }
 
 // Leader is a leader hub.
@@ -113,7 +144,7 @@ func (e Entry) check(pool string) error {
 	default:
 		return fmt.Errorf("%s is %.80q, want %s or %s", contract.LeaderHubMode, e.Mode, contract.ModeCoordinator, contract.ModeLeaderHubs)
 	}
-	for _, check := range []func() error{e.checkLeaders, e.checkCoordinators, e.checkScope} {
+	for _, check := range []func() error{e.checkLeaders, e.checkCoordinators, e.checkReplicas, e.checkScope} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -137,8 +168,7 @@ func (e Entry) checkLeaders() error {
 		}
 		nodes[l.Node] = true
 		for _, a := range l.Addresses {
-			ip := a.Addr()
-			if !ip.IsValid() || a.Port() == 0 || ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != "" || ip.Is4In6() {
+			if a.Port() == 0 || !plain(a.Addr()) {
 				return fmt.Errorf("address of leader hub %s is %s, want the IP address of a node and a port", l.Node, a)
 			}
 			if other := owner[a]; other != "" {
@@ -166,6 +196,30 @@ func (e Entry) checkCoordinators() error {
 		hosts[u.Host] = true
 	}
 	return nil
+}
+
+func (e Entry) checkReplicas() error {
+	if n := len(e.Replicas); n > MaxReplicas {
+		return fmt.Errorf("%s has %d replicas, want %d at most", contract.LeaderHubReplicas, n, MaxReplicas)
+	}
+	taken := map[string]bool{}
+	for _, r := range e.Replicas {
+		if len(validation.IsDNS1123Label(r.Placement)) > 0 || len(validation.IsDNS1123Subdomain(r.Node)) > 0 || !plain(r.Address) {
+			return fmt.Errorf("%s has %.200q, want <placement>/<node>/<IP address>", contract.LeaderHubReplicas, r)
+		}
+		for _, one := range []string{"placement " + r.Placement, "node " + r.Node, "address " + r.Address.String()} {
+			if taken[one] {
+				return fmt.Errorf("%s has the %.80q twice, want each once", contract.LeaderHubReplicas, one)
+			}
+			taken[one] = true
+		}
+	}
+	return nil
+}
+
+// plain tells whether an address is that of one machine.
+func plain(ip netip.Addr) bool {
+	return ip.IsValid() && !ip.IsUnspecified() && !ip.IsMulticast() && ip.Zone() == "" && !ip.Is4In6()
 }
 
 func (e Entry) checkScope() error {

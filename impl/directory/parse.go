@@ -28,7 +28,7 @@ func Parse(pool string, o *corev1.Endpoints) (Entry, error) {
 	if e.Version, err = strconv.ParseUint(o.ResourceVersion, 10, 64); err != nil || e.Version == 0 {
 		return Entry{}, failed(fmt.Errorf("resourceVersion is %.80q, want a number", o.ResourceVersion))
 	}
-	for _, name := range []string{contract.LeaderHubMode, contract.LeaderHubConnectivity, contract.LeaderHubCoordinators, contract.LeaderHubScope} {
+	for _, name := range []string{contract.LeaderHubMode, contract.LeaderHubConnectivity, contract.LeaderHubCoordinators, contract.LeaderHubReplicas, contract.LeaderHubScope} {
 		if n := len(o.Annotations[name]); n > maxAnnotation {
 			return Entry{}, failed(fmt.Errorf("%s has %d bytes, want %d at most", name, n, maxAnnotation))
 		}
@@ -42,6 +42,13 @@ func Parse(pool string, o *corev1.Endpoints) (Entry, error) {
 	}
 	for c := range parts(o.Annotations[contract.LeaderHubCoordinators]) {
 		e.Coordinators = append(e.Coordinators, strings.TrimSuffix(c, "/"))
+	}
+	for s := range parts(o.Annotations[contract.LeaderHubReplicas]) {
+		r, err := parseReplica(s)
+		if err != nil {
+			return Entry{}, failed(err)
+		}
+		e.Replicas = append(e.Replicas, r)
 	}
 	for s := range parts(o.Annotations[contract.LeaderHubScope]) {
 		shared, err := parseShared(s)
@@ -83,6 +90,17 @@ func parseShared(s string) (Shared, error) {
 			contract.LeaderHubScope, s)
 	}
 	return Shared{p[0], p[1], p[2], kind}, nil
+}
+
+// parseReplica reads <placement>/<node>/<IP address>.
+func parseReplica(s string) (Replica, error) {
+	p := strings.Split(s, "/")
+	if len(p) == 3 {
+		if ip, err := netip.ParseAddr(p[2]); err == nil {
+			return Replica{p[0], p[1], ip}, nil
+		}
+	}
+	return Replica{}, fmt.Errorf("%s has %.200q, want <placement>/<node>/<IP address>", contract.LeaderHubReplicas, s)
 }
 
 // parseLeaders reads the addresses of the leader hubs, those of one node together, in the order of nodes.

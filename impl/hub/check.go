@@ -297,7 +297,7 @@ func (s *settings) checkOfCoordinator() error {
 	case !s.EnableCoordinator:
 		return cli.Usage("--enrol-coordinator-dir", s.EnrolCoordinatorDir, "none without --enable-coordinator: the node is in no pool")
 	}
-	if len(s.EnrolCoordinatorHosts) == 0 && len(s.CoordinatorServers) == 1 {
+	if len(s.EnrolCoordinatorHosts) == 0 && len(s.CoordinatorServers) == 1 && !s.managesReplica() {
 		if u, err := url.Parse(s.CoordinatorServers[0]); err == nil {
 			s.EnrolCoordinatorHosts = []string{u.Hostname()}
 		}
@@ -346,5 +346,9 @@ func (s *settings) kindsOfCoordinator() []pki.Kind {
 }
 
 func (s *settings) ofCoordinator() pki.Subject {
-	return pki.Subject{Pool: s.NodePoolName, Name: s.CoordinatorReplica, Hosts: s.EnrolCoordinatorHosts}
+	name := s.CoordinatorReplica
+	if s.managesReplica() {
+		name = contract.ReplicaName(s.NodeName)
+	}
+	return pki.Subject{Pool: s.NodePoolName, Name: name, Hosts: s.EnrolCoordinatorHosts}
 }

@@ -100,6 +100,9 @@ func (h *Hub) Run(ctx context.Context) error {
 		g.Go(func() error { return h.followDirectory(serving) })
 		g.Go(func() error { return h.coordinator.AskTold(serving, h.directory) })
 		g.Go(func() error { return h.course.Run(serving) })
+		if h.managesReplica() {
+			g.Go(func() error { return h.awaitReplica(serving) })
+		}
 		g.Go(func() error { h.heedDenylist(serving); return nil })
 	}
 	g.Go(func() error { return h.kept.Run(serving) })

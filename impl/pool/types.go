@@ -53,7 +53,9 @@ type Spec struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.servers) != has(self.image)",message="either image, and weir-manager runs the coordinator, or servers, which somebody else runs"
 // +kubebuilder:validation:XValidation:rule="!has(self.servers) || !has(self.nodes) && !has(self.nodeSelector)",message="nodes and nodeSelector are for a coordinator that weir-manager runs: none with servers"
+// +kubebuilder:validation:XValidation:rule="!has(self.servers) || !has(self.replicas) && !has(self.replaceAfter)",message="replicas and replaceAfter are for a coordinator that weir-manager runs: none with servers"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.nodeSelector)",message="either nodes or nodeSelector"
+// +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.replicas) || size(self.nodes) >= self.replicas",message="nodes are at least as many as replicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.servers) || size(self.servers) != 2",message="servers are 1 or 3"
 type Coordinator struct {
 	// Servers are the addresses of a coordinator that somebody else runs, a service of its host for example: one, or those of three replicas.
@@ -65,11 +67,23 @@ type Coordinator struct {
 	// +listType=set
 	Servers []string `json:"servers,omitempty"`
 
-	// Image is the image of weir-coordinator. With it weir-manager runs one Pod, on a node of the pool. Three replicas are services of their hosts: servers.
+	// Image is the image of weir-coordinator. With it weir-manager runs it, as a Pod on a node of the pool for each replica.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=500
 	Image string `json:"image,omitempty"`
+
+	// Replicas is how many there are: 1, or 3 of which any one may die. 1 is the default.
+	// +optional
+	// +kubebuilder:validation:Enum=1;3
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// ReplaceAfter is for how long a node is lost, while others of the pool are heard, until its replica is placed anew. 5m is the default.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,9}(\.[0-9]{1,9})?(h|m|s|ms))+$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="a duration of 10s or more, as in 5m"
+	ReplaceAfter string `json:"replaceAfter,omitempty"`
 
 	// Nodes are the names of the nodes that may run one, those that are to be preferred first. None: all of the pool that nodeSelector selects.
 	// +optional
@@ -134,11 +148,43 @@ type Status struct {
 	// +optional
 	Coordinators []string `json:"coordinators,omitempty"`
 
+	// Replicas are those of the coordinator that weir-manager runs.
+	// +optional
+	// +listType=atomic
+	Replicas []Replica `json:"replicas,omitempty"`
+
+	// Cluster names those replicas together: replicas of another cluster are never taken for some of this one.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+
+	// Placements counts how often a replica was placed on a node.
+	// +optional
+	Placements int64 `json:"placements,omitempty"`
+
 	// Conditions tell how the pool is.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Replica is one replica of a coordinator, or all of it.
+type Replica struct {
+	// Node that runs it.
+	Node string `json:"node"`
+
+	// Server is where it is asked.
+	Server string `json:"server"`
+
+	// Placement names this stay of it on the node. The data of another one does not count.
+	Placement string `json:"placement"`
+
+	// Joins tells whether it came to others that there were.
+	// +optional
+	Joins bool `json:"joins,omitempty"`
+
+	// Ready tells whether it serves, by the word of its kubelet.
+	Ready bool `json:"ready"`
 }
 
 // Pool is what Weir has of a pool beside the NodePool of the same name.

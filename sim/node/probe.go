@@ -37,6 +37,11 @@ func CoordinatorProbe(name string, c CoordinatorConfig, transport http.RoundTrip
 	return newProbe(name, "https://"+net.JoinHostPort(c.BindAddress, strconv.Itoa(c.SecurePort)), transport)
 }
 
+// URLProbe asks whoever answers at a URL.
+func URLProbe(name, url string, transport http.RoundTripper) *Probe {
+	return newProbe(name, url, transport)
+}
+
 // ManagerProbe asks weir-manager, which serves its metrics at an address of its own.
 func ManagerProbe(name, address string) *Probe {
 	return newProbe(name, "http://"+address, http.DefaultTransport)

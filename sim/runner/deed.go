@@ -28,6 +28,7 @@ type deed struct {
 	node   string   // whose hub or Node is the target
 	object *changed // that Change and Remove are done to
 	stolen *stolen  // of a Node that is deleted
+	moved  *moved   // of a coordinator that is placed anew
 }
 
 // find finds out what a fault means now.
@@ -57,6 +58,8 @@ func (r *run) find(ctx context.Context, f scenario.Fault) (*deed, error) {
 			return nil, err
 		}
 		d.aim(r.follower(leader, d))
+	case f.Action == scenario.Place || f.Action == scenario.PowerOff:
+		return d, r.findPlaced(ctx, d)
 	case f.Target == scenario.Coordinator:
 		var err error
 		if d.part, err = r.fed(ctx, d.pool); err != nil {
@@ -129,7 +132,7 @@ func (d *deed) name() string {
 
 // ends tells whether the deed ends a process.
 func (d *deed) ends() bool {
-	return d.part != "" && !slices.Contains([]scenario.Action{scenario.Freeze, scenario.Lie, scenario.Forge, scenario.DeleteNode}, d.fault.Action)
+	return d.part != "" && !slices.Contains([]scenario.Action{scenario.Freeze, scenario.Lie, scenario.Forge, scenario.DeleteNode, scenario.Place, scenario.PowerOff}, d.fault.Action)
 }
 
 // begin does it.
@@ -164,6 +167,8 @@ func (r *run) begin(ctx context.Context, d *deed) error {
 		return r.deleteNode(ctx, d)
 	case scenario.Stop, scenario.Restart:
 		return p.Stop(ctx)
+	case scenario.Place, scenario.PowerOff:
+		return r.displace(ctx, d)
 	case scenario.Vanish:
 		r.cut(d)
 	}
@@ -199,6 +204,9 @@ func (r *run) heal(ctx context.Context, d *deed) error {
 	}
 	if d.fault.Action == scenario.Forge {
 		return nil
+	}
+	if d.fault.Action == scenario.Place || d.fault.Action == scenario.PowerOff {
+		return r.displaced(ctx, d)
 	}
 	if d.fault.Action == scenario.DeleteNode {
 		return r.restoreNode(ctx, d, p)

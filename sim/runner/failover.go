@@ -58,6 +58,7 @@ func (r *run) addFaults(res *report.Result) {
 	}
 	r.addLies()
 	r.addRevocations()
+	r.addMovedClients()
 	if r.s.BlacksOut() {
 		r.offline.report(r.metrics)
 	}

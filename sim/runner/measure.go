@@ -68,6 +68,10 @@ type status struct {
 		Live    bool   `json:"live"`
 		Mode    string `json:"mode"`
 	} `json:"directory"`
+	// Coordinator is where a hub asks.
+	Coordinator struct {
+		Server string `json:"server"`
+	} `json:"coordinator"`
 }
 
 type resourceStatus struct {

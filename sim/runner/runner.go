@@ -74,9 +74,11 @@ type run struct {
 	before  rotation // what hubs counted when all caches were there
 	lies    lies
 	watches watches
-	lives   lives         // where nodes and pools are now
-	lists   float64       // of relays, when all caches were there
-	applied time.Duration // from a change of an object until the pool went by it, longest; outages.mu guards it
+	lives   lives                      // where nodes and pools are now
+	lists   float64                    // of relays, when all caches were there
+	applied time.Duration              // from a change of an object until the pool went by it, longest; outages.mu guards it
+	hubs    map[string]<-chan struct{} // the process of each hub when all caches were there
+	moves   moves
 
 	revocations revocations
 	// watching is the life of all clients; it ends when they are judged.
@@ -172,7 +174,7 @@ func Suits(s *scenario.Scenario, r runtime.Runtime) error {
 // topology puts the pools beside each other. Those to compare with are links and our clients, nothing else, on every runtime.
 func (r *run) topology() runtime.Topology {
 	t := runtime.Topology{Tools: r.s.Tools(), Controllers: r.s.Topology.Controllers, Manager: r.s.Topology.Has(scenario.Pool.Asks)}
-	t.Described = t.Manager
+	t.Described, t.Lifecycle = t.Manager, r.s.Topology.Has(func(p scenario.Pool) bool { return p.Placed })
 	for _, name := range []string{report.WayReference, report.WayStock, report.WayWeir} {
 		if name != report.WayWeir && !slices.Contains(r.s.Compare, name) {
 			continue
@@ -339,7 +341,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.enrolled(ctx); err != nil {
 		return err
 	}
-	r.synced = time.Now()
+	r.synced, r.hubs = time.Now(), r.hubProcesses()
 	if r.s.OnlyChanges() {
 		var err error
 		if r.lists, err = r.relayLists(ctx); err != nil {
@@ -361,6 +363,8 @@ func (r *run) startWeir(ctx context.Context) error {
 	}
 	if r.s.Topology.Controllers {
 		ids = append(ids, runtime.ControllerManager, runtime.Scheduler)
+	} else if _, err := r.site.Part(runtime.ControllerManager); err == nil {
+		ids = append(ids, runtime.ControllerManager)
 	}
 	for _, n := range r.weir().nodes {
 		ids = append(ids, runtime.HubOf(n))
@@ -411,6 +415,7 @@ func (r *run) settle(ctx context.Context) error {
 	if err := r.proveHealed(ctx); err != nil {
 		return err
 	}
+	r.addMoves()
 	if err := r.addRotation(ctx); err != nil {
 		return err
 	}

@@ -74,6 +74,11 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 			return nil, err
 		}
 	}
+	if t.Lifecycle && !t.Controllers {
+		if err := s.addLifecycle(); err != nil {
+			return nil, err
+		}
+	}
 	if t.Manager {
 		if err := s.addManager(ctx); err != nil {
 			return nil, err
@@ -257,6 +262,11 @@ func (s *localSite) Part(id PartID) (Part, error) {
 func (s *localSite) Down(ctx context.Context) error {
 	var all []error
 	s.down.Do(func() {
+		for _, p := range s.pools {
+			if p.placed != nil { // else they would start what is stopped
+				all = append(all, p.placed.close(ctx))
+			}
+		}
 		all = append(all, s.stopParts(ctx))
 		if s.label != nil {
 			s.label()

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/sim/cloud"
@@ -32,6 +33,24 @@ func (s *localSite) addControllers() error {
 	}
 	s.addCommand(ControllerManager, manager)
 	s.addCommand(Scheduler, scheduler)
+	return nil
+}
+
+// lifecycle are the controllers that look after nodes, and what Pods of them need.
+const lifecycle = "node-lifecycle-controller,serviceaccount-controller,pod-garbage-collector-controller,garbage-collector-controller"
+
+// addLifecycle prepares those.
+func (s *localSite) addLifecycle() error {
+	manager, err := s.cloud.ControllerManager(s.topology.timers())
+	if err != nil {
+		return err
+	}
+	for i, arg := range manager.Args {
+		if strings.HasPrefix(arg, "--controllers=") {
+			manager.Args[i] = "--controllers=" + lifecycle
+		}
+	}
+	s.addCommand(ControllerManager, manager)
 	return nil
 }
 

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/manifests"
@@ -24,6 +27,11 @@ var shared = []nodepool.Resource{
 func (s *localSite) describe(ctx context.Context) error {
 	if err := s.cloud.Apply(ctx, []byte(manifests.NodePools()+"---\n"+manifests.Pools())); err != nil {
 		return fmt.Errorf("install NodePools: %w", err)
+	}
+	if slices.ContainsFunc(s.pools, func(x *localPool) bool { return x.Places }) {
+		if err := s.allowImages(ctx); err != nil {
+			return err
+		}
 	}
 	var beating context.Context
 	s.pulse, beating = newPulse()
@@ -62,6 +70,22 @@ func (s *localSite) describe(ctx context.Context) error {
 	return nil
 }
 
+// replaceAfter is for how long a node is lost until its coordinator is placed anew.
+const replaceAfter = 20 * time.Second
+
+// allowImages lets weir-manager run coordinators, as whoever administers the cluster would.
+func (s *localSite) allowImages(ctx context.Context) error {
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{contract.CoordinatorImagesKey: coordinatorImage + "\n"}})
+	if err != nil {
+		return err
+	}
+	maps := s.cloud.Client().CoreV1().ConfigMaps(contract.ManagerNamespace)
+	if _, err := maps.Patch(ctx, contract.CoordinatorImages, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("allow the image of coordinators: %w", err)
+	}
+	return nil
+}
+
 // ownPool is the object of Weir's own beside it: how the pool shares, and where its coordinator is. Where hubs reach that over a link they have it by flags.
 func (x *localPool) ownPool() (*poolv1.Pool, error) {
 	p := &poolv1.Pool{TypeMeta: metav1.TypeMeta{APIVersion: poolv1.GroupVersion.String(), Kind: "Pool"}, ObjectMeta: metav1.ObjectMeta{Name: x.Name}}
@@ -73,6 +97,12 @@ func (x *localPool) ownPool() (*poolv1.Pool, error) {
 		return p, nil
 	}
 	p.Spec.Coordinator = &poolv1.Coordinator{}
+	if x.Places {
+		p.Spec.Coordinator = &poolv1.Coordinator{
+			Image: coordinatorImage, Replicas: int32(max(x.Coordinators, 1)), ReplaceAfter: replaceAfter.String(), Nodes: x.NodeNames(),
+		}
+		return p, nil
+	}
 	for i := range x.CoordinatorIDs() {
 		host, err := x.coordinatorHost(i)
 		if err != nil {

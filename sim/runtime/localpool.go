@@ -58,6 +58,7 @@ type localPool struct {
 	authority *pki.Authority // of the pool: its coordinator, and its hubs among each other
 	viewer    *http.Transport
 	hubs      map[string]hubFiles // by node
+	placed    *placed             // nil: weir-manager runs no coordinator of it
 }
 
 // addPool sets up a pool: links, Node objects, certificates, configuration files.
@@ -81,10 +82,14 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 			return err
 		}
 	}
-	if p.Mode == Weir {
-		if err := x.addCoordinators(); err != nil {
-			return err
-		}
+	switch {
+	case p.Places:
+		err = x.addPlaced()
+	case p.Mode == Weir:
+		err = x.addCoordinators()
+	}
+	if err != nil {
+		return err
 	}
 	nodes := make([]cloud.Node, 0, p.Nodes)
 	for i, name := range p.NodeNames() {
@@ -96,6 +101,11 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 			s.endpoints[name] = x.stockEndpoint(name, address)
 		} else if err := x.addHub(i, name, address); err != nil {
 			return err
+		}
+		if p.Places {
+			if err := x.addAgent(name, address); err != nil {
+				return err
+			}
 		}
 		switch {
 		case p.Bare:
@@ -328,6 +338,13 @@ func (x *localPool) addHub(i int, name, address string) error {
 			return err
 		}
 	}
+	if x.Places {
+		root, err := x.rootOf(name)
+		if err != nil {
+			return err
+		}
+		c.EnrolCoordinatorDir, c.EnrolCoordinatorHosts, c.CoordinatorReplica = filepath.Join(root, onHost), []string{address}, contract.ManagedReplica
+	}
 	if x.enrolsCoordinator(i) {
 		host, err := x.coordinatorHost(i)
 		if err != nil {
@@ -424,6 +441,14 @@ func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address s
 		if err := x.nameLeaderHubs(c); err != nil {
 			return err
 		}
+	}
+	if x.Places {
+		server, err := x.placedServer()
+		if err != nil {
+			return err
+		}
+		c.CoordinatorServers = []string{"https://" + server}
+		return nil // the cloud tells it whom to trust
 	}
 	for i := range x.CoordinatorIDs() {
 		host, err := x.coordinatorHost(i)

@@ -37,7 +37,7 @@ func (x *localPool) newViewer() error {
 	if err := v.issue(x.authority); err != nil {
 		return err
 	}
-	x.viewer = &http.Transport{DialTLSContext: v.dial, DisableKeepAlives: x.EnrolsCoordinator} // a connection is of the authority of its time
+	x.viewer = &http.Transport{DialTLSContext: v.dial, DisableKeepAlives: x.EnrolsCoordinator || x.Places} // a connection is of the authority of its time
 	return nil
 }
 
@@ -66,7 +66,7 @@ func (v *viewer) dial(ctx context.Context, network, address string) (net.Conn, e
 func (v *viewer) config(ctx context.Context) (*tls.Config, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.pool.EnrolsCoordinator {
+	if v.pool.EnrolsCoordinator || v.pool.Places {
 		if err := v.follow(ctx); err != nil {
 			return nil, fmt.Errorf("the authority of pool %s: %w", v.pool.Name, err)
 		}

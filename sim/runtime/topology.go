@@ -36,6 +36,8 @@ type Topology struct {
 	Manager bool
 	// Described: each pool with Weir is described by a NodePool, from which weir-manager makes leader-hub-<pool>. Needs it, and root: see loopback.ReserveNodes.
 	Described bool
+	// Lifecycle adds the stock controllers that look after nodes and what belongs to them, and no others.
+	Lifecycle bool
 	// Timers of controllers and kubelets; the zero value are those of stock Kubernetes.
 	Timers cloud.Timers
 }
@@ -69,6 +71,9 @@ type Pool struct {
 
 	// EnrolsCoordinator: the first hubs ask for the certificates of the coordinators beside them, too.
 	EnrolsCoordinator bool
+
+	// Places: weir-manager runs the coordinator, as Pods of the pool's nodes.
+	Places bool
 
 	PoolScopeResources []string // "resource.version.group"; empty: the default of the commands
 	HubFlags           node.Flags
@@ -134,6 +139,9 @@ func (t Topology) assets() []string {
 	names := append([]string{cloud.KubeAPIServer}, t.Tools...)
 	if t.Controllers {
 		names = append(names, cloud.KubeControllerManager, cloud.KubeScheduler)
+	}
+	if t.Lifecycle {
+		names = append(names, cloud.KubeControllerManager)
 	}
 	if slices.ContainsFunc(t.Pools, func(p Pool) bool { return p.Kubelets }) {
 		names = append(names, cloud.HollowNode)
@@ -207,6 +215,9 @@ func (t Topology) Validate() error {
 		}
 		if p.EnrolsCoordinator && (!p.Enrols || p.Nodes < p.Coordinators || p.LAN != nil || p.Kubelets) {
 			return fmt.Errorf("topology: pool %s enrols its coordinator: want a pool that enrols, as many nodes as coordinators, no LAN, and no kubelets", p.Name)
+		}
+		if p.Places && (!p.Enrols || p.EnrolsCoordinator || !t.Described || !t.Lifecycle || p.Nodes < p.Coordinators || p.LAN != nil || p.Kubelets) {
+			return fmt.Errorf("topology: the coordinator of pool %s is placed: want a pool that enrols and is described, controllers of nodes, as many nodes as coordinators, no LAN, and no kubelets", p.Name)
 		}
 		if p.Bare && p.Mode != Stock {
 			return fmt.Errorf("topology: pool %s of mode %s is bare: want mode %s", p.Name, p.Mode, Stock)

@@ -16,6 +16,7 @@
 //	    enrols: true                # optional, without lives: the same for the usual life, and weir-manager signs, and takes back. Where weir-manager
 //	                                # runs, each pool is described by a NodePool
 //	    noClock: [harbour-2, coordinator]   # optional; machines without a battery clock: what starts again there is in 1970
+//	    placed: true                # optional, with enrols; weir-manager runs the coordinator, as Pods on nodes of the pool
 //	  pools: [{name: harbour, …}, {name: town, …}]        # instead of pool, which is short for a list of one
 //	  controllers: true             # optional; the stock kube-controller-manager and kube-scheduler run, too
 //	workload:
@@ -61,6 +62,8 @@
 //	change   pool, leader, follower, hub/<n>                     object: a NodePool, Pool or Node gets the content of patch:
 //	move     hub/<n>                                             to: another pool: the label of its Node, then the flags of its hub, which starts anew
 //	remove   pool                                                object: a NodePool or Pool is deleted
+//	place    coordinator                                         weir-manager is told to run it elsewhere; for placed: true
+//	power-off coordinator                                        its machine stands still, and starts anew after for; likewise
 //	storm    pool                                                all of it on top of each other: each begins within for, as the seed decides
 //
 // In a blackout the machines have power again after off:, while the uplink is still cut. empty: names parts that find an empty disk then:

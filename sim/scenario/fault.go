@@ -62,6 +62,9 @@ const (
 
 	RotateAuthority Action = "rotate-authority" // the pool's authority is replaced, in all steps; healed when the one before counts no more
 
+	Place    Action = "place"     // weir-manager is told to run the coordinator on other nodes; over when it is there, and the one before is gone
+	PowerOff Action = "power-off" // a machine on which the coordinator runs stands still, and nobody is told; healed by a start with its disk
+
 	Storm Action = "storm" // faults of many kinds, on top of each other, as the seed decides
 
 	SetPolicy Action = "policy" // with eviction: another policy for a silent pool
@@ -182,6 +185,8 @@ func actionRules() []actionRule {
 		{Move, []Target{hubPrefix}, []string{"for", "to"}, nil},
 		{Remove, []Target{WholePool}, []string{"for", "object"}, []string{"repeat", "every"}},
 		{RotateAuthority, []Target{WholePool}, []string{"for"}, nil},
+		{Place, []Target{Coordinator}, []string{"for"}, []string{"repeat", "every"}},
+		{PowerOff, []Target{Coordinator}, []string{"for"}, []string{"repeat", "every"}},
 		{Storm, []Target{WholePool}, []string{"for"}, nil},
 	}
 }
@@ -219,7 +224,7 @@ func (s *Scenario) batches() bool {
 		case f.Target == APIServer:
 			return f.Action != Restore && (f.Action != Freeze || f.For >= longBreak)
 		case f.Target == WholePool, f.Target == Coordinator, f.Target == Each, replica:
-			return !slices.Contains([]Action{Slow, RotateAuthority, Change, Remove}, f.Action) && f.For >= longBreak
+			return !slices.Contains([]Action{Slow, RotateAuthority, Change, Remove, Place}, f.Action) && f.For >= longBreak
 		}
 		return false
 	})
@@ -231,6 +236,11 @@ func (f Fault) Loses(t Target) bool { return slices.Contains(f.Empty, string(t))
 // Forges tells whether a fault asks for certificates.
 func (s *Scenario) Forges() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Forge })
+}
+
+// Places tells whether a fault lets weir-manager place the coordinator anew.
+func (s *Scenario) Places() bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Place || f.Action == PowerOff })
 }
 
 // Rotates tells whether a fault replaces the authority of a pool.

@@ -98,6 +98,9 @@ func (v value) fault(pools []Pool, rules []actionRule) (f Fault, ok bool) {
 	}
 	o.withObject(f, p)
 	o.withOthers(f, p, pools)
+	if (f.Action == Place || f.Action == PowerOff) && !p.Placed {
+		o.fields["action"].contradiction("weir-manager does not run the coordinator: want topology.pool.placed: true")
+	}
 	if f.Action == Slow && !o.has("rate") && !o.has("rtt") {
 		v.contradiction("slow changes nothing: want rate, rtt or both")
 	}

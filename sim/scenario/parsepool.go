@@ -63,7 +63,7 @@ func (o object) pools(s *Scenario) {
 
 func (v value) pool(longest int) Pool {
 	p := Pool{Coordinators: 1}
-	o, ok := v.object("name", "nodes", "uplink", "coordinators", "leaderHubs", "reverse", "lives", "enrols", "noClock")
+	o, ok := v.object("name", "nodes", "uplink", "coordinators", "leaderHubs", "reverse", "lives", "enrols", "noClock", "placed")
 	if !ok {
 		return p
 	}
@@ -111,6 +111,15 @@ func (v value) pool(longest int) Pool {
 			machines = append(machines, runtime.CoordinatorMachine)
 		}
 		p.NoClock = o.fields["noClock"].choices(machines)
+	}
+	if o.has("placed") {
+		p.Placed = o.fields["placed"].boolean()
+		switch {
+		case p.Placed && !p.Enrols:
+			o.fields["placed"].contradiction("weir-manager does not run, nor sign for a coordinator: want enrols: true")
+		case p.Placed && p.Nodes > 0 && p.Nodes < p.Coordinators:
+			o.fields["placed"].contradiction(fmt.Sprintf("nodes is %d: want at most as many coordinators", p.Nodes))
+		}
 	}
 	if o.has("leaderHubs") {
 		n, _ := o.fields["leaderHubs"].integer(1, maxLeaderHubs)

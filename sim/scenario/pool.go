@@ -53,6 +53,7 @@ type Pool struct {
 	Reverse      bool   `yaml:"reverse,omitempty"`    // nodes accept no connection from their pool
 	Lives        *Lives `yaml:"lives,omitempty"`      // nil: hubs have all certificates from the beginning, but for those that enrol
 	Enrols       bool   `yaml:"enrols,omitempty"`     // hubs ask weir-manager for the certificates of their pool
+	Placed       bool   `yaml:"placed,omitempty"`     // weir-manager runs the coordinator, as Pods on nodes of the pool
 
 	NoClock []string `yaml:"noClock,omitempty"` // nodes, and "coordinator", whose machines have no battery clock
 }
@@ -107,7 +108,7 @@ func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
 		if p.Lives != nil {
 			r.Lives = &runtime.Lives{Hub: p.Lives.Hub, Forwarder: p.Lives.Forwarder, Coordinator: p.Lives.Coordinator}
 		}
-		r.Enrols, r.LeaderHubs, r.NoClock = p.Enrols, p.LeaderHubs, p.NoClock
+		r.Enrols, r.LeaderHubs, r.NoClock, r.Places = p.Enrols, p.LeaderHubs, p.NoClock, p.Placed
 	}
 	return r
 }
@@ -130,7 +131,7 @@ func (s *Scenario) WeirPools() []runtime.Pool {
 		if s.happens(p, cutsLAN) {
 			r.LAN = &runtime.Link{}
 		}
-		r.EnrolsCoordinator = s.RotatesIn(p)
+		r.EnrolsCoordinator = s.RotatesIn(p) && !p.Placed
 		pools = append(pools, r)
 	}
 	return pools
@@ -149,6 +150,9 @@ func (s *Scenario) RuntimeTopology(mode runtime.Mode) runtime.Topology {
 			r = p.RuntimePool(mode)
 		}
 		t.Pools, t.Manager = append(t.Pools, r), t.Manager || r.Lives != nil || r.Enrols
+	}
+	if t.Manager && s.Topology.Has(func(p Pool) bool { return p.Placed }) {
+		t.Described, t.Lifecycle = true, true
 	}
 	return t
 }

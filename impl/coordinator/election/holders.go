@@ -46,6 +46,8 @@ func (e *Election) Check(ctx context.Context, who Caller, lease, old *coordinati
 	case holder != "" && e.Bars.Hold(node, e.Clock.Now()):
 		return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name,
 			errors.New("the coordinator could not read from this hub when it led: another one may lead for a while"))
+	case holder != "" && e.LeftOut != nil && e.LeftOut() && (old == nil || contract.NodeOfIdentity(HolderOf(old)) != node):
+		return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, errors.New("the pool has another coordinator now, see "+contract.LeaderHubReplicas+": nobody is elected at this one any more"))
 	case old == nil:
 		return nil
 	}

@@ -2,10 +2,14 @@ package mesh
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/weir-edge/weir/impl/coordinator/callers"
@@ -16,9 +20,12 @@ type Mesh struct {
 	Config
 	links *links
 	in    *in
-	outs  map[string]*out // by name of the other replica
+
+	mu   sync.Mutex
+	outs map[string]*out // by name of the other replica
 
 	running sync.WaitGroup
+	ctx     context.Context    // of what runs
 	stop    context.CancelFunc // nil: it has not started
 	servers []*http.Server
 }
@@ -48,39 +55,89 @@ func (m *Mesh) Start() error {
 		return err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	m.stop = stop
-	for name, o := range m.outs {
-		if err := os.Remove(socket(name)); err != nil && !os.IsNotExist(err) { // of a process that was killed
+	m.ctx, m.stop = ctx, stop
+	for _, o := range m.all() {
+		if err := m.open(o); err != nil {
 			return err
 		}
-		l, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket(name))
-		if err != nil {
-			return fmt.Errorf("listen on %s in %s: %w", socket(name), m.Dir, err)
-		}
-		m.serve(&http.Server{Handler: o.handler(), ReadHeaderTimeout: connect, ErrorLog: m.quietly()}, l, "")
 	}
-	m.serve(m.in.server(), &accepted{m.in.callers, m.links}, "tls")
+	m.serve(m.in.server(), &accepted{m.in.callers, m.links})
 	m.running.Go(func() {
 		m.look(ctx, func() {
 			m.Refresh(ctx)
 			m.links.verify()
 		})
 	})
-	for _, o := range m.outs {
-		m.running.Go(func() { m.look(ctx, func() { o.follow(ctx) }) })
-	}
 	return nil
 }
 
-func (m *Mesh) serve(s *http.Server, l net.Listener, over string) {
-	m.servers = append(m.servers, s)
-	m.running.Go(func() {
-		if over == "tls" {
-			_ = s.ServeTLS(l, "", "")
-		} else {
-			_ = s.Serve(l)
+// all are the other replicas.
+func (m *Mesh) all() []*out {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.outs))
+}
+
+// open takes the socket of another replica, and hands on what etcd asks of it, until the replica is left out or all ends.
+func (m *Mesh) open(o *out) error {
+	if err := os.Remove(socket(o.name)); err != nil && !os.IsNotExist(err) { // of a process that was killed
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(m.ctx, "unix", socket(o.name))
+	if err != nil {
+		return fmt.Errorf("listen on %s in %s: %w", socket(o.name), m.Dir, err)
+	}
+	ctx, stop := context.WithCancel(m.ctx)
+	s := &http.Server{Handler: o.handler(), ReadHeaderTimeout: connect, ErrorLog: m.quietly()}
+	o.close = func() {
+		stop()
+		_ = s.Close()
+		o.now().transport.CloseIdleConnections()
+	}
+	m.running.Go(func() { _ = s.Serve(l) })
+	m.running.Go(func() { m.look(ctx, func() { o.follow(ctx) }) })
+	return nil
+}
+
+// Follow takes that the replicas are others, or are met elsewhere, from now on. This one is among them. Who is not is not asked any more, and Config.NameOf is not to know
+// its certificate. It is called after Start, by one at a time.
+func (m *Mesh) Follow(replicas map[string]*url.URL) error {
+	var failed []error
+	var former []*out
+	m.mu.Lock()
+	for name, o := range m.outs {
+		if to := replicas[name]; to == nil || *to != *o.to {
+			former = append(former, o)
+			delete(m.outs, name)
 		}
-	})
+	}
+	m.mu.Unlock()
+	for _, o := range former {
+		o.close()
+	}
+	for name, to := range replicas {
+		m.mu.Lock()
+		known := name == m.Self || m.outs[name] != nil
+		m.mu.Unlock()
+		if known {
+			continue
+		}
+		o := newOut(&m.Config, m.links, name, to)
+		if err := m.open(o); err != nil { // it is tried again with the next change
+			failed = append(failed, err)
+			continue
+		}
+		m.mu.Lock()
+		m.outs[name] = o
+		m.mu.Unlock()
+	}
+	m.links.verify()
+	return errors.Join(failed...)
+}
+
+func (m *Mesh) serve(s *http.Server, l net.Listener) {
+	m.servers = append(m.servers, s)
+	m.running.Go(func() { _ = s.ServeTLS(l, "", "") })
 }
 
 // Serve hands what comes in from now on to etcd.
@@ -95,10 +152,12 @@ func (m *Mesh) Close() {
 	for _, s := range m.servers {
 		_ = s.Close()
 	}
-	m.running.Wait()
-	for _, o := range m.outs {
-		o.now().transport.CloseIdleConnections()
+	for _, o := range m.all() {
+		if o.close != nil {
+			o.close()
+		}
 	}
+	m.running.Wait()
 }
 
 // look does something now, when something has changed, and every few seconds.
@@ -128,9 +187,9 @@ func (m *Mesh) look(ctx context.Context, do func()) {
 
 // Meshed tells why not all other replicas are met over a mesh, now. Those of before let their etcds do TLS.
 func (m *Mesh) Meshed(ctx context.Context) error {
-	for name, o := range m.outs {
+	for _, o := range m.all() {
 		if _, err := o.now().ask(ctx); err != nil {
-			return fmt.Errorf("replica %s: %w", name, err)
+			return fmt.Errorf("replica %s: %w", o.name, err)
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ type out struct {
 	links  *links
 	name   string
 	to     *url.URL
+	close  func() // nil: its socket is not open
 
 	mu      sync.Mutex
 	way     *way // for what begins now

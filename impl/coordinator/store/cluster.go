@@ -35,6 +35,11 @@ type Cluster struct {
 	Name  string // of this member
 	Peers []Peer // all, this one among them; the same everywhere
 
+	// Now are all members as they are to be now. Readmit removes others from etcd. nil: Peers, which never change.
+	Now func() []Peer
+	// Joins says that this member comes to others: without data it never begins anew.
+	Joins bool
+
 	// Serve takes what answers the other members.
 	Serve func(http.Handler)
 	// Meshed tells why not all other members can be met at Peer.URL; nil: they can.
@@ -93,6 +98,12 @@ func (c *Cluster) startMember(ctx context.Context, e *embed.Config, f *failure, 
 				return nil, context.Cause(ctx)
 			case err != nil:
 				l.Warn("the other replicas do not take this one in again; trying again", "err", err)
+				if err := rest(ctx); err != nil {
+					return nil, err
+				}
+				continue
+			case !member && c.Joins:
+				l.Warn("there is no data here, and none of the other replicas serves: waiting to be taken in")
 				if err := rest(ctx); err != nil {
 					return nil, err
 				}

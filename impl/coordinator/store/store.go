@@ -32,8 +32,9 @@ type Store struct {
 	failure     *failure
 	endpoint    string
 	incarnation string
-	peers       []Peer // none: it is alone
-	moved       func() // ends what Open started, and waits for it; nil: it started nothing
+	peers       []Peer        // none: it is alone
+	renewed     func() []Peer // as they are to be now; nil: they never change
+	moved       func()        // ends what Open started, and waits for it; nil: it started nothing
 }
 
 // small sets what etcd offers as a variable of its package only: a WAL segment is written in full when it is made, 64 MiB by
@@ -89,7 +90,7 @@ func Open(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger) (*Store
 	}
 	s.endpoint = "unix://" + c.AdvertiseClientUrls[0].Path
 	if cluster != nil {
-		s.peers = cluster.Peers
+		s.peers, s.renewed = cluster.Peers, cluster.Now
 		s.etcd, err = cluster.startMember(ctx, c, s.failure, l)
 	} else {
 		var cancel context.CancelFunc
@@ -101,9 +102,11 @@ func Open(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger) (*Store
 		return nil, fmt.Errorf("start etcd in %s: %w", c.Dir, err)
 	}
 	s.client = v3client.New(s.etcd.Server)
-	if err := checkMembers(s.etcd, s.peers); err != nil {
-		s.Close()
-		return nil, err
+	if s.renewed == nil { // else those of before may be in etcd, until the next one comes
+		if err := checkMembers(s.etcd, s.peers); err != nil {
+			s.Close()
+			return nil, err
+		}
 	}
 	if cluster != nil {
 		s.moved = cluster.move(s.client, s.etcd.Server.MemberID(), l)

@@ -1,7 +1,6 @@
 package coordinators
 
 import (
-	"cmp"
 	"hash/fnv"
 	"net"
 	"net/netip"
@@ -16,12 +15,29 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// lostAfter is for how long a node may be lost, while others of its pool are heard, before the coordinator goes elsewhere.
-const lostAfter = 5 * time.Minute
+const (
+	// lostAfter is for how long a node may be lost, while others of its pool are heard, before its replica goes elsewhere, if the Pool does not say.
+	lostAfter = 5 * time.Minute
+	lostLeast = 10 * time.Second
+)
+
+// replicas is how many there are to be.
+func replicas(c *poolv1.Coordinator) int { return max(int(c.Replicas), 1) }
+
+// replaceAfter is for how long a node is lost until its replica goes elsewhere.
+func replaceAfter(c *poolv1.Coordinator) time.Duration {
+	if d, err := time.ParseDuration(c.ReplaceAfter); err == nil { // the CRD sees to it
+		return max(d, lostLeast)
+	}
+	return lostAfter
+}
 
 // selected tells whether the Pool lets a node run the coordinator.
 func selected(c *poolv1.Coordinator, n *corev1.Node) bool {
 	if _, ok := server(n); !ok || !n.DeletionTimestamp.IsZero() {
+		return false
+	}
+	if is := n.Labels[contract.CoordinatorLabel]; is != "" && is != contract.ReplicaName(n.Name) { // somebody else runs one there
 		return false
 	}
 	if len(c.Nodes) > 0 {
@@ -38,31 +54,6 @@ func lost(n *corev1.Node) time.Time {
 		}
 	}
 	return time.Time{}
-}
-
-// remains tells whether the coordinator may stay on a node.
-func remains(c *poolv1.Coordinator, n *corev1.Node, silent bool, now time.Time) bool {
-	since := lost(n)
-	return selected(c, n) && (silent || since.IsZero() || now.Sub(since) < lostAfter)
-}
-
-// choose is the node for a new coordinator; nil: there is none.
-func choose(own *poolv1.Pool, nodes []corev1.Node) *corev1.Node {
-	c := own.Spec.Coordinator
-	var able []*corev1.Node
-	for i := range nodes {
-		if n := &nodes[i]; selected(c, n) && lost(n).IsZero() {
-			able = append(able, n)
-		}
-	}
-	if len(able) == 0 {
-		return nil
-	}
-	return slices.MinFunc(able, func(a, b *corev1.Node) int {
-		return cmp.Or(
-			cmp.Compare(slices.Index(c.Nodes, a.Name), slices.Index(c.Nodes, b.Name)), cmp.Compare(lot(own.Name, a.Name), lot(own.Name, b.Name)), cmp.Compare(a.Name, b.Name),
-		)
-	})
 }
 
 // lot is the order in which nodes of a pool are chosen. It is another than that of leaders.

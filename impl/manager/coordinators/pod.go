@@ -3,6 +3,9 @@ package coordinators
 import (
 	"crypto/sha256"
 	"fmt"
+	"net"
+	"net/url"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -14,14 +17,6 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// Labels of the Pods here.
-const (
-	managedLabel = "app.kubernetes.io/managed-by"
-	managedBy    = "weir-manager"
-	nameLabel    = "app.kubernetes.io/name"
-	nameValue    = "weir-coordinator"
-)
-
 // host is where data and certificates are, on the node and in the Pod.
 const host = "/var/lib/weir/coordinator/"
 
@@ -30,11 +25,38 @@ func nameOf(pool, node string) string {
 	return fmt.Sprintf("weir-coordinator-%x", sha256.Sum256([]byte(pool+"/"+node)))[:len("weir-coordinator-")+16]
 }
 
-// pod is the coordinator of a pool on a node.
-func pod(own *poolv1.Pool, node string) *corev1.Pod {
+// args are those of a replica. The addresses of the others are those of its first start: later it is told of others.
+func (s *stand) args(r poolv1.Replica) []string {
+	all := []string{"--nodepool-name=" + s.Name, "--data-dir=" + host + "data", "--certificates-dir=" + host + "certificates", "--placement=" + r.Placement}
+	if len(s.Replicas) == 1 {
+		return all
+	}
+	state := "new"
+	if r.Joins {
+		state = "existing"
+	}
+	all = append(all, "--name="+contract.ReplicaName(r.Node), "--initial-cluster-token="+s.Name+"/"+s.Cluster, "--initial-cluster-state="+state)
+	for _, o := range s.Replicas {
+		u, err := url.Parse(o.Server)
+		if err != nil {
+			continue
+		}
+		name := contract.ReplicaName(o.Node)
+		all = append(all, "--initial-cluster="+name+"=https://"+net.JoinHostPort(u.Hostname(), strconv.Itoa(contract.PeerPort)), "--replica-server="+name+"="+o.Server)
+	}
+	return all
+}
+
+// new is the Pod of a replica.
+func (s *stand) new(r poolv1.Replica) *corev1.Pod {
+	own, node := s.Own, r.Node
+	ports := []corev1.ContainerPort{{Name: "api", ContainerPort: contract.CoordinatorPort, HostPort: contract.CoordinatorPort}}
+	if len(s.Replicas) > 1 {
+		ports = append(ports, corev1.ContainerPort{Name: "peer", ContainerPort: contract.PeerPort, HostPort: contract.PeerPort})
+	}
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: contract.ManagerNamespace, Name: nameOf(own.Name, node),
-		Labels:      map[string]string{managedLabel: managedBy, nameLabel: nameValue, "app.kubernetes.io/part-of": "weir", contract.NodePoolLabel: own.Name},
+		Labels:      map[string]string{managedLabel: managedBy, nameLabel: nameValue, "app.kubernetes.io/part-of": "weir", contract.NodePoolLabel: own.Name, placementLabel: r.Placement},
 		Annotations: map[string]string{contract.BindingAnnotation: "true"},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: poolv1.GroupVersion.String(), Kind: "Pool", Name: own.Name, UID: own.UID, Controller: ptr.To(true),
@@ -50,13 +72,15 @@ func pod(own *poolv1.Pool, node string) *corev1.Pod {
 		Volumes:     []corev1.Volume{directory("data"), directory("certificates")},
 		Containers: []corev1.Container{{
 			Name: "weir-coordinator", Image: own.Spec.Coordinator.Image,
-			Args:  []string{"--nodepool-name=" + own.Name, "--data-dir=" + host + "data", "--certificates-dir=" + host + "certificates"},
-			Ports: []corev1.ContainerPort{{Name: "api", ContainerPort: contract.CoordinatorPort, HostPort: contract.CoordinatorPort}},
+			Args:  s.args(r),
+			Ports: ports,
 			VolumeMounts: []corev1.VolumeMount{
 				{Name: "data", MountPath: host + "data"}, {Name: "certificates", MountPath: host + "certificates", ReadOnly: true},
 			},
-			ReadinessProbe: &corev1.Probe{ // it has no certificate by which the kubelet could ask for more
-				ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(contract.CoordinatorPort)}}, PeriodSeconds: 2,
+			ReadinessProbe: &corev1.Probe{ // not /readyz: relays are filled when hubs have been told of it
+				ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+					Path: "/livez", Port: intstr.FromInt32(contract.CoordinatorPort), Scheme: corev1.URISchemeHTTPS,
+				}}, PeriodSeconds: 2, TimeoutSeconds: 3,
 			},
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi")}},
 			SecurityContext: &corev1.SecurityContext{ // the hub, which writes the certificates, is root as well

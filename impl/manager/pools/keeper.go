@@ -108,7 +108,7 @@ func (k *keeper) place(ctx context.Context, v *view) error {
 	placed, err := k.places.Keep(ctx, p)
 	if err != nil {
 		if p.Own != nil { // nobody is sent away for want of an answer
-			v.plan.coordinators = p.Own.Status.Coordinators
+			v.plan.coordinators, v.placed = p.Own.Status.Coordinators, coordinators.Kept(p.Own)
 			v.placed.State = metav1.Condition{Type: poolv1.CoordinatorPlaced, Status: metav1.ConditionFalse, Reason: "WriteFailed", Message: err.Error()}
 		}
 		return err

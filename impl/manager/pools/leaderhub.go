@@ -39,17 +39,21 @@ func (e *nameError) Error() string {
 	return fmt.Sprintf("pool %q has no %s: a Service cannot have this name: %s", e.pool, contract.LeaderHubPrefix+e.pool, e.why)
 }
 
+// optional are the annotations that stand there only if they say something.
+func optional() []string {
+	return []string{contract.LeaderHubMode, contract.LeaderHubCoordinators, contract.LeaderHubReplicas}
+}
+
 // annotationsOf are what leader-hub-<pool> tells. An empty one does not stand there.
 func annotationsOf(v *view) map[string]string {
 	all := map[string]string{
 		contract.LeaderHubConnectivity: strconv.FormatBool(v.nodepool.Spec.InterConnectivity), contract.LeaderHubScope: v.scope.text(),
-		contract.LeaderHubMode: v.plan.wire(), contract.LeaderHubCoordinators: strings.Join(v.plan.coordinators, ","),
+		contract.LeaderHubMode: v.plan.wire(), contract.LeaderHubCoordinators: strings.Join(v.plan.coordinators, ","), contract.LeaderHubReplicas: v.placed.Members,
 	}
-	if all[contract.LeaderHubMode] == "" { // without a Pool hubs go by their flags
-		delete(all, contract.LeaderHubMode)
-	}
-	if all[contract.LeaderHubCoordinators] == "" {
-		delete(all, contract.LeaderHubCoordinators)
+	for _, own := range optional() { // without a Pool hubs go by their flags
+		if all[own] == "" {
+			delete(all, own)
+		}
 	}
 	return all
 }

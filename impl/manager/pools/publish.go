@@ -102,7 +102,7 @@ func replaced(o, want client.Object) bool {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	for _, own := range []string{contract.LeaderHubMode, contract.LeaderHubCoordinators} {
+	for _, own := range optional() {
 		delete(annotations, own)
 	}
 	maps.Copy(labels, want.GetLabels())

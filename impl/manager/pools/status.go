@@ -27,6 +27,7 @@ func describe(v *view, now time.Time) {
 	s := &v.own.Status
 	s.ObservedGeneration, s.Mode, s.Members = v.own.Generation, v.plan.mode, int32(len(v.nodes)) //nolint:gosec // of nodes
 	s.Coordinators = slices.Clone(v.plan.coordinators)
+	s.Replicas, s.Cluster, s.Placements = v.placed.Replicas, v.placed.Cluster, max(s.Placements, v.placed.Placements)
 	s.Leader = ""
 	if v.plan.mode == poolv1.ModeLeaderHubs {
 		names := []string{}

@@ -1,4 +1,4 @@
-package coordinator
+package replicas
 
 import (
 	"context"
@@ -28,14 +28,14 @@ type claim struct {
 	Term    string `json:"term"`
 }
 
-// fed knows which of several replicas reads the leader: the one that claimed it last, because the leader writes its Lease there. A claim is one write to
+// Fed knows which of several replicas reads the leader: the one that claimed it last, because the leader writes its Lease there. A claim is one write to
 // etcd for each change of the leader, or of the replica that it uses. Everybody else reads that replica, so that there is one even while two believe
 // to have the leader's ear. Were that one wrong, the leader would write its Lease elsewhere, and that replica claim anew.
-type fed struct {
+type Fed struct {
 	self   string
-	others map[string]*hop.Upstream
+	others func(name string) *hop.Upstream
 	store  *store.Store
-	moved  func() // the last claim is another one
+	Moved  func() // the last claim is another one
 	clock  clock.WithTicker
 	logger *slog.Logger
 
@@ -46,19 +46,20 @@ type fed struct {
 	revision int64
 }
 
-func newFed(p *peers, s *store.Store, c clock.WithTicker, logger *slog.Logger) *fed {
-	return &fed{self: p.self, others: p.upstreams, store: s, clock: c, logger: logger}
+// NewFed makes it. Moved is to be set before Run.
+func NewFed(of *Set, s *store.Store, c clock.WithTicker, logger *slog.Logger) *Fed {
+	return &Fed{self: of.self, others: of.Upstream, store: s, clock: c, logger: logger}
 }
 
 // Reads implements pull.Replicas.
-func (f *fed) Reads() (name string, up *hop.Upstream) {
+func (f *Fed) Reads() (name string, up *hop.Upstream) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.last.Replica, f.others[f.last.Replica]
+	return f.last.Replica, f.others(f.last.Replica)
 }
 
 // Claim says that this replica reads the leader of a term, unless it has said so last.
-func (f *fed) Claim(ctx context.Context, t contract.Term) error {
+func (f *Fed) Claim(ctx context.Context, t contract.Term) error {
 	f.claiming.Lock()
 	defer f.claiming.Unlock()
 	mine := claim{f.self, t.String()}
@@ -91,7 +92,7 @@ func (f *fed) Claim(ctx context.Context, t contract.Term) error {
 }
 
 // Mine tells, by the word of a majority, whether no other replica has claimed to read the leader since this one did.
-func (f *fed) Mine(ctx context.Context) (bool, error) {
+func (f *Fed) Mine(ctx context.Context) (bool, error) {
 	n, err := f.store.ReadNote(ctx, fedKey)
 	if err != nil {
 		return false, fmt.Errorf("read who reads the leader: %w", err)
@@ -99,8 +100,8 @@ func (f *fed) Mine(ctx context.Context) (bool, error) {
 	return f.take(n).Replica == f.self, nil
 }
 
-// run follows the claims until ctx ends.
-func (f *fed) run(ctx context.Context) error {
+// Run follows the claims until ctx ends.
+func (f *Fed) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := f.store.FollowNote(ctx, fedKey, func(n store.Note) { f.take(n) }); err != nil && ctx.Err() == nil {
 			f.logger.Debug("the watch of who is fed ended", "err", err)
@@ -110,7 +111,7 @@ func (f *fed) run(ctx context.Context) error {
 	return nil
 }
 
-func (f *fed) take(n store.Note) claim {
+func (f *Fed) take(n store.Note) claim {
 	c := f.read(n)
 	if c != (claim{}) {
 		f.saw(c, n.Revision)
@@ -119,7 +120,7 @@ func (f *fed) take(n store.Note) claim {
 }
 
 // read is the claim of a note; none if there is none.
-func (f *fed) read(n store.Note) (c claim) {
+func (f *Fed) read(n store.Note) (c claim) {
 	if n.Value == nil {
 		return c
 	}
@@ -131,7 +132,7 @@ func (f *fed) read(n store.Note) (c claim) {
 }
 
 // saw notes a claim. Earlier ones come late.
-func (f *fed) saw(c claim, revision int64) {
+func (f *Fed) saw(c claim, revision int64) {
 	f.mu.Lock()
 	if revision <= f.revision {
 		f.mu.Unlock()
@@ -140,5 +141,5 @@ func (f *fed) saw(c claim, revision int64) {
 	f.last, f.revision = c, revision
 	f.mu.Unlock()
 	f.logger.Info("the leader is read by", "replica", c.Replica, "term", c.Term)
-	f.moved()
+	f.Moved()
 }

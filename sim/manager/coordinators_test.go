@@ -115,7 +115,7 @@ func (w poolWorld) threeCoordinators(change func(spec string)) {
 	}
 	w.eventually(t, "the Pool says where they are, and that they serve", three)
 	args := strings.Join(w.coordinatorsOf("buoy")["buoy-1"].Spec.Containers[0].Args, " ")
-	for _, want := range []string{"--name=" + contract.ReplicaName("buoy-1"), "=https://10.3.0.2:10280", "=https://10.3.0.3:10270", "--initial-cluster-state=new"} {
+	for _, want := range []string{"--name=" + contract.ReplicaName("buoy-1"), "=https://10.3.0.2:10271", "=https://10.3.0.3:10270", "--initial-cluster-state=new"} {
 		if !strings.Contains(args, want) {
 			t.Errorf("%s lacks %s", args, want)
 		}
@@ -147,8 +147,8 @@ func (w poolWorld) threeCoordinators(change func(spec string)) {
 				running(p, "sim://2", corev1.ConditionTrue)
 			}
 		}
-		w.eventually(t, "and is then", three)
 	}
+	w.eventually(t, "all three are ready with it", three)
 
 	w.nodeAt(t, "buoy", "buoy-4", "10.3.0.4")
 	w.speak(false, "buoy-4")

@@ -20,7 +20,8 @@ func object(version string, change func(o *corev1.Endpoints)) *corev1.Endpoints 
 	o := &corev1.Endpoints{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "leader-hub-harbour", ResourceVersion: version, Annotations: map[string]string{
 			contract.LeaderHubMode: "coordinator", contract.LeaderHubConnectivity: "true", contract.LeaderHubCoordinators: "https://10.0.0.7:10270, https://[fd00::7]:10270",
-			contract.LeaderHubScope: "discovery.k8s.io/v1/endpointslices,/v1/endpoints,example.com/v1/widgets=Widget",
+			contract.LeaderHubReplicas: "1-ab/edge-1/10.0.0.7,2-ab/edge-2/fd00::7",
+			contract.LeaderHubScope:    "discovery.k8s.io/v1/endpointslices,/v1/endpoints,example.com/v1/widgets=Widget",
 		}},
 		Subsets: []corev1.EndpointSubset{{
 			Addresses: []corev1.EndpointAddress{{IP: "10.0.0.8", NodeName: node("edge-2")}, {IP: "10.0.0.7", NodeName: node("edge-1")}, {IP: "fd00::7", NodeName: node("edge-1")}},
@@ -45,6 +46,7 @@ func TestParse(t *testing.T) {
 			{"edge-2", []netip.AddrPort{netip.MustParseAddrPort("10.0.0.8:10269")}},
 		},
 		Coordinators: []string{"https://10.0.0.7:10270", "https://[fd00::7]:10270"},
+		Replicas:     []Replica{{"1-ab", "edge-1", netip.MustParseAddr("10.0.0.7")}, {"2-ab", "edge-2", netip.MustParseAddr("fd00::7")}},
 		Scope:        []Shared{{"", "v1", "endpoints", ""}, {"discovery.k8s.io", "v1", "endpointslices", ""}, {"example.com", "v1", "widgets", "Widget"}},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -94,6 +96,11 @@ func TestRefused(t *testing.T) {
 		"plain HTTP":       {annotate(contract.LeaderHubCoordinators, "http://10.0.0.7:10270"), `weir.dev/coordinators has "http://10.0.0.7:10270", want a URL of the form https://host:port`},
 		"a path":           {annotate(contract.LeaderHubCoordinators, "https://a/b"), "want a URL of the form"},
 		"a user":           {annotate(contract.LeaderHubCoordinators, "https://u@a"), "want a URL of the form"},
+		"no address":       {annotate(contract.LeaderHubReplicas, "1-ab/edge-1"), `weir.dev/coordinator-replicas has "1-ab/edge-1", want <placement>/<node>/<IP address>`},
+		"any address":      {annotate(contract.LeaderHubReplicas, "1-ab/edge-1/0.0.0.0"), "want <placement>/<node>/<IP address>"},
+		"no placement":     {annotate(contract.LeaderHubReplicas, "/edge-1/10.0.0.7"), "want <placement>/<node>/<IP address>"},
+		"two on one node":  {annotate(contract.LeaderHubReplicas, "1/edge-1/10.0.0.7,2/edge-1/10.0.0.8"), `has the "node edge-1" twice`},
+		"many replicas":    {annotate(contract.LeaderHubReplicas, strings.Repeat("1/a/10.0.0.7,", MaxReplicas)+"1/a/10.0.0.7"), "has 10 replicas, want 9 at most"},
 		"empty URL":        {annotate(contract.LeaderHubCoordinators, "https://a,"), `weir.dev/coordinators has "", want a URL`},
 		"a replica twice":  {annotate(contract.LeaderHubCoordinators, "https://a:1,https://a:1"), "twice, want each replica once"},
 		"many URLs":        {annotate(contract.LeaderHubCoordinators, urls(MaxCoordinators+1)), "has 10 URLs, want 9 at most"},
@@ -108,8 +115,8 @@ func TestRefused(t *testing.T) {
 		"group":            {annotate(contract.LeaderHubScope, "A_b/v1/pods"), "want group/version/resource"},
 		"kind":             {annotate(contract.LeaderHubScope, "a.b/v1/pods=P-_"), `want a kind behind it and not "P-_"`},
 		"many resources":   {annotate(contract.LeaderHubScope, resources(MaxScope+1)), "has 65 resources, want 64 at most"},
-		"no address":       {leader(func(a *corev1.EndpointAddress) { a.IP = "edge-2" }), `address of a leader hub is "edge-2", want an IP address`},
-		"any address":      {leader(func(a *corev1.EndpointAddress) { a.IP = "0.0.0.0" }), "address of leader hub edge-2 is 0.0.0.0:10269, want the IP address of a node"},
+		"place: address":   {leader(func(a *corev1.EndpointAddress) { a.IP = "edge-2" }), `address of a leader hub is "edge-2", want an IP address`},
+		"place: any":       {leader(func(a *corev1.EndpointAddress) { a.IP = "0.0.0.0" }), "address of leader hub edge-2 is 0.0.0.0:10269, want the IP address of a node"},
 		"a zone":           {leader(func(a *corev1.EndpointAddress) { a.IP = "fe80::1%eth0" }), "want the IP address of a node"},
 		"no node":          {leader(func(a *corev1.EndpointAddress) { a.NodeName = nil }), "address 10.0.0.8 of a leader hub has no nodeName"},
 		"node name":        {leader(func(a *corev1.EndpointAddress) { *a.NodeName = "x/y" }), `node name of a leader hub is "x/y"`},

@@ -10,9 +10,9 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/operator/certificates"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
-	"github.com/weir-edge/weir/sim/cloud"
 )
 
 // testRotation: the authority of a pool is replaced at a real cluster, with the grants of the manifests. A node of the pool follows each step by what it may read.
@@ -42,7 +42,7 @@ func testRotation(t *testing.T, w *world) {
 			return err == nil && weirpki.IssuedBy(chain[0], held.Signer()) && weirpki.Must(weirpki.Hub).Verify(chain, held.List(), time.Now()) == nil
 		})
 	}
-	if err := cloud.AskRotation(t.Context(), w.client, "nowhere", trust.Order{ID: "x", Settle: "10s", Overlap: "30s"}); err == nil || !strings.Contains(err.Error(), "has no authority") {
+	if err := certificates.AskRotation(t.Context(), w.client, "nowhere", trust.Order{ID: "x", Settle: "10s", Overlap: "30s"}); err == nil || !strings.Contains(err.Error(), "has no authority") {
 		t.Errorf("an unknown pool: %v", err)
 	}
 	signed("before-rotation")
@@ -53,7 +53,7 @@ func testRotation(t *testing.T, w *world) {
 		order(t, w, "rotated", o)
 	}
 	rotate()
-	if err := cloud.AskRotation(t.Context(), w.client, "rotated", o); err == nil || !strings.Contains(err.Error(), "under way") {
+	if err := certificates.AskRotation(t.Context(), w.client, "rotated", o); err == nil || !strings.Contains(err.Error(), "under way") {
 		t.Errorf("rotated twice: %v", err)
 	}
 	if read(); len(held.List()) != 2 || !held.Signer().Equal(first) {
@@ -95,12 +95,12 @@ func testRotation(t *testing.T, w *world) {
 // order asks for a rotation, and waits until weir-manager answers, which it does at once.
 func order(t *testing.T, w *world, pool string, o trust.Order) {
 	t.Helper()
-	if err := cloud.AskRotation(t.Context(), w.client, pool, o); err != nil {
+	if err := certificates.AskRotation(t.Context(), w.client, pool, o); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
 	w.eventually(t, "weir-manager answers", func() bool {
-		p, err := cloud.Rotation(t.Context(), w.client, pool)
+		p, err := certificates.Rotation(t.Context(), w.client, pool)
 		return err == nil && p.Order == o.ID && p.Refused == ""
 	})
 	t.Logf("the order is carried out after %v", time.Since(began).Round(time.Millisecond))

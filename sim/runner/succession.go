@@ -7,9 +7,9 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/weir-edge/weir/impl/operator/certificates"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
-	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
 )
@@ -26,7 +26,7 @@ func (r *run) rotate(ctx context.Context, p scenario.Pool) error {
 	if err != nil {
 		return err
 	}
-	before, err := cloud.Rotation(ctx, c, p.Name)
+	before, err := certificates.Rotation(ctx, c, p.Name)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (r *run) rotate(ctx context.Context, p scenario.Pool) error {
 	if err := r.askOn(ctx, p); err != nil {
 		return err
 	}
-	return cloud.AskRotation(ctx, c, p.Name, trust.Order{ID: "scenario", Settle: rotationSettle.String(), Overlap: rotationOverlap.String()})
+	return certificates.AskRotation(ctx, c, p.Name, trust.Order{ID: "scenario", Settle: rotationSettle.String(), Overlap: rotationOverlap.String()})
 }
 
 // rotated waits until the authority before counts no more.
@@ -48,7 +48,7 @@ func (r *run) rotated(ctx context.Context, of scenario.Pool) error {
 		return err
 	}
 	return r.until(ctx, settlePatience, func() (bool, string) {
-		p, err := cloud.Rotation(ctx, c, of.Name)
+		p, err := certificates.Rotation(ctx, c, of.Name)
 		done := err == nil && p.Order == "scenario" && p.Step == trust.Steady && p.Signer != r.turn.signed
 		return done, fmt.Sprintf("waiting for the rotation of the authority: %s, %d are trusted, %s (%v)", p.Step, p.Trusted, p.Refused, err)
 	})

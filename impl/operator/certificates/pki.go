@@ -1,4 +1,4 @@
-package command
+package certificates
 
 import (
 	"context"
@@ -51,10 +51,10 @@ func wrong(err error) error {
 	return err
 }
 
-// pkiTable prints what certificates there are.
-func pkiTable(_ context.Context, args []string, stdout, _ io.Writer) error {
+// table prints what certificates there are.
+func table(_ context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pki table", pflag.ContinueOnError)
-	if err := parse(fs, "pki table", args, 0, stdout); err != nil {
+	if err := cli.ParseArgs(fs, program+" pki table", args, 0, stdout); err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
@@ -72,15 +72,15 @@ func pkiTable(_ context.Context, args []string, stdout, _ io.Writer) error {
 	return w.Flush()
 }
 
-// pkiRequest prints a request.
-func pkiRequest(_ context.Context, args []string, stdout, _ io.Writer) error {
+// request prints a request.
+func request(_ context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pki request", pflag.ContinueOnError)
 	var f identityFlags
 	f.bind(fs)
 	keyFile := fs.String("key", "", "file of the private key; it is made if it does not exist; required")
 	manifest := fs.String("manifest", "", "name: print a CertificateSigningRequest of this name, for kubectl create -f -, in place of the request")
 	life := fs.Duration("life", 0, "of the certificate, in the manifest; 0: the usual life of the kind")
-	if err := parse(fs, "pki request", args, 0, stdout); err != nil {
+	if err := cli.ParseArgs(fs, program+" pki request", args, 0, stdout); err != nil {
 		return err
 	}
 	i, err := pki.Of(pki.Kind(f.kind))
@@ -137,15 +137,15 @@ func manifestOf(i pki.Identity, name string, request []byte, life time.Duration)
 	return yaml.Marshal(r)
 }
 
-// pkiCheck tells what certificates are, and whether they are good.
-func pkiCheck(_ context.Context, args []string, stdout, _ io.Writer) error {
+// check tells what certificates are, and whether they are good.
+func check(_ context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pki check", pflag.ContinueOnError)
 	var f identityFlags
 	f.bind(fs)
 	caFile := fs.String("ca", "", "PEM file of the authorities that vouch; required")
 	keyFile := fs.String("key", "", "PEM file of the private key that the certificate has to be of; for one FILE")
 	within := fs.Duration("within", 0, "a certificate that ends within this time is a failure too")
-	if err := parse(fs, "pki check", args, cli.AnyArgs, stdout); err != nil {
+	if err := cli.ParseArgs(fs, program+" pki check", args, cli.AnyArgs, stdout); err != nil {
 		return err
 	}
 	files := fs.Args()

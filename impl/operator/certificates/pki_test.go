@@ -1,4 +1,4 @@
-package command
+package certificates
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 func said(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	err := Run(t.Context(), append([]string{"pki"}, args...), &out, io.Discard)
+	err := cli.Commands{Program: "weir", All: Commands("weir")}.Run(t.Context(), append([]string{"pki"}, args...), &out, io.Discard)
 	return out.String(), err
 }
 

@@ -1,4 +1,4 @@
-package command
+package certificates
 
 import (
 	"context"
@@ -69,14 +69,14 @@ func (f *authorityFlags) load() (*pki.Authority, error) {
 	return a, nil
 }
 
-// pkiAuthority makes the authority of a pool, by itself or below one that exists.
-func pkiAuthority(_ context.Context, args []string, stdout, _ io.Writer) error {
+// authority makes the authority of a pool, by itself or below one that exists.
+func authority(_ context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pki authority", pflag.ContinueOnError)
 	var above authorityFlags
 	above.bind(fs, "ca", "an authority that is to sign this one; none: it signs itself")
 	pool := fs.String("pool", "", "name of the pool; required")
 	dir := fs.String("dir", "", "folder for ca.crt and ca.key, which must not be there; required")
-	if err := parse(fs, "pki authority", args, 0, stdout); err != nil {
+	if err := cli.ParseArgs(fs, program+" pki authority", args, 0, stdout); err != nil {
 		return err
 	}
 	if *dir == "" {
@@ -109,8 +109,8 @@ func pkiAuthority(_ context.Context, args []string, stdout, _ io.Writer) error {
 	return err
 }
 
-// pkiFiles makes all files of a pool.
-func pkiFiles(_ context.Context, args []string, stdout, _ io.Writer) error {
+// files makes all files of a pool.
+func files(_ context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pki files", pflag.ContinueOnError)
 	var ofPool, ofCluster authorityFlags
 	ofPool.bind(fs, "ca", "the pool's authority, see weir pki authority; required")
@@ -125,7 +125,7 @@ func pkiFiles(_ context.Context, args []string, stdout, _ io.Writer) error {
 		"HOST[,HOST…] of the coordinator, or NAME=HOST[,HOST…] of one replica of several; may be repeated")
 	people := fs.StringSlice("viewer", nil, "name of a person who may read at the coordinator; may be repeated")
 	stewards := fs.StringSlice("operator", nil, "name of a person who may also clear its Leases; may be repeated")
-	if err := parse(fs, "pki files", args, 0, stdout); err != nil {
+	if err := cli.ParseArgs(fs, program+" pki files", args, 0, stdout); err != nil {
 		return err
 	}
 	if f.dir == "" {

@@ -1,4 +1,4 @@
-package command
+package certificates
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
-	"github.com/weir-edge/weir/sim/cloud"
 )
 
 const (
@@ -24,8 +23,8 @@ const (
 	rotatePoll   = time.Second
 )
 
-// pkiRotate asks weir-manager to replace the authority of a pool, and tells how far that is.
-func pkiRotate(ctx context.Context, args []string, stdout, _ io.Writer) error {
+// rotate asks weir-manager to replace the authority of a pool, and tells how far that is.
+func rotate(ctx context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pki rotate", pflag.ContinueOnError)
 	usual := pki.Usual()
 	pool := fs.String("pool", "", "name of the pool; required")
@@ -38,7 +37,7 @@ func pkiRotate(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	lost := fs.Bool("lost-key", false,
 		"the key is lost: nobody can vouch for the next authority, and hubs trust it because the cloud says so; a coordinator that has its own file of authorities needs the new one")
 	follow := fs.Bool("follow", false, "wait until the next authority signs")
-	if err := parse(fs, "pki rotate", args, 0, stdout); err != nil {
+	if err := cli.ParseArgs(fs, program+" pki rotate", args, 0, stdout); err != nil {
 		return err
 	}
 	if *pool == "" {
@@ -62,7 +61,7 @@ func pkiRotate(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		return cli.Usage("--kubeconfig", *kubeconfig, err.Error())
 	}
 	o := trust.Order{ID: strings.ToLower(rand.Text())[:10], Settle: settle.String(), Overlap: overlap.String(), LostKey: *lost}
-	if err := cloud.AskRotation(ctx, c, *pool, o); err != nil {
+	if err := AskRotation(ctx, c, *pool, o); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "pool %s: asked for a rotation\n", *pool)
@@ -76,7 +75,7 @@ func watchRotation(ctx context.Context, c kubernetes.Interface, pool, order stri
 	tick := time.NewTicker(rotatePoll)
 	defer tick.Stop()
 	for said := ""; ; {
-		p, err := cloud.Rotation(ctx, c, pool)
+		p, err := Rotation(ctx, c, pool)
 		switch answered := err == nil && p.Order == order; {
 		case answered && p.Refused != "":
 			return fmt.Errorf("pool %s: weir-manager refuses: %s", pool, p.Refused)

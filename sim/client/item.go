@@ -21,7 +21,7 @@ type message interface {
 
 // newItem takes down an object, which nobody else may use meanwhile.
 //
-// The hash is that of its protobuf, whatever encoding it came in, without the resourceVersion: an object that leaves a
+// The hash is that of its protobuf, or of a custom resource's JSON, whatever encoding it came in, without the resourceVersion: an object that leaves a
 // selector comes with its previous content under a new version, and has to have the previous hash then.
 func newItem(obj runtime.Object, labels bool) (Item, error) {
 	m, ok := obj.(message)
@@ -66,6 +66,10 @@ func newItems(list runtime.Object, labels bool) (items []Item, err error) {
 			add(&l.Items[i])
 		}
 	case *corev1.EndpointsList:
+		for i := range l.Items {
+			add(&l.Items[i])
+		}
+	case *WidgetList:
 		for i := range l.Items {
 			add(&l.Items[i])
 		}

@@ -16,6 +16,7 @@ import (
 const (
 	EndpointSlices = "endpointslices"
 	Endpoints      = "endpoints"
+	Widgets        = "widgets" // a custom resource, of which a scenario may have some
 )
 
 // ProxySelector is the label selector of kube-proxy's informer of EndpointSlices, as cmd/kube-proxy/app/server.go of
@@ -24,8 +25,8 @@ const ProxySelector = "!service.kubernetes.io/headless"
 
 // Spec is what a stream watches, and how.
 type Spec struct {
-	Client      string // "kube-proxy", "coredns", "json", "reference", "truth"
-	Resource    string // EndpointSlices or Endpoints, of all namespaces
+	Client      string // "kube-proxy", "coredns", "json", "widgets", "reference", "truth"
+	Resource    string // EndpointSlices, Endpoints or Widgets, of all namespaces
 	Selector    string // of labels; "" is everything
 	JSON        bool   // as a client without client-go's decoders reads it; else protobuf
 	NoWatchList bool   // list, then watch; else one streaming list, as client-go does by default since 0.35
@@ -43,6 +44,8 @@ func Specs(kind string) []Spec {
 		return []Spec{{Client: kind, Resource: EndpointSlices}, {Client: kind, Resource: Endpoints}}
 	case "json":
 		return []Spec{{Client: kind, Resource: EndpointSlices, JSON: true}}
+	case Widgets:
+		return []Spec{{Client: kind, Resource: Widgets, JSON: true}}
 	case "reference", "truth":
 		labels := kind == "truth"
 		return []Spec{{Client: kind, Resource: EndpointSlices, Labels: labels}, {Client: kind, Resource: Endpoints, Labels: labels}}
@@ -67,7 +70,7 @@ func (s Spec) WatchPath() string {
 func (s Spec) Validate() error {
 	var errs []error
 	if s.object() == nil {
-		errs = append(errs, fmt.Errorf("client %s: resource %q: want %s or %s", s.Client, s.Resource, EndpointSlices, Endpoints))
+		errs = append(errs, fmt.Errorf("client %s: resource %q: want %s, %s or %s", s.Client, s.Resource, EndpointSlices, Endpoints, Widgets))
 	}
 	if _, err := labels.Parse(s.Selector); err != nil {
 		errs = append(errs, fmt.Errorf("client %s: selector %q: %w", s.Client, s.Selector, err))
@@ -82,21 +85,29 @@ func (s Spec) object() runtime.Object {
 		return &discoveryv1.EndpointSlice{}
 	case Endpoints:
 		return &corev1.Endpoints{}
+	case Widgets:
+		return &Widget{}
 	}
 	return nil
 }
 
 func (s Spec) list() runtime.Object {
-	if s.Resource == EndpointSlices {
+	switch s.Resource {
+	case EndpointSlices:
 		return &discoveryv1.EndpointSliceList{}
+	case Widgets:
+		return &WidgetList{}
 	}
 	return &corev1.EndpointsList{}
 }
 
 // group is the API group of the resource, and where it is.
 func (s Spec) group() (gv schema.GroupVersion, path string) {
-	if s.Resource == EndpointSlices {
+	switch s.Resource {
+	case EndpointSlices:
 		return discoveryv1.SchemeGroupVersion, "/apis"
+	case Widgets:
+		return WidgetVersion, "/apis"
 	}
 	return corev1.SchemeGroupVersion, "/api"
 }

@@ -192,6 +192,11 @@ func (r *run) changedFor(ctx context.Context, e *episode) error {
 		}
 		e.copied = r.truth().bytes(now, time.Now()) * int64(max(leaders-1, 0))
 	}
+	if err != nil {
+		return err
+	}
+	added, err := r.newcomers(ctx, d)
+	e.copied += added
 	return err
 }
 
@@ -225,6 +230,10 @@ func (r *run) goesBy(ctx context.Context, p scenario.Pool) (bool, string) {
 	if err != nil {
 		return false, err.Error()
 	}
+	relays := func(s *status) (ok bool) {
+		ok, why = s.relays(told)
+		return ok
+	}
 	for _, node := range r.present(p) {
 		var s status
 		if err := r.ask(ctx, runtime.HubOf(node), &s); err != nil {
@@ -236,6 +245,8 @@ func (r *run) goesBy(ctx context.Context, p scenario.Pool) (bool, string) {
 			return false, fmt.Sprintf("waiting for the hub of %s to be told: it is at %d of %d", node, s.Directory.Version, version)
 		case mode != "" && s.Directory.Mode != mode:
 			return false, fmt.Sprintf("the hub of %s is told the mode %s, and is at %q", node, mode, s.Directory.Mode)
+		case !relays(&s):
+			return false, fmt.Sprintf("waiting for the hub of %s: %s", node, why)
 		case !s.holds():
 			return false, fmt.Sprintf("waiting for the hub of %s to lead or follow: it is %s of %s", node, s.Role, s.Source)
 		case mode == contract.ModeLeaderHubs && (s.Role == roleLeader) != names(told, node):

@@ -98,6 +98,11 @@ func (r *run) openedInFaults() (all, pool int) {
 
 // measureFullList reads how long one list of each pool-scope resource is, compressed as the cloud compresses it.
 func measureFullList(ctx context.Context, admin *rest.Config) (int64, error) {
+	return measureList(ctx, admin, "/apis/discovery.k8s.io/v1/endpointslices", "/api/v1/endpoints")
+}
+
+// measureList reads lists, as compressed as the cloud sends them.
+func measureList(ctx context.Context, admin *rest.Config, paths ...string) (int64, error) {
 	c := rest.CopyConfig(admin)
 	c.DisableCompression = true // by the transport: bytes are counted as they come
 	client, err := kubernetes.NewForConfig(c)
@@ -105,11 +110,11 @@ func measureFullList(ctx context.Context, admin *rest.Config) (int64, error) {
 		return 0, err
 	}
 	var n int64
-	for _, path := range []string{"/apis/discovery.k8s.io/v1/endpointslices", "/api/v1/endpoints"} {
+	for _, path := range paths {
 		body, err := client.CoreV1().RESTClient().Get().AbsPath(path).
-			SetHeader("Accept", "application/vnd.kubernetes.protobuf").SetHeader("Accept-Encoding", "gzip").DoRaw(ctx)
+			SetHeader("Accept", "application/vnd.kubernetes.protobuf,application/json").SetHeader("Accept-Encoding", "gzip").DoRaw(ctx)
 		if err != nil {
-			return 0, fmt.Errorf("measure a full list: %w", err)
+			return 0, fmt.Errorf("measure a list of %s: %w", path, err)
 		}
 		n += int64(len(body))
 	}

@@ -75,7 +75,11 @@ func (r *run) mark(ctx context.Context, from time.Time) (took time.Duration, wai
 		last, missing := written, ""
 		streams := r.served()
 		for _, s := range streams {
-			at, ok := s.Recording.Reached(versions[s.Spec.Resource], written)
+			version, marked := versions[s.Spec.Resource]
+			if !marked { // nothing is written of it
+				continue
+			}
+			at, ok := s.Recording.Reached(version, written)
 			if !ok || !r.truth().listed(s.Stream) {
 				missing = fmt.Sprintf("%s of %s on %s", s.Spec.Resource, s.Spec.Client, s.node)
 				break

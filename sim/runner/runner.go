@@ -264,7 +264,16 @@ func (r *run) fill(ctx context.Context) (err error) {
 	if r.admin, err = workload.NewClient(r.site.Admin()); err != nil {
 		return err
 	}
-	r.record = func() (*truth, error) { return recordTruth(ctx, r.site.Admin()) }
+	w := r.s.Workload
+	if w.Widgets > 0 {
+		if err := workload.InstallWidgets(ctx, r.site.Admin()); err != nil {
+			return err
+		}
+		if err := workload.FillWidgets(ctx, r.site.Admin(), r.s.Seed, w.Widgets); err != nil {
+			return err
+		}
+	}
+	r.record = func() (*truth, error) { return recordTruth(ctx, r.site.Admin(), w.Widgets > 0) }
 	t, err := r.record()
 	if err != nil {
 		return err
@@ -276,7 +285,6 @@ func (r *run) fill(ctx context.Context) (err error) {
 	if err := r.until(ctx, syncPatience, func() (bool, string) { return r.truth().synced(), "waiting for the recorders of the truth" }); err != nil {
 		return err
 	}
-	w := r.s.Workload
 	r.work = workload.New(workload.Config{Seed: r.s.Seed, Services: w.Services, Endpoints: w.Endpoints, Nodes: r.weir().nodes})
 	if len(r.s.Faults) > 0 {
 		if r.marker, err = workload.NewMarker(ctx, r.admin); err != nil {

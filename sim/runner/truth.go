@@ -2,7 +2,9 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,10 +33,14 @@ type truth struct {
 	from   uint64    // the version that it was at
 }
 
-func recordTruth(ctx context.Context, admin *rest.Config) (*truth, error) {
+func recordTruth(ctx context.Context, admin *rest.Config, widgets bool) (*truth, error) {
 	t := &truth{}
 	ctx, t.end = context.WithCancel(ctx)
-	for _, spec := range client.Specs("truth") {
+	specs := client.Specs("truth")
+	if widgets {
+		specs = append(specs, client.Spec{Client: "truth", Resource: client.Widgets, JSON: true, Labels: true})
+	}
+	for _, spec := range specs {
 		s, err := client.Start(ctx, admin, spec)
 		if err != nil {
 			return nil, err
@@ -66,7 +72,7 @@ func (t *truth) catchUp(ctx context.Context, api kubernetes.Interface) error {
 
 // hold waits until the recorders hold what the cloud holds now.
 func (t *truth) hold(ctx context.Context, api kubernetes.Interface) error {
-	want, err := present(ctx, api)
+	want, err := t.present(ctx, api)
 	if err != nil {
 		return err
 	}
@@ -89,7 +95,7 @@ func (t *truth) hold(ctx context.Context, api kubernetes.Interface) error {
 		case <-poll.C:
 		}
 		if time.Since(asked) > askAgain { // a controller may have changed something meanwhile
-			if want, err = present(ctx, api); err != nil {
+			if want, err = t.present(ctx, api); err != nil {
 				return err
 			}
 			asked = time.Now()
@@ -98,8 +104,8 @@ func (t *truth) hold(ctx context.Context, api kubernetes.Interface) error {
 }
 
 // present are the versions of all objects by resource and key.
-func present(ctx context.Context, api kubernetes.Interface) (map[string]map[string]string, error) {
-	slices, err := api.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
+func (t *truth) present(ctx context.Context, api kubernetes.Interface) (map[string]map[string]string, error) {
+	endpointSlices, err := api.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -108,11 +114,26 @@ func present(ctx context.Context, api kubernetes.Interface) (map[string]map[stri
 		return nil, err
 	}
 	want := map[string]map[string]string{client.EndpointSlices: {}, client.Endpoints: {}}
-	for i := range slices.Items {
-		want[client.EndpointSlices][slices.Items[i].Namespace+"/"+slices.Items[i].Name] = slices.Items[i].ResourceVersion
+	for i := range endpointSlices.Items {
+		want[client.EndpointSlices][endpointSlices.Items[i].Namespace+"/"+endpointSlices.Items[i].Name] = endpointSlices.Items[i].ResourceVersion
 	}
 	for i := range endpoints.Items {
 		want[client.Endpoints][endpoints.Items[i].Namespace+"/"+endpoints.Items[i].Name] = endpoints.Items[i].ResourceVersion
+	}
+	if !slices.ContainsFunc(t.streams, func(s *client.Stream) bool { return s.Spec.Resource == client.Widgets }) {
+		return want, nil
+	}
+	raw, err := api.Discovery().RESTClient().Get().AbsPath("/apis", client.WidgetVersion.Group, client.WidgetVersion.Version, client.Widgets).DoRaw(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var widgets client.WidgetList
+	if err := json.Unmarshal(raw, &widgets); err != nil {
+		return nil, err
+	}
+	want[client.Widgets] = map[string]string{}
+	for i := range widgets.Items {
+		want[client.Widgets][widgets.Items[i].Namespace+"/"+widgets.Items[i].Name] = widgets.Items[i].ResourceVersion
 	}
 	return want, nil
 }

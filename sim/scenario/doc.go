@@ -22,6 +22,7 @@
 //	workload:
 //	  services: 40
 //	  endpoints: 100                # of each Service
+//	  widgets: 1000                 # optional; objects of a custom resource, which the client widgets watches
 //	  quiet: 30s                    # optional; without changes, before they begin
 //	  changes: 200                  # of one endpoint each
 //	  changesPerSecond: 10

@@ -223,12 +223,15 @@ func (v value) between(from, to time.Duration) time.Duration {
 }
 
 func (v value) workload() (w Workload) {
-	o, ok := v.object("services", "endpoints", "quiet", "changes", "changesPerSecond")
+	o, ok := v.object("services", "endpoints", "widgets", "quiet", "changes", "changesPerSecond")
 	if !ok {
 		return w
 	}
 	w.Services = o.count("services", maxServices)
 	w.Endpoints = o.count("endpoints", maxEndpoints)
+	if o.has("widgets") {
+		w.Widgets = o.count("widgets", maxServices)
+	}
 	if o.has("quiet") {
 		w.Quiet = o.fields["quiet"].duration(maxQuiet)
 	}

@@ -36,9 +36,10 @@ const (
 // Workload is what the cloud holds and how it changes.
 type Workload struct {
 	Services         int           `yaml:"services"`
-	Endpoints        int           `yaml:"endpoints"`       // of each Service
-	Quiet            time.Duration `yaml:"quiet,omitempty"` // without changes, once all caches are there
-	Changes          int           `yaml:"changes"`         // of one endpoint each
+	Endpoints        int           `yaml:"endpoints"`         // of each Service
+	Widgets          int           `yaml:"widgets,omitempty"` // objects of a custom resource
+	Quiet            time.Duration `yaml:"quiet,omitempty"`   // without changes, once all caches are there
+	Changes          int           `yaml:"changes"`           // of one endpoint each
 	ChangesPerSecond float64       `yaml:"changesPerSecond,omitempty"`
 }
 
@@ -51,14 +52,15 @@ const (
 	CoreDNS   ClientKind = "coredns"    // EndpointSlices as CoreDNS watches them
 	JSON      ClientKind = "json"       // a client that knows no protobuf
 	Kubectl   ClientKind = "kubectl"    // the tool itself
+	Widgets   ClientKind = "widgets"    // a controller that watches a custom resource
 )
 
 // clientKinds are all of them.
-var clientKinds = [...]ClientKind{KubeProxy, CoreDNS, JSON, Kubectl}
+var clientKinds = [...]ClientKind{KubeProxy, CoreDNS, JSON, Kubectl, Widgets}
 
 // Identity is whose token such a client has, as runtime.Site calls it.
 func (k ClientKind) Identity() string {
-	if k == JSON {
+	if k == JSON || k == Widgets {
 		return "json-client"
 	}
 	return string(k)

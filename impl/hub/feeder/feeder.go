@@ -54,7 +54,13 @@ func (f *Feeder) denied(up *hop.Upstream, why error) {
 // Lacked tells whether the coordinator does not have the resource, as far as it has said.
 func (f *Feeder) Lacked() bool {
 	at := f.refused.Load()
-	return at != nil && !f.Relay.Status().ProgressAt.After(*at)
+	return at != nil && !f.Relay.Status().ProgressAt.After(*at) && !f.Given(*at)
+}
+
+// Given tells whether the coordinator gives the resource, and has begun to after a time. What it gives may be from before that.
+func (f *Feeder) Given(after time.Time) bool {
+	s := f.Status()
+	return s.Upstream == role.Coordinator.String() && s.LastError == "" && s.Since.After(after)
 }
 
 // Unavailable tells whether the relay has nothing to answer with, and will not have soon: nobody whom it was fed by

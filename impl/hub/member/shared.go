@@ -11,7 +11,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/pause"
-	"github.com/weir-edge/weir/impl/role"
 )
 
 const (
@@ -111,8 +110,7 @@ func (s *shared) missing(f *feeder.Feeder) bool {
 	if _, has := s.theirs[f.Resource]; has || !s.known {
 		return false
 	}
-	fed := f.Status()
-	return fed.Upstream != role.Coordinator.String() || fed.LastError != "" || !fed.Since.After(s.at)
+	return !f.Given(s.at)
 }
 
 // forget makes a resource count as not fresh there until the coordinator says that it is.

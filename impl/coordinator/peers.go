@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -43,7 +44,8 @@ type peers struct {
 	known     *authorities
 	roots     func() *x509.CertPool // that sign certificates of replicas, now
 	transport *renewing
-	serving   *serving // judges them
+	held      atomic.Pointer[tls.Certificate] // the last that was a pair
+	serving   *serving                        // judges them
 	mesh      *mesh.Mesh
 	logger    *slog.Logger
 
@@ -72,6 +74,7 @@ func newPeers(s *settings, known *authorities) (*peers, error) {
 		return nil, cli.Usage("--peer-cert-file", s.PeerCertFile, err.Error())
 	}
 	p := &peers{self: s.Name, set: s, known: known, roots: roots, logger: s.Logger}
+	p.held.Store(&pair)
 	p.transport = newRenewing(p.certificate, func() *http.Transport {
 		return &http.Transport{
 			DialTLSContext:     p.dial,
@@ -89,10 +92,16 @@ func newPeers(s *settings, known *authorities) (*peers, error) {
 	return p, nil
 }
 
-// certificate is that of this replica now: it may have been renewed.
+// certificate is that of this replica now: it may have been renewed. While the files are no pair, as when somebody is writing them, the last one counts that was.
 func (p *peers) certificate() (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(p.set.PeerCertFile, p.set.PeerKeyFile)
-	return &pair, err
+	if err == nil {
+		p.held.Store(&pair)
+	}
+	if held := p.held.Load(); held != nil {
+		return held, nil
+	}
+	return nil, err
 }
 
 // checkPeerCert tells why the others would not know this replica by its certificate: they can only complain of somebody unknown.

@@ -7,35 +7,44 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
 
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func selfSigned(t *testing.T, serial int64) *tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ok(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	ok(t, err)
+	leaf, err := x509.ParseCertificate(der)
+	ok(t, err)
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
 // TestRenewing: after a renewal another replica is asked by the new certificate, over another connection. A stream that is open goes on. A pair that is half
 // written changes nothing.
 func TestRenewing(t *testing.T) {
-	check := func(t *testing.T, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	serial := int64(0)
 	pair := func() *tls.Certificate {
 		serial++
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		check(t, err)
-		template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-		der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-		check(t, err)
-		leaf, err := x509.ParseCertificate(der)
-		check(t, err)
-		return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+		return selfSigned(t, serial)
 	}
 	more := make(chan string)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -63,12 +72,12 @@ func TestRenewing(t *testing.T) {
 	ask := func(path string) (string, *bufio.Reader, io.Closer) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, nil)
-		check(t, err)
+		ok(t, err)
 		resp, err := r.RoundTrip(req)
-		check(t, err)
+		ok(t, err)
 		body := bufio.NewReader(resp.Body)
 		serial, err := body.ReadString('\n')
-		check(t, err)
+		ok(t, err)
 		return serial, body, resp.Body
 	}
 	wantOf := func(p *tls.Certificate) {
@@ -77,7 +86,7 @@ func TestRenewing(t *testing.T) {
 		if want := p.Leaf.SerialNumber.String() + "\n"; got != want {
 			t.Errorf("asked by certificate %s, want %s", got, want)
 		}
-		check(t, body.Close())
+		ok(t, body.Close())
 	}
 	first := now
 	wantOf(first)
@@ -96,4 +105,42 @@ func TestRenewing(t *testing.T) {
 	wantOf(last)
 	failed = nil
 	close(more)
+}
+
+// TestHalfPeerCertificate: a replica goes on with the certificate that it had while its files are half written, or of two pairs.
+func TestHalfPeerCertificate(t *testing.T) {
+	dir := t.TempDir()
+	p := &peers{set: &settings{Config: Config{PeerCertFile: filepath.Join(dir, "peer.crt"), PeerKeyFile: filepath.Join(dir, "peer.key")}}}
+	if _, err := p.certificate(); err == nil {
+		t.Error("a certificate of no file")
+	}
+	put := func(path, kind string, der []byte) []byte {
+		text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+		ok(t, os.WriteFile(path, text, 0o600))
+		return text
+	}
+	shows := func(want int64, when string) {
+		t.Helper()
+		c, err := p.certificate()
+		ok(t, err)
+		if got := c.Leaf.SerialNumber.Int64(); got != want {
+			t.Errorf("%s it shows certificate %d, want %d", when, got, want)
+		}
+	}
+	key := func(c *tls.Certificate) []byte {
+		der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+		ok(t, err)
+		return der
+	}
+	first, second := selfSigned(t, 1), selfSigned(t, 2)
+	put(p.set.PeerCertFile, "CERTIFICATE", first.Certificate[0])
+	put(p.set.PeerKeyFile, "PRIVATE KEY", key(first))
+	shows(1, "at first")
+	whole := put(p.set.PeerCertFile, "CERTIFICATE", second.Certificate[0])
+	shows(1, "with the key of before")
+	ok(t, os.WriteFile(p.set.PeerCertFile, whole[:len(whole)/2], 0o600))
+	put(p.set.PeerKeyFile, "PRIVATE KEY", key(second))
+	shows(1, "with half a certificate")
+	ok(t, os.WriteFile(p.set.PeerCertFile, whole, 0o600))
+	shows(2, "in the end")
 }

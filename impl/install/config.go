@@ -31,7 +31,7 @@ type Config struct {
 	Kubeconfig string
 	// ClientCA is the file of the authority that signs the kubelet's certificate; "": that of the kubeconfig.
 	ClientCA string
-	// Coordinator says that the pool's coordinator may run on this node, so that its hub gets the certificates for it.
+	// Coordinator says that weir-manager may run the pool's coordinator, or a replica of it, on this node: its hub gets the certificates then.
 	Coordinator bool
 	// PoolAddress is --pool-address of the hub.
 	PoolAddress string

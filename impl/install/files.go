@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/weir-edge/weir/impl/contract"
 )
 
 // memoryMax bounds a hub whatever happens. With 1000 slices of 100 endpoints it has 24 MB, and 20 lists of 5000 of them at once add 18 MB (reports/bench): this is
@@ -83,7 +85,7 @@ func (i *Installer) hubFlags(k *kubelet, n *node) map[string]any {
 		flags["pool-address"] = i.PoolAddress
 	}
 	if i.Coordinator {
-		flags["enrol-coordinator-dir"], flags["enrol-coordinator-host"] = forPod, n.addresses
+		flags["enrol-coordinator-dir"], flags["enrol-coordinator-host"], flags["coordinator-replica"] = forPod, n.addresses, contract.ManagedReplica
 	}
 	if root := i.Host.Root; root != "/" { // of tests: the hub is on this machine, its files are not
 		for name, v := range flags {

@@ -34,6 +34,9 @@ func TestJoinAndLeave(t *testing.T) {
 	if drop := joined[lasting+dropIn]; !strings.Contains(drop, `--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/weir/kubelet.conf"`) {
 		t.Errorf("drop-in:\n%s", drop)
 	}
+	if config := joined[hubConfig]; !strings.Contains(config, "coordinator-replica: weir-manager\n") || !strings.Contains(config, "enrol-coordinator-host:\n- 10.0.0.1\n") {
+		t.Errorf("the hub's configuration:\n%s", config)
+	}
 	s, err := i.Status(t.Context())
 	if err != nil || !s.Well() || s.Led != "for good" || s.Pool != "harbour" {
 		t.Errorf("%+v, %v", s, err)

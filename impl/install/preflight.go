@@ -236,7 +236,7 @@ func (p *preflight) checkPool(context.Context) error {
 	case !p.node.told:
 		return fmt.Errorf("the cloud tells nothing of it: want Service %s/%s%s, which weir-manager makes; see weir check", contract.ManagerNamespace, contract.LeaderHubPrefix, p.Pool)
 	case p.Coordinator && len(p.node.addresses) == 0:
-		return fmt.Errorf("Node %s has no address of the type InternalIP, at which a coordinator could be asked", p.kubelet.node)
+		return fmt.Errorf("Node %s has no address of the type InternalIP, at which a coordinator could be asked: --coordinator=false if none is to run here", p.kubelet.node)
 	}
 	for _, url := range p.node.coordinators {
 		if !strings.HasPrefix(url, "https://") {

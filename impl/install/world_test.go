@@ -195,7 +195,7 @@ func (quick) NewTicker(d time.Duration) clock.Ticker { return clock.RealClock{}.
 func (w *world) installer(change func(*Config)) *Installer {
 	w.t.Helper()
 	c := Config{
-		Pool: "harbour", Hub: filepath.Join(w.root, "/opt/weir-hub"), Ports: w.ports, Clock: quick{}, Timeout: 10 * time.Second,
+		Pool: "harbour", Coordinator: true, Hub: filepath.Join(w.root, "/opt/weir-hub"), Ports: w.ports, Clock: quick{}, Timeout: 10 * time.Second,
 		Host: Host{Root: w.root, Run: w.run, Disk: func(string) (uint64, bool, error) { return 1 << 30, false, nil }},
 	}
 	if change != nil {
@@ -434,7 +434,7 @@ func (w *world) serveCloud(rw http.ResponseWriter, req *http.Request) {
 		if w.label != "" {
 			labels[contract.NodePoolLabel] = w.label
 		}
-		answer(object{"kind": "Node", "apiVersion": "v1", "metadata": object{"name": nodeName, "labels": labels}})
+		answer(object{"kind": "Node", "apiVersion": "v1", "metadata": object{"name": nodeName, "labels": labels}, "status": object{"addresses": []object{{"type": "InternalIP", "address": "10.0.0.1"}}}})
 	case path == "/api/v1/nodes/"+nodeName+"/status" && req.Method == http.MethodPatch:
 		var patch struct {
 			Status struct{ Conditions []map[string]any }

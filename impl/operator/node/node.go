@@ -52,7 +52,7 @@ func (c commands) join(ctx context.Context, args []string, stdout, stderr io.Wri
 	fs.StringVar(&o.Hub, "hub-binary", "", "the program weir-hub that is installed; default: the one beside this program, or in PATH")
 	fs.StringVar(&o.Kubeconfig, "kubelet-kubeconfig", "", "the kubelet's kubeconfig; default: the one that its unit names")
 	fs.StringVar(&o.ClientCA, "client-ca-file", "", "PEM file of the authority that signs the kubelet's certificate; default: that of its kubeconfig")
-	fs.BoolVar(&o.Coordinator, "coordinator", false, "the pool's coordinator may run on this node: its hub gets the certificates for it")
+	fs.BoolVar(&o.Coordinator, "coordinator", true, "weir-manager may run the pool's coordinator on this node: the hub gets the certificates for it when it hears of that")
 	fs.StringVar(&o.PoolAddress, "pool-address", "", "as --pool-address of weir-hub: where the pool reaches this hub, if that is not the node's address")
 	fs.IntVar(&o.Ports.Secure, "secure-port", contract.HubSecurePort, "as --secure-port of weir-hub")
 	fs.IntVar(&o.Ports.Health, "health-port", contract.HubHealthPort, "as --health-port of weir-hub")

@@ -30,6 +30,7 @@ type wanted struct {
 	name        string
 	coordinator bool
 	image       string
+	replicas    int32
 	servers     []string
 	leaders     int32
 }
@@ -39,6 +40,7 @@ func create(ctx context.Context, program string, args []string, stdout io.Writer
 	var w wanted
 	fs.BoolVar(&w.coordinator, "coordinator", false, "weir-manager runs a coordinator on a node of the pool")
 	fs.StringVar(&w.image, "coordinator-image", "", "its image, which is added to those that weir-manager may run; default: "+repository+" of this program's version")
+	fs.Int32Var(&w.replicas, "coordinator-replicas", 1, "how many weir-manager runs: 1, or 3 of which any one may die")
 	fs.StringSliceVar(&w.servers, "coordinator-server", nil, "https://host:port of a coordinator that you run yourself; repeated for three replicas")
 	fs.Int32Var(&w.leaders, "leader-hubs", 0, "no coordinator: so many hubs of the pool read the cloud for all others")
 	flags := view.Bind(fs)
@@ -85,6 +87,8 @@ func (w *wanted) check(release string) error {
 		return cli.Usage("--leader-hubs", w.leaders, "1 to 64")
 	case ways != 1:
 		return cli.Usage("--coordinator, --coordinator-server, --leader-hubs", ways, "one of the three: who reads the cloud for the pool")
+	case w.replicas != 1 && w.replicas != 3, w.replicas == 3 && !w.coordinator && w.image == "":
+		return cli.Usage("--coordinator-replicas", w.replicas, "1, or 3 with --coordinator")
 	case len(w.servers) != 0 && len(w.servers) != 1 && len(w.servers) != 3:
 		return cli.Usage("--coordinator-server", strings.Join(w.servers, ","), "one, or three replicas")
 	}
@@ -108,7 +112,7 @@ func (w *wanted) objects() []client.Object {
 	case len(w.servers) > 0:
 		own.Spec.Coordinator = &poolv1.Coordinator{Servers: w.servers}
 	default:
-		own.Spec.Coordinator = &poolv1.Coordinator{Image: w.image}
+		own.Spec.Coordinator = &poolv1.Coordinator{Image: w.image, Replicas: w.replicas}
 	}
 	return []client.Object{np, own}
 }

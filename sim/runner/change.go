@@ -200,8 +200,12 @@ func (r *run) changedFor(ctx context.Context, e *episode) error {
 	return err
 }
 
-// relayLists is how often hubs have filled a relay anew: by a list, or by comparing.
+// relayLists is how often hubs have filled a relay anew: by a list, or by comparing. If the scope changes, only relays count that are there all the time.
 func (r *run) relayLists(ctx context.Context) (sum float64, err error) {
+	stays, err := r.stays()
+	if err != nil {
+		return 0, err
+	}
 	for _, node := range r.weir().nodes {
 		p, err := r.site.Part(runtime.HubOf(node))
 		if err != nil {
@@ -211,7 +215,11 @@ func (r *run) relayLists(ctx context.Context) (sum float64, err error) {
 		if err != nil {
 			return 0, fmt.Errorf("metrics of the hub of %s: %w", node, err)
 		}
-		sum += m.Sum("weir_hub_relay_source_lists_total") + m.Sum("weir_hub_relay_source_resyncs_total")
+		for _, name := range []string{"lists", "resyncs"} {
+			for _, labels := range stays {
+				sum += m.Sum("weir_hub_relay_source_"+name+"_total", labels...)
+			}
+		}
 	}
 	return sum, nil
 }

@@ -28,6 +28,33 @@ func sharedBy(object map[string]any) (all []nodepool.Resource, err error) {
 	return p.Spec.PoolScopeMetadata, err
 }
 
+// stays are the labels of each resource that all changes of the scope leave in it; one without labels if none is about the scope.
+func (r *run) stays() (labels [][]string, err error) {
+	var all []nodepool.Resource
+	some := false
+	for _, f := range r.s.Faults {
+		spec, _ := f.Patch["spec"].(map[string]any)
+		if _, changes := spec["poolScopeMetadata"]; !changes {
+			continue
+		}
+		is, err := sharedBy(f.Patch)
+		if err != nil {
+			return nil, err
+		}
+		if !some {
+			all, some = is, true
+		}
+		all = slices.DeleteFunc(all, func(x nodepool.Resource) bool { return !slices.Contains(is, x) })
+	}
+	if !some {
+		return [][]string{nil}, nil
+	}
+	for _, x := range all {
+		labels = append(labels, []string{fmt.Sprintf("resource=%q", x.Resource+"."+x.Version+"."+x.Group)})
+	}
+	return labels, nil
+}
+
 // newcomers are the bytes of one list of each resource that a change of a NodePool lets the pool share, or its end does.
 func (r *run) newcomers(ctx context.Context, d *deed) (n int64, err error) {
 	spec, _ := d.fault.Patch["spec"].(map[string]any)

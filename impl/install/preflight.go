@@ -230,13 +230,13 @@ func (p *preflight) checkPool(context.Context) error {
 	}
 	switch label := p.node.pool; {
 	case label == "":
-		return fmt.Errorf("Node %s has no pool: kubectl label node %[1]s %s=%s", p.kubelet.node, contract.NodePoolLabel, p.Pool)
+		return fmt.Errorf("the Node %s has no pool: kubectl label node %[1]s %s=%s", p.kubelet.node, contract.NodePoolLabel, p.Pool)
 	case label != p.Pool:
-		return fmt.Errorf("Node %s is in pool %s, and --pool is %s", p.kubelet.node, label, p.Pool)
+		return fmt.Errorf("the Node %s is in pool %s, and --pool is %s", p.kubelet.node, label, p.Pool)
 	case !p.node.told:
 		return fmt.Errorf("the cloud tells nothing of it: want Service %s/%s%s, which weir-manager makes; see weir check", contract.ManagerNamespace, contract.LeaderHubPrefix, p.Pool)
 	case p.Coordinator && len(p.node.addresses) == 0:
-		return fmt.Errorf("Node %s has no address of the type InternalIP, at which a coordinator could be asked: --coordinator=false if none is to run here", p.kubelet.node)
+		return fmt.Errorf("the Node %s has no address of the type InternalIP, at which a coordinator could be asked: --coordinator=false if none is to run here", p.kubelet.node)
 	}
 	for _, url := range p.node.coordinators {
 		if !strings.HasPrefix(url, "https://") {

@@ -36,14 +36,14 @@ func (i *Installer) Status(ctx context.Context) (s Status, err error) {
 	case i.Host.there(volatile + dropIn):
 		s.Led = "on trial"
 	}
-	hub, err := StatusOfHub(ctx, j.Ports.Health)
-	if err != nil {
+	switch hub, err := StatusOfHub(ctx, j.Ports.Health); {
+	case err != nil: // a hub that does not answer is part of the status
 		s.HubError = err.Error()
-		return s, nil
-	}
-	s.Hub = &hub
-	if !hub.Heartbeat.Passed.IsZero() {
-		s.Beat = int(max(i.Clock.Since(hub.Heartbeat.Passed), 0) / time.Second)
+	default:
+		s.Hub = &hub
+		if !hub.Heartbeat.Passed.IsZero() {
+			s.Beat = int(max(i.Clock.Since(hub.Heartbeat.Passed), 0) / time.Second)
+		}
 	}
 	return s, nil
 }

@@ -345,7 +345,7 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " is measured when an authority is replaced: want a fault rotate-authority"
 	case slices.Contains([]string{"revoked_seconds_max", "revoked_probes", "revoked_beside_relists", "returned_seconds_max"}, metric) && !s.Deletes():
 		return metric + " is measured when a Node is deleted: want a fault of that action"
-	case metric == "revoked_again" && !(s.Deletes() && s.RestoresCloud()):
+	case metric == "revoked_again" && (!s.Deletes() || !s.RestoresCloud()):
 		return metric + " is measured when the cloud forgets a deletion: want faults of actions delete-node and restore"
 	case slices.Contains([]string{"hub_restarts", "moved_relists", "moved_seconds_max"}, metric) && !s.Places():
 		return metric + " is measured when the coordinator is placed anew: want a fault place or power-off"

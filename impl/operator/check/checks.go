@@ -197,7 +197,7 @@ func checkManager(_ context.Context, l *looker) error {
 	}
 	m := l.view.Manager
 	if m == nil {
-		return errors.New("Deployment kube-system/weir-manager is not there")
+		return errors.New("no Deployment kube-system/weir-manager is there")
 	}
 	want := int32(1)
 	if m.Spec.Replicas != nil {
@@ -218,7 +218,7 @@ func checkLeads(_ context.Context, l *looker) error {
 	}
 	lease := l.view.ManagerLease
 	if lease == nil || lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
-		return errors.New("Lease kube-system/weir-manager has no holder: no replica has led yet")
+		return errors.New("the Lease kube-system/weir-manager has no holder: no replica has led yet")
 	}
 	if age := l.view.Now.Sub(lease.Spec.RenewTime.Time); lease.Spec.LeaseDurationSeconds != nil && age.Seconds() > 2*float64(*lease.Spec.LeaseDurationSeconds) {
 		return fmt.Errorf("%s held the Lease last, and has not renewed it for %s", *lease.Spec.HolderIdentity, rounded(age))

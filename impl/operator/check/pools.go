@@ -98,7 +98,7 @@ func checkTold(l *looker, pool string) error {
 		return skip{err}
 	}
 	if _, ok := l.view.LeaderHubs[pool]; !ok {
-		return fmt.Errorf("Service %s/%s%s is not there: weir-manager makes it", contract.ManagerNamespace, contract.LeaderHubPrefix, pool)
+		return fmt.Errorf("no Service %s/%s%s is there: weir-manager makes it", contract.ManagerNamespace, contract.LeaderHubPrefix, pool)
 	}
 	if err := bad(n.Status.Conditions, nodepool.LeaderHubSynced); err != nil {
 		return err

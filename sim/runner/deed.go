@@ -388,11 +388,13 @@ func (r *run) fed(ctx context.Context, p scenario.Pool) (id runtime.PartID, err 
 	return id, err
 }
 
-// each are all parts of the pool, coordinators first.
+// each are all parts of the pool, coordinators first if it has any.
 func (r *run) each(p scenario.Pool) (targets []scenario.Target) {
-	targets = []scenario.Target{scenario.Coordinator}
-	if n := len(r.coordinators(p)); n > 1 {
-		targets = nil
+	switch n := len(r.coordinators(p)); n {
+	case 0:
+	case 1:
+		targets = []scenario.Target{scenario.Coordinator}
+	default:
 		for i := range n {
 			targets = append(targets, scenario.Replica(i+1))
 		}

@@ -125,6 +125,7 @@ func (w poolWorld) threeCoordinators(change func(spec string)) {
 		t.Helper()
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "weir-coordinator", ContainerID: container}}
 		p.Status.Conditions[0].Status = ready
+		p.ResourceVersion = "" // a kubelet patches the status, whatever else has changed meanwhile
 		if _, err := w.client.CoreV1().Pods(p.Namespace).UpdateStatus(t.Context(), p, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package certificates
 
 import (
 	"context"
-	"crypto"
 	"errors"
 	"fmt"
 	"io"
@@ -17,30 +16,6 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/pki"
 )
-
-// keyOf reads a private key, and makes one if there is no file.
-func keyOf(file string) (crypto.Signer, error) {
-	text, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		key, err := pki.NewKey()
-		if err != nil {
-			return nil, fmt.Errorf("make a key: %w", err)
-		}
-		if text, err = pki.EncodeKey(key); err != nil {
-			return nil, fmt.Errorf("make a key: %w", err)
-		}
-		_, err = pki.WriteFile(filepath.Dir(file), filepath.Base(file), text)
-		return key, err
-	}
-	if err != nil {
-		return nil, cli.Usage("--key", file, err.Error())
-	}
-	key, err := pki.ParseKey(text)
-	if err != nil {
-		return nil, cli.Usage("--key", file, err.Error())
-	}
-	return key, nil
-}
 
 // authorityFlags name an authority on the disk.
 type authorityFlags struct{ prefix, cert, key string }

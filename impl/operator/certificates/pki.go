@@ -2,11 +2,13 @@ package certificates
 
 import (
 	"context"
+	"crypto"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -250,4 +252,28 @@ func certificatesOf(flag, file string) ([]*x509.Certificate, error) {
 		return nil, cli.Usage(flag, file, err.Error())
 	}
 	return certs, nil
+}
+
+// keyOf reads a private key, and makes one if there is no file.
+func keyOf(file string) (crypto.Signer, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		key, err := pki.NewKey()
+		if err != nil {
+			return nil, fmt.Errorf("make a key: %w", err)
+		}
+		if text, err = pki.EncodeKey(key); err != nil {
+			return nil, fmt.Errorf("make a key: %w", err)
+		}
+		_, err = pki.WriteFile(filepath.Dir(file), filepath.Base(file), text)
+		return key, err
+	}
+	if err != nil {
+		return nil, cli.Usage("--key", file, err.Error())
+	}
+	key, err := pki.ParseKey(text)
+	if err != nil {
+		return nil, cli.Usage("--key", file, err.Error())
+	}
+	return key, nil
 }

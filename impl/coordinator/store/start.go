@@ -39,6 +39,7 @@ func start(ctx context.Context, c *embed.Config, f *failure, serve func(http.Han
 	case <-r.etcd.Server.StopNotify():
 		return nil, errStopped
 	case <-ctx.Done():
+		r.etcd.Server.Stop() // Close waits for servers that wait for etcd to be ready, or stopped
 		r.etcd.Close()
 		return nil, context.Cause(ctx)
 	}

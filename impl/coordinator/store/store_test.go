@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -145,6 +147,48 @@ func TestBrokenData(t *testing.T) {
 	_, err = Open(t.Context(), d, nil, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), "start etcd in "+path) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("opened a broken database: %v", err)
+	}
+}
+
+// TestStartWithoutOthers: one of three that finds no other one stops as soon as it is told to.
+func TestStartWithoutOthers(t *testing.T) {
+	t.Chdir(t.TempDir()) // where the sockets are
+	d, err := Lock("data")
+	check(t, err)
+	defer d.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	why, serves := errors.New("no longer wanted"), make(chan struct{})
+	cluster := &Cluster{
+		Token: "harbour", Name: "a",
+		Serve: func(http.Handler) { close(serves) },
+		Join:  func(context.Context) (bool, error) { return false, nil },
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		u := &url.URL{Scheme: "unix", Host: name + ":10271"}
+		cluster.Peers = append(cluster.Peers, Peer{Name: name, URL: u, Former: u})
+	}
+	ended := make(chan error, 1)
+	go func() {
+		s, err := Open(ctx, d, cluster, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		if err == nil {
+			s.Close()
+		}
+		ended <- err
+	}()
+	select {
+	case <-serves: // etcd runs, and waits for a majority
+	case err := <-ended:
+		t.Fatalf("it ended by itself: %v", err)
+	}
+	cancel(why)
+	select {
+	case err := <-ended:
+		if !errors.Is(err, why) {
+			t.Errorf("ended with %v, want %v", err, why)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it does not end")
 	}
 }
 

@@ -43,15 +43,20 @@ func TestAll(t *testing.T) {
 	if lists[0] != lists[1] {
 		t.Errorf("made twice:\n%s\n%s", lists[0], lists[1])
 	}
-	for _, want := range []string{
-		"weir-hub-linux-amd64\n", "weir-hub-linux-arm64\n", "weir-manager-linux-arm64.spdx.json\n", "weir-coordinator.tar\n", "weir-0.3.0-rc.1.tgz\n", "weir.yaml\n",
-	} {
-		if !strings.Contains(lists[0], "  "+want) {
+	files := []string{"weir-0.3.0-rc.1.tgz", "weir.yaml"}
+	for _, p := range products {
+		files = append(files, p.name+".tar")
+		for _, arch := range known {
+			files = append(files, p.name+"-linux-"+arch, p.name+"-linux-"+arch+".spdx.json")
+		}
+	}
+	for _, want := range files {
+		if !strings.Contains(lists[0], "  "+want+"\n") {
 			t.Errorf("the release lacks %s:\n%s", want, lists[0])
 		}
 	}
-	if n := strings.Count(lists[0], "\n"); n != 3*(1+2*2)+2 {
-		t.Errorf("%d files:\n%s", n, lists[0])
+	if n := strings.Count(lists[0], "\n"); n != len(files) {
+		t.Errorf("%d files, want %d:\n%s", n, len(files), lists[0])
 	}
 }
 

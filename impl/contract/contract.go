@@ -259,6 +259,9 @@ const PoolGroup = "weir.dev"
 // PoolAttributes is an annotation of a Node that records which labels, annotations and taints of its NodePool weir-manager has put there: see manager/attributes.
 const PoolAttributes = "weir.dev/pool-attributes"
 
+// PoolDescribed is an annotation of a Node with such a record. kube-apiserver itself writes it, by a policy of weir-manager's manifests, if there is a NodePool of the Node's pool.
+const PoolDescribed = "weir.dev/pool-described"
+
 // Of Services, for response filters.
 const (
 	// TopologyKeys is an annotation of a Service whose endpoints are to be used from near only: by HostnameTopology on the same node, by

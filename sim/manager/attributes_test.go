@@ -99,11 +99,15 @@ func (w poolWorld) patchNode(name, patch string) {
 	}
 }
 
-// thief: what a stolen token of weir-manager, or a node, can make of all this. at-1 is in the pool spit, which gives a label, an annotation and a taint.
+// thief: what a stolen token of weir-manager, or a node, can make of all this. at-1 is in the pool spit, which gives a label, an annotation and a taint. at-2 is in a
+// pool that no NodePool describes.
 func (w poolWorld) thief() {
 	record := w.node(w.t, "at-1").Annotations[contract.PoolAttributes]
 	with := func(line, rest string) string {
 		return `{"metadata":{"annotations":{"` + contract.PoolAttributes + `":"` + line + `"}` + rest + `}}`
+	}
+	marked := func(pool string) string {
+		return `{"metadata":{"annotations":{"` + contract.PoolAttributes + `":"label a=b","` + contract.PoolDescribed + `":"` + pool + `"},"labels":{"a":"b"}}}`
 	}
 	m := w.as(managerUser, accounts...)
 	try(w.t, m, "weir-manager", []attempt{
@@ -113,13 +117,20 @@ func (w poolWorld) thief() {
 		{"another pool", "nodes/at-1", with("label apps.openyurt.io/nodepool=mole", `,"labels":{"apps.openyurt.io/nodepool":"mole"}`), true},
 		{"a label that it records itself", "nodes/at-1", with("label example.com/mine=1", `,"labels":{"example.com/mine":"1"}`), true},
 		{"another value", "nodes/at-1", with("label example.com/pool=other", `,"labels":{"example.com/pool":"other"}`), true},
+		{"another value than the record has", "nodes/at-1", `{"metadata":{"labels":{"example.com/pool":"other"}}}`, true},
 		{"a taint that is not recorded", "nodes/at-1", `{"spec":{"taints":[{"key":"example.com/mine","effect":"NoExecute"}]}}`, true},
 		{"what it recorded, by the status", "nodes/at-1/status", `{"metadata":{"labels":{"example.com/pool":"mine"}}}`, true},
 		{"a record for a node of no pool", "nodes/at-3", with("label a=b", ""), true},
+		{"a record where no NodePool can say no", "nodes/at-2", with("label a=b", `,"labels":{"a":"b"}`), true},
+		{"the same, with the mark of a NodePool", "nodes/at-2", marked("atlantis"), true},
+		{"the same, with the mark of another", "nodes/at-2", marked("spit"), true},
 	})
 	try(w.t, w.as("system:node:at-1", "system:nodes", "system:authenticated"), "weir-membership", []attempt{
 		{"a node writes its record", "nodes/at-1", with("label example.com/theirs=1", ""), true},
 	})
+	if mark, ok := w.node(w.t, "at-2").Annotations[contract.PoolDescribed]; ok || w.node(w.t, "at-1").Annotations[contract.PoolDescribed] != "spit" {
+		w.t.Errorf("a Node of no NodePool has the mark %q, that of spit %v", mark, w.node(w.t, "at-1").Annotations)
+	}
 	if now := w.node(w.t, "at-1").Annotations[contract.PoolAttributes]; now != record {
 		w.t.Errorf("the record is %q, and was %q", now, record)
 	}

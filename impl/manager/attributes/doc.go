@@ -9,7 +9,7 @@
 //
 // A node must not write the record: by it, it could rid itself of a label or a taint that an administrator put. The policy weir-membership denies that. The policy
 // weir-manager lets weir-manager change on a Node what is in the record and nothing else, and the policy weir-manager-pools lets into the record only what the
-// NodePool of the Node says.
+// NodePool of the Node says. That there is such a NodePool kube-apiserver itself writes beside the record (contract.PoolDescribed): else nothing comes into it.
 //
 // # Goroutines
 //

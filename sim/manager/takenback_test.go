@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func (c toCloud) RoundTrip(req *http.Request) (*http.Response, error) {
 // certified writes the files of a certificate that weir-manager signs for a node.
 func (w *world) certified(t *testing.T, dir string, k weirpki.Kind, s weirpki.Subject) (certFile, keyFile string) {
 	t.Helper()
-	key, name := newKey(t), "taken-"+string(k)+"-"+s.Node
+	key, name := newKey(t), s.Pool+"-"+string(k)+"-"+s.Node
 	send(t, w.as("system:node:"+s.Node, "system:nodes", "system:authenticated"), ask(t, name, k, s, key))
 	var r *certificatesv1.CertificateSigningRequest
 	w.eventually(t, name+" is signed", func() bool {
@@ -56,11 +57,11 @@ func (w *world) certified(t *testing.T, dir string, k weirpki.Kind, s weirpki.Su
 		must(weirpki.WriteFile(dir, name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 }
 
-// testTakenBack: from the deletion of a Node at a real kube-apiserver, over weir-manager, the watch of a hub and a real coordinator, until what the node
-// has open there ends and its requests are refused. The hub beside it keeps its stream.
+// testTakenBack: from the deletion of a Node at a real kube-apiserver, or its move into another pool, over weir-manager, the watch of a hub and a real coordinator, until
+// what the node has open there ends and its requests are refused. The hub beside it keeps its stream. Who was moved gets nothing more in its former pool.
 func testTakenBack(t *testing.T, w *world) {
 	const pool = "taken"
-	w.nodes(t, pool, "t-1", "t-2", "t-3")
+	w.nodes(t, pool, "t-1", "t-2", "t-3", "t-4")
 	label := []byte(`{"metadata":{"labels":{"` + contract.CoordinatorLabel + `":"one"}}}`)
 	if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), "t-3", types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -92,6 +93,8 @@ func testTakenBack(t *testing.T, w *world) {
 		return &http.Client{Transport: tr}
 	}
 	stolen := caller(w.certified(t, dir, weirpki.Hub, weirpki.Subject{Pool: pool, Node: "t-1"}))
+	movedCert, movedKey := w.certified(t, dir, weirpki.Hub, weirpki.Subject{Pool: pool, Node: "t-4"})
+	moved := caller(movedCert, movedKey)
 	besideCert, besideKey := w.certified(t, dir, weirpki.Hub, weirpki.Subject{Pool: pool, Node: "t-2"})
 	beside := caller(besideCert, besideKey)
 	get := func(by *http.Client, path string) (*http.Response, error) {
@@ -105,7 +108,9 @@ func testTakenBack(t *testing.T, w *world) {
 		_ = resp.Body.Close()
 		return resp.StatusCode
 	}
-	w.eventually(t, "both hubs are served", func() bool { return code(stolen) == http.StatusOK && code(beside) == http.StatusOK })
+	w.eventually(t, "all hubs are served", func() bool {
+		return code(stolen) == http.StatusOK && code(beside) == http.StatusOK && code(moved) == http.StatusOK
+	})
 	open := func(by *http.Client) chan struct{} {
 		resp, err := get(by, "/apis/coordination.k8s.io/v1/leases?watch=1")
 		if err != nil || resp.StatusCode != http.StatusOK {
@@ -119,7 +124,7 @@ func testTakenBack(t *testing.T, w *world) {
 		}()
 		return over
 	}
-	hers, his := open(stolen), open(beside)
+	hers, his, theirs := open(stolen), open(beside), open(moved)
 
 	var reload uplink.Reloader
 	bundle := must(reload.Bundle("", ca))
@@ -137,17 +142,40 @@ func testTakenBack(t *testing.T, w *world) {
 		done <- nil
 	}()
 
-	began := time.Now()
-	if err := w.client.CoreV1().Nodes().Delete(t.Context(), "t-1", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
+	ends := func(what string, by *http.Client, stream chan struct{}, leave func() error) {
+		t.Helper()
+		began := time.Now()
+		if err := leave(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-stream:
+		case <-time.After(patience):
+			t.Fatalf("what the node that is %s has open goes on", what)
+		}
+		w.eventually(t, "requests of the node that is "+what+" are refused", func() bool { return code(by) == http.StatusUnauthorized })
+		t.Logf("%s, revoked after %v", what, time.Since(began).Round(time.Millisecond))
 	}
-	select {
-	case <-hers:
-	case <-time.After(patience):
-		t.Fatal("what the deleted node has open goes on")
+	ends("deleted", stolen, hers, func() error { return w.client.CoreV1().Nodes().Delete(t.Context(), "t-1", metav1.DeleteOptions{}) })
+	if got := code(moved); got != http.StatusOK {
+		t.Errorf("the hub that is still there: %d", got)
 	}
-	w.eventually(t, "its requests are refused", func() bool { return code(stolen) == http.StatusUnauthorized })
-	t.Logf("revoked after %v", time.Since(began).Round(time.Millisecond))
+	ends("moved", moved, theirs, func() error {
+		away := []byte(`{"metadata":{"labels":{"` + contract.NodePoolLabel + `":"taken-not"}}}`)
+		_, err := w.client.CoreV1().Nodes().Patch(t.Context(), "t-4", types.MergePatchType, away, metav1.PatchOptions{})
+		return err
+	})
+	if err := held.Refuse(must(weirpki.ParseCertificates(must(os.ReadFile(movedCert))))[0]); err == nil {
+		t.Error("a hub of its former pool lets the node in that was moved")
+	}
+	send(t, w.as("system:node:t-4", "system:nodes", "system:authenticated"), ask(t, "moved-asks-again", weirpki.Hub, weirpki.Subject{Pool: pool, Node: "t-4"}, newKey(t)))
+	if r, why := w.outcome(t, "moved-asks-again", certificatesv1.CertificateDenied); len(r.Status.Certificate) > 0 || !strings.Contains(why, "weir:pool:taken-not") {
+		t.Errorf("in its former pool it is told %s", why)
+	}
+	there := must(tls.LoadX509KeyPair(w.certified(t, dir, weirpki.Hub, weirpki.Subject{Pool: "taken-not", Node: "t-4"}))).Leaf
+	if _, err := there.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
+		t.Error("what it has in its new pool counts in the former one")
+	}
 	select {
 	case <-his:
 		t.Error("the stream of the hub beside it ended")

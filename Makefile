@@ -139,7 +139,7 @@ bin/helm: charts/helm/go.mod
 	cd charts/helm && go build -ldflags '-s -w' -o ../../bin/helm helm.sh/helm/v4/cmd/helm
 
 .PHONY: release
-release: bin/helm ## binaries, images, SBOMs, the chart, plain manifests and checksums for ARCH in bin/release: make release VERSION=v0.1.0
+release: bin/helm ## binaries, images, SBOMs, a manual page, the chart, plain manifests and checksums for ARCH in bin/release: make release VERSION=v0.1.0
 	cd .ci/release && go run . all -version '$(VERSION)' -arch '$(ARCH)'
 
 .PHONY: kind-node-image

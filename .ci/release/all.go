@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -38,6 +39,9 @@ func (c *config) all(ctx context.Context, stdout io.Writer) error {
 		if err := c.binary(p); err != nil {
 			return fmt.Errorf("release %s for %s: %w", p.name, p.arch, err)
 		}
+	}
+	if err := c.manual(ctx, programs); err != nil {
+		return fmt.Errorf("manual page: %w", err)
 	}
 	if err := c.chart(ctx, digests["weir-manager"], programs[0].made()); err != nil {
 		return err
@@ -63,6 +67,32 @@ func (c *config) binary(p program) error {
 		return err
 	}
 	return os.WriteFile(path+".spdx.json", bill, 0o644)
+}
+
+// operators is the program that people type, which prints its own manual page.
+const operators = "kubectl-weir"
+
+// manual writes the page for man(1). The program is run, so where none was made for this machine it is built once more.
+func (c *config) manual(ctx context.Context, programs []program) error {
+	at := ""
+	for _, p := range programs {
+		if p.name == operators && p.arch == runtime.GOARCH {
+			at = p.path
+		}
+	}
+	if at == "" {
+		own := config{root: c.root, version: c.version, arches: []string{runtime.GOARCH}}
+		built, err := own.programs(ctx, filepath.Join(c.root, "bin/release-programs"))
+		if err != nil {
+			return err
+		}
+		return c.manual(ctx, built)
+	}
+	page, err := exec.CommandContext(ctx, at, "man").Output()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(c.out, operators+".1"), page, 0o644)
 }
 
 // chart packages the chart, and renders it with its usual values for those without Helm. They get the image by its digest.

@@ -38,12 +38,15 @@ func TestAll(t *testing.T) {
 		if !strings.Contains(out.String(), lists[i]) {
 			t.Errorf("the checksums are not printed:\n%s", out.String())
 		}
+		if page, err := os.ReadFile(filepath.Join(root, "bin/release/kubectl-weir.1")); err != nil || !strings.HasPrefix(string(page), "kubectl-weir v0.3.0-rc.1 ") || !strings.HasSuffix(string(page), " man\n") {
+			t.Errorf("the manual page is %q, %v", page, err)
+		}
 		checkPlain(t, filepath.Join(root, "bin/release/weir.yaml"), out.String())
 	}
 	if lists[0] != lists[1] {
 		t.Errorf("made twice:\n%s\n%s", lists[0], lists[1])
 	}
-	files := []string{"weir-0.3.0-rc.1.tgz", "weir.yaml"}
+	files := []string{"weir-0.3.0-rc.1.tgz", "weir.yaml", "kubectl-weir.1"}
 	for _, p := range products {
 		files = append(files, p.name+".tar")
 		for _, arch := range known {

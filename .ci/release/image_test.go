@@ -22,7 +22,7 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-// small is a repository of the same form as this one, whose commands need nothing: they say their version and who runs them.
+// small is a repository of the same form as this one, whose commands need nothing: they say their version, who runs them and how.
 func small(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -32,7 +32,7 @@ func small(t *testing.T) string {
 	}
 	for _, p := range products {
 		files["impl/cmd/"+p.name+"/main.go"] = "package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\n\t\"github.com/weir-edge/weir/impl/cli\"\n)\n\n" +
-			"func main() { fmt.Println(\"" + p.name + "\", cli.Version(), os.Getuid()) }\n"
+			"func main() {\n\tfmt.Print(\"" + p.name + " \", cli.Version(), \" \", os.Getuid())\n\tfor _, a := range os.Args[1:] {\n\t\tfmt.Print(\" \" + a)\n\t}\n\tfmt.Println()\n}\n"
 	}
 	for name, text := range files {
 		path := filepath.Join(root, name)

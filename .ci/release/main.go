@@ -1,5 +1,5 @@
 // Command release builds what people install. `release images` writes one OCI archive for each command of impl/cmd, for several architectures,
-// without a container engine. `release all` adds binaries, SBOMs, the chart, plain manifests and checksums. What it writes follows from
+// without a container engine. `release all` adds binaries, SBOMs, the manual page, the chart, plain manifests and checksums. What it writes follows from
 // the sources, the version and the Go toolchain alone: built twice it is the same, byte for byte.
 package main
 

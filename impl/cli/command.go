@@ -33,20 +33,24 @@ func (c Commands) Run(ctx context.Context, args []string, stdout, stderr io.Writ
 		fmt.Fprintln(stdout, c.Program, Version())
 		return nil
 	}
+	all := c.all()
 	if len(args) == 0 || isHelp(args[0]) {
-		c.help(stdout, c.All)
+		c.help(stdout, all)
 		return nil
 	}
+	if args[0] == completeCommand {
+		return c.complete(ctx, args[1:], stdout)
+	}
 	line := strings.Join(args, " ") + " "
-	for _, one := range c.All {
+	for _, one := range all {
 		if strings.HasPrefix(line, one.Name+" ") {
 			return one.Run(ctx, args[strings.Count(one.Name, " ")+1:], stdout, stderr)
 		}
 	}
-	meant := slices.DeleteFunc(slices.Clone(c.All), func(o Command) bool { return !strings.HasPrefix(o.Name, args[0]+" ") })
+	meant := slices.DeleteFunc(slices.Clone(all), func(o Command) bool { return !strings.HasPrefix(o.Name, args[0]+" ") })
 	switch {
 	case len(meant) == 0:
-		meant = c.All
+		meant = all
 	case len(args) > 1 && isHelp(args[1]):
 		c.help(stdout, meant)
 		return nil
@@ -56,6 +60,11 @@ func (c Commands) Run(ctx context.Context, args []string, stdout, stderr io.Writ
 		names = append(names, one.Name)
 	}
 	return Usage("command", strings.Join(args, " "), strings.Join(names, ", ")+"; see "+c.Program+" --help")
+}
+
+// all are the commands, and those that every program has.
+func (c Commands) all() []Command {
+	return append(slices.Clone(c.All), c.completion(), c.manual())
 }
 
 func isHelp(arg string) bool { return arg == "--help" || arg == "-h" || arg == "help" }
@@ -73,6 +82,10 @@ const AnyArgs = -1
 
 // ParseArgs reads the flags of a command; usage is the command as the user calls it, want is how many arguments it takes.
 func ParseArgs(fs *pflag.FlagSet, usage string, args []string, want int, stdout io.Writer) error {
+	if c, ok := stdout.(*catcher); ok {
+		c.usage, c.flags = usage, fs
+		return ErrHelp
+	}
 	fs.SetOutput(io.Discard)
 	fs.Usage = func() {}
 	switch err := fs.Parse(args); {

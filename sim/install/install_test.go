@@ -2,6 +2,7 @@ package install
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/install"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/node"
@@ -174,6 +176,7 @@ func TestNode(t *testing.T) {
 	if out, err := run("node", "status"); err != nil || !strings.Contains(out, "calls its hub, for good") {
 		t.Errorf("status: %v\n%s", err, out)
 	}
+	certificates(t, run)
 	if out, err := run(join...); err != nil || !strings.Contains(out, "is in pool harbour already") {
 		t.Errorf("join again: %v\n%s", err, out)
 	}
@@ -214,5 +217,34 @@ func TestNode(t *testing.T) {
 	same(t, before, files(t, root))
 	if got := condition(); got == nil || got.Status != corev1.ConditionFalse || !strings.Contains(got.Message, "weir-hub.service failed") {
 		t.Errorf("the Node says %+v", got)
+	}
+}
+
+// certificates holds that a node tells when its certificates end, and who signed them: the kubelet's, and what the hub's own authority has signed.
+func certificates(t *testing.T, run func(args ...string) (string, error)) {
+	t.Helper()
+	out, err := run("node", "certificate", "-o", "json")
+	check(t, err)
+	var all []install.Certificate
+	check(t, json.Unmarshal([]byte(out), &all))
+	signer := map[string]string{}
+	for n, c := range all {
+		signer[c.What+" "+c.Subject+" "+c.File] = c.Signer
+		if c.Begin.IsZero() || n > 0 && c.End.Before(all[n-1].End) {
+			t.Errorf("%d: %+v", n, c)
+		}
+	}
+	own := "CN=" + contract.NodeAuthorityPrefix + nodeName
+	for what, by := range map[string]string{
+		"kubelet CN=system:node:edge-1,O=system:nodes /var/lib/kubelet/pki/kubelet-client-current.pem": "CN=weir-testbed-cloud",
+		"kubelet CN=system:node:edge-1,O=system:nodes /var/lib/weir-hub/pki/kubelet.pem":               own,
+		"authority " + own + " /etc/weir/node-authority.crt":                                           own,
+	} {
+		if signer[what] != by {
+			t.Errorf("%s is signed by %q: want %q in\n%s", what, signer[what], by, out)
+		}
+	}
+	if out, err := run("node", "certificate"); err != nil || !strings.HasPrefix(out, "CERTIFICATE ") || strings.Count(out, "\n") != len(all)+1 {
+		t.Errorf("as a table: %v\n%s", err, out)
 	}
 }

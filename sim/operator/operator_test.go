@@ -224,6 +224,7 @@ func TestOperator(t *testing.T) {
 	must(t, c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(t.Context(), policy, metav1.DeleteOptions{}))
 	d.prints("check -o short", "ill.golden", 1)
 	d.prints("check -o short --node edge-2", "ill-node.golden", 1)
+	d.people()
 }
 
 // dump holds that an archive has what helps, and not what nobody may see.
@@ -291,6 +292,9 @@ func TestUsage(t *testing.T) {
 		"node join --hub-binary=/x --pool=a --discovery-token-ca-cert-hash=sha256:00": "64 hexadecimal digits",
 		"node join --hub-binary=x --pool=a":                                           "an absolute path",
 		"nodes":                                                                       "node join",
+		"pool rotate":                                                                 "weir pool rotate NAME",
+		"pool rotate a --settle=1s":                                                   "--settle",
+		"node certificate -o xml":                                                     "table or json",
 	} {
 		t.Run(command, func(t *testing.T) {
 			err := operator.Commands("weir").Run(t.Context(), strings.Fields(command), &bytes.Buffer{}, &bytes.Buffer{})

@@ -74,7 +74,7 @@ func authority(_ context.Context, program string, args []string, stdout io.Write
 		a, err = pki.NewPoolAuthority(*pool, time.Now())
 	}
 	if err != nil {
-		return wrong(err)
+		return Wrong(err)
 	}
 	key, err := a.KeyPEM()
 	if err != nil {

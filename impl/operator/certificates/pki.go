@@ -41,8 +41,8 @@ func (f *identityFlags) subject() pki.Subject {
 	return pki.Subject{Pool: f.pool, Node: f.node, Name: f.name, Hosts: f.hosts}
 }
 
-// wrong makes wrong usage of a MismatchError in what the flags of an identity say.
-func wrong(err error) error {
+// Wrong makes wrong usage of a MismatchError in what the flags of an identity say.
+func Wrong(err error) error {
 	var m *pki.MismatchError
 	flags := map[string]string{
 		"kind": "--kind", "pool": "--pool", "node": "--node", "name": "--name", "addresses": "--host", "life": "--life", "path length": "--ca-cert", "end": "--ca-cert",
@@ -87,7 +87,7 @@ func request(_ context.Context, program string, args []string, stdout io.Writer)
 	}
 	i, err := pki.Of(pki.Kind(f.kind))
 	if err != nil {
-		return wrong(err)
+		return Wrong(err)
 	}
 	switch {
 	case *keyFile == "":
@@ -99,18 +99,18 @@ func request(_ context.Context, program string, args []string, stdout io.Writer)
 		*life = i.Life.Usual
 	}
 	if err := i.CheckLife(*life); err != nil {
-		return wrong(err)
+		return Wrong(err)
 	}
 	if _, err := i.Template(f.subject(), time.Time{}, *life); err != nil { // before a key is made for nothing
-		return wrong(err)
+		return Wrong(err)
 	}
-	key, err := keyOf(*keyFile)
+	key, err := KeyOf(*keyFile)
 	if err != nil {
 		return err
 	}
 	text, err := i.Request(f.subject(), key)
 	if err != nil {
-		return wrong(err)
+		return Wrong(err)
 	}
 	if *manifest != "" {
 		if text, err = manifestOf(i, *manifest, text, *life); err != nil {
@@ -173,7 +173,7 @@ func check(_ context.Context, program string, args []string, stdout io.Writer) e
 	}
 	if f.kind != "" {
 		if _, err := pki.Of(pki.Kind(f.kind)); err != nil {
-			return wrong(err)
+			return Wrong(err)
 		}
 	}
 	failed := 0
@@ -254,8 +254,8 @@ func certificatesOf(flag, file string) ([]*x509.Certificate, error) {
 	return certs, nil
 }
 
-// keyOf reads a private key, and makes one if there is no file.
-func keyOf(file string) (crypto.Signer, error) {
+// KeyOf reads a private key, and makes one if there is no file.
+func KeyOf(file string) (crypto.Signer, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		key, err := pki.NewKey()

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/operator/view"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
 )
@@ -23,49 +23,77 @@ const (
 	rotatePoll   = time.Second
 )
 
-// rotate asks weir-manager to replace the authority of a pool, and tells how far that is.
+// rotate is weir pki rotate, which names the pool by a flag.
 func rotate(ctx context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pki rotate", pflag.ContinueOnError)
-	usual := pki.Usual()
 	pool := fs.String("pool", "", "name of the pool; required")
-	kubeconfig := fs.String("kubeconfig", "", "kubeconfig file of the cluster, of a user that may read and update ConfigMaps in weir-pki; default: as kubectl")
-	settle := fs.Duration("settle", usual.Settle,
-		fmt.Sprintf("how long the next authority is trusted before it signs: all that verify have to hear of it meanwhile; %s to %s", pki.LeastSettle, pki.MostSettle))
-	overlap := fs.Duration("overlap", usual.Overlap,
-		fmt.Sprintf("how long the one before is trusted after that; shorter if its key was stolen: a node that is away for all of this comes back by its connection to the cloud; %s to %s",
-			pki.LeastOverlap, pki.MostOverlap))
-	lost := fs.Bool("lost-key", false,
-		"the key is lost: nobody can vouch for the next authority, and hubs trust it because the cloud says so; a coordinator that has its own file of authorities needs the new one")
-	follow := fs.Bool("follow", false, "wait until the next authority signs")
+	var r rotation
+	r.bind(fs)
 	if err := cli.ParseArgs(fs, program+" pki rotate", args, 0, stdout); err != nil {
 		return err
 	}
 	if *pool == "" {
 		return cli.Usage("--pool", "", "the name of a pool")
 	}
-	if err := (pki.Plan{Settle: *settle, Overlap: *overlap}).Check(); err != nil {
+	return r.run(ctx, *pool, stdout)
+}
+
+// RotatePool is weir pool rotate, which names it by an argument.
+func RotatePool(ctx context.Context, program string, args []string, stdout io.Writer) error {
+	fs := pflag.NewFlagSet("pool rotate", pflag.ContinueOnError)
+	var r rotation
+	r.bind(fs)
+	if err := cli.ParseArgs(fs, program+" pool rotate NAME", args, 1, stdout); err != nil {
+		return err
+	}
+	return r.run(ctx, fs.Arg(0), stdout)
+}
+
+// rotation replaces the authority of a pool.
+type rotation struct {
+	cluster view.Flags
+	plan    pki.Plan
+	lost    bool
+	follow  bool
+}
+
+func (r *rotation) bind(fs *pflag.FlagSet) {
+	usual := pki.Usual()
+	fs.DurationVar(&r.plan.Settle, "settle", usual.Settle,
+		fmt.Sprintf("how long the next authority is trusted before it signs: all that verify have to hear of it meanwhile; %s to %s", pki.LeastSettle, pki.MostSettle))
+	fs.DurationVar(&r.plan.Overlap, "overlap", usual.Overlap,
+		fmt.Sprintf("how long the one before is trusted after that; shorter if its key was stolen: a node that is away for all of this comes back by its connection to the cloud; %s to %s",
+			pki.LeastOverlap, pki.MostOverlap))
+	fs.BoolVar(&r.lost, "lost-key", false,
+		"the key is lost: nobody can vouch for the next authority, and hubs trust it because the cloud says so; a coordinator that has its own file of authorities needs the new one")
+	fs.BoolVar(&r.follow, "follow", false, "wait until the next authority signs")
+	r.cluster = view.Bind(fs)
+	fs.Lookup("kubeconfig").Usage = "kubeconfig file of the cluster, of a user that may read and update ConfigMaps in weir-pki; default: as kubectl"
+}
+
+// run asks weir-manager for it, and tells how far it is.
+func (r *rotation) run(ctx context.Context, pool string, stdout io.Writer) error {
+	if err := r.plan.Check(); err != nil {
 		var m *pki.MismatchError
 		if errors.As(err, &m) {
 			return cli.Usage("--"+m.Field, m.Value, m.Allowed)
 		}
 		return err
 	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = *kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	config, err := r.cluster.ToRESTConfig()
 	if err != nil {
-		return cli.Usage("--kubeconfig", *kubeconfig, strings.Join(strings.Fields(err.Error()), " "))
+		return cli.Usage("--kubeconfig", *r.cluster.KubeConfig, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return cli.Usage("--kubeconfig", *kubeconfig, err.Error())
+		return cli.Usage("--kubeconfig", *r.cluster.KubeConfig, err.Error())
 	}
-	o := trust.Order{ID: strings.ToLower(rand.Text())[:10], Settle: settle.String(), Overlap: overlap.String(), LostKey: *lost}
-	if err := AskRotation(ctx, c, *pool, o); err != nil {
+	o := trust.Order{ID: strings.ToLower(rand.Text())[:10], Settle: r.plan.Settle.String(), Overlap: r.plan.Overlap.String(), LostKey: r.lost}
+	if err := AskRotation(ctx, c, pool, o); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "pool %s: asked for a rotation\n", *pool)
-	return watchRotation(ctx, c, *pool, o.ID, *follow, stdout)
+	fmt.Fprintf(stdout, "pool %s: asked for a rotation\n", pool)
+	return watchRotation(ctx, c, pool, o.ID, r.follow, stdout)
 }
 
 // watchRotation prints each step until weir-manager has answered, or until the next authority signs.

@@ -25,6 +25,7 @@ func Commands(program string) []cli.Command {
 		{Name: "node join", Args: "--pool POOL", About: "lead the kubelet of this machine to a hub", Run: c.join},
 		{Name: "node leave", About: "make this machine what it was before", Run: c.leave},
 		{Name: "node status", About: "tell whether the kubelet of this machine calls its hub", Run: c.status},
+		{Name: "node certificate", About: "list the certificates of this machine: when each ends, and who signed it", Run: c.certificate},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/operator/certificates"
 )
 
 // Commands are those of weir pool; program is how the user calls it.
@@ -18,5 +19,7 @@ func Commands(program string) []cli.Command {
 		{Name: "pool create", Args: "NAME", About: "make the NodePool and the Pool of a pool", Run: by(create)},
 		{Name: "pool list", About: "list pools", Run: by(list)},
 		{Name: "pool describe", Args: "NAME", About: "show a pool: its nodes, and what weir-manager says of it", Run: by(describe)},
+		{Name: "pool kubeconfig", Args: "NAME", About: "print a kubeconfig for a person, against the coordinator of a pool", Run: by(kubeconfig)},
+		{Name: "pool rotate", Args: "NAME", About: "replace the authority of a pool, as pki rotate", Run: by(certificates.RotatePool)},
 	}
 }

@@ -1,0 +1,57 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/install"
+)
+
+func (c commands) certificate(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	fs := c.flags("node certificate")
+	form := fs.StringP("output", "o", "table", "table or json")
+	r := root(fs)
+	if err := cli.ParseArgs(fs, c.program+" node certificate", args, 0, stdout); err != nil {
+		return err
+	}
+	if *form != "table" && *form != "json" {
+		return cli.Usage("--output", *form, "table or json")
+	}
+	i, err := install.New(install.Config{Host: install.Host{Root: *r}})
+	if err != nil {
+		return err
+	}
+	all, err := i.Certificates(ctx)
+	if err != nil {
+		return err
+	}
+	if *form == "json" {
+		text, err := json.MarshalIndent(all, "", "  ")
+		if err == nil {
+			_, err = fmt.Fprintf(stdout, "%s\n", text)
+		}
+		return err
+	}
+	w := tabwriter.NewWriter(stdout, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "CERTIFICATE\tENDS\tIN\tSUBJECT\tSIGNED BY\tFILE")
+	for _, one := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(one.What, "-"), one.End.Format(time.RFC3339), until(one.End.Sub(i.Clock.Now())), one.Subject, one.Signer, one.File)
+	}
+	return w.Flush()
+}
+
+// until is a time for a person.
+func until(d time.Duration) string {
+	if d <= 0 {
+		return "ended " + duration.HumanDuration(-d) + " ago"
+	}
+	return duration.HumanDuration(d)
+}

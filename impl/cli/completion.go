@@ -63,25 +63,25 @@ complete -c NAME -a '(__FUNC)'
 }
 
 // completion is the command that prints a script for a shell.
-func (c Commands) completion() Command {
+func completion(program string) Command {
 	shells := strings.Join(slices.Sorted(maps.Keys(scripts)), ", ")
 	return Command{Name: "completion", Args: "SHELL", About: "print what makes a shell complete these commands: " + shells, Run: func(_ context.Context, args []string, stdout, _ io.Writer) error {
 		fs := pflag.NewFlagSet("completion", pflag.ContinueOnError)
-		if err := ParseArgs(fs, c.Program+" completion SHELL", args, 1, stdout); err != nil {
+		if err := ParseArgs(fs, program+" completion SHELL", args, 1, stdout); err != nil {
 			return err
 		}
 		script, ok := scripts[fs.Arg(0)]
 		if !ok {
 			return Usage("SHELL", fs.Arg(0), shells)
 		}
-		name := strings.ReplaceAll(c.Program, " ", "-")
+		name := strings.ReplaceAll(program, " ", "-")
 		_, err := io.WriteString(stdout, strings.NewReplacer("NAME", name, "FUNC", strings.ReplaceAll(name, "-", "_")).Replace(script))
 		return err
 	}}
 }
 
 // complete answers what the last of the words may become.
-func (c Commands) complete(ctx context.Context, words []string, stdout io.Writer) error {
+func complete(ctx context.Context, commands []Command, words []string, stdout io.Writer) error {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -89,9 +89,9 @@ func (c Commands) complete(ctx context.Context, words []string, stdout io.Writer
 	found, directive := map[string]string{}, orFiles
 	if strings.HasPrefix(last, "-") {
 		directive = noFiles
-		c.flags(ctx, before, last, found)
+		completeFlags(ctx, commands, before, last, found)
 	} else {
-		for _, one := range c.all() {
+		for _, one := range commands {
 			name := strings.Fields(one.Name)
 			if len(name) <= len(before) || !slices.Equal(name[:len(before)], before) {
 				continue
@@ -112,10 +112,10 @@ func (c Commands) complete(ctx context.Context, words []string, stdout io.Writer
 	return err
 }
 
-// flags finds those of the command that words begin with.
-func (c Commands) flags(ctx context.Context, words []string, last string, found map[string]string) {
+// completeFlags finds those of the command that words begin with.
+func completeFlags(ctx context.Context, commands []Command, words []string, last string, found map[string]string) {
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
-	for _, one := range c.all() {
+	for _, one := range commands {
 		if strings.HasPrefix(strings.Join(words, " ")+" ", one.Name+" ") {
 			if _, flags := flagsOf(ctx, one); flags != nil {
 				all = flags

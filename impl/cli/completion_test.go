@@ -36,7 +36,7 @@ func commands() Commands {
 	return Commands{Program: "weir", About: "is a test.", All: []Command{
 		one("check", "", "look whether it's well", func(fs *pflag.FlagSet) {
 			fs.StringP("output", "o", "table", "table or `json`")
-			fs.Bool("only", false, ".dot first, back\\slash")
+			fs.Bool("only", false, ".dot first, back\\slash…")
 			fs.Bool("secret", false, "")
 			_ = fs.MarkHidden("secret")
 		}),
@@ -53,7 +53,7 @@ func TestComplete(t *testing.T) {
 		"pool ":                "create\tmake a pool\nlist\tlist pools\n:4\n",
 		"pool c":               "create\tmake a pool\n:4\n",
 		"pool create --":       "--help\ttell how to call it\n--leaders\thow many\n:4\n",
-		"check --o":            "--only\t.dot first, back\\slash\n--output\ttable or `json`\n:4\n",
+		"check --o":            "--only\t.dot first, back\\slash…\n--output\ttable or `json`\n:4\n",
 		"check -o json --outp": "--output\ttable or `json`\n:4\n",
 		"--v":                  "--version\tprint the version and exit\n:4\n",
 		"check ":               ":0\n",
@@ -109,7 +109,7 @@ func TestManual(t *testing.T) {
 	}
 	for _, want := range []string{
 		".TH WEIR 1 ", ".SS pool create\n\\&Make a pool.\n.PP\n.B weir pool create NAME\n.TP\n.B \\-\\-leaders int\n\\&how many\n", ".B \\-o, \\-\\-output json\n\\&table or json\n",
-		".B \\-\\-only\n\\&.dot first, back\\eslash\n", ".SS completion\n", ".SH EXIT STATUS\n",
+		".B \\-\\-only\n\\&.dot first, back\\eslash\\[u2026]\n", ".SS completion\n", ".SH EXIT STATUS\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the page lacks %q:\n%s", want, &out)

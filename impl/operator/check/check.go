@@ -3,7 +3,6 @@ package check
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -20,6 +19,10 @@ const most = 5000
 
 // Run looks once.
 func Run(ctx context.Context, c *view.Cluster, o Options) (Report, error) {
+	if o.Here {
+		r := Report{Success: true}
+		return r, errors.Join(checkHere(ctx, o, &r), ctx.Err())
+	}
 	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
 		return Report{}, err
@@ -58,7 +61,7 @@ func Run(ctx context.Context, c *view.Cluster, o Options) (Report, error) {
 		}
 	}
 	l.checkNodes(&r)
-	return r, ctx.Err()
+	return r, errors.Join(checkHere(ctx, o, &r), ctx.Err())
 }
 
 // checkNodes looks at those that are in pools.
@@ -108,24 +111,6 @@ func (l *looker) node(name string) *corev1.Node {
 	return nil
 }
 
-func result(id, about string, err error) Result {
-	r := Result{ID: id, Description: about, Result: OK}
-	if err == nil {
-		return r
-	}
-	r.Result, r.Hint = Error, Hints+id
-	var w warning
-	var s skip
-	switch {
-	case errors.As(err, &w):
-		r.Result = Warning
-	case errors.As(err, &s):
-		r.Result = Skipped
-	}
-	r.Cause = strings.Join(strings.Fields(strings.ReplaceAll(fmt.Sprint(err), "\n", "; ")), " ")
-	return r
-}
-
 // IDs are those of all checks, sorted.
 func IDs() (all []string) {
 	for _, k := range slices.Concat(kubernetes, before, control) {
@@ -135,6 +120,9 @@ func IDs() (all []string) {
 		all = append(all, k.id)
 	}
 	for _, k := range nodes {
+		all = append(all, k.id)
+	}
+	for _, k := range here {
 		all = append(all, k.id)
 	}
 	slices.Sort(all)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/install"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/operator/view"
 )
@@ -33,6 +34,9 @@ type Options struct {
 	Pre  bool   // before Weir is installed
 	Pool string // "": all
 	Node string // "": all
+	// Machine is the one that the command runs on; nil: it is not looked at. Here looks at it alone, and asks no cluster.
+	Machine *install.Installer
+	Here    bool
 }
 
 // looker looks at a cluster.
@@ -56,6 +60,25 @@ type warning struct{ error }
 type skip struct{ error }
 
 func warn(format string, args ...any) error { return warning{fmt.Errorf(format, args...)} }
+
+// result is what a check says, by its error.
+func result(id, about string, err error) Result {
+	r := Result{ID: id, Description: about, Result: OK}
+	if err == nil {
+		return r
+	}
+	r.Result, r.Hint = Error, Hints+id
+	var w warning
+	var s skip
+	switch {
+	case errors.As(err, &w):
+		r.Result = Warning
+	case errors.As(err, &s):
+		r.Result = Skipped
+	}
+	r.Cause = strings.Join(strings.Fields(strings.ReplaceAll(fmt.Sprint(err), "\n", "; ")), " ")
+	return r
+}
 
 var kubernetes = []one{
 	{"api", "kube-apiserver answers", checkAPI},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/install"
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
@@ -28,6 +29,9 @@ func Command(program string) cli.Command {
 		fs.BoolVar(&o.Pre, "pre", false, "look whether Weir could be installed")
 		fs.StringVar(&o.Pool, "pool", "", "look at this pool and its nodes only")
 		fs.StringVar(&o.Node, "node", "", "look at this node and its pool only")
+		fs.BoolVar(&o.Here, "here", false, "look at this machine alone, which has joined a pool: no cluster is asked, and root is needed")
+		root := fs.String("root", "/", "folder that is the root of the machine")
+		_ = fs.MarkHidden("root")
 		form := fs.StringP("output", "o", "table", "table, short (only what is not well) or json")
 		wait := fs.Duration("wait", 0, "look again until nothing is wrong, for so long")
 		flags := view.Bind(fs)
@@ -41,10 +45,18 @@ func Command(program string) cli.Command {
 			return cli.Usage("--wait", *wait, "a time, as in 5m; 0 looks once")
 		case o.Pre && (o.Pool != "" || o.Node != ""):
 			return cli.Usage("--pre", true, "none of --pool and --node: there are no pools yet")
+		case o.Here && (o.Pre || o.Pool != "" || o.Node != ""):
+			return cli.Usage("--here", true, "none of --pre, --pool and --node: it is about this machine")
 		}
-		c, err := flags.Cluster()
-		if err != nil {
+		var err error
+		if o.Machine, err = install.New(install.Config{Host: install.Host{Root: *root}}); err != nil {
 			return err
+		}
+		var c *view.Cluster
+		if !o.Here {
+			if c, err = flags.Cluster(); err != nil {
+				return err
+			}
 		}
 		r, err := until(ctx, c, o, *wait, stderr)
 		if err != nil {

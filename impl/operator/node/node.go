@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/install"
@@ -27,21 +25,6 @@ func Commands(program string) []cli.Command {
 		{Name: "node status", About: "tell whether the kubelet of this machine calls its hub", Run: c.status},
 		{Name: "node certificate", About: "list the certificates of this machine: when each ends, and who signed it", Run: c.certificate},
 	}
-}
-
-type commands struct{ program string }
-
-func (c commands) flags(name string) *pflag.FlagSet {
-	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
-	fs.SortFlags = false
-	return fs
-}
-
-// root is the folder that stands for /; tests and images of machines have another.
-func root(fs *pflag.FlagSet) *string {
-	r := fs.String("root", "/", "folder that is the root of the machine")
-	_ = fs.MarkHidden("root")
-	return r
 }
 
 func (c commands) join(ctx context.Context, args []string, stdout, stderr io.Writer) error {

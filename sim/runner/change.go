@@ -23,6 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
+	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
 )
@@ -200,28 +201,48 @@ func (r *run) changedFor(ctx context.Context, e *episode) error {
 	return err
 }
 
-// relayLists is how often hubs have filled a relay anew: by a list, or by comparing. If the scope changes, only relays count that are there all the time.
-func (r *run) relayLists(ctx context.Context) (sum float64, err error) {
+// relayLists is how often each hub has filled a relay anew, by "<node>, <why>": by a list, or by comparing. If the scope changes, only relays count that are there all
+// the time.
+func (r *run) relayLists(ctx context.Context) (map[string]float64, error) {
 	stays, err := r.stays()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	all := map[string]float64{}
 	for _, node := range r.weir().nodes {
 		p, err := r.site.Part(runtime.HubOf(node))
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		m, err := p.Metrics(ctx)
 		if err != nil {
-			return 0, fmt.Errorf("metrics of the hub of %s: %w", node, err)
+			return nil, fmt.Errorf("metrics of the hub of %s: %w", node, err)
 		}
-		for _, name := range []string{"lists", "resyncs"} {
-			for _, labels := range stays {
-				sum += m.Sum("weir_hub_relay_source_"+name+"_total", labels...)
+		for _, labels := range stays {
+			all[node+", by comparing"] += m.Sum("weir_hub_relay_source_resyncs_total", labels...)
+			for cause := range (source.Lists{}).All() {
+				all[node+", by a list, "+string(cause)] += m.Sum("weir_hub_relay_source_lists_total", append(slices.Clone(labels), fmt.Sprintf("cause=%q", cause))...)
 			}
 		}
 	}
-	return sum, nil
+	return all, nil
+}
+
+// addRelayLists counts how often hubs have filled a relay anew since all caches were there.
+func (r *run) addRelayLists(ctx context.Context) error {
+	now, err := r.relayLists(ctx)
+	if err != nil {
+		return err
+	}
+	var sum float64
+	for _, which := range slices.Sorted(maps.Keys(now)) {
+		if n := now[which] - r.lists[which]; n > 0 {
+			r.Progress(fmt.Sprintf("a relay was filled anew by the hub of %s, times %v", which, n))
+			sum += n
+		}
+	}
+	r.metrics["relay_lists"] = sum
+	return nil
 }
 
 // goesBy tells whether a pool does what its objects say: weir-manager has seen them, nodes have what the NodePool puts on them, and all hubs that hear the cloud

@@ -75,7 +75,7 @@ type run struct {
 	lies    lies
 	watches watches
 	lives   lives                      // where nodes and pools are now
-	lists   float64                    // of relays, when all caches were there
+	lists   map[string]float64         // of relays, when all caches were there
 	applied time.Duration              // from a change of an object until the pool went by it, longest; outages.mu guards it
 	hubs    map[string]<-chan struct{} // the process of each hub when all caches were there
 	moves   moves
@@ -428,11 +428,9 @@ func (r *run) settle(ctx context.Context) error {
 		return err
 	}
 	if r.s.OnlyChanges() {
-		lists, err := r.relayLists(ctx)
-		if err != nil {
+		if err := r.addRelayLists(ctx); err != nil {
 			return err
 		}
-		r.metrics["relay_lists"] = lists - r.lists
 	}
 	r.weir().streams = append(r.weir().streams, r.offline.streams...) // to be judged as all others are
 	if err := r.truth().catchUp(ctx, r.admin); err != nil {

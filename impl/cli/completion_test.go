@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,7 +35,7 @@ func commands() Commands {
 			return errors.New("it was run")
 		}}
 	}
-	return Commands{Program: "weir", About: "is a test.", All: []Command{
+	all := Commands{Program: "weir", About: "is a test.", All: []Command{
 		one("check", "", "look whether it's well", func(fs *pflag.FlagSet) {
 			fs.StringP("output", "o", "table", "table or `json`")
 			fs.Bool("only", false, ".dot first, back\\slash…")
@@ -43,12 +45,16 @@ func commands() Commands {
 		one("pool create", "NAME", "make a pool", func(fs *pflag.FlagSet) { fs.Int("leaders", 0, "how many") }),
 		one("pool list", "", "list pools", func(*pflag.FlagSet) {}),
 	}}
+	for n := range many {
+		all.All = append(all.All, one(fmt.Sprintf("ask %d", n), "", "ask a cluster", func(fs *pflag.FlagSet) { fs.String("cluster", "", "which one") }))
+	}
+	return all
 }
 
 // TestComplete: what the last word may become, by the commands and flags that there are.
 func TestComplete(t *testing.T) {
 	for words, want := range map[string]string{
-		"":                     "check\tlook whether it's well\ncompletion\tprint what makes a shell complete these commands: bash, fish, zsh\nman\tprint the manual page: man -l <(weir man)\npool\n:4\n",
+		"":                     "ask\ncheck\tlook whether it's well\ncompletion\tprint what makes a shell complete these commands: bash, fish, zsh\nman\tprint the manual page: man -l <(weir man)\npool\n:4\n",
 		"c":                    "check\tlook whether it's well\ncompletion\tprint what makes a shell complete these commands: bash, fish, zsh\n:4\n",
 		"pool ":                "create\tmake a pool\nlist\tlist pools\n:4\n",
 		"pool c":               "create\tmake a pool\n:4\n",
@@ -107,6 +113,9 @@ func TestManual(t *testing.T) {
 	if err := commands().Run(t.Context(), []string{"man"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
+	if n := strings.Count(out.String(), ".B \\-\\-cluster string\n"); n != 1 || strings.Count(out.String(), "COMMON FLAGS, too.") != many {
+		t.Errorf("what %d commands share is told %d times:\n%s", many, n, &out)
+	}
 	for _, want := range []string{
 		".TH WEIR 1 ", ".SS pool create\n\\&Make a pool.\n.PP\n.B weir pool create NAME\n.TP\n.B \\-\\-leaders int\n\\&how many\n", ".B \\-o, \\-\\-output json\n\\&table or json\n",
 		".B \\-\\-only\n\\&.dot first, back\\eslash\\[u2026]\n", ".SS completion\n", ".SH EXIT STATUS\n",
@@ -115,8 +124,9 @@ func TestManual(t *testing.T) {
 			t.Errorf("the page lacks %q:\n%s", want, &out)
 		}
 	}
+	macros := strings.Fields(".TH .SH .SS .TP .PP .B .I")
 	for line := range strings.Lines(out.String()) {
-		if line[0] == '.' && !strings.Contains(".TH .SH .SS .TP .PP .B .I", strings.Fields(line)[0]) || line[0] == '\'' || strings.Contains(line, "secret") {
+		if line[0] == '.' && !slices.Contains(macros, strings.Fields(line)[0]) || line[0] == '\'' || strings.Contains(line, "secret") {
 			t.Errorf("%q", line)
 		}
 	}

@@ -34,7 +34,15 @@ func (p page) write(ctx context.Context, w io.Writer) error {
 	version, _, _ := strings.Cut(Version(), " ")
 	fmt.Fprintf(&b, ".TH %s 1 \"\" \"%s\" \"Weir\"\n.SH NAME\n%s \\- %s\n", strings.ToUpper(title), roff(version), title, roff(p.about))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n.I command\n[\n.I flags\n]\n.SH COMMANDS\n", roff(p.program))
-	for _, one := range append(slices.Clone(p.all), p.command()) {
+	commands := append(slices.Clone(p.all), p.command())
+	shared := map[string]int{} // by how many commands
+	for _, one := range commands {
+		if _, flags := flagsOf(ctx, one); flags != nil {
+			flags.VisitAll(func(f *pflag.Flag) { shared[entry(f)]++ })
+		}
+	}
+	var common []string
+	for _, one := range commands {
 		usage, flags := flagsOf(ctx, one)
 		if usage == "" {
 			usage = strings.TrimSpace(p.program + " " + one.Name + " " + one.Args)
@@ -43,21 +51,44 @@ func (p page) write(ctx context.Context, w io.Writer) error {
 		if flags == nil {
 			continue
 		}
+		also := false
 		flags.VisitAll(func(f *pflag.Flag) {
-			if f.Hidden {
+			text := entry(f)
+			switch {
+			case shared[text] < many || text == "":
+				b.WriteString(text)
 				return
+			case !slices.Contains(common, text):
+				common = append(common, text)
 			}
-			name := "--" + f.Name
-			if f.Shorthand != "" {
-				name = "-" + f.Shorthand + ", " + name
-			}
-			kind, about := pflag.UnquoteUsage(f)
-			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(strings.TrimSpace(name+" "+kind)), line(about))
+			also = true
 		})
+		if also {
+			b.WriteString(".PP\nCOMMON FLAGS, too.\n")
+		}
+	}
+	if len(common) > 0 {
+		b.WriteString(".SH COMMON FLAGS\n" + strings.Join(common, ""))
 	}
 	fmt.Fprintf(&b, ".SH EXIT STATUS\n0 success, 1 failure%s, 2 wrong usage.\n", roff(p.failure))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// many is how many commands have a flag that is told of once, for all of them.
+const many = 5
+
+// entry is what the page says of a flag.
+func entry(f *pflag.Flag) string {
+	if f.Hidden {
+		return ""
+	}
+	name := "--" + f.Name
+	if f.Shorthand != "" {
+		name = "-" + f.Shorthand + ", " + name
+	}
+	kind, about := pflag.UnquoteUsage(f)
+	return fmt.Sprintf(".TP\n.B %s\n%s\n", roff(strings.TrimSpace(name+" "+kind)), line(about))
 }
 
 // roff is text that means nothing to roff, which reads ASCII.

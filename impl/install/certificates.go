@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
@@ -30,7 +31,7 @@ type Certificate struct {
 }
 
 // Certificates are those of the kubelet, of the hub, and of a coordinator that weir-manager may run here; the first to end comes first. Of a node that has not joined it
-// is the kubelet's alone.
+// is the kubelet's alone. After an error there are those that could be read.
 func (i *Installer) Certificates(ctx context.Context) (all []Certificate, err error) {
 	j, err := i.Host.load()
 	if err != nil {
@@ -39,17 +40,14 @@ func (i *Installer) Certificates(ctx context.Context) (all []Certificate, err er
 	if j != nil && i.Kubeconfig == "" {
 		i.Kubeconfig = j.Kubeconfig
 	}
-	k, err := i.findKubelet(ctx)
-	if err != nil {
-		return nil, err
+	k, ofKubelet := i.findKubelet(ctx)
+	if ofKubelet == nil {
+		own := certificate(k.leaf, cmp.Or(k.certFile, k.path))
+		own.What = string(pki.Kubelet) // whatever its cluster puts into it
+		all = append(all, own)
 	}
-	file := k.certFile
-	if file == "" {
-		file = k.path
-	}
-	all = append(all, certificate(k.leaf, file))
 	if j == nil {
-		return all, nil
+		return all, ofKubelet
 	}
 	files := []string{cloudCA, clientCA, authority}
 	for _, dir := range []string{hubData + "/pki", forPod} {
@@ -76,7 +74,7 @@ func (i *Installer) Certificates(ctx context.Context) (all []Certificate, err er
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Certificate) int { return a.End.Compare(b.End) })
-	return all[:min(len(all), mostCertificates)], nil
+	return all[:min(len(all), mostCertificates)], ofKubelet
 }
 
 // certificatesIn are those of a file that may hold keys, too. What is none is left out.

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -255,5 +256,33 @@ func TestTrial(t *testing.T) {
 	}
 	if cuts < 30 {
 		t.Errorf("%d cuts", cuts)
+	}
+}
+
+// TestCertificates: what can be read of certificates is told, even where the kubelet's unit cannot.
+func TestCertificates(t *testing.T) {
+	w := newWorld(t)
+	i := w.installer(nil)
+	all, err := i.Certificates(t.Context())
+	if err != nil || len(all) != 1 || all[0].What != "kubelet" {
+		t.Errorf("before a join: %+v, %v", all, err)
+	}
+	check(t, w.installer(nil).Join(t.Context()))
+	for _, deaf := range []bool{false, true} {
+		i = w.installer(nil)
+		if run := i.Host.Run; deaf {
+			i.Host.Run = func(ctx context.Context, name string, args ...string) (string, error) {
+				if slices.Contains(args, "cat") {
+					return "", errors.New("no systemd")
+				}
+				return run(ctx, name, args...)
+			}
+		}
+		all, err = i.Certificates(t.Context())
+		kubelet := slices.ContainsFunc(all, func(c Certificate) bool { return c.What == "kubelet" && c.Signer != "" })
+		authority := slices.ContainsFunc(all, func(c Certificate) bool { return c.What == "authority" && c.File == cloudCA })
+		if kubelet == deaf || !authority || (err != nil) != deaf {
+			t.Errorf("deaf %v: %+v, %v", deaf, all, err)
+		}
 	}
 }

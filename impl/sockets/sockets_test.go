@@ -65,7 +65,7 @@ func start(t *testing.T, at string, namespaces uintptr, env ...string) (to netip
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(env, connects+"="+at)
+	cmd.Env = slices.Concat(env, []string{connects + "=" + at})
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: namespaces}
 	in, err := cmd.StdinPipe()
 	if err != nil {

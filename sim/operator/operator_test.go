@@ -82,6 +82,7 @@ var changes = []struct {
 	{regexp.MustCompile(`"manager": "[^"]+"`), `"manager": "HOST"`},
 	{regexp.MustCompile(`was heard for \d+(m\d+)?s`), "was heard for Ns"},
 	{regexp.MustCompile(`heartbeat is [0-9hms]+ old`), "heartbeat is N old"},
+	{regexp.MustCompile(`and so are \d+ more`), "and so are N more"}, // each version has others
 }
 
 // prints holds that a command prints what is in testdata, with an exit code.
@@ -235,6 +236,10 @@ func (d *desk) dump() {
 	must(d.t, err)
 	_, err = d.cloud.Client().CoreV1().Nodes().Patch(d.t.Context(), "edge-1", types.MergePatchType, patch, metav1.PatchOptions{})
 	must(d.t, err)
+	await.Until(d.t, time.Minute, "the manager to write down who is in the pool", func() bool {
+		_, err := d.cloud.Client().CoreV1().ConfigMaps(contract.KeyNamespace).Get(d.t.Context(), contract.RosterPrefix+"harbour", metav1.GetOptions{})
+		return err == nil
+	})
 	path := filepath.Join(d.t.TempDir(), "dump.tar.gz")
 	if out, code := d.types("sysdump -o " + path); code != 0 {
 		d.t.Fatalf("sysdump: exit code %d:\n%s", code, out)

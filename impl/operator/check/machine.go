@@ -24,11 +24,11 @@ func checkHere(ctx context.Context, o Options, r *Report) error {
 		return nil
 	}
 	node, pool, err := o.Machine.Joined()
-	if o.Here && errors.Is(err, install.ErrNotJoined) {
+	switch {
+	case errors.Is(err, install.ErrNotJoined) && o.Here:
 		return err
-	}
-	if !o.Here && (err != nil || os.Geteuid() != 0 || o.Node != "" && o.Node != node || o.Pool != "" && o.Pool != pool) {
-		return nil
+	case errors.Is(err, install.ErrNotJoined), !o.Here && (os.Geteuid() != 0 || o.Node != "" && o.Node != node || o.Pool != "" && o.Pool != pool):
+		return nil // this machine is not meant
 	}
 	for _, k := range here {
 		looked := err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -29,23 +30,23 @@ func (c commands) certificate(ctx context.Context, args []string, stdout, _ io.W
 	if err != nil {
 		return err
 	}
-	all, err := i.Certificates(ctx)
-	if err != nil {
-		return err
+	all, failed := i.Certificates(ctx)
+	if len(all) == 0 {
+		return failed
 	}
 	if *form == "json" {
 		text, err := json.MarshalIndent(all, "", "  ")
 		if err == nil {
 			_, err = fmt.Fprintf(stdout, "%s\n", text)
 		}
-		return err
+		return errors.Join(failed, err)
 	}
 	w := tabwriter.NewWriter(stdout, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "CERTIFICATE\tENDS\tIN\tSUBJECT\tSIGNED BY\tFILE")
 	for _, one := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(one.What, "-"), one.End.Format(time.RFC3339), until(one.End.Sub(i.Clock.Now())), one.Subject, one.Signer, one.File)
 	}
-	return w.Flush()
+	return errors.Join(failed, w.Flush())
 }
 
 // until is a time for a person.

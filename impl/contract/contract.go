@@ -249,9 +249,15 @@ const (
 	// LeaderHubReplicas tells which replicas of a coordinator weir-manager runs, ready or not: <placement>/<node>/<IP address>, with commas between. Hubs of those nodes get the
 	// certificates; replicas meet each other by it, and one that is not there any more elects nobody.
 	LeaderHubReplicas = "weir.dev/coordinator-replicas"
+	// LeaderHubAllowance tells for how long after its end a certificate of the pool counts inside it, to read, while there is no sign of the cloud: a duration, 0 to
+	// OfflineAllowance. Without it: OfflineAllowance.
+	LeaderHubAllowance = "weir.dev/offline-allowance"
 	// LeaderHubPort is the name of the port of the leader hubs there.
 	LeaderHubPort = "pool"
 )
+
+// OfflineAllowance is the longest such duration. What is taken back is remembered for as long, and no longer.
+const OfflineAllowance = 90 * 24 * time.Hour
 
 // PoolGroup and the kind Pool, version v1alpha1, are Weir's own object beside a NodePool of the same name: what a NodePool has no field for.
 const PoolGroup = "weir.dev"

@@ -97,7 +97,7 @@ func New(config Config) (*Coordinator, error) {
 		Pool: set.NodePoolName, Trusted: c.serving.ca.held.List, File: filepath.Join(c.dir.Path(), "denylist"), Logger: set.Logger,
 	})
 	c.serving.time = pki.OpenProven(filepath.Join(c.dir.Path(), "time"), set.Clock, set.Logger)
-	c.serving.late = &pki.Allowance{Time: c.serving.time, Cloud: c.seesCloud, Refuse: c.serving.denied.Refuse, Logger: set.Logger}
+	c.serving.late = &pki.Allowance{Time: c.serving.time, Cloud: c.seesCloud, For: c.allowance, Refuse: c.serving.denied.Refuse, Logger: set.Logger}
 	c.serving.learn()
 	if err := c.peers.meet(&c.serving, c.dir.Path(), func() bool { return c.fresh.Load() != nil && c.seesCloud() }); err != nil {
 		c.kept.Close()

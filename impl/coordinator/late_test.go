@@ -98,6 +98,22 @@ func TestLate(t *testing.T) {
 	eventually(t, "its stream has ended", func() bool { return !stream.open() })
 }
 
+// TestLateNotAllowed: a coordinator goes by the allowance that its pool was told of, after a restart too.
+func TestLateNotAllowed(t *testing.T) {
+	for allowance, want := range map[string]int{"30s": http.StatusUnauthorized, "2h": http.StatusOK} {
+		p := newPool(t)
+		check(t, os.MkdirAll(p.config.DataDir, 0o700))
+		told := `{"entry":{"pool":"p","version":7,"offlineAllowance":"` + allowance + `"},"at":"2026-11-23T12:00:00Z"}`
+		check(t, os.WriteFile(filepath.Join(p.config.DataDir, "directory"), []byte(told), 0o600))
+		s, now := p.start(), time.Now()
+		late := s.from(now.Add(-50*time.Minute), now.Add(-time.Minute), contract.NodeUserPrefix+"late", contract.HubGroup)
+		if code := late.code(http.MethodGet, leasesPath, ""); code != want {
+			t.Errorf("an allowance of %s: %d, want %d", allowance, code, want)
+		}
+		s.stop()
+	}
+}
+
 // TestLateHubIsNotRead: what a hub shows whose certificate has ended is not taken, whoever holds the Lease.
 func TestLateHubIsNotRead(t *testing.T) {
 	p := newPool(t)

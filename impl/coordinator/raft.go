@@ -24,7 +24,7 @@ func (p *peers) meet(s *serving, dir string, cloud func() bool) (err error) {
 		return nil
 	}
 	p.serving = s
-	late := &pki.Allowance{Time: s.time, Refuse: s.denied.Refuse, Logger: p.logger, Cloud: func() bool { return cloud() && p.renewed() }}
+	late := &pki.Allowance{Time: s.time, For: s.late.For, Refuse: s.denied.Refuse, Logger: p.logger, Cloud: func() bool { return cloud() && p.renewed() }}
 	p.mesh, err = mesh.New(mesh.Config{
 		Self: p.self, Replicas: p.Meets(), Listen: p.set.PeerBindAddress, Dir: filepath.Join(dir, "mesh"), Certificate: p.certificate, NameOf: p.NameOf,
 		Verify: func(name, host string, chain []*x509.Certificate) error {

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"path/filepath"
+	"time"
 
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/directory"
@@ -17,3 +18,6 @@ func (c *Coordinator) buildTold() {
 	}
 	c.told = pull.Told{Directory: directory.New(d)}
 }
+
+// allowance is for how long a certificate of the pool counts after its end, as the pool was told.
+func (c *Coordinator) allowance() time.Duration { return c.told.Now().OfflineAllowance() }

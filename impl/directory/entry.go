@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -39,6 +40,8 @@ type Entry struct {
 	Coordinators []string  `json:"coordinators,omitempty"` // https://host:port of each replica
 	Replicas     []Replica `json:"replicas,omitempty"`     // that weir-manager runs, ready or not; none: somebody else runs the coordinator
 	Scope        []Shared  `json:"scope,omitempty"`        // sorted by Shared.String
+	// Allowance is contract.LeaderHubAllowance, see OfflineAllowance.
+	Allowance string `json:"offlineAllowance,omitempty"`
 }
 
 // Replica is one of a coordinator, or all of it, that weir-manager runs.
@@ -105,6 +108,14 @@ func (s Shared) Flag() string {
 	return s.String() + "=" + s.Kind
 }
 
+// OfflineAllowance is for how long a certificate of the pool counts after its end, while there is no sign of the cloud.
+func (e Entry) OfflineAllowance() time.Duration {
+	if d, err := time.ParseDuration(e.Allowance); err == nil { // check saw to it
+		return d
+	}
+	return contract.OfflineAllowance
+}
+
 // URLs are where the coordinator is.
 func (e Entry) URLs() (all []*url.URL) {
 	for _, c := range e.Coordinators {
@@ -144,7 +155,7 @@ func (e Entry) check(pool string) error {
 	default:
 		return fmt.Errorf("%s is %.80q, want %s or %s", contract.LeaderHubMode, e.Mode, contract.ModeCoordinator, contract.ModeLeaderHubs)
 	}
-	for _, check := range []func() error{e.checkLeaders, e.checkCoordinators, e.checkReplicas, e.checkScope} {
+	for _, check := range []func() error{e.checkLeaders, e.checkCoordinators, e.checkReplicas, e.checkScope, e.checkAllowance} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -213,6 +224,16 @@ func (e Entry) checkReplicas() error {
 			}
 			taken[one] = true
 		}
+	}
+	return nil
+}
+
+func (e Entry) checkAllowance() error {
+	if e.Allowance == "" {
+		return nil
+	}
+	if d, err := time.ParseDuration(e.Allowance); err != nil || d < 0 || d > contract.OfflineAllowance {
+		return fmt.Errorf("%s is %.80q, want a duration, 0s to %v", contract.LeaderHubAllowance, e.Allowance, contract.OfflineAllowance)
 	}
 	return nil
 }

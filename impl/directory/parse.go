@@ -23,12 +23,12 @@ func Parse(pool string, o *corev1.Endpoints) (Entry, error) {
 	if o.Namespace != contract.ManagerNamespace || o.Name != contract.LeaderHubPrefix+pool {
 		return Entry{}, failed(fmt.Errorf("it is %.80q", o.Namespace+"/"+o.Name))
 	}
-	e := Entry{Pool: pool, Mode: o.Annotations[contract.LeaderHubMode]}
+	e := Entry{Pool: pool, Mode: o.Annotations[contract.LeaderHubMode], Allowance: o.Annotations[contract.LeaderHubAllowance]}
 	var err error
 	if e.Version, err = strconv.ParseUint(o.ResourceVersion, 10, 64); err != nil || e.Version == 0 {
 		return Entry{}, failed(fmt.Errorf("resourceVersion is %.80q, want a number", o.ResourceVersion))
 	}
-	for _, name := range []string{contract.LeaderHubMode, contract.LeaderHubConnectivity, contract.LeaderHubCoordinators, contract.LeaderHubReplicas, contract.LeaderHubScope} {
+	for _, name := range []string{contract.LeaderHubMode, contract.LeaderHubConnectivity, contract.LeaderHubCoordinators, contract.LeaderHubReplicas, contract.LeaderHubScope, contract.LeaderHubAllowance} {
 		if n := len(o.Annotations[name]); n > maxAnnotation {
 			return Entry{}, failed(fmt.Errorf("%s has %d bytes, want %d at most", name, n, maxAnnotation))
 		}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +22,7 @@ func object(version string, change func(o *corev1.Endpoints)) *corev1.Endpoints 
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "leader-hub-harbour", ResourceVersion: version, Annotations: map[string]string{
 			contract.LeaderHubMode: "coordinator", contract.LeaderHubConnectivity: "true", contract.LeaderHubCoordinators: "https://10.0.0.7:10270, https://[fd00::7]:10270",
 			contract.LeaderHubReplicas: "1-ab/edge-1/10.0.0.7,2-ab/edge-2/fd00::7",
-			contract.LeaderHubScope:    "discovery.k8s.io/v1/endpointslices,/v1/endpoints,example.com/v1/widgets=Widget",
+			contract.LeaderHubScope:    "discovery.k8s.io/v1/endpointslices,/v1/endpoints,example.com/v1/widgets=Widget", contract.LeaderHubAllowance: "720h",
 		}},
 		Subsets: []corev1.EndpointSubset{{
 			Addresses: []corev1.EndpointAddress{{IP: "10.0.0.8", NodeName: node("edge-2")}, {IP: "10.0.0.7", NodeName: node("edge-1")}, {IP: "fd00::7", NodeName: node("edge-1")}},
@@ -48,6 +49,7 @@ func TestParse(t *testing.T) {
 		Coordinators: []string{"https://10.0.0.7:10270", "https://[fd00::7]:10270"},
 		Replicas:     []Replica{{"1-ab", "edge-1", netip.MustParseAddr("10.0.0.7")}, {"2-ab", "edge-2", netip.MustParseAddr("fd00::7")}},
 		Scope:        []Shared{{"", "v1", "endpoints", ""}, {"discovery.k8s.io", "v1", "endpointslices", ""}, {"example.com", "v1", "widgets", "Widget"}},
+		Allowance:    "720h",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -55,6 +57,9 @@ func TestParse(t *testing.T) {
 	text, _ := json.Marshal(got)
 	if again, err := Decode("harbour", text); err != nil || !reflect.DeepEqual(again, got) {
 		t.Errorf("inside the pool: %+v, %v", again, err)
+	}
+	if d, usual := got.OfflineAllowance(), (Entry{}).OfflineAllowance(); d != 720*time.Hour || usual != contract.OfflineAllowance {
+		t.Errorf("an allowance of %v, and without one %v", d, usual)
 	}
 	if u := got.URLs(); len(u) != 2 || u[1].Host != "[fd00::7]:10270" {
 		t.Errorf("%v", u)
@@ -93,6 +98,9 @@ func TestRefused(t *testing.T) {
 		"no version":       {func(o *corev1.Endpoints) { o.ResourceVersion = "x" }, `resourceVersion is "x", want a number`},
 		"mode":             {annotate(contract.LeaderHubMode, "both"), `weir.dev/mode is "both", want coordinator or leader-hubs`},
 		"connectivity":     {annotate(contract.LeaderHubConnectivity, "yes"), `openyurt.io/interconnectivity is "yes", want true or false`},
+		"no duration":      {annotate(contract.LeaderHubAllowance, "soon"), `weir.dev/offline-allowance is "soon", want a duration, 0s to 2160h0m0s`},
+		"a long time":      {annotate(contract.LeaderHubAllowance, "2161h"), `weir.dev/offline-allowance is "2161h", want a duration`},
+		"a time before":    {annotate(contract.LeaderHubAllowance, "-1h"), `weir.dev/offline-allowance is "-1h", want a duration`},
 		"plain HTTP":       {annotate(contract.LeaderHubCoordinators, "http://10.0.0.7:10270"), `weir.dev/coordinators has "http://10.0.0.7:10270", want a URL of the form https://host:port`},
 		"a path":           {annotate(contract.LeaderHubCoordinators, "https://a/b"), "want a URL of the form"},
 		"a user":           {annotate(contract.LeaderHubCoordinators, "https://u@a"), "want a URL of the form"},

@@ -95,7 +95,7 @@ func (h *Hub) buildClient() error {
 	h.denied = denylist.New(denylist.Config{Pool: h.NodePoolName, Trusted: c.Roots.List, File: filepath.Join(h.DataDir, "denylist"), Logger: h.Logger})
 	c.Denied = h.denied
 	h.metrics.registry.MustRegister(h.denied)
-	h.late = &pki.Allowance{Time: h.time, Cloud: func() bool { return h.cloud.Reach() != uplink.Away }, Refuse: h.denied.Refuse, Logger: h.Logger}
+	h.late = &pki.Allowance{Time: h.time, Cloud: func() bool { return h.cloud.Reach() != uplink.Away }, For: h.allowance, Refuse: h.denied.Refuse, Logger: h.Logger}
 	c.Late = h.late
 	h.metrics.registry.MustRegister(h.late.Collector())
 	if err := h.buildMember(); err != nil {

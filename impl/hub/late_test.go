@@ -9,7 +9,38 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-edge/weir/impl/contract"
 )
+
+// TestLateNotAllowed: a pool that was told of no allowance refuses a coordinator whose certificate has ended, also while the cloud is away. Told of another one, the hub goes by
+// that at once.
+func TestLateNotAllowed(t *testing.T) {
+	p := newPoolBed(t, "edge-1")
+	h := p.hubs["edge-1"]
+	cert, key, _ := p.local.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "weir-coordinator"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		NotAfter: time.Now().Add(-time.Minute),
+	})
+	p.coordinator.server.TLS.Certificates = []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}}
+	link := p.linked("edge-1")
+	told := func(allowance string) {
+		t.Helper()
+		link.set(false)
+		p.clouds[0].tell("pool-a", map[string]string{contract.LeaderHubAllowance: allowance})
+		eventually(t, "the hub to hear of an allowance of "+allowance, func() bool { return h.hub.directory.Now().Allowance == allowance })
+		link.set(true)
+		eventually(t, "the cloud to be away", func() bool { return !h.hub.Status().Cloud[0].Healthy })
+	}
+	p.start("edge-1")
+	told("30s")
+	eventually(t, "its certificate to be refused", func() bool { return strings.Contains(h.hub.Status().Coordinator.Error, "expired") })
+	if _, metrics := get(t, p.client(nil), "http://"+h.hub.HealthAddr().String()+"/metrics"); !strings.Contains(metrics, "\nweir_late_certificates_total 0\n") {
+		t.Error("it was let count")
+	}
+	told("24h")
+	eventually(t, "the coordinator to be known", func() bool { return h.hub.Status().Coordinator.Healthy })
+}
 
 // TestLatePool: while the cloud is away, a hub goes on with a coordinator whose certificate has ended; while the cloud is there, it does not begin to.
 func TestLatePool(t *testing.T) {

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"path/filepath"
+	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
@@ -36,6 +37,9 @@ func (h *Hub) buildCourse() {
 		Go: func(e directory.Entry) { h.pool.Follow(leaderhub.Designate(h.NodeName, e)) },
 	})
 }
+
+// allowance is for how long a certificate of the pool counts after its end, as the pool was told.
+func (h *Hub) allowance() time.Duration { return h.directory.Now().OfflineAllowance() }
 
 // followDirectory reads it in the cloud until ctx ends.
 func (h *Hub) followDirectory(ctx context.Context) error {

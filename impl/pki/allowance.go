@@ -17,30 +17,22 @@ import (
 )
 
 const (
-	offline = longest           // how long after its end a certificate may count inside its pool, see Allowance
-	lasts   = longest + offline // how long after its beginning at most
+	offline = contract.OfflineAllowance // how long after its end a certificate may count inside its pool at most, see Allowance
+	lasts   = longest + offline         // how long after its beginning
 )
 
 // Lasts is how long a certificate of a pool may count at all.
 func Lasts() time.Duration { return lasts }
 
-// AllowedUntil is when the allowance of a certificate ends.
-func AllowedUntil(cert *x509.Certificate) time.Time {
-	until, last := cert.NotAfter.Add(offline), cert.NotBefore.Add(lasts)
-	if last.Before(until) {
-		return last
-	}
-	return until
-}
-
 // Allowance is the rule for certificates inside a pool that have ended. Nobody can renew one without the cloud, and a pool is to go on reading. So that of a
-// hub, a coordinator or a replica counts for 90 days more, while who judges it has itself no sign of the cloud, and then its holder reads only. It never
+// hub, a coordinator or a replica counts for 90 days more, or as long as the pool says, while who judges it has itself no sign of the cloud, and then its holder reads only. It never
 // leads, feeds, or takes a Lease of the pool. What is taken back never counts. Those of people do not last longer: they can go to the cloud.
 //
 // The rule is for who verifies. Coordinator and hubs each have one.
 type Allowance struct {
 	Time   *Proven
 	Cloud  func() bool                   // there is a sign of the cloud
+	For    func() time.Duration          // as the pool says, 90 days at most; nil: 90 days
 	Refuse func(*x509.Certificate) error // tells why a certificate is taken back; nil: none is
 	Logger *slog.Logger
 
@@ -77,9 +69,22 @@ func (a *Allowance) Verify(chain []*x509.Certificate, opts x509.VerifyOptions) (
 	return late, nil
 }
 
+// until is when the allowance of a certificate ends.
+func (a *Allowance) until(cert *x509.Certificate) time.Time {
+	most := offline
+	if a.For != nil {
+		most = min(max(a.For(), 0), offline)
+	}
+	until, last := cert.NotAfter.Add(most), cert.NotBefore.Add(lasts)
+	if last.Before(until) {
+		return last
+	}
+	return until
+}
+
 // allows is the rule.
 func (a *Allowance) allows(leaf *x509.Certificate, now time.Time) bool {
-	return now.After(leaf.NotAfter) && !now.After(AllowedUntil(leaf)) && ofMachine(leaf) && !a.Cloud()
+	return now.After(leaf.NotAfter) && !now.After(a.until(leaf)) && ofMachine(leaf) && !a.Cloud()
 }
 
 // ofMachine tells whether a certificate is of a hub, a coordinator, or a replica.
@@ -113,7 +118,7 @@ func (a *Allowance) note(leaf *x509.Certificate) {
 	}
 	a.told[leaf.Subject.CommonName] = leaf.NotAfter
 	a.Logger.Warn("a certificate has ended and counts all the same, to read, while there is no sign of the cloud", "holder", leaf.Subject.CommonName,
-		"ended", leaf.NotAfter.UTC(), "until", AllowedUntil(leaf).UTC())
+		"ended", leaf.NotAfter.UTC(), "until", a.until(leaf).UTC())
 }
 
 // While is a context that ends when a certificate counts no more, or when end is called. A stream may last for months.

@@ -100,6 +100,30 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
+// TestAllowanceOfAPool: a pool may say that it is shorter, at any time, and never longer than what is taken back is remembered.
+func TestAllowanceOfAPool(t *testing.T) {
+	authority, err := NewPoolAuthority("harbour", beginning)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain := leaf(t, authority, Hub, beginning, 90*day)
+	for _, c := range []struct {
+		says, after time.Duration
+		in          bool
+	}{
+		{10 * day, 9 * day, true}, {10 * day, 10*day + time.Second, false}, {0, time.Second, false}, {0, -time.Second, true}, {-day, time.Second, false},
+		{1000 * day, 90*day - 2*time.Hour, true}, {1000 * day, 91 * day, false},
+	} {
+		a := &Allowance{
+			Time: at(chain[0].NotAfter.Add(c.after)), Cloud: func() bool { return false }, For: func() time.Duration { return c.says }, Logger: slog.New(slog.DiscardHandler),
+		}
+		late, err := a.Verify(chain, x509.VerifyOptions{Roots: authority.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+		if (err == nil) != c.in || late != (c.in && c.after > 0) || (a.Rest(chain[0]) > 0) != c.in {
+			t.Errorf("an allowance of %v, %v after its end: late %t, %v, rest %v", c.says, c.after, late, err, a.Rest(chain[0]))
+		}
+	}
+}
+
 // at is a time that stands still.
 func at(t time.Time) *Proven {
 	return OpenProven("", clocktesting.NewFakeClock(t), slog.New(slog.DiscardHandler))

@@ -47,6 +47,22 @@ type Spec struct {
 	// WhenSilent is what happens to the pods of the pool while none of its nodes is heard. Without it --when-silent of weir-manager counts.
 	// +optional
 	WhenSilent *WhenSilent `json:"whenSilent,omitempty"`
+
+	// Offline is what counts in the pool while there is no sign of the cloud.
+	// +optional
+	Offline *Offline `json:"offline,omitempty"`
+}
+
+// Offline is what counts in a pool while there is no sign of the cloud.
+type Offline struct {
+	// CertificateAllowance is for how long after its end a certificate of a hub or of the coordinator counts inside the pool, to read. 2160h, 90 days, is the default and the
+	// most; 0s is none. Hubs and coordinators that have not heard of it go by 90 days.
+	// +optional
+	// +kubebuilder:default="2160h"
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,9}(\.[0-9]{1,9})?(h|m|s|ms))+$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('2160h')",message="a duration of 2160h at most, as in 720h"
+	CertificateAllowance string `json:"certificateAllowance,omitempty"`
 }
 
 // Coordinator says who runs the coordinator of a pool, and where.

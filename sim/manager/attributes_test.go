@@ -56,6 +56,11 @@ func testAttributes(t *testing.T, w0 *world) {
 	w.eventually(t, "and its hub reads there, and not here", func() bool { return hub("spit", "at-1") && !hub("mole", "at-1") })
 	w.patchNode("at-2", `{"metadata":{"labels":{"`+contract.NodePoolLabel+`":"atlantis"}}}`)
 	w.eventually(t, "a pool that does not exist gives nothing", func() bool { return has("at-2", "") && !hub("mole", "at-2") })
+	w.patchNode("at-2", `{"metadata":{"labels":{"`+contract.NodePoolLabel+`":"mole"}}}`)
+	w.eventually(t, "it is back, and has what it had", func() bool { return has("at-2", "mole") })
+	w.patchNode("at-2", `{"metadata":{"labels":{"`+contract.NodePoolLabel+`":null}}}`)
+	w.eventually(t, "a node that leaves for no other pool keeps nothing", func() bool { return has("at-2", "") })
+	w.patchNode("at-2", `{"metadata":{"labels":{"`+contract.NodePoolLabel+`":"atlantis"}}}`)
 
 	change := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"labels":{"kubernetes.io/hostname":"x","example.com/pool":"spit"},"poolScopeMetadata":[{"group":"","version":"v1","resource":"nodes"}]}}`))
 	if err := w.typed.Patch(ctx, w.pool("spit"), change); err != nil {

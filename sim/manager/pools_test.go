@@ -210,6 +210,9 @@ func (w poolWorld) refusesBadPools() {
 		"kept when":            {pool.Spec{WhenSilent: &pool.WhenSilent{Action: pool.Keep, After: "1h"}}, "after belongs to the action Evict"},
 		"no duration":          {pool.Spec{WhenSilent: &pool.WhenSilent{Action: pool.Evict, After: "soon"}}, "spec.whenSilent.after"},
 		"a duration too long":  {pool.Spec{WhenSilent: &pool.WhenSilent{Action: pool.Evict, After: "999999999h"}}, "spec.whenSilent.after"},
+		"an allowance":         {pool.Spec{Offline: &pool.Offline{CertificateAllowance: "long"}}, "spec.offline.certificateAllowance"},
+		"a long allowance":     {pool.Spec{Offline: &pool.Offline{CertificateAllowance: "2161h"}}, "2160h at most"},
+		"a negative allowance": {pool.Spec{Offline: &pool.Offline{CertificateAllowance: "-1h"}}, "spec.offline.certificateAllowance"},
 		"a negative duration":  {pool.Spec{WhenSilent: &pool.WhenSilent{Action: pool.Evict, After: "-1h"}}, "spec.whenSilent.after"},
 	} {
 		err := w.typed.Create(w.t.Context(), &pool.Pool{ObjectMeta: metav1.ObjectMeta{Name: "bad"}, Spec: c.spec})

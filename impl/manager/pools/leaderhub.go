@@ -41,7 +41,7 @@ func (e *nameError) Error() string {
 
 // optional are the annotations that stand there only if they say something.
 func optional() []string {
-	return []string{contract.LeaderHubMode, contract.LeaderHubCoordinators, contract.LeaderHubReplicas}
+	return []string{contract.LeaderHubMode, contract.LeaderHubCoordinators, contract.LeaderHubReplicas, contract.LeaderHubAllowance}
 }
 
 // annotationsOf are what leader-hub-<pool> tells. An empty one does not stand there.
@@ -49,6 +49,9 @@ func annotationsOf(v *view) map[string]string {
 	all := map[string]string{
 		contract.LeaderHubConnectivity: strconv.FormatBool(v.nodepool.Spec.InterConnectivity), contract.LeaderHubScope: v.scope.text(),
 		contract.LeaderHubMode: v.plan.wire(), contract.LeaderHubCoordinators: strings.Join(v.plan.coordinators, ","), contract.LeaderHubReplicas: v.placed.Members,
+	}
+	if v.own != nil && v.own.Spec.Offline != nil {
+		all[contract.LeaderHubAllowance] = v.own.Spec.Offline.CertificateAllowance
 	}
 	for _, own := range optional() { // without a Pool hubs go by their flags
 		if all[own] == "" {

@@ -7,9 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/nodepool"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
 // TestLeaderHubOfTwoFamilies: Endpoints have all addresses, a slice those of one family, and the first slice has the name of the Service.
@@ -38,6 +42,71 @@ func TestLeaderHubOfTwoFamilies(t *testing.T) {
 	}
 	if six.Name != "leader-hub-harbour-ipv6" || six.AddressType != discoveryv1.AddressTypeIPv6 || six.Labels[discoveryv1.LabelServiceName] != "leader-hub-harbour" {
 		t.Errorf("slice %+v", six)
+	}
+}
+
+// TestLeaderHubOfAnAllowance: hubs are told of the allowance that the Pool says, and of none if it says none.
+func TestLeaderHubOfAnAllowance(t *testing.T) {
+	p := &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "harbour", UID: "u"}}
+	for _, c := range []struct {
+		own  *poolv1.Pool
+		want string
+	}{{nil, ""}, {&poolv1.Pool{}, ""}, {&poolv1.Pool{Spec: poolv1.Spec{Offline: &poolv1.Offline{CertificateAllowance: "720h"}}}, "720h"}} {
+		all, err := leaderHub(&view{name: p.Name, nodepool: p, own: c.own})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := all[1].(*corev1.Endpoints)
+		if is, there := e.Annotations[contract.LeaderHubAllowance]; is != c.want || there != (c.want != "") {
+			t.Errorf("%+v: %v", c.own, e.Annotations)
+		}
+		was := e.DeepCopy()
+		was.Annotations[contract.LeaderHubAllowance] = "1h"
+		if replaced(was, e); was.Annotations[contract.LeaderHubAllowance] != c.want {
+			t.Errorf("what was told before stays: %v", was.Annotations)
+		}
+	}
+}
+
+// TestReplaced: what somebody edited of leader-hub-<pool> is put right, and what he added beside stays. What cannot be changed takes another object.
+func TestReplaced(t *testing.T) {
+	p := &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "harbour", UID: "u"}, Spec: nodepool.Spec{InterConnectivity: true}}
+	p.Status.LeaderEndpoints = []nodepool.Leader{{NodeName: "b", Address: "10.0.0.2"}}
+	all, err := leaderHub(&view{name: p.Name, nodepool: p})
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%d objects, %v", len(all), err)
+	}
+	for _, want := range all {
+		edited := want.DeepCopyObject().(client.Object)
+		edited.SetAnnotations(map[string]string{
+			"theirs": "stays", contract.LeaderHubConnectivity: "false", contract.LeaderHubMode: contract.ModeLeaderHubs, contract.LeaderHubCoordinators: "https://10.6.6.6:10270",
+		})
+		edited.SetOwnerReferences(nil)
+		switch o := edited.(type) {
+		case *corev1.Service:
+			o.Spec.Selector, o.Spec.Ports[0].Port = map[string]string{"app": "theirs"}, 1
+			want.(*corev1.Service).Spec.Type = corev1.ServiceTypeClusterIP // the API's default
+		case *corev1.Endpoints:
+			o.Subsets[0].Addresses[0].IP = "10.6.6.6"
+		case *discoveryv1.EndpointSlice:
+			o.Endpoints[0].Addresses[0] = "10.6.6.6"
+		}
+		if replaced(edited, want) {
+			t.Errorf("%T: another one is to be made", want)
+		}
+		if a := edited.GetAnnotations(); a["theirs"] != "stays" {
+			t.Errorf("%T: what is theirs is gone: %v", want, a)
+		} else {
+			delete(a, "theirs")
+		}
+		if !equality.Semantic.DeepEqual(edited, want) {
+			t.Errorf("%T is\n%+v, want\n%+v", want, edited, want)
+		}
+	}
+	service, slice := all[0].DeepCopyObject().(*corev1.Service), all[2].DeepCopyObject().(*discoveryv1.EndpointSlice)
+	service.Spec.ClusterIP, slice.AddressType = "10.96.0.7", discoveryv1.AddressTypeIPv6
+	if !replaced(service, all[0]) || !replaced(slice, all[2]) {
+		t.Error("an address of a Service, or the family of a slice, cannot be changed")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +23,12 @@ func TestLateNotAllowed(t *testing.T) {
 		Subject: pkix.Name{CommonName: "weir-coordinator"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		NotAfter: time.Now().Add(-time.Minute),
 	})
-	p.coordinator.server.TLS.Certificates = []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}}
+	var shown atomic.Int64
+	p.coordinator.server.TLS.Certificates = nil
+	p.coordinator.server.TLS.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		shown.Add(1)
+		return &tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}, nil
+	}
 	link := p.linked("edge-1")
 	told := func(allowance string) {
 		t.Helper()
@@ -34,7 +40,11 @@ func TestLateNotAllowed(t *testing.T) {
 	}
 	p.start("edge-1")
 	told("30s")
-	eventually(t, "its certificate to be refused", func() bool { return strings.Contains(h.hub.Status().Coordinator.Error, "expired") })
+	before := shown.Load()
+	eventually(t, "it to be asked while the cloud is away", func() bool { return shown.Load() >= before+3 || h.hub.Status().Coordinator.Healthy })
+	if s := h.hub.Status().Coordinator; s.Healthy || !strings.Contains(s.Error, "expired") {
+		t.Errorf("the coordinator is %+v", s)
+	}
 	if _, metrics := get(t, p.client(nil), "http://"+h.hub.HealthAddr().String()+"/metrics"); !strings.Contains(metrics, "\nweir_late_certificates_total 0\n") {
 		t.Error("it was let count")
 	}

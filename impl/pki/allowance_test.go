@@ -106,7 +106,7 @@ func TestAllowanceOfAPool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chain := leaf(t, authority, Hub, beginning, 90*day)
+	chain := leaf(t, authority, Hub, beginning, 30*day)
 	for _, c := range []struct {
 		says, after time.Duration
 		in          bool

@@ -58,8 +58,14 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldOf(t, manifests.NodePools())
+}
+
+// newWorldOf has another definition of NodePools.
+func newWorldOf(t *testing.T, nodePools string) *world {
+	t.Helper()
 	c, _ := cloudtest.Start(t)
-	for _, m := range []string{manifests.NodePools(), manifests.Pools(), manifests.Policies(), manifests.RBAC(), manifests.Hubs()} {
+	for _, m := range []string{nodePools, manifests.Pools(), manifests.Policies(), manifests.RBAC(), manifests.Hubs()} {
 		if err := c.Apply(t.Context(), []byte(m)); err != nil {
 			t.Fatal(err)
 		}

@@ -78,6 +78,7 @@ var changes = []struct {
 	to   string
 }{
 	{regexp.MustCompile(`\b\d+(m\d+)?s ago +`), "Ns ago      "},
+	{regexp.MustCompile(`(LeaderHubs .*)edge-\d `), "${1}edge-N "}, // one of them, by chance
 	{regexp.MustCompile(`"heartbeatSeconds": \d+`), `"heartbeatSeconds": N`},
 	{regexp.MustCompile(`"manager": "[^"]+"`), `"manager": "HOST"`},
 	{regexp.MustCompile(`was heard for \d+(m\d+)?s`), "was heard for Ns"},

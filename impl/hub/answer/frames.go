@@ -2,6 +2,7 @@ package answer
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -43,9 +44,11 @@ type Frames struct {
 	end    error // how this ends
 }
 
-// Whole makes an answer end in order if it is a watch; over may be nil.
+// Whole makes an answer end in order if it is a watch; over may be nil. kube-apiserver compresses a watch for a client that asks for it, as client-go does:
+// it crosses the link so, and its client, on this node, gets it plain.
 func Whole(resp *http.Response, over Over, clk clock.Clock) {
-	if resp.StatusCode != http.StatusOK || resp.ContentLength >= 0 || resp.Header.Get("Content-Encoding") != "" {
+	packed := resp.Header.Get("Content-Encoding")
+	if resp.StatusCode != http.StatusOK || resp.ContentLength >= 0 || packed != "" && packed != "gzip" {
 		return
 	}
 	f := &Frames{body: resp.Body, over: over, ctx: resp.Request.Context(), clock: clk, last: clk.Now()}
@@ -57,8 +60,33 @@ func Whole(resp *http.Response, over Over, clk clock.Clock) {
 	default:
 		return
 	}
+	if packed != "" {
+		f.body = &unpacked{body: resp.Body}
+		resp.Header.Del("Content-Encoding")
+	}
 	resp.Body = f
 }
+
+// unpacked is a compressed body. It waits for the first byte when it is read, and not before.
+type unpacked struct {
+	body  io.ReadCloser
+	plain *gzip.Reader
+}
+
+// Read implements io.Reader.
+func (u *unpacked) Read(p []byte) (int, error) {
+	if u.plain == nil {
+		r, err := gzip.NewReader(u.body)
+		if err != nil {
+			return 0, err
+		}
+		u.plain = r
+	}
+	return u.plain.Read(p)
+}
+
+// Close implements io.Closer.
+func (u *unpacked) Close() error { return u.body.Close() }
 
 // Close implements io.Closer.
 func (f *Frames) Close() error { return f.body.Close() }

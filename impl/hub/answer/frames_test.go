@@ -2,6 +2,7 @@ package answer
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,6 +106,40 @@ func TestFramesOver(t *testing.T) {
 	}
 }
 
+// TestFramesPacked: what comes compressed is given plain, each frame as soon as it has come, and ends in order where the stream breaks.
+func TestFramesPacked(t *testing.T) {
+	for _, enc := range []wire.Encoding{wire.Protobuf, wire.JSON} {
+		all := frames(t, enc)
+		r, w := io.Pipe()
+		resp := watch(t.Context(), enc, r)
+		resp.Header.Set("Content-Encoding", "gzip")
+		Whole(resp, nil, &passing{clocktesting.NewFakeClock(time.Now())})
+		if got := resp.Header.Get("Content-Encoding"); got != "" {
+			t.Errorf("the client is told that it gets %s", got)
+		}
+		next := make(chan []byte)
+		go func() {
+			z := gzip.NewWriter(w)
+			for f := range next {
+				_, _ = z.Write(f)
+				_ = z.Flush()
+			}
+			_ = w.CloseWithError(errReset)
+		}()
+		for i, f := range all {
+			next <- f
+			got := make([]byte, len(f))
+			if _, err := io.ReadFull(resp.Body, got); err != nil || !bytes.Equal(got, f) {
+				t.Fatalf("%v, frame %d: %q and %v", enc, i, got, err)
+			}
+		}
+		close(next)
+		if rest, err := io.ReadAll(resp.Body); err != nil || len(rest) > 0 {
+			t.Errorf("%v: ended with %q and %v", enc, rest, err)
+		}
+	}
+}
+
 // TestFramesShort: a watch that breaks before it has shown anything does not end within the second in which client-go takes that for a server that cannot watch.
 func TestFramesShort(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
@@ -151,7 +186,7 @@ func TestFramesRaw(t *testing.T) {
 	}
 	for name, change := range map[string]func(*http.Response){
 		"an error": func(r *http.Response) { r.StatusCode = http.StatusGone }, "a list": func(r *http.Response) { r.ContentLength = 8 },
-		"packed": func(r *http.Response) { r.Header.Set("Content-Encoding", "gzip") }, "cbor": func(r *http.Response) { r.Header.Set("Content-Type", "application/cbor-seq") },
+		"packed": func(r *http.Response) { r.Header.Set("Content-Encoding", "br") }, "cbor": func(r *http.Response) { r.Header.Set("Content-Type", "application/cbor-seq") },
 	} {
 		resp := watch(t.Context(), wire.JSON, iotest.ErrReader(errReset))
 		change(resp)

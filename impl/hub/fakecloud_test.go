@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -281,7 +282,48 @@ func (c *fakeCloud) pool(resource string) http.HandlerFunc {
 			c.lists[c.user(req)]++
 			c.mu.Unlock()
 		}
+		if req.URL.Query().Get("watch") != "" && req.Header.Get("Accept-Encoding") == "gzip" {
+			p := &packing{ResponseWriter: w}
+			defer p.end()
+			w = p
+		}
 		(&rest.Handler{Source: r}).ServeHTTP(w, req)
+	}
+}
+
+// packing compresses a watch, as kube-apiserver does when it is asked to.
+type packing struct {
+	http.ResponseWriter
+	z *gzip.Writer
+}
+
+func (p *packing) WriteHeader(code int) {
+	if code == http.StatusOK {
+		p.Header().Set("Content-Encoding", "gzip")
+		p.z = gzip.NewWriter(p.ResponseWriter)
+	}
+	p.ResponseWriter.WriteHeader(code)
+}
+
+func (p *packing) Write(b []byte) (int, error) {
+	if p.z == nil {
+		return p.ResponseWriter.Write(b)
+	}
+	return p.z.Write(b)
+}
+
+func (p *packing) Flush() {
+	if p.z != nil {
+		_ = p.z.Flush()
+	}
+	_ = http.NewResponseController(p.ResponseWriter).Flush()
+}
+
+func (p *packing) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+func (p *packing) end() {
+	if p.z != nil {
+		_ = p.z.Close()
 	}
 }
 

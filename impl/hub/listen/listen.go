@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -51,7 +52,7 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, handler http
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: bounds.HeaderTimeout, IdleTimeout: bounds.IdleTimeout, MaxHeaderBytes: bounds.MaxHeader,
+		Handler: loud(handler, logger), ReadHeaderTimeout: bounds.HeaderTimeout, IdleTimeout: bounds.IdleTimeout, MaxHeaderBytes: bounds.MaxHeader,
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnContext: access.WithConn,
 		HTTP2: &http.HTTP2Config{
@@ -82,4 +83,21 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, handler http
 		return nil
 	}
 	return fmt.Errorf("serve %s: %w", l.Addr(), err)
+}
+
+// loud tells of a panic, which the server says at the level of a client's mistakes. One request is lost by it, and no other.
+func loud(handler http.Handler, logger *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		defer func() {
+			switch p := recover(); p {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(p)
+			default:
+				logger.Error("an answer panicked", "method", req.Method, "path", req.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		handler.ServeHTTP(w, req)
+	})
 }

@@ -130,7 +130,7 @@ fuzz: ## every fuzzer for FUZZTIME (default 30s) each
 		echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-30s} $$p || exit 1; done; done
 
 .PHONY: images
-images: ## images of weir-hub, weir-coordinator and weir-manager as OCI archives in bin/images, for ARCH (both: amd64,arm64), without an engine
+images: ## images of weir-hub, weir-coordinator, weir-manager, kubectl-weir and weir-installer as OCI archives in bin/images, for ARCH (both: amd64,arm64), without an engine
 	cd .ci/release && go run . images -version '$(VERSION)' -arch '$(ARCH)'
 
 bin/helm: charts/helm/go.mod

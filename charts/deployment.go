@@ -87,7 +87,7 @@ func deployment(doc string) (string, error) {
 	}
 	for _, each := range []value{
 		{"args", append(inContainer[:5:5], "args"), fmt.Sprintf("concat (fromJsonArray `%s`) .Values.manager.extraArgs | toJson", literal)},
-		{"image", append(inContainer[:5:5], "image"), `include "weir.image" . | quote`},
+		{"image", append(inContainer[:5:5], "image"), `include "weir.image" (list . .Values.manager.image) | quote`},
 		{"imagePullPolicy", append(inContainer[:5:5], "imagePullPolicy"), ".Values.manager.image.pullPolicy"},
 		{"imagePullSecrets", append(inPod[:3:3], "imagePullSecrets"), ".Values.imagePullSecrets | toJson"},
 	} {

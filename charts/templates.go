@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/weir-edge/weir/impl/contract"
 )
 
 // Paths of the templates that are made, in this folder.
@@ -54,7 +56,12 @@ func Templates(manifests string) (map[string]string, error) {
 		case "Deployment":
 			path = manager
 			text, err = deployment(doc)
-		case "ConfigMap", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding":
+		case "ConfigMap":
+			path, text = policies, escape(doc)
+			if o.Metadata.Name == contract.InstallerImages {
+				text += installer
+			}
+		case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding":
 			path, text = policies, escape(doc)
 		default:
 			text = escape(doc)
@@ -78,6 +85,13 @@ func Templates(manifests string) (map[string]string, error) {
 func escape(text string) string {
 	return strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
 }
+
+// installer is the image by which nodes are joined, where the values say so.
+const installer = `
+{{- if .Values.installer.enabled }}
+data:
+  ` + contract.InstallerImagesKey + `: {{ include "weir.image" (list . .Values.installer.image) | quote }}
+{{- end }}`
 
 // foreign is the API group of OpenYurt. Where OpenYurt is, its definitions are its own.
 const foreign = "apps.openyurt.io"

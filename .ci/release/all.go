@@ -43,7 +43,7 @@ func (c *config) all(ctx context.Context, stdout io.Writer) error {
 	if err := c.manual(ctx, programs); err != nil {
 		return fmt.Errorf("manual page: %w", err)
 	}
-	if err := c.chart(ctx, digests["weir-manager"], programs[0].made()); err != nil {
+	if err := c.chart(ctx, digests, programs[0].made()); err != nil {
 		return err
 	}
 	return c.checksums(stdout)
@@ -95,8 +95,8 @@ func (c *config) manual(ctx context.Context, programs []program) error {
 	return os.WriteFile(filepath.Join(c.out, operators+".1"), page, 0o644)
 }
 
-// chart packages the chart, and renders it with its usual values for those without Helm. They get the image by its digest.
-func (c *config) chart(ctx context.Context, digest string, made time.Time) error {
+// chart packages the chart, and renders it with its usual values for those without Helm. They get images by their digests.
+func (c *config) chart(ctx context.Context, digests map[string]string, made time.Time) error {
 	chart, version := filepath.Join(c.root, "charts/weir"), strings.TrimPrefix(c.version, "v")
 	path := filepath.Join(c.out, "weir-"+version+".tgz")
 	if _, err := c.run(ctx, "package", chart, "--version", version, "--app-version", c.version, "--destination", c.out); err != nil {
@@ -106,7 +106,8 @@ func (c *config) chart(ctx context.Context, digest string, made time.Time) error
 		return fmt.Errorf("chart: %w", err)
 	}
 	plain, err := c.run(ctx, "template", "weir", path, "--namespace", "weir-system", "--no-hooks",
-		"--set", "manager.image.repository="+c.repository+"/weir-manager", "--set", "manager.image.digest="+digest)
+		"--set", "manager.image.repository="+c.repository+"/weir-manager", "--set", "manager.image.digest="+digests["weir-manager"],
+		"--set", "installer.image.repository="+c.repository+"/weir-installer", "--set", "installer.image.digest="+digests["weir-installer"])
 	if err != nil {
 		return err
 	}

@@ -47,8 +47,10 @@ func TestAll(t *testing.T) {
 		t.Errorf("made twice:\n%s\n%s", lists[0], lists[1])
 	}
 	files := []string{"weir-0.3.0-rc.1.tgz", "weir.yaml", "kubectl-weir.1"}
-	for _, p := range products {
+	for _, p := range everyImage() {
 		files = append(files, p.name+".tar")
+	}
+	for _, p := range products {
 		for _, arch := range known {
 			files = append(files, p.name+"-linux-"+arch, p.name+"-linux-"+arch+".spdx.json")
 		}
@@ -80,17 +82,19 @@ func checkSums(t *testing.T, dir string) string {
 	return string(list)
 }
 
-// checkPlain: who has no Helm gets the very image of this release.
+// checkPlain: who has no Helm gets the very images of this release.
 func checkPlain(t *testing.T, path, printed string) {
 	t.Helper()
 	plain, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, digest, _ := strings.Cut(printed, "weir-manager:v0.3.0-rc.1@")
-	digest, _, _ = strings.Cut(digest, "\n")
-	if want := `image: "ghcr.io/weir-edge/weir-manager@` + digest + `"`; digest == "" || !strings.Contains(string(plain), want) {
-		t.Errorf("the plain manifests do not have %s", want)
+	for field, name := range map[string]string{"image": "weir-manager", "images": "weir-installer"} {
+		_, digest, _ := strings.Cut(printed, name+":v0.3.0-rc.1@")
+		digest, _, _ = strings.Cut(digest, "\n")
+		if want := field + `: "ghcr.io/weir-edge/` + name + `@` + digest + `"`; digest == "" || !strings.Contains(string(plain), want) {
+			t.Errorf("the plain manifests do not have %s", want)
+		}
 	}
 	for _, never := range []string{"helm.sh/hook:", "monitoring.coreos.com"} {
 		if strings.Contains(string(plain), never) {

@@ -29,23 +29,25 @@ type file struct {
 	data []byte
 }
 
-// image is the image of a program: the program, and beside it what it was built of.
-func (p program) image(version string) (v1.Image, error) {
-	binary, err := os.ReadFile(p.path)
-	if err != nil {
-		return nil, err
-	}
-	bill, err := p.sbom(version)
-	if err != nil {
-		return nil, err
-	}
+// image is the image of a product: its programs, the first of which it runs, and beside each what it was built of.
+func (of product) image(programs []program, version string) (v1.Image, error) {
 	var layers []mutate.Addendum
-	for _, f := range []file{{p.name, 0o755, binary}, {sboms + "/" + p.name + ".spdx.json", 0o644, bill}} {
-		layer, err := f.layer(p.made())
+	for _, p := range programs {
+		binary, err := os.ReadFile(p.path)
 		if err != nil {
-			return nil, fmt.Errorf("make a layer of %s: %w", f.name, err)
+			return nil, err
 		}
-		layers = append(layers, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: p.made()}, CreatedBy: "release: /" + f.name}})
+		bill, err := p.sbom(version)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range []file{{p.name, 0o755, binary}, {sboms + "/" + p.name + ".spdx.json", 0o644, bill}} {
+			layer, err := f.layer(p.made())
+			if err != nil {
+				return nil, fmt.Errorf("make a layer of %s: %w", f.name, err)
+			}
+			layers = append(layers, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: p.made()}, CreatedBy: "release: /" + f.name}})
+		}
 	}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	img, err := mutate.Append(base, layers...)
@@ -56,20 +58,22 @@ func (p program) image(version string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	first := programs[0]
+	labels := of.labels(first, version)
 	config = config.DeepCopy()
-	config.OS, config.Architecture, config.Created = "linux", p.arch, v1.Time{Time: p.made()}
-	config.Config = v1.Config{User: p.user, Entrypoint: []string{"/" + p.name}, WorkingDir: "/", Labels: p.labels(version)}
+	config.OS, config.Architecture, config.Created = "linux", first.arch, v1.Time{Time: first.made()}
+	config.Config = v1.Config{User: of.user, Entrypoint: []string{"/" + first.name}, WorkingDir: "/", Labels: labels}
 	if img, err = mutate.ConfigFile(img, config); err != nil {
 		return nil, err
 	}
-	return mutate.Annotations(img, p.labels(version)).(v1.Image), nil
+	return mutate.Annotations(img, labels).(v1.Image), nil
 }
 
 // labels are those of https://specs.opencontainers.org/image-spec/annotations.
-func (p program) labels(version string) map[string]string {
+func (of product) labels(p program, version string) map[string]string {
 	return map[string]string{
-		"org.opencontainers.image.title":       p.name,
-		"org.opencontainers.image.description": p.about,
+		"org.opencontainers.image.title":       of.name,
+		"org.opencontainers.image.description": of.about,
 		"org.opencontainers.image.version":     version,
 		"org.opencontainers.image.revision":    p.setting("vcs.revision"),
 		"org.opencontainers.image.created":     p.made().Format(time.RFC3339),

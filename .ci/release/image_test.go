@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,10 +61,10 @@ func build(t *testing.T, root string) string {
 func TestReproducible(t *testing.T) {
 	one, two := small(t), small(t)
 	first, second := build(t, one), build(t, two)
-	if first != second || strings.Count(first, "@sha256:") != len(products) {
+	if first != second || strings.Count(first, "@sha256:") != len(everyImage()) {
 		t.Errorf("built twice:\n%s\n%s", first, second)
 	}
-	for _, p := range products {
+	for _, p := range everyImage() {
 		if a, b := content(t, one, p.name), content(t, two, p.name); !bytes.Equal(a, b) {
 			t.Errorf("the archives of %s differ", p.name)
 		}
@@ -84,7 +85,7 @@ func content(t *testing.T, root, name string) []byte {
 func TestArchive(t *testing.T) {
 	root := small(t)
 	build(t, root)
-	for _, p := range products {
+	for _, p := range everyImage() {
 		t.Run(p.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "layout")
 			if names := unpack(t, bytes.NewReader(content(t, root, p.name)), dir); !slices.Contains(names, "oci-layout") {
@@ -130,13 +131,13 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-func checkImage(t *testing.T, p product, arch string, img v1.Image) {
+func checkImage(t *testing.T, p bundle, arch string, img v1.Image) {
 	t.Helper()
 	c, err := img.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Architecture != arch || c.OS != "linux" || c.Config.User != p.user || !slices.Equal(c.Config.Entrypoint, []string{"/" + p.name}) {
+	if c.Architecture != arch || c.OS != "linux" || c.Config.User != p.user || !slices.Equal(c.Config.Entrypoint, []string{"/" + p.of[0]}) {
 		t.Errorf("%s: %+v", arch, c)
 	}
 	for _, label := range []string{"title", "version", "revision", "created", "source", "licenses", "description"} {
@@ -144,7 +145,7 @@ func checkImage(t *testing.T, p product, arch string, img v1.Image) {
 			t.Errorf("%s: no label %s", arch, label)
 		}
 	}
-	dir, bill := t.TempDir(), "usr/share/sbom/"+p.name+".spdx.json"
+	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -164,29 +165,39 @@ func checkImage(t *testing.T, p product, arch string, img v1.Image) {
 		}
 		names = append(names, unpack(t, plain, dir)...)
 	}
-	if want := []string{p.name, "usr/", "usr/share/", "usr/share/sbom/", bill}; !slices.Equal(names, want) {
+	var want []string
+	for _, name := range p.of {
+		bill := "usr/share/sbom/" + name + ".spdx.json"
+		want = append(want, name, "usr/", "usr/share/", "usr/share/sbom/", bill)
+		for name, mode := range map[string]os.FileMode{name: 0o755, bill: 0o644, "usr/share": 0o755 | os.ModeDir} {
+			info, err := os.Stat(filepath.Join(dir, name))
+			if err != nil || info.Mode() != mode {
+				t.Errorf("%s: %s: %v, %v", arch, name, info, err)
+			}
+		}
+		checkBill(t, filepath.Join(dir, bill), name)
+	}
+	if !slices.Equal(names, want) {
 		t.Errorf("%s: files %v, want %v", arch, names, want)
 	}
-	for name, mode := range map[string]os.FileMode{p.name: 0o755, bill: 0o644, "usr/share": 0o755 | os.ModeDir} {
-		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil || info.Mode() != mode {
-			t.Errorf("%s: %s: %v, %v", arch, name, info, err)
-		}
-	}
-	checkBill(t, filepath.Join(dir, bill), p)
 	if arch != "amd64" || os.Getuid() != 0 { // only root can become the image's user
 		return
 	}
 	// Like a container: the image is all there is, and the user is the image's.
-	cmd := exec.Command("/" + p.name)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: dir, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	user, _, _ := strings.Cut(p.user, ":")
+	id, err := strconv.Atoi(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/" + p.of[0])
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: dir, Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id)}}
 	cmd.Dir = "/"
-	if out, err := cmd.CombinedOutput(); err != nil || string(out) != p.name+" v0.0.1-test 65532\n" {
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != p.of[0]+" v0.0.1-test "+user+"\n" {
 		t.Errorf("%q, %v", out, err)
 	}
 }
 
-func checkBill(t *testing.T, path string, p product) {
+func checkBill(t *testing.T, path, name string) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -200,7 +211,7 @@ func checkBill(t *testing.T, path string, p product) {
 	if err := spdxlib.ValidateDocument(doc); err != nil {
 		t.Error(err)
 	}
-	if len(doc.Packages) != 2 || doc.Packages[0].PackageName != p.name || doc.Packages[1].PackageName != "stdlib" || len(doc.Relationships) != 2 {
+	if len(doc.Packages) != 2 || doc.Packages[0].PackageName != name || doc.Packages[1].PackageName != "stdlib" || len(doc.Relationships) != 2 {
 		t.Errorf("%+v", doc.Packages)
 	}
 }

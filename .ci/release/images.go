@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
@@ -20,21 +21,26 @@ func (c *config) images(ctx context.Context, stdout io.Writer) (programs []progr
 		return nil, nil, err
 	}
 	digests = map[string]string{}
-	for _, p := range products {
-		if digests[p.name], err = c.write(p, programs, stdout); err != nil {
-			return nil, nil, fmt.Errorf("image of %s: %w", p.name, err)
+	for _, b := range everyImage() {
+		if digests[b.name], err = c.write(b, programs, stdout); err != nil {
+			return nil, nil, fmt.Errorf("image of %s: %w", b.name, err)
 		}
 	}
 	return programs, digests, nil
 }
 
-func (c *config) write(of product, programs []program, stdout io.Writer) (string, error) {
+func (c *config) write(of bundle, programs []program, stdout io.Writer) (string, error) {
 	images := map[string]v1.Image{}
-	for _, p := range programs {
-		if p.name != of.name {
-			continue
+	for _, arch := range c.arches {
+		var holds []program
+		for _, name := range of.of {
+			i := slices.IndexFunc(programs, func(p program) bool { return p.name == name && p.arch == arch })
+			if i < 0 {
+				return "", fmt.Errorf("%s was not built for %s", name, arch)
+			}
+			holds = append(holds, programs[i])
 		}
-		img, err := p.image(c.version)
+		img, err := of.image(holds, c.version)
 		if err != nil {
 			return "", err
 		}
@@ -42,11 +48,11 @@ func (c *config) write(of product, programs []program, stdout io.Writer) (string
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(stdout, "%-16s %s: %.1f MB compressed, at most %d\n", p.name, p.arch, float64(n)/1e6, p.limit)
-		if n > int64(p.limit)*1e6 {
-			return "", fmt.Errorf("%s has %d bytes compressed, more than %d MB", p.arch, n, p.limit)
+		fmt.Fprintf(stdout, "%-16s %s: %.1f MB compressed, at most %d\n", of.name, arch, float64(n)/1e6, of.limit)
+		if n > int64(of.limit)*1e6 {
+			return "", fmt.Errorf("%s has %d bytes compressed, more than %d MB", arch, n, of.limit)
 		}
-		images[p.arch] = img
+		images[arch] = img
 	}
 	idx := index(images, c.arches)
 	digest, err := idx.Digest()

@@ -28,6 +28,21 @@ var products = []product{
 	{"kubectl-weir", "What operators of a cluster with Weir type, and what leads a node to its hub.", nobody, 15},
 }
 
+// bundle is an image. It runs the first of its programs.
+type bundle struct {
+	product
+	of []string
+}
+
+// everyImage are those of single products, and what holds several.
+func everyImage() (all []bundle) {
+	for _, p := range products {
+		all = append(all, bundle{p, []string{p.name}})
+	}
+	// Root: it goes to the machine below its container, and has systemd start weir node join there.
+	return append(all, bundle{product{"weir-installer", "What leads the kubelet of an edge node to its hub.", "0:0", 27}, []string{operators, "weir-hub"}})
+}
+
 // nobody is a user without rights, known by its number: runAsNonRoot asks for that.
 const nobody = "65532:65532"
 

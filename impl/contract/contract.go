@@ -234,6 +234,19 @@ const (
 	CoordinatorImagesKey = "images"
 )
 
+// Of the Jobs by which weir-manager leads the kubelets of nodes to their hubs, and back: see package manager/installs.
+const (
+	// InstallerName is a label (app.kubernetes.io/name) of these Jobs and of their Pods, what their names begin with, and the unit by which a machine does the work.
+	InstallerName = "weir-installer"
+	// InstallerImages is a ConfigMap in ManagerNamespace. Under InstallerImagesKey it has the images that these Jobs may run, one in a line; weir-manager runs the first.
+	// None: no Job is begun. Whoever administers the cluster writes it, by the chart for example.
+	InstallerImages    = "weir-installer-images"
+	InstallerImagesKey = "images"
+	// InstallNode and InstallPool are annotations of such a Job: its node, and the pool that the node is to be in; "": none.
+	InstallNode = "weir.dev/install-node"
+	InstallPool = "weir.dev/install-pool"
+)
+
 // LeaderHubPrefix and the name of a pool are a Service, Endpoints and an EndpointSlice in ManagerNamespace with the leader hubs of the pool (seed 003).
 // Annotations of them tell whether its nodes reach each other ("true", "false"), and what it shares (group/version/resource, with commas between).
 const (

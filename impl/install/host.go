@@ -62,7 +62,7 @@ func (h *Host) fill() {
 		h.Root = "/"
 	}
 	if h.Run == nil {
-		h.Run = run
+		h.Run = Run
 	}
 	if h.Disk == nil {
 		h.Disk = free
@@ -197,7 +197,8 @@ func (h *Host) active(ctx context.Context, service string) bool {
 	return err == nil
 }
 
-func run(ctx context.Context, name string, args ...string) (string, error) {
+// Run runs a command. Its error has what it said.
+func Run(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said

@@ -176,7 +176,7 @@ func trimNode(o any) (any, error) {
 		slim.Labels, slim.Status.Addresses = n.Labels, n.Status.Addresses
 	}
 	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady || c.Type == contract.CutOffCondition || c.Type == contract.CertificatesCondition {
+		if c.Type == corev1.NodeReady || c.Type == contract.CutOffCondition || c.Type == contract.CertificatesCondition || c.Type == contract.JoinedCondition {
 			slim.Status.Conditions = append(slim.Status.Conditions, c)
 		}
 	}

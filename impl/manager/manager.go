@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/certificates"
+	"github.com/weir-edge/weir/impl/manager/installs"
 	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 	"github.com/weir-edge/weir/impl/nodepool"
@@ -76,7 +78,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, certificatesv1.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme, admissionv1.AddToScheme,
-		discoveryv1.AddToScheme, nodepool.AddToScheme, poolv1.AddToScheme,
+		discoveryv1.AddToScheme, batchv1.AddToScheme, nodepool.AddToScheme, poolv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("scheme: %w", err)
@@ -98,6 +100,7 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 		&rbacv1.RoleBinding{}:   {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
 	}
 	maps.Copy(what, pools.Watched())
+	maps.Copy(what, installs.Watched())
 	if s.certifies() {
 		what[&rbacv1.ClusterRoleBinding{}] = cache.ByObject{Transform: trimBinding}
 		what[&certificatesv1.CertificateSigningRequest{}] = cache.ByObject{Transform: certificates.Trim}
@@ -156,6 +159,9 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 		return err
 	}
 	if err := pools.Add(m.ctrl, pools.Config{Clock: s.Clock, Seen: m.board.seen, Follow: m.board.follow, Metrics: m.metrics.leaderHubs, Log: s.Logger}); err != nil {
+		return fmt.Errorf("manager: %w", err)
+	}
+	if err := installs.Add(m.ctrl, installs.Config{Clock: s.Clock, Metrics: m.metrics.installs, Log: s.Logger}); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	if err := m.ctrl.AddHealthzCheck("ping", healthz.Ping); err != nil {

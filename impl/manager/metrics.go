@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/buildinfo"
 	"github.com/weir-edge/weir/impl/manager/certificates"
+	"github.com/weir-edge/weir/impl/manager/installs"
 	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/impl/manager/verdict"
@@ -26,6 +27,7 @@ type metrics struct {
 	certificates *certificates.Metrics
 	revocations  *revocation.Metrics
 	leaderHubs   *pools.Metrics
+	installs     *installs.Metrics
 
 	nodes, marked, pools, deaf *prometheus.Desc
 }
@@ -52,6 +54,7 @@ func newMetrics(b *board) *metrics {
 		certificates: certificates.NewMetrics(),
 		revocations:  revocation.NewMetrics(),
 		leaderHubs:   pools.NewMetrics(),
+		installs:     installs.NewMetrics(),
 
 		nodes:  prometheus.NewDesc("weir_manager_nodes", "Nodes by what is known of them.", []string{"state"}, nil),
 		marked: prometheus.NewDesc("weir_manager_nodes_marked", "Nodes that are dead, kept, bound or owed a release.", []string{"mark"}, nil),
@@ -62,7 +65,7 @@ func newMetrics(b *board) *metrics {
 
 func (m *metrics) counters() []prometheus.Collector {
 	own := []prometheus.Collector{buildinfo.Collector("weir-manager"), m.heartbeats, m.taints, m.conditions, m.keepWrites, m.keepFailures, m.releases, m.missing}
-	return slices.Concat(own, m.certificates.Collectors(), m.revocations.Collectors(), m.leaderHubs.Collectors())
+	return slices.Concat(own, m.certificates.Collectors(), m.revocations.Collectors(), m.leaderHubs.Collectors(), m.installs.Collectors())
 }
 
 // Describe implements prometheus.Collector.

@@ -30,6 +30,8 @@ const (
 	CoordinatorPlaced = "CoordinatorPlaced"
 	// CertificatesCurrent tells whether no certificate of the pool, and not its authority, ends soon without a successor, as far as the hubs have told.
 	CertificatesCurrent = "CertificatesCurrent"
+	// NodesInstalled tells whether each node of the pool has joined, where weir-manager sees to that.
+	NodesInstalled = "NodesInstalled"
 )
 
 // Spec is what a person asks of a pool beside its NodePool.

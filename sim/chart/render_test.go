@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 )
 
@@ -36,6 +37,13 @@ func TestSameAsPrinted(t *testing.T) {
 			continue
 		}
 		switch want.GetKind() {
+		case "ConfigMap":
+			if want.GetName() == contract.InstallerImages { // as with the Deployment: whoever installs says where images are
+				image, _, _ := unstructured.NestedString(got.Object, "data", contract.InstallerImagesKey)
+				if delete(got.Object, "data"); !strings.HasPrefix(image, "ghcr.io/weir-edge/weir-installer:") {
+					t.Errorf("nodes are joined by the image %q", image)
+				}
+			}
 		case "CustomResourceDefinition":
 			unstructured.RemoveNestedField(got.Object, "metadata", "annotations", "helm.sh/resource-policy")
 		case "Deployment":
@@ -147,6 +155,9 @@ func TestBadValues(t *testing.T) {
 		"manager.image.tags=v1":             "'tags'",
 		"manager.extraArgs={metrics}":       "manager/extraArgs/0",
 		"managers.replicas=2":               "'managers'",
+		"installer.enabled=perhaps":         "installer/enabled",
+		"installer.image.digest=sha256:12":  "installer/image/digest",
+		"installer.image.pullPolicy=Never":  "'pullPolicy'",
 		"crds.nodePools=perhaps":            "crds/nodePools",
 		"uninstall.timeoutSeconds=1":        "uninstall/timeoutSeconds",
 		"metrics.podMonitor.interval=often": "metrics/podMonitor/interval",

@@ -93,6 +93,7 @@ func (c *Cloud) apiserverArgs(dir string, hosts []string) ([]string, error) {
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth",
+		"--allow-privileged=true", // as kubeadm has it
 	}, c.config.Args...), nil
 }
 

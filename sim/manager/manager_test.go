@@ -45,6 +45,7 @@ func TestManager(t *testing.T) {
 	t.Run("taken back", func(t *testing.T) { testTakenBack(t, w) })
 	t.Run("pools", func(t *testing.T) { testPools(t, w) })
 	t.Run("coordinators", func(t *testing.T) { testCoordinators(t, w) })
+	t.Run("installs", func(t *testing.T) { testInstalls(t, w) })
 	t.Run("attributes", func(t *testing.T) { testAttributes(t, w) })
 	t.Run("enrol", func(t *testing.T) { testEnrol(t, w, early, dir) })
 	t.Run("a node that dies", func(t *testing.T) { testDead(t, w) })

@@ -6,17 +6,9 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-
-	"github.com/weir-edge/weir/sim/pki"
 )
 
-var (
-	_ Issuer = (*localSite)(nil)
-	_ Signer = (*localSite)(nil)
-)
-
-// Sign implements Signer.
-func (s *localSite) Sign(r pki.Request) (*pki.Pair, error) { return s.cloud.CA().Issue(r) }
+var _ Issuer = (*localSite)(nil)
 
 // Certify implements Issuer.
 func (s *localSite) Certify(node string, life time.Duration) (*rest.Config, error) {

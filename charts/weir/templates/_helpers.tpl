@@ -4,9 +4,10 @@
 {{- if kindIs "invalid" $value }}{{ index . 1 }}{{ else }}{{ toJson $value }}{{ end -}}
 {{- end -}}
 
+{{- /* The reference of an image of the values. */ -}}
 {{- define "weir.image" -}}
-{{- $image := .Values.manager.image -}}
-{{- if $image.digest }}{{ $image.repository }}@{{ $image.digest }}{{ else }}{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}{{ end -}}
+{{- $image := index . 1 -}}
+{{- if $image.digest }}{{ $image.repository }}@{{ $image.digest }}{{ else }}{{ $image.repository }}:{{ $image.tag | default (index . 0).Chart.AppVersion }}{{ end -}}
 {{- end -}}
 
 {{- /* Whether a definition of OpenYurt's is kept by this release: not where somebody else has it. */ -}}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -27,31 +29,42 @@ const (
 	page = 500
 )
 
-// Check is an error while nodes are in pools: their kubelets call hubs, and hubs live by what weir-manager signs and publishes.
+// Check is an error while nodes are in pools, or call hubs all the same: hubs live by what weir-manager signs and publishes, and nobody else lets nodes leave.
 func Check(ctx context.Context, c client.Reader) error {
-	var nodes metav1.PartialObjectMetadataList
-	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	var first []string
 	count := 0
-	err := pages(ctx, c, &nodes, client.HasLabels{contract.NodePoolLabel}, func() error {
-		count += len(nodes.Items)
-		for _, n := range nodes.Items[:min(len(nodes.Items), named-len(first))] {
-			first = append(first, n.Name)
+	for next := ""; ; {
+		var nodes corev1.NodeList
+		if err := c.List(ctx, &nodes, client.Limit(page), client.Continue(next)); err != nil {
+			return fmt.Errorf("list nodes of pools: %w", err)
 		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return fmt.Errorf("list nodes of pools: %w", err)
-	case count == 0:
+		for i := range nodes.Items {
+			if n := &nodes.Items[i]; n.Labels[contract.NodePoolLabel] != "" || joined(n) {
+				if count++; count <= named {
+					first = append(first, n.Name)
+				}
+			}
+		}
+		if next = nodes.Continue; next == "" {
+			break
+		}
+	}
+	if count == 0 {
 		return nil
 	}
 	more := ""
 	if count > len(first) {
 		more = fmt.Sprintf(" and %d more", count-len(first))
 	}
-	return fmt.Errorf("%d nodes are still in pools (%s%s), and their kubelets may call a hub: take each out first "+
-		"(kubectl label node NODE %s-), then uninstall again; helm uninstall --no-hooks does not ask", count, strings.Join(first, ", "), more, contract.NodePoolLabel)
+	return fmt.Errorf("%d nodes are still in pools or have not left their hubs yet (%s%s): take each out first "+
+		"(kubectl label node NODE %s-), wait until their condition %s is gone, then uninstall again; helm uninstall --no-hooks does not ask",
+		count, strings.Join(first, ", "), more, contract.NodePoolLabel, contract.JoinedCondition)
+}
+
+func joined(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == contract.JoinedCondition && c.Status == corev1.ConditionTrue
+	})
 }
 
 // made are the kinds of what weir-manager makes, with its label, and where.
@@ -65,6 +78,7 @@ var made = []struct {
 	{discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), contract.ManagerNamespace},
 	{corev1.SchemeGroupVersion.WithKind("Endpoints"), contract.ManagerNamespace},
 	{corev1.SchemeGroupVersion.WithKind("Service"), contract.ManagerNamespace},
+	{batchv1.SchemeGroupVersion.WithKind("Job"), contract.ManagerNamespace},
 }
 
 // Clean removes what weir-manager made. Something that it may not remove does not keep the rest.
@@ -83,7 +97,7 @@ func Clean(ctx context.Context, c client.Client) error {
 		}
 		for i := range each {
 			each[i].SetGroupVersionKind(m.kind)
-			errs = append(errs, gone(c.Delete(ctx, &each[i])))
+			errs = append(errs, gone(c.Delete(ctx, &each[i], client.PropagationPolicy(metav1.DeletePropagationBackground))))
 		}
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: managedBy}}

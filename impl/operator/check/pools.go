@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/install/jobs"
 	"github.com/weir-edge/weir/impl/nodepool"
 	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
@@ -184,13 +186,33 @@ func checkHub(l *looker, n *corev1.Node) error {
 }
 
 func checkJoined(l *looker, n *corev1.Node) error {
-	switch c := view.Condition(n, contract.JoinedCondition); {
+	c := view.Condition(n, contract.JoinedCondition)
+	if j, ok := l.view.Installs[n.Name]; ok && (c == nil || c.Status != corev1.ConditionTrue) {
+		if err := installs(l, n, &j); err != nil {
+			return err
+		}
+	}
+	switch {
 	case c == nil && n.Annotations[contract.HoldsAnnotation] == "":
-		return fmt.Errorf("the node has not joined: weir node join --pool %s on it", n.Labels[contract.NodePoolLabel])
+		return fmt.Errorf("the node has not joined, and no Job of weir-manager runs there: see the condition NodesInstalled of the Pool, or weir node join --pool %s on it", n.Labels[contract.NodePoolLabel])
 	case c == nil:
 		return warn("it was not installed by weir node join: look at the kubelet's kubeconfig")
 	case c.Status != corev1.ConditionTrue:
 		return fmt.Errorf("%s: %s", c.Reason, strings.TrimSuffix(c.Message, "."))
+	}
+	return nil
+}
+
+// installs tells what the Job of a node that has not joined is at.
+func installs(l *looker, n *corev1.Node, j *batchv1.Job) error {
+	why, logs := jobs.Why(j, l.view.InstallPods), fmt.Sprintf("kubectl -n %s logs job/%s", j.Namespace, j.Name)
+	switch is, _ := jobs.PhaseOf(j); {
+	case is == jobs.Failed:
+		return fmt.Errorf("weir-manager's Job on the node failed: %s; %s has more; mend it, then %s", why, logs, jobs.Retry(n.Labels[contract.NodePoolLabel]))
+	case is == jobs.Running && why != "":
+		return fmt.Errorf("weir-manager's Job on the node does not begin: %s", why)
+	case is == jobs.Running:
+		return fmt.Errorf("weir-manager's Job on the node is at work: %s", logs)
 	}
 	return nil
 }

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"time"
 
 	"github.com/weir-edge/weir/impl/cli"
@@ -23,6 +20,7 @@ func Commands(program string) []cli.Command {
 		{Name: "node join", Args: "--pool POOL", About: "lead the kubelet of this machine to a hub", Run: c.join},
 		{Name: "node leave", About: "make this machine what it was before", Run: c.leave},
 		{Name: "node status", About: "tell whether the kubelet of this machine calls its hub", Run: c.status},
+		{Name: "node install", Args: "--pool POOL", About: "what a Job of weir-manager runs on a node: join, or leave, as a unit of the machine", Run: c.install},
 		{Name: "node certificate", About: "list the certificates of this machine: when each ends, and who signed it", Run: c.certificate},
 	}
 }
@@ -63,24 +61,6 @@ func (c commands) join(ctx context.Context, args []string, stdout, stderr io.Wri
 		return i.Check(ctx)
 	}
 	return i.Join(ctx)
-}
-
-// findHub looks beside this program first: both come in one archive.
-func findHub() (string, error) {
-	if self, err := os.Executable(); err == nil {
-		if beside := filepath.Join(filepath.Dir(self), "weir-hub"); exists(beside) {
-			return beside, nil
-		}
-	}
-	if path, err := exec.LookPath("weir-hub"); err == nil {
-		return filepath.Abs(path)
-	}
-	return "", cli.Usage("--hub-binary", "", "the path of weir-hub: it is neither beside this program nor in PATH")
-}
-
-func exists(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 func (c commands) leave(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -81,6 +82,7 @@ func (c *collector) lists(ctx context.Context) error {
 		{"nodes", &corev1.NodeList{}, nil},
 		{"deployments", &appsv1.DeploymentList{}, []client.ListOption{in(contract.ManagerNamespace), ours}},
 		{"pods", &corev1.PodList{}, []client.ListOption{in(contract.ManagerNamespace), ours}},
+		{"jobs", &batchv1.JobList{}, []client.ListOption{in(contract.ManagerNamespace), ours}},
 		{"services", &corev1.ServiceList{}, []client.ListOption{in(contract.ManagerNamespace), ours}},
 		{"endpoints", &corev1.EndpointsList{}, []client.ListOption{in(contract.ManagerNamespace), ours}},
 		{"configmaps", &corev1.ConfigMapList{}, []client.ListOption{in(contract.ManagerNamespace), ours}},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/install/jobs"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -33,6 +35,7 @@ const (
 	ManagerLease = "Lease kube-system/weir-manager"
 	LeaderHubs   = "Services leader-hub-<pool>"
 	Coordinators = "Pods of coordinators"
+	Installs     = "Jobs that join nodes"
 )
 
 // View is what is seen of a cluster.
@@ -46,12 +49,14 @@ type View struct {
 	ManagerLease *coordinationv1.Lease           // nil: there is none
 	LeaderHubs   map[string]corev1.Service       // by pool
 	Coordinators []corev1.Pod
+	Installs     map[string]batchv1.Job // by node: Jobs of weir-manager by which it joins or leaves
+	InstallPods  []corev1.Pod
 	Failed       map[string]error // why something could not be read
 }
 
 // Read looks at a cluster.
 func (c *Cluster) Read(ctx context.Context) *View {
-	v := &View{Now: c.Now(), Failed: map[string]error{}, Leases: map[string]coordinationv1.Lease{}, LeaderHubs: map[string]corev1.Service{}}
+	v := &View{Now: c.Now(), Failed: map[string]error{}, Leases: map[string]coordinationv1.Lease{}, LeaderHubs: map[string]corev1.Service{}, Installs: map[string]batchv1.Job{}}
 	v.Nodes = list[corev1.Node](ctx, c, v, Nodes, &corev1.NodeList{})
 	v.NodePools = list[nodepool.NodePool](ctx, c, v, NodePools, &nodepool.List{})
 	v.Pools = list[poolv1.Pool](ctx, c, v, Pools, &poolv1.List{})
@@ -62,7 +67,16 @@ func (c *Cluster) Read(ctx context.Context) *View {
 	for _, s := range list[corev1.Service](ctx, c, v, LeaderHubs, &corev1.ServiceList{}, ours...) {
 		v.LeaderHubs[s.Labels[contract.NodePoolLabel]] = s
 	}
-	v.Coordinators = list[corev1.Pod](ctx, c, v, Coordinators, &corev1.PodList{}, ours...)
+	for _, p := range list[corev1.Pod](ctx, c, v, Coordinators, &corev1.PodList{}, ours...) {
+		if p.Labels[jobs.NameLabel] == contract.InstallerName {
+			v.InstallPods = append(v.InstallPods, p)
+		} else {
+			v.Coordinators = append(v.Coordinators, p)
+		}
+	}
+	for _, j := range list[batchv1.Job](ctx, c, v, Installs, &batchv1.JobList{}, client.InNamespace(contract.ManagerNamespace), client.MatchingLabels(jobs.Ours())) {
+		v.Installs[j.Annotations[contract.InstallNode]] = j
+	}
 	v.Manager, v.ManagerLease = get(ctx, c, v, Manager, &appsv1.Deployment{}), get(ctx, c, v, ManagerLease, &coordinationv1.Lease{})
 	return v
 }

@@ -1,0 +1,100 @@
+// Package jobs reads the Jobs by which weir-manager leads kubelets to their hubs, and back: how far one is, and why it failed. Package manager/installs makes them.
+// It starts no goroutine.
+package jobs
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// Labels of Jobs and of their Pods.
+const (
+	ManagedLabel = "app.kubernetes.io/managed-by"
+	ManagedBy    = "weir-manager"
+	NameLabel    = "app.kubernetes.io/name"
+)
+
+// Ours are the labels of all of them.
+func Ours() map[string]string {
+	return map[string]string{ManagedLabel: ManagedBy, NameLabel: contract.InstallerName}
+}
+
+// Phase is how far a Job is.
+type Phase int
+
+// Phases.
+const (
+	Running Phase = iota
+	Done
+	Failed
+)
+
+// PhaseOf is that of a Job, and since when it has ended.
+func PhaseOf(j *batchv1.Job) (Phase, time.Time) {
+	for _, c := range j.Status.Conditions {
+		if c.Status == corev1.ConditionTrue {
+			switch c.Type {
+			case batchv1.JobComplete:
+				return Done, c.LastTransitionTime.Time
+			case batchv1.JobFailed:
+				return Failed, c.LastTransitionTime.Time
+			}
+		}
+	}
+	return Running, time.Time{}
+}
+
+// mostSay bounds what is told of a Job.
+const mostSay = 300
+
+// Retry is how a person lets failed Jobs of a pool begin anew.
+func Retry(pool string) string {
+	return fmt.Sprintf("kubectl -n %s delete jobs -l %s=%s,%s=%s --field-selector status.successful=0", contract.ManagerNamespace, NameLabel, contract.InstallerName, contract.NodePoolLabel, pool)
+}
+
+// Why tells how a Job failed, or why its Pod does not begin; "": there is nothing to tell.
+func Why(j *batchv1.Job, pods []corev1.Pod) string {
+	says, at := "", time.Time{}
+	for i := range pods {
+		p := &pods[i]
+		if p.Labels[batchv1.JobNameLabel] != j.Name || !metav1.IsControlledBy(p, j) {
+			continue
+		}
+		if text := sayOf(p); text != "" && !p.CreationTimestamp.Time.Before(at) {
+			says, at = text, p.CreationTimestamp.Time
+		}
+	}
+	if is, _ := PhaseOf(j); says == "" && is == Failed {
+		for _, c := range j.Status.Conditions {
+			if c.Type == batchv1.JobFailed {
+				says = cmp.Or(c.Message, c.Reason)
+			}
+		}
+	}
+	says = strings.Join(strings.Fields(says), " ")
+	if len(says) > mostSay {
+		says = says[:mostSay] + "…"
+	}
+	return says
+}
+
+// sayOf is what is known of a Pod that is not well.
+func sayOf(p *corev1.Pod) string {
+	for _, c := range p.Status.ContainerStatuses {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			return cmp.Or(t.Message, fmt.Sprintf("%s, exit code %d", t.Reason, t.ExitCode))
+		}
+		if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" {
+			return w.Reason + ": " + w.Message
+		}
+	}
+	return ""
+}

@@ -1,0 +1,42 @@
+package installs
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-edge/weir/impl/install/jobs"
+)
+
+// Metrics tell of Jobs on nodes.
+type Metrics struct {
+	now   *prometheus.GaugeVec
+	begun *prometheus.CounterVec
+}
+
+// NewMetrics returns metrics that are registered nowhere.
+func NewMetrics() *Metrics {
+	m := &Metrics{
+		now: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_manager_installs", Help: "Nodes whose Job to join a pool or to leave it is running, or failed and waits for a person.",
+		}, []string{"state"}),
+		begun: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_manager_installs_begun_total", Help: "Jobs on nodes that were begun, by what for: join, leave.",
+		}, []string{"verb"}),
+	}
+	m.show(&stand{})
+	return m
+}
+
+// Collectors are the metrics, for a registry.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.now, m.begun}
+}
+
+func (m *Metrics) show(s *stand) {
+	count := map[jobs.Phase]int{}
+	for i := range s.jobs {
+		is, _ := jobs.PhaseOf(&s.jobs[i])
+		count[is]++
+	}
+	m.now.WithLabelValues("running").Set(float64(count[jobs.Running]))
+	m.now.WithLabelValues("failed").Set(float64(count[jobs.Failed]))
+}

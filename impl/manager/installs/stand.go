@@ -1,0 +1,174 @@
+package installs
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/install/jobs"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
+)
+
+// most is how many failures of a pool there may be before no more begin.
+const most = 2
+
+// stand is how nodes stand.
+type stand struct {
+	nodes     []corev1.Node // sorted by name
+	jobs      []batchv1.Job
+	pods      []corev1.Pod // of Jobs
+	pools     []poolv1.Pool
+	described map[string]bool  // pools with a NodePool and a Pool
+	told      map[string]bool  // pools of which hubs are told
+	image     string           // that Jobs run; "": none is begun
+	refused   map[string]error // why a Job of a pool could not be made
+
+	byNode map[types.UID]*batchv1.Job // made when it is needed
+}
+
+// job is the one of a Node; nil: it has none.
+func (s *stand) job(n *corev1.Node) *batchv1.Job {
+	if s.byNode == nil {
+		s.byNode = map[types.UID]*batchv1.Job{}
+		for i := range s.jobs {
+			if of := s.of(&s.jobs[i]); of != nil {
+				s.byNode[of.UID] = &s.jobs[i]
+			}
+		}
+	}
+	return s.byNode[n.UID]
+}
+
+// of is the Node of a Job; nil: there is none, or it is another one of the same name.
+func (s *stand) of(j *batchv1.Job) *corev1.Node {
+	i, ok := slices.BinarySearchFunc(s.nodes, j.Annotations[contract.InstallNode], func(n corev1.Node, name string) int { return strings.Compare(n.Name, name) })
+	if !ok || !slices.ContainsFunc(j.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == s.nodes[i].UID }) {
+		return nil
+	}
+	return &s.nodes[i]
+}
+
+// pool is the one that a Job is for: that it comes into, or that it leaves, if that is known.
+func pool(j *batchv1.Job) string { return j.Labels[contract.NodePoolLabel] }
+
+// wants is the pool that a node is to be in; "": none. Not known: nobody says.
+func (s *stand) wants(n *corev1.Node) (pool string, known bool) {
+	pool = n.Labels[contract.NodePoolLabel]
+	return pool, pool == "" || s.described[pool]
+}
+
+func condition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+	for _, c := range n.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
+func joined(n *corev1.Node) bool {
+	return condition(n, contract.JoinedCondition).Status == corev1.ConditionTrue
+}
+
+// able tells whether a node can do its work now.
+func able(n *corev1.Node) bool {
+	if os := n.Labels[corev1.LabelOSStable]; os != "" && os != "linux" {
+		return false
+	}
+	return n.DeletionTimestamp.IsZero() && condition(n, corev1.NodeReady).Status == corev1.ConditionTrue && condition(n, contract.CutOffCondition).Status != corev1.ConditionTrue
+}
+
+// settled tells whether the failure of a join is no more: the node was joined by hand since.
+func settled(n *corev1.Node, want string, at time.Time) bool {
+	return want != "" && joined(n) && condition(n, contract.JoinedCondition).LastTransitionTime.After(at)
+}
+
+// start is a Job that is to begin. Former is the one of the node that has ended, and goes first.
+type start struct {
+	node   *corev1.Node
+	pool   string // that the node is to be in; "": it leaves
+	of     string
+	former *batchv1.Job
+}
+
+// decide tells what is to be done about a node: a Job begins, one that has ended is of no use any more, or nothing.
+func (s *stand) decide(n *corev1.Node) (begin *start, useless *batchv1.Job) {
+	want, known := s.wants(n)
+	j := s.job(n)
+	if !known {
+		return nil, nil
+	}
+	if j == nil {
+		if joined(n) == (want != "") {
+			return nil, nil
+		}
+		return &start{n, want, want, nil}, nil
+	}
+	is, at := jobs.PhaseOf(j)
+	was := j.Annotations[contract.InstallPool]
+	switch {
+	case is == jobs.Running || !j.DeletionTimestamp.IsZero():
+		return nil, nil
+	case was == want && is == jobs.Done && want == "" && !joined(n):
+		return nil, j
+	case was == want && is == jobs.Failed && settled(n, want, at):
+		return nil, j
+	case was == want:
+		return nil, nil
+	case is == jobs.Failed && want == "" && condition(n, contract.JoinedCondition).Status == corev1.ConditionFalse: // it was taken back at once
+		return nil, j
+	}
+	return &start{n, want, cmp.Or(want, was), j}, nil
+}
+
+// plan is what is to be done now.
+func (s *stand) plan() (begin []start, useless []*batchv1.Job) {
+	busy, failures := map[string]bool{}, map[[2]string]int{}
+	for i := range s.jobs {
+		j := &s.jobs[i]
+		if s.of(j) == nil { // it is no node any more, and its Pods cannot run
+			useless = append(useless, j)
+			continue
+		}
+		switch is, _ := jobs.PhaseOf(j); is {
+		case jobs.Running:
+			busy[pool(j)] = true
+		case jobs.Failed:
+			failures[s.kind(pool(j), j.Annotations[contract.InstallPool])]++
+		}
+	}
+	var ready []start
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		one, j := s.decide(n)
+		if j != nil {
+			useless = append(useless, j)
+		}
+		if one != nil && able(n) && (one.pool == "" || s.told[one.pool]) {
+			ready = append(ready, *one)
+		}
+	}
+	slices.SortStableFunc(ready, func(a, b start) int { return cmp.Compare(min(len(a.pool), 1), min(len(b.pool), 1)) })
+	for _, one := range ready {
+		if s.image != "" && !busy[one.of] && failures[s.kind(one.of, one.pool)] < most {
+			busy[one.of] = true
+			begin = append(begin, one)
+		}
+	}
+	return begin, useless
+}
+
+// kind is of what failures are counted together.
+func (s *stand) kind(of, pool string) [2]string {
+	if pool == "" {
+		return [2]string{of, "leave"}
+	}
+	return [2]string{of, "join"}
+}

@@ -1,0 +1,242 @@
+package installs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/install/jobs"
+	"github.com/weir-edge/weir/impl/nodepool"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
+)
+
+// world is a cluster in memory: its nodes do what Jobs say, when a test lets them.
+type world struct {
+	t      *testing.T
+	client client.WithWatch
+	clock  *testclock.FakeClock
+	events *events.FakeRecorder
+	keeper *keeper
+
+	hidden bool              // the cache has not heard of any Job yet
+	in     map[string]string // pools that the machines are in
+	made   int               // Jobs
+	refuse error             // what kube-apiserver says of a Job
+}
+
+func newWorld(t *testing.T, nodes ...string) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, nodepool.AddToScheme, poolv1.AddToScheme} {
+		check(t, add(scheme))
+	}
+	w := &world{t: t, clock: testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), events: events.NewFakeRecorder(10000), in: map[string]string{}}
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&poolv1.Pool{}, &corev1.Node{}, &batchv1.Job{}).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if j, ok := o.(*batchv1.Job); ok {
+				if w.refuse != nil {
+					return w.refuse
+				}
+				w.made++
+				j.UID = types.UID(fmt.Sprint("job-", w.made))
+			}
+			return c.Create(ctx, o, options...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			if j, ok := o.(*batchv1.Job); ok {
+				if is, _ := jobs.PhaseOf(j); is == jobs.Running {
+					t.Errorf("the Job of node %s is deleted while it runs", j.Annotations[contract.InstallNode])
+				}
+			}
+			return c.Delete(ctx, o, options...)
+		},
+	}).Build()
+	late := interceptor.NewClient(w.client, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, all client.ObjectList, options ...client.ListOption) error {
+		if _, ok := all.(*batchv1.JobList); ok && w.hidden {
+			return nil
+		}
+		return c.List(ctx, all, options...)
+	}})
+	w.keeper = &keeper{client: late, reader: w.client, clock: w.clock, events: w.events, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler)}
+	w.images("installer:1")
+	for _, name := range nodes {
+		w.make(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-1")}})
+		w.says(name, corev1.NodeReady, corev1.ConditionTrue)
+	}
+	return w
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) make(o client.Object) {
+	w.t.Helper()
+	check(w.t, w.client.Create(w.t.Context(), o))
+}
+
+// images says which images Jobs may run.
+func (w *world) images(text string) {
+	w.t.Helper()
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.InstallerImages}, Data: map[string]string{contract.InstallerImagesKey: text}}
+	check(w.t, client.IgnoreNotFound(w.client.Delete(w.t.Context(), c.DeepCopy())))
+	w.make(c)
+}
+
+// pool makes one of which hubs are told.
+func (w *world) pool(name string) {
+	w.t.Helper()
+	w.make(&nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	w.make(&poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	w.make(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.LeaderHubPrefix + name, Labels: map[string]string{jobs.ManagedLabel: jobs.ManagedBy}}})
+}
+
+func (w *world) node(name string) *corev1.Node {
+	w.t.Helper()
+	n := &corev1.Node{}
+	check(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, n))
+	return n
+}
+
+// label puts nodes into a pool; "": out of it.
+func (w *world) label(pool string, nodes ...string) {
+	w.t.Helper()
+	for _, name := range nodes {
+		n := w.node(name)
+		if n.Labels = map[string]string{contract.NodePoolLabel: pool}; pool == "" {
+			n.Labels = nil
+		}
+		check(w.t, w.client.Update(w.t.Context(), n))
+	}
+}
+
+// says sets a condition of a Node; "": it goes.
+func (w *world) says(name string, kind corev1.NodeConditionType, status corev1.ConditionStatus) {
+	w.t.Helper()
+	n := w.node(name)
+	n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
+	if status != "" {
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, LastTransitionTime: metav1.NewTime(w.clock.Now())})
+	}
+	check(w.t, w.client.Status().Update(w.t.Context(), n))
+}
+
+// step lets the keeper look until nothing is left to do at once.
+func (w *world) step() {
+	w.t.Helper()
+	for range 10 {
+		w.clock.Step(time.Second)
+		r, err := w.keeper.Reconcile(w.t.Context(), reconcile.Request{})
+		check(w.t, err)
+		if r.RequeueAfter >= recheck {
+			return
+		}
+	}
+	w.t.Fatal("it never comes to rest")
+}
+
+// jobs are those that there are, by node.
+func (w *world) jobs() map[string]*batchv1.Job {
+	w.t.Helper()
+	var all batchv1.JobList
+	check(w.t, w.client.List(w.t.Context(), &all))
+	out := map[string]*batchv1.Job{}
+	for i := range all.Items {
+		out[all.Items[i].Annotations[contract.InstallNode]] = &all.Items[i]
+	}
+	return out
+}
+
+// running are the nodes on which Jobs run, and what for.
+func (w *world) running() string {
+	var all []string
+	for node, j := range w.jobs() {
+		if is, _ := jobs.PhaseOf(j); is == jobs.Running {
+			all = append(all, node+"→"+j.Annotations[contract.InstallPool])
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+func (w *world) want(what, nodes string) {
+	w.t.Helper()
+	if w.step(); w.running() != nodes {
+		w.t.Fatalf("%s: Jobs run on %q, want %q", what, w.running(), nodes)
+	}
+}
+
+// end ends the Job of a node as its machine and the Job controller would.
+func (w *world) end(node string, well bool) {
+	w.t.Helper()
+	w.clock.Step(time.Second)
+	j := w.jobs()[node]
+	if j == nil {
+		w.t.Fatalf("node %s has no Job", node)
+	}
+	kind := batchv1.JobComplete
+	if well {
+		w.in[node] = j.Annotations[contract.InstallPool]
+		status := corev1.ConditionTrue
+		if w.in[node] == "" {
+			status = ""
+		}
+		w.says(node, contract.JoinedCondition, status)
+	} else {
+		kind = batchv1.JobFailed
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: j.Namespace, Name: "pod-of-" + string(j.UID), Labels: jobs.Ours()}}
+		p.Labels[batchv1.JobNameLabel] = j.Name
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: j.Name, UID: j.UID, Controller: new(true)}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "preflight: disk: /var/lib has 3 MB free\n"}}}}
+		w.make(p)
+	}
+	j.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.clock.Now()), Message: "as it ended"}}
+	check(w.t, w.client.Status().Update(w.t.Context(), j))
+}
+
+// state is what the Pool says.
+func (w *world) state(name string) metav1.Condition {
+	w.t.Helper()
+	p := &poolv1.Pool{}
+	check(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, p))
+	c := meta.FindStatusCondition(p.Status.Conditions, poolv1.NodesInstalled)
+	if c == nil {
+		return metav1.Condition{}
+	}
+	return *c
+}
+
+// told tells how many Events have a text.
+func (w *world) told(text string) (n int) {
+	for {
+		select {
+		case e := <-w.events.Events:
+			if strings.Contains(e, text) {
+				n++
+			}
+		default:
+			return n
+		}
+	}
+}

@@ -13,6 +13,9 @@
 //   - what weir-manager costs in a cluster of 5,000 nodes and 200 pools: CPU, memory, requests; beside one of an earlier commit, if one is given;
 //   - what the store of a hub writes in an hour of virtual time, and how soon a new process answers from one of 200 MB.
 //
+// Beside that, and alone, it measures another hub that a profile describes (bench/peer, Rival): Weir's hubs and the peer stand behind equal uplinks of
+// one kube-apiserver, and clients of both list and watch the same changes at the same time.
+//
 // Machines are shared and noisy: rounds alternate between the two sides, and the median of the rounds counts. It uses the
 // runtime of the testbed: real kube-apiserver, real processes. It starts one goroutine per client and waits for them.
 //

@@ -32,6 +32,18 @@ func (r *Report) stat() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// besides tells how a peer is measured.
+const besides = "Pools of equal size behind equal uplinks, with the same clients, saw the same changes of one kube-apiserver at the same time: " +
+	"hub has Weir, direct nothing, and reference is one protobuf informer for each resource, alone. Requests were timed with a wide link."
+
+// args are what make bench needs to measure the peer again.
+func (p *PeerReport) args() string {
+	if p == nil {
+		return ""
+	}
+	return " ARGS='--peer " + p.Profile + "'"
+}
+
 // Markdown renders the report: what was missed first, then a table for each part.
 func (r *Report) Markdown() string {
 	var b strings.Builder
@@ -50,8 +62,12 @@ func (r *Report) Markdown() string {
 			missed = append(missed, fmt.Sprintf("- **%s**: %.3g %s, wanted %s", f.Name, f.Got(), f.Unit, f.Limit))
 		}
 	}
-	fmt.Fprintf(&b, "# Benchmarks\n\n%d of %d figures within their target. Revision %s, %s, %s. Repeat: `make bench`.\n\n",
-		met, judged, r.Revision, r.Began.Format("2006-01-02"), r.Machine)
+	if r.Peer == nil {
+		fmt.Fprintf(&b, "# Benchmarks\n\n%d of %d figures within their target. ", met, judged)
+	} else {
+		fmt.Fprintf(&b, "# %s beside Weir\n\n%s\n\n", r.Peer.Name, strings.TrimSpace(r.Peer.About+" "+besides))
+	}
+	fmt.Fprintf(&b, "Revision %s, %s, %s. Repeat: `make bench%s`.\n\n", r.Revision, r.Began.Format("2006-01-02"), r.Machine, r.Peer.args())
 	b.WriteString("Each figure is the median of its rounds; behind it stands the interval in which the median lies, with 95 % of confidence from 6 rounds on, " +
 		"from the least to the most of fewer. `benchstat reports/bench/bench.txt reports/out/bench/bench.txt` compares two runs.\n")
 	if len(missed) > 0 {

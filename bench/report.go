@@ -20,6 +20,15 @@ type Report struct {
 	Began    time.Time  `json:"began"`
 	Machine  string     `json:"machine"`
 	Parts    []Measured `json:"parts"`
+	// Peer is the other hub of a report with one.
+	Peer *PeerReport `json:"peer,omitempty"`
+}
+
+// PeerReport tells which hub was measured beside Weir's.
+type PeerReport struct {
+	Name    string `json:"name"`
+	About   string `json:"about,omitempty"`
+	Profile string `json:"profile"`
 }
 
 // Measured is one part of a report.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-edge/weir/bench/peer"
 	"github.com/weir-edge/weir/impl/cli"
 )
 
@@ -21,6 +22,8 @@ type Suite struct {
 	Only []string
 	// Resume leaves out what the report in Out has of the same source.
 	Resume bool
+	// Peer is another hub, which is measured beside Weir's, and nothing else is.
+	Peer *peer.Profile
 
 	all      []part // of tests; nil: those of parts
 	revision string // likewise; empty: that of the source
@@ -39,6 +42,10 @@ func (s Suite) parts() []part {
 	}
 	rounds := fmt.Sprintf("rounds %d", s.Rounds)
 	pools := fmt.Sprintf("rounds %d, %d at once", s.Testbed.Rounds, s.Testbed.Parallel)
+	if p := s.Peer; p != nil {
+		return []part{{peerPart, "", fmt.Sprintf("%s, %s, rounds of changes %d", p.Name, rounds, s.Testbed.Rounds),
+			func(ctx context.Context) ([]Figure, error) { return Rival(ctx, s.Testbed, p, s.Rounds) }}}
+	}
 	return []part{
 		{"bytes", "What crosses the uplink of a pool: stock, with a hub on each node, and with hubs that are a pool", pools,
 			func(ctx context.Context) ([]Figure, error) { return Traffic(ctx, s.Testbed) }},
@@ -64,7 +71,13 @@ func (s Suite) parts() []part {
 	}
 }
 
+// peerPart is what is measured with Suite.Peer.
+const peerPart = "peer"
+
 func about(name string) string {
+	if name == peerPart {
+		return "Each figure is a ratio of two sides; what the two medians were stands behind it"
+	}
 	for _, p := range (Suite{}).parts() {
 		if p.name == name {
 			return p.about
@@ -88,6 +101,9 @@ func (s Suite) Validate() error {
 			return cli.Usage("--only", name, "some of "+strings.Join(Parts(), ",")+"; without it all")
 		}
 	}
+	if s.Peer != nil && len(s.Only) > 0 {
+		return cli.Usage("--only", strings.Join(s.Only, ","), "nothing beside --peer, which measures the peer and no part")
+	}
 	switch {
 	case s.Rounds < 1:
 		return cli.Usage("--rounds", s.Rounds, "at least 1")
@@ -107,6 +123,9 @@ func (s Suite) Validate() error {
 func (s Suite) Run(ctx context.Context) (r Report, err error) {
 	if r = newReport(ctx); s.revision != "" {
 		r.Revision = s.revision
+	}
+	if s.Peer != nil {
+		r.Peer = &PeerReport{Name: s.Peer.Name, About: s.Peer.About, Profile: s.Peer.Path()}
 	}
 	var old Report
 	if s.Resume {

@@ -6,9 +6,17 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/weir-edge/weir/sim/pki"
 )
 
-var _ Issuer = (*localSite)(nil)
+var (
+	_ Issuer = (*localSite)(nil)
+	_ Signer = (*localSite)(nil)
+)
+
+// Sign implements Signer.
+func (s *localSite) Sign(r pki.Request) (*pki.Pair, error) { return s.cloud.CA().Issue(r) }
 
 // Certify implements Issuer.
 func (s *localSite) Certify(node string, life time.Duration) (*rest.Config, error) {

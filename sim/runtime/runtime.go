@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/proc"
 )
 
@@ -157,6 +158,11 @@ type Issuer interface {
 	Stray(node string, life time.Duration) (*rest.Config, error)
 	// Retime is a service account's token with another end.
 	Retime(token string, end time.Time) (string, error)
+}
+
+// Signer is a Site whose cloud signs certificates of programs that are not the testbed's.
+type Signer interface {
+	Sign(r pki.Request) (*pki.Pair, error)
 }
 
 // Endpoint is an API server to connect to.

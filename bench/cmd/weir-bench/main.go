@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/weir-edge/weir/bench"
+	"github.com/weir-edge/weir/bench/peer"
 	"github.com/weir-edge/weir/impl/cli"
 )
 
@@ -34,6 +36,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs.StringSliceVar(&s.Only, "only", nil, "measure some parts only, separated by commas: "+strings.Join(bench.Parts(), ", "))
 	fs.BoolVar(&s.Resume, "resume", false, "keep the parts that the report in --out has of the same committed source and the same flags")
 	fs.StringVar(&s.Out, "out", "reports/out/bench", "folder of the report")
+	profile := fs.String("peer", "", "profile of another hub, as bench/peers/weir-hub.yaml: measures it beside weir-hub under the load of pool-cache, and nothing else; report in the folder peer of --out")
 	bare := fs.String("serve-bare", "", "")
 	_ = fs.MarkHidden("serve-bare") // the process of the bare server
 	opens := fs.String("open-store", "", "")
@@ -46,6 +49,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return bench.ServeBare(ctx, *bare)
 	case *opens != "":
 		return bench.OpenStore(*opens, stdout)
+	}
+	if *profile != "" {
+		var err error
+		if s.Peer, err = peer.Load(*profile); err != nil {
+			return err
+		}
+		s.Out = filepath.Join(s.Out, "peer")
 	}
 	s.Testbed.Out = s.Out
 	if err := s.Validate(); err != nil {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -52,6 +53,7 @@ type column struct {
 
 	// Bytes per second of class heartbeat: before anything is cut, and while heartbeats are delegated.
 	direct, delegated float64
+	received          float64 // bytes per second from the cloud for each node, before anything is cut
 }
 
 // run brings up the column's site and runs it to its end.
@@ -194,7 +196,7 @@ func (c *column) beQuiet(ctx context.Context) error {
 		return err
 	}
 	c.quiet.From = time.Now()
-	runner.Slept(ctx, c.history.Timers.Lease*3/2)
+	runner.Slept(ctx, max(c.history.Timers.Lease*3/2, c.s.Workload.Quiet))
 	c.quiet.To = time.Now()
 	return ctx.Err()
 }
@@ -305,7 +307,9 @@ func (c *column) faults(ctx context.Context) error {
 	c.history.Ended = time.Now()
 	c.recorder.into(&c.history)
 	c.Measure()
-	c.direct, c.delegated = c.heartbeatBytes(c.quiet), c.heartbeatBytes(c.history.delegation())
+	traffic := c.Site.Link(c.Pool).Series(time.Second)
+	c.direct, c.delegated = perSecond(traffic, c.quiet, heartbeats), perSecond(traffic, c.history.delegation(), heartbeats)
+	c.received = perSecond(traffic, c.quiet, fromCloud) / float64(len(c.history.Nodes))
 	return nil
 }
 
@@ -344,11 +348,15 @@ func (c *column) change(ctx context.Context) {
 	}
 }
 
-// heartbeatBytes is what crossed the link as heartbeats in a span, per second; 0 if nothing is counted so.
-func (c *column) heartbeatBytes(s Span) float64 {
+func heartbeats(x link.Sample) bool { return x.Class == heartbeatClass }
+
+func fromCloud(x link.Sample) bool { return x.Dir == link.Down }
+
+// perSecond is how many bytes of some of the traffic crossed in a second of a span.
+func perSecond(all []link.Sample, s Span, of func(link.Sample) bool) float64 {
 	var sum int64
-	for _, x := range c.Site.Link(c.Pool).Series(time.Second) {
-		if x.Class == heartbeatClass && !x.At.Before(s.From) && x.At.Before(s.To) {
+	for _, x := range all {
+		if of(x) && !x.At.Before(s.From) && x.At.Before(s.To) {
 			sum += x.Bytes
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/scenario"
 )
 
@@ -195,5 +196,24 @@ func TestPoolSilent(t *testing.T) {
 	want := []Span{span(20, 90)}
 	if got := h.poolSilent(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestPerSecond: what crossed before and after a span is not of it, and neither is what crossed the other way.
+func TestPerSecond(t *testing.T) {
+	traffic := []link.Sample{
+		{At: at(0), Class: heartbeatClass, Dir: link.Down, Bytes: 1000},
+		{At: at(10), Class: heartbeatClass, Dir: link.Down, Bytes: 30}, {At: at(10), Class: heartbeatClass, Dir: link.Up, Bytes: 50},
+		{At: at(19), Class: "node", Dir: link.Down, Bytes: 70}, {At: at(20), Class: "node", Dir: link.Down, Bytes: 1000},
+	}
+	for _, c := range []struct {
+		name string
+		of   func(link.Sample) bool
+		in   Span
+		want float64
+	}{{"heartbeats", heartbeats, span(10, 20), 8}, {"from the cloud", fromCloud, span(10, 20), 10}, {"no span", fromCloud, Span{}, 0}} {
+		if got := perSecond(traffic, c.in, c.of); got != c.want {
+			t.Errorf("%s: %v bytes a second, want %v", c.name, got, c.want)
+		}
 	}
 }

@@ -82,6 +82,8 @@ func Metrics() []Metric {
 		{"stock_failed_calls", UnitCount, "calls of a Service from within the pool that failed, with stock Kubernetes"},
 		{"calls", UnitCount, "calls of a Service from within the pool, with Weir"},
 		{"heartbeat_bytes_per_second", UnitCount, "bytes of class heartbeat over the uplink before anything is cut, both ways: every node renews its own Lease"},
+		{"quiet_received_bytes_per_second", UnitCount, "bytes a second from the cloud for each node of the pool, with Weir, before the first fault"},
+		{"stock_quiet_received_bytes_per_second", UnitCount, "the same with stock Kubernetes"},
 		{"delegation_bytes_per_second", UnitCount, "bytes of class heartbeat over the uplink while heartbeats are delegated, both ways"},
 		{"detect_seconds_max", UnitSeconds, "from the cut of a node until its first delegated heartbeat reached the cloud, longest"},
 		{"eviction_later_seconds_max", UnitSeconds, "by how much longer than stock Kubernetes it took until the pods of dead nodes were evicted"},

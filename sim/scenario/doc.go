@@ -106,7 +106,7 @@
 //	  watch: 8m                     # from the first fault until a column is over
 //	  policy: keep                  # optional; or: evict after 2m; what happens to pods when all of the pool is silent
 //	  calls: true                   # optional; a client on each node calls the Service ten times a second
-//	workload: …                     # optional; what Weir's caches hold besides
+//	workload: …                     # optional; what Weir's caches hold besides; quiet: how long nothing happens before the first fault, beyond a Lease and a half
 //
 // Its faults are those that stock Kubernetes can be put through as well; what happens to a part of Weir happens in Weir's column only:
 //

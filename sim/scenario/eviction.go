@@ -172,6 +172,7 @@ func evictionMetrics() []string {
 	return []string{
 		"wrong_evictions", "missed_evictions", stockEvictions, "not_ready_while_delegated", "stock_not_ready", "late_heartbeats",
 		"failed_calls", "stock_failed_calls", "calls", "heartbeat_bytes_per_second", "delegation_bytes_per_second", "detect_seconds_max",
+		"quiet_received_bytes_per_second", "stock_quiet_received_bytes_per_second",
 		"eviction_later_seconds_max", "marks_missing", "marks_left",
 	}
 }

@@ -69,7 +69,11 @@ func (r *Report) Markdown() string {
 	}
 	fmt.Fprintf(&b, "Revision %s, %s, %s. Repeat: `make bench%s`.\n\n", r.Revision, r.Began.Format("2006-01-02"), r.Machine, r.Peer.args())
 	b.WriteString("Each figure is the median of its rounds; behind it stands the interval in which the median lies, with 95 % of confidence from 6 rounds on, " +
-		"from the least to the most of fewer. `benchstat reports/bench/bench.txt reports/out/bench/bench.txt` compares two runs.\n")
+		"from the least to the most of fewer.")
+	if r.Peer == nil {
+		b.WriteString(" `benchstat reports/bench/bench.txt reports/out/bench/bench.txt` compares two runs.")
+	}
+	b.WriteString("\n")
 	if len(missed) > 0 {
 		fmt.Fprintf(&b, "\nMissed:\n\n%s\n", strings.Join(missed, "\n"))
 	}

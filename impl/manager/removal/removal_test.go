@@ -1,0 +1,69 @@
+package removal
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// TestCheck: Weir stays while a node is in a pool, and while one has no label any more and still calls its hub.
+func TestCheck(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(kubescheme.Scheme).Build()
+	node := func(name, pool string, joined corev1.ConditionStatus) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if pool != "" {
+			n.Labels = map[string]string{contract.NodePoolLabel: pool}
+		}
+		if joined != "" {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: contract.JoinedCondition, Status: joined}}
+		}
+		return n
+	}
+	for _, n := range []*corev1.Node{node("cloud", "", ""), node("undone", "", corev1.ConditionFalse)} {
+		if err := c.Create(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Check(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+	for i, n := range []*corev1.Node{node("leaves", "", corev1.ConditionTrue), node("labelled", "harbour", "")} {
+		if err := c.Create(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), fmt.Sprint(i+1, " nodes are still in pools or have not left their hubs yet (")) || !strings.Contains(err.Error(), n.Name) {
+			t.Errorf("%s: %v", n.Name, err)
+		}
+	}
+}
+
+// TestClean: Jobs of weir-manager go, and those of others stay.
+func TestClean(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(kubescheme.Scheme).Build()
+	ours, theirs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "weir-installer-1", Labels: map[string]string{managedLabel: managedBy}}},
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "theirs"}}
+	for _, j := range []*batchv1.Job{ours, theirs} {
+		if err := c.Create(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Clean(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(ours), ours); !apierrors.IsNotFound(err) {
+		t.Errorf("a Job of weir-manager is left: %v", err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
+		t.Errorf("a Job of somebody else: %v", err)
+	}
+}

@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,15 +52,33 @@ func (m Machine) fill(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var b strings.Builder
+	var b bounded
 	if err := t.Execute(&b, m); err != nil {
 		return "", err
 	}
 	return b.String(), nil
 }
 
+// bounded takes no more than a manifest may have: a short text can ask for a very long one.
+type bounded struct{ strings.Builder }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxManifest {
+		return 0, fmt.Errorf("it comes to more than %d bytes", maxManifest)
+	}
+	return b.Builder.Write(p)
+}
+
 func read(path string) (string, error) {
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+	if err == nil && len(data) > maxManifest {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxManifest)
+	}
 	return string(data), err
 }
 

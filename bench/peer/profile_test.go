@@ -54,6 +54,8 @@ func TestBadProfiles(t *testing.T) {
 		{with("args: ['{{.Node']"), []string{"args[0]", "{{.Node"}},
 		{with("args: ['" + strings.Repeat("x", 5000) + "']"), []string{"args[0]", "5000 bytes", "4096"}},
 		{with("args: [" + strings.Repeat("x,", 101) + "]"), []string{"args", "101 long", "100"}},
+		{with("args: ['{{range .Nodes}}" + strings.Repeat("{{printf \"%999999d\" 1}}", 2) + "{{end}}']"), []string{"args[0]", "more than 1048576 bytes"}},
+		{with("files: [{path: x, text: '{{read \"/dev/zero\"}}'}]"), []string{"files[0].text", "/dev/zero has more than"}},
 		{with("env: {A-B: c}"), []string{"env", "A-B", "letters"}},
 		{with("env: {A: '{{.B}}'}"), []string{"env.A", "{{.B}}"}},
 		{with("files: [{path: ../x, text: y}]"), []string{"files[0].path", "../x", "{{.Data}}"}},

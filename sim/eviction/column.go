@@ -195,10 +195,13 @@ func (c *column) beQuiet(ctx context.Context) error {
 	if err := c.startCallers(ctx); err != nil {
 		return err
 	}
+	lasts := max(c.history.Timers.Lease*3/2, c.s.Workload.Quiet)
 	c.quiet.From = time.Now()
-	runner.Slept(ctx, max(c.history.Timers.Lease*3/2, c.s.Workload.Quiet))
-	c.quiet.To = time.Now()
-	return ctx.Err()
+	defer func() { c.quiet.To = time.Now() }()
+	return c.Until(ctx, lasts+readyPatience, func() (bool, string) {
+		left := lasts - time.Since(c.quiet.From)
+		return left <= 0, fmt.Sprintf("nothing happens for another %v", left.Round(time.Second))
+	})
 }
 
 func (c *column) startCallers(ctx context.Context) error {

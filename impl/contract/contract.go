@@ -71,6 +71,8 @@ const (
 	RosterPrefix = "nodes-"
 	// HoldsAnnotation of a Node is what its hub holds, see package holding.
 	HoldsAnnotation = "weir.dev/holds"
+	// DigestAnnotation of a node's Lease is what its hub tells of itself with a heartbeat, see package digest.
+	DigestAnnotation = "weir.dev/digest"
 	// CoordinatorLabel of a Node says which replica of its pool's coordinator runs there. Kubelets cannot write labels of this prefix.
 	CoordinatorLabel = "weir.node-restriction.kubernetes.io/coordinator"
 	// LeaderLabel of a Node, with the value "true", says that its hub may lead its pool where coordinators have --leaders-only. Likewise.

@@ -8,9 +8,12 @@ import (
 	"net/http"
 	"path/filepath"
 
+	"github.com/weir-edge/weir/impl/buildinfo"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/hub/access"
+	"github.com/weir-edge/weir/impl/hub/account"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
@@ -161,13 +164,14 @@ func (h *Hub) buildDoor() error {
 			w.Route = "cloud"
 			proxy.Serve(w, req, asked, access.Caller{Kind: access.ThisNode}, nil)
 		},
+		Tell: h.tells(consistency),
 	})
 	h.door = door.New(door.Config{
 		Node:        h.NodeName,
 		Identifier:  &access.Identifier{User: contract.NodeUserPrefix + h.NodeName, Roots: h.serving.callers, Own: h.own.judge(), Allowance: h.OfflineTokenAllowance, Now: h.time.Now},
 		Gate:        gate,
 		Authorizer:  access.NewAuthorizer(access.AuthorizerConfig{Review: gate.Limited(review.Review), Cloud: h.cloud, Judge: h.judge, Clock: h.clock, Count: counted(h.metrics.reviews)}),
-		Stalls:      answer.NewStalls(h.clock, h.metrics.stalled.Inc, h.Logger),
+		Stalls:      answer.NewStalls(h.clock, h.metrics.stalled.Inc, h.metrics.served, h.Logger),
 		Sources:     h.sources,
 		Consistency: consistency,
 		Beats:       beats,
@@ -179,6 +183,17 @@ func (h *Hub) buildDoor() error {
 		Logger:      h.Logger,
 	})
 	return nil
+}
+
+// tells is what the hub tells the cloud of itself with heartbeats; nil: nothing, since there is no pool.
+func (h *Hub) tells(consistency *relayed.Consistency) func() digest.Digest {
+	if !h.EnableCoordinator {
+		return nil
+	}
+	return (&account.Account{
+		Version: buildinfo.Version(), Started: h.clock.Now(), Cloud: h.cloud, Sources: h.sources, Consistency: consistency, Served: h.metrics.served,
+		Role: func() role.Role { return h.pool.Snapshot().Role },
+	}).Digest
 }
 
 func (h *Hub) buildPool() (err error) {

@@ -17,10 +17,11 @@
 //	pool port ─► pooldoor ─► the same relays, whole ◄── the coordinator, if this hub leads; other hubs, if it is a leader hub
 //	member ─► role.Machine ─► Leases in the coordinator; who feeds the relays; beat.Forwarding of a leader
 //
-//	answer      what a hub says itself            coordinator  the client of the pool's coordinator
-//	bounds      what others may take              discovery    API discovery, one copy in a pool
-//	nodelease   the Lease of a node               leaderhub    what a leader hub shows beside relays
-//	pooldoor    the port for the pool             leases       Leases of nodes in the memory of a leader hub
+//	account     what a hub tells of itself        answer       what a hub says itself
+//	bounds      what others may take              coordinator  the client of the pool's coordinator
+//	discovery   API discovery, one copy in a pool leaderhub    what a leader hub shows beside relays
+//	leases      Leases of nodes in its memory     nodelease    the Lease of a node
+//	pooldoor    the port for the pool
 //
 // # Certificates
 //

@@ -21,6 +21,7 @@ type metrics struct {
 	contradictions *prometheus.CounterVec
 	forged         *prometheus.CounterVec
 	bodies         *prometheus.CounterVec
+	served         *answer.Served
 
 	questions *prometheus.CounterVec
 	untouched *prometheus.CounterVec
@@ -36,6 +37,7 @@ func newMetrics() *metrics {
 	}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
+		served:   &answer.Served{},
 		requests: counter("requests_total", "Requests answered, by route (relay, cloud, store, queue, heartbeat, refused) and status code.", "route", "code"),
 		refusals: counter("refused_requests_total", "Requests refused by a limit, by reason (anonymous, caller-rate, caller-requests, requests, unproven).", "reason"),
 		reviews:  counter("authorizations_total", "Decisions about reads from relays, by outcome.", "outcome"),
@@ -56,7 +58,7 @@ func newMetrics() *metrics {
 		forwards: counter("heartbeat_forwards_total",
 			"Steps of forwarding heartbeats of other nodes, by step (read-cloud, read-pool, write) and outcome; write ok is a heartbeat forwarded.", "step", "outcome"),
 	}
-	m.registry.MustRegister(m.contradictions, m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.bodies, m.questions, m.untouched, m.heartbeats, m.mirrored, m.forwards,
+	m.registry.MustRegister(m.contradictions, m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.bodies, m.served, m.questions, m.untouched, m.heartbeats, m.mirrored, m.forwards,
 		buildinfo.Collector("weir-hub"), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -23,7 +23,7 @@ func TestStalls(t *testing.T) {
 	check(t, err)
 	clk := clocktesting.NewFakeClock(time.Now())
 	var ended atomic.Int64
-	h.door.Stalls = answer.NewStalls(clk, func() { ended.Add(1) }, slog.New(slog.DiscardHandler))
+	h.door.Stalls = answer.NewStalls(clk, func() { ended.Add(1) }, h.metrics.served, slog.New(slog.DiscardHandler))
 	b.run(h)
 	eventually(t, "the janitor", clk.HasWaiters)
 

@@ -9,7 +9,8 @@
 //     stock controllers were kept from once a node is given up;
 //   - forwarders keeps one Role and RoleBinding for each pool;
 //   - package certificates approves and signs certificates;
-//   - package pools keeps NodePools, their leader hubs and the objects leader-hub-<pool>.
+//   - package pools keeps NodePools, their leader hubs and the objects leader-hub-<pool>, and Pools with what hubs tell of themselves, which package ledger notes in
+//     every replica.
 //
 // # The three states
 //

@@ -63,6 +63,7 @@ func (e *ear) nodeHandler() toolscache.ResourceEventHandler {
 		}
 		facts := factsOf(n)
 		e.board.tell(func(now time.Time, v *verdict.Machine) { v.SetNode(now, n.Name, facts) })
+		e.metrics.hubs.SetNode(n.Name, facts.Pool)
 	}
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    set,
@@ -70,12 +71,14 @@ func (e *ear) nodeHandler() toolscache.ResourceEventHandler {
 		DeleteFunc: func(o any) {
 			if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
 				e.board.tell(func(_ time.Time, v *verdict.Machine) { v.RemoveNode(name) })
+				e.metrics.hubs.Forget(name)
 			}
 		},
 	}
 }
 
-// leaseHandler takes changes of renewTime for heartbeats. A Lease that is there at the start has not changed; one that is new has.
+// leaseHandler takes changes of renewTime for heartbeats. A Lease that is there at the start has not changed; one that is new has. What the hub of the node tells of itself
+// comes with them.
 func (e *ear) leaseHandler() toolscache.ResourceEventHandler {
 	highest := map[string]time.Time{} // stock Kubernetes counts only what is later than any renewTime before
 	beat := func(l *coordinationv1.Lease) {
@@ -87,26 +90,33 @@ func (e *ear) leaseHandler() toolscache.ResourceEventHandler {
 		e.metrics.heartbeats.Inc()
 		e.board.tell(func(now time.Time, v *verdict.Machine) { v.Heartbeat(now, l.Name, delegated, grew) })
 	}
+	tells := func(l *coordinationv1.Lease) { e.metrics.hubs.Hear(l.Name, l.Annotations[contract.DigestAnnotation]) }
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
-			switch l, ok := o.(*coordinationv1.Lease); {
-			case !ok:
-			case initial:
+			l, ok := o.(*coordinationv1.Lease)
+			if !ok {
+				return
+			}
+			if tells(l); initial {
 				highest[l.Name] = renewed(l)
-			default:
+			} else {
 				beat(l)
 			}
 		},
 		UpdateFunc: func(old, o any) {
 			before, ok := old.(*coordinationv1.Lease)
 			l, also := o.(*coordinationv1.Lease)
-			if ok && also && !renewed(l).Equal(renewed(before)) {
+			if !ok || !also {
+				return
+			}
+			if tells(l); !renewed(l).Equal(renewed(before)) {
 				beat(l)
 			}
 		},
 		DeleteFunc: func(o any) {
 			if l, ok := o.(*coordinationv1.Lease); ok {
 				delete(highest, l.Name)
+				e.metrics.hubs.Hush(l.Name)
 			}
 		},
 	}
@@ -183,7 +193,7 @@ func trimNode(o any) (any, error) {
 	return slim, nil
 }
 
-// trimLease leaves of a Lease its name, renewTime and the one annotation.
+// trimLease leaves of a Lease its name, renewTime and the annotations of hubs.
 func trimLease(o any) (any, error) {
 	l, ok := o.(*coordinationv1.Lease)
 	if !ok {
@@ -192,7 +202,7 @@ func trimLease(o any) (any, error) {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: l.Namespace, Name: l.Name, ResourceVersion: l.ResourceVersion,
-			Annotations: only(l.Annotations, contract.DelegateHeartbeat),
+			Annotations: only(l.Annotations, contract.DelegateHeartbeat, contract.DigestAnnotation),
 		},
 		Spec: coordinationv1.LeaseSpec{RenewTime: l.Spec.RenewTime},
 	}, nil

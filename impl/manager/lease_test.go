@@ -9,6 +9,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
@@ -57,7 +58,21 @@ func TestLeaseHandler(t *testing.T) {
 		change(lease(time.Duration(i-100)*time.Second, false))
 	}
 	want("its clock was set back: stock Kubernetes counts nothing", verdict.Normal, true)
+	tells := lease(40*time.Second, false)
+	tells.Annotations = map[string]string{contract.DigestAnnotation: digest.Digest{Version: "v1", Served: 5}.Text()}
+	slim, err := trimLease(tells)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(slim.(*coordinationv1.Lease))
+	change(lease(50*time.Second, false)) // the next heartbeat takes it away
+	if e, told := m.metrics.hubs.Of("a"); !told || e.Served != 5 || !e.Told.Equal(clock.Now().Add(-10*time.Second)) {
+		t.Errorf("its hub told %+v, %v", e, told)
+	}
 	h.OnDelete(last)
+	if _, told := m.metrics.hubs.Of("a"); told {
+		t.Error("it has no Lease, and has told")
+	}
 	clock.Step(10 * time.Second)
 	h.OnAdd(lease(-time.Hour, false), false)
 	want("a Lease that is made anew counts", verdict.Normal, false)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -70,7 +71,7 @@ func New(c Config) (*Manager, error) {
 		return nil, fmt.Errorf("connect to %s: %w", set.rest.Host, err)
 	}
 	m.ear = &ear{cache: m.ctrl.GetCache(), board: m.board, metrics: m.metrics}
-	m.said = &said{cache: m.ctrl.GetCache(), reader: m.ctrl.GetAPIReader(), clock: set.Clock, board: m.board, usual: set.usual, log: set.Logger}
+	m.said = &said{cache: m.ctrl.GetCache(), reader: m.ctrl.GetAPIReader(), clock: set.Clock, board: m.board, hubs: m.metrics.hubs, usual: set.usual, log: set.Logger}
 	return m, m.add(scheme)
 }
 
@@ -158,7 +159,7 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	if err := (&certifier{m.ctrl, m.set, m.metrics}).add(); err != nil {
 		return err
 	}
-	if err := pools.Add(m.ctrl, pools.Config{Clock: s.Clock, Seen: m.board.seen, Follow: m.board.follow, Metrics: m.metrics.leaderHubs, Log: s.Logger}); err != nil {
+	if err := pools.Add(m.ctrl, pools.Config{Clock: s.Clock, Seen: m.board.seen, Told: m.metrics.hubs.Of, Follow: m.follow, Metrics: m.metrics.leaderHubs, Log: s.Logger}); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	if err := installs.Add(m.ctrl, installs.Config{Clock: s.Clock, Metrics: m.metrics.installs, Log: s.Logger}); err != nil {
@@ -168,6 +169,14 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 		return fmt.Errorf("manager: %w", err)
 	}
 	return m.ctrl.AddReadyzCheck("policies", m.policies.check)
+}
+
+// follow calls changed for each pool of which something else is known than before, until the context ends.
+func (m *Manager) follow(ctx context.Context, changed func(pool string)) {
+	var both sync.WaitGroup
+	both.Go(func() { m.board.follow(ctx, changed) })
+	both.Go(func() { m.metrics.hubs.Follow(ctx, changed) })
+	both.Wait()
 }
 
 // Run runs until the context ends or the leadership is lost, which is an error: the process has to end then.

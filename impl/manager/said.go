@@ -16,16 +16,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/manager/grants"
+	"github.com/weir-edge/weir/impl/manager/ledger"
+	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// said follows what Pools say of silence. Where the kind is not installed, the usual policy counts for every pool.
+// said follows what Pools say of silence, and what their status has kept of what hubs told. Where the kind is not installed, the usual policy counts for every pool.
 type said struct {
 	cache  cache.Cache
 	reader client.Reader // not from the cache
 	clock  clock.WithTicker
 	board  *board
+	hubs   *ledger.Ledger
 	usual  verdict.Policy // of pools of which nothing else is said
 	log    *slog.Logger
 
@@ -89,6 +92,7 @@ func (s *said) handler() toolscache.ResourceEventHandler {
 		if !ok {
 			return
 		}
+		pools.Restore(s.hubs, p)
 		policy, says, err := policyOf(p.Spec.WhenSilent)
 		if err != nil {
 			s.log.Error("whenSilent of a Pool cannot be meant so: its pods are kept", "pool", p.Name, "err", err)

@@ -154,7 +154,7 @@ type Status struct {
 	// CutOff is how many of those are heard through the pool alone: they do not reach the cloud.
 	CutOff int32 `json:"cutOff"`
 
-	// Leader names the leader hubs, with commas between, in the mode LeaderHubs. In the mode Coordinator the pool itself decides who leads, and the cloud does not know.
+	// Leader names the leader hubs, with commas between, in the mode LeaderHubs. In the mode Coordinator the pool itself decides, and this is who told last that it leads.
 	// +optional
 	Leader string `json:"leader,omitempty"`
 
@@ -179,11 +179,63 @@ type Status struct {
 	// +optional
 	Placements int64 `json:"placements,omitempty"`
 
+	// Hubs are what the hubs of the pool have told of themselves, by name of their node, 1000 at most.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	Hubs []Hub `json:"hubs,omitempty"`
+
+	// FreshnessSeconds is the age of the oldest relay of all hubs that have told, each when it told last.
+	// +optional
+	FreshnessSeconds *int64 `json:"freshnessSeconds,omitempty"`
+
+	// UplinkBytes are all bytes between these hubs and the cloud since each of them was started.
+	// +optional
+	UplinkBytes *int64 `json:"uplinkBytes,omitempty"`
+
+	// SavedBytes are those that clients got from relays of the pool, less those by which its hubs fetched what the pool shares, since each of them was started.
+	// +optional
+	SavedBytes *int64 `json:"savedBytes,omitempty"`
+
 	// Conditions tell how the pool is.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Hub is what the hub of a node has told of itself. Bytes are since it was started.
+type Hub struct {
+	// Node is that of the hub.
+	Node string `json:"node"`
+
+	// Version of the hub.
+	Version string `json:"version"`
+
+	// Role of the hub in its pool: Leader, Follower or Pending.
+	Role string `json:"role"`
+
+	// Told is when it told that.
+	Told metav1.Time `json:"told"`
+
+	// Started is when the hub was started, by its own clock.
+	Started metav1.Time `json:"started"`
+
+	// FreshnessSeconds is how old its oldest relay was then. It is absent while one was never filled.
+	// +optional
+	FreshnessSeconds *int64 `json:"freshnessSeconds,omitempty"`
+
+	// UplinkDownBytes are those from the cloud.
+	UplinkDownBytes int64 `json:"uplinkDownBytes"`
+
+	// UplinkUpBytes are those to the cloud.
+	UplinkUpBytes int64 `json:"uplinkUpBytes"`
+
+	// FeedBytes are those of both by which the hub fetched what the pool shares.
+	FeedBytes int64 `json:"feedBytes"`
+
+	// ServedBytes are those that clients of the node got from relays.
+	ServedBytes int64 `json:"servedBytes"`
 }
 
 // Replica is one replica of a coordinator, or all of it.
@@ -216,6 +268,8 @@ type Replica struct {
 // +kubebuilder:printcolumn:name="Heard",type="integer",JSONPath=".status.heard"
 // +kubebuilder:printcolumn:name="CutOff",type="integer",JSONPath=".status.cutOff"
 // +kubebuilder:printcolumn:name="Leader",type="string",JSONPath=".status.leader"
+// +kubebuilder:printcolumn:name="Freshness",type="integer",JSONPath=".status.freshnessSeconds"
+// +kubebuilder:printcolumn:name="Saved",type="integer",JSONPath=".status.savedBytes"
 // +kubebuilder:printcolumn:name="Silent",type="date",JSONPath=".status.silentSince"
 // +kubebuilder:printcolumn:name="Coordinators",type="string",JSONPath=".status.coordinators",priority=1
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"

@@ -30,6 +30,7 @@ import (
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/holding"
 	"github.com/weir-edge/weir/impl/manager"
 	"github.com/weir-edge/weir/impl/manager/manifests"
@@ -178,7 +179,14 @@ func (d *desk) beat(name string, age time.Duration) {
 	d.t.Helper()
 	leases := d.cloud.Client().CoordinationV1().Leases(contract.NodeLeaseNamespace)
 	_ = leases.Delete(d.t.Context(), name, metav1.DeleteOptions{})
-	_, err := leases.Create(d.t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{
+	meta := metav1.ObjectMeta{Name: name}
+	if name == "edge-1" { // the hub of edge-2 is of before digests
+		meta.Annotations = map[string]string{contract.DigestAnnotation: digest.Digest{
+			Version: "v0.3.0", Role: digest.Leader, Age: 12 * time.Second, Started: time.Date(2026, time.November, 23, 14, 0, 0, 0, time.UTC),
+			Down: 1_234_567, Up: 98_765, Feed: 1_300_000, Served: 4_800_000,
+		}.Text()}
+	}
+	_, err := leases.Create(d.t.Context(), &coordinationv1.Lease{ObjectMeta: meta, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: &name, LeaseDurationSeconds: ptr.To[int32](3600), RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-age))),
 	}}, metav1.CreateOptions{})
 	must(d.t, err)
@@ -204,7 +212,7 @@ func TestOperator(t *testing.T) {
 	}
 	await.Until(t, time.Minute, "the manager to count both nodes and name a leader", func() bool {
 		out, _ := d.types("status")
-		return strings.Contains(out, "harbour   LeaderHubs   2       2       0         2        edge-")
+		return strings.Contains(out, "harbour   LeaderHubs   2       2       0         2        edge-") && strings.Contains(out, "3.5 MB")
 	})
 	d.prints("check", "well.golden", 0)
 	d.prints("status -o wide", "status.golden", 0)

@@ -17,7 +17,7 @@ import (
 )
 
 // TestDescribed: in a site whose pools are described, kube-apiserver takes the addresses of leader hubs, of each pool its own, and they are those of its nodes. It has a
-// coordinator and is told so.
+// coordinator and is told so. What its hubs did is told there, too.
 func TestDescribed(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may add the route of addresses that kube-apiserver takes")
@@ -75,4 +75,5 @@ func TestDescribed(t *testing.T) {
 			}
 		}
 	}
+	testDigest(t, site, api, "quay-1")
 }

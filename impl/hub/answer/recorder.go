@@ -11,6 +11,9 @@ import (
 type Recorder struct {
 	http.ResponseWriter
 	clock   clock.PassiveClock
+	served  *Served
+	counted *atomic.Int64 // what served has of by
+	by      string
 	Route   string
 	Code    int
 	writing atomic.Int64 // ns; 0: none is
@@ -37,7 +40,16 @@ func (r *Recorder) Write(p []byte) (int, error) {
 	r.rest = true
 	r.begin()
 	defer r.end()
-	return r.ResponseWriter.Write(p)
+	n, err := r.ResponseWriter.Write(p)
+	by := r.Route
+	if r.Code >= http.StatusBadRequest {
+		by = byError
+	}
+	if r.counted == nil || r.by != by {
+		r.by, r.counted = by, r.served.by(by)
+	}
+	r.counted.Add(int64(n))
+	return n, err
 }
 
 // Flush implements http.Flusher.

@@ -17,15 +17,16 @@ import (
 type Stalls struct {
 	clock  clock.WithTicker
 	count  func()
+	served *Served
 	logger *slog.Logger
 
 	mu   sync.Mutex
 	open map[*Recorder]struct{}
 }
 
-// NewStalls makes what run then looks after; count is told of each answer that it ended.
-func NewStalls(clk clock.WithTicker, count func(), logger *slog.Logger) *Stalls {
-	return &Stalls{clock: clk, count: count, logger: logger, open: map[*Recorder]struct{}{}}
+// NewStalls makes what run then looks after; count is told of each answer that it ended, and served of what clients got.
+func NewStalls(clk clock.WithTicker, count func(), served *Served, logger *slog.Logger) *Stalls {
+	return &Stalls{clock: clk, count: count, served: served, logger: logger, open: map[*Recorder]struct{}{}}
 }
 
 // Standing is how many answers wait for their client now.
@@ -42,7 +43,7 @@ func (s *Stalls) Standing() (n int) {
 
 // Record begins an answer; forget has to be called at its end.
 func (s *Stalls) Record(w http.ResponseWriter) *Recorder {
-	r := &Recorder{ResponseWriter: w, clock: s.clock}
+	r := &Recorder{ResponseWriter: w, clock: s.clock, served: s.served}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open[r] = struct{}{}

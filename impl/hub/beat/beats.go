@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/nodelease"
@@ -40,6 +41,8 @@ type Beats struct {
 	state  heartbeat.Node
 	held   *coordinationv1.Lease // as the kubelet has it
 	passed time.Duration         // when the cloud last took one; zero: never
+
+	rhythm digest.Rhythm // of who has the token
 }
 
 // BeatsConfig is what beats are made of.
@@ -51,6 +54,7 @@ type BeatsConfig struct {
 	Clock  clock.WithTicker
 	Logger *slog.Logger
 	Count  func(outcome string) // passed, refused, kept
+	Tell   func() digest.Digest // what goes along with some heartbeats; nil: nothing does
 }
 
 // InPool is where the pool sees how this node is: a Mirror, or Alone. It never blocks for long.
@@ -158,13 +162,16 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, lease 
 	}
 	var a *uplink.Answer
 	if plan != heartbeat.Keep {
+		text, told := b.due()
 		var err error
-		if a, err = b.Cloud.Send(req.Context(), b.message(req, body, lease, held)); err != nil {
+		if a, err = b.Cloud.Send(req.Context(), b.message(req, body, lease, held, text)); err != nil {
 			if req.Context().Err() != nil { // the kubelet is gone, or the hub ends
 				answer.Write(w, answer.Unavailable("the request was cancelled"))
 				return
 			}
 			b.Logger.Info("a heartbeat did not reach the cloud", "err", err)
+		} else if a.Code < 300 {
+			told()
 		}
 	}
 	if a != nil {
@@ -175,24 +182,38 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, lease 
 	b.keep(w, req, lease)
 }
 
-// message is a heartbeat as it goes to the cloud: without the annotation, which the kubelet has read there, and growing. Most go as they came.
-func (b *Beats) message(req *http.Request, body []byte, lease, held *coordinationv1.Lease) uplink.Message {
+// due is what goes along with the next heartbeat, "" for nothing, and whom to call when the cloud has taken it.
+func (b *Beats) due() (text string, told func()) {
+	if b.Tell == nil {
+		return "", func() {}
+	}
+	now, d := b.now(), b.Tell()
+	if !b.rhythm.Due(now, d) {
+		return "", func() {}
+	}
+	return d.Text(), func() { b.rhythm.Told(now, d) }
+}
+
+// message is a heartbeat as it goes to the cloud: growing, with what the hub tells along with it, and without the annotations that the kubelet has read there. Most go as they came.
+func (b *Beats) message(req *http.Request, body []byte, lease, held *coordinationv1.Lease, text string) uplink.Message {
 	m := uplink.Message{Method: req.Method, URI: req.URL.RequestURI(), Header: endToEnd(req.Header), Body: body}
 	renew := nodelease.RenewTime(lease)
 	if held != nil {
 		renew = heartbeat.Later(renew, nodelease.RenewTime(held))
 	}
 	if req.Method == http.MethodPatch {
-		if stripped, err := stripPatch(body, renew); err == nil {
+		if stripped, err := stripPatch(body, renew, text); err == nil {
 			m.Body = stripped
 		}
 		return m
 	}
-	if !nodelease.IsDelegated(lease) && renew.Equal(nodelease.RenewTime(lease)) {
+	if !nodelease.IsDelegated(lease) && renew.Equal(nodelease.RenewTime(lease)) && lease.Annotations[contract.DigestAnnotation] == text {
 		return m
 	}
 	l := lease.DeepCopy()
+	l.ManagedFields = nil // of an update that has none kube-apiserver goes on with those that it knows
 	nodelease.SetDelegated(l, false)
+	nodelease.SetDigest(l, text)
 	nodelease.SetRenewTime(l, renew)
 	if _, encoded, err := nodelease.Encode(l, req.Header.Get("Content-Type")); err == nil {
 		m.Body = encoded
@@ -200,8 +221,8 @@ func (b *Beats) message(req *http.Request, body []byte, lease, held *coordinatio
 	return m
 }
 
-// stripPatch removes the annotation and sets the renewTime.
-func stripPatch(body []byte, renew time.Time) ([]byte, error) {
+// stripPatch removes the annotations, but for what is told along, and sets the renewTime.
+func stripPatch(body []byte, renew time.Time, text string) ([]byte, error) {
 	var patch map[string]any
 	if err := json.Unmarshal(body, &patch); err != nil {
 		return nil, err
@@ -214,7 +235,11 @@ func stripPatch(body []byte, renew time.Time) ([]byte, error) {
 		}
 		return inner
 	}
-	in(in(patch, "metadata"), "annotations")[contract.DelegateHeartbeat] = nil
+	annotations := in(in(patch, "metadata"), "annotations")
+	annotations[contract.DelegateHeartbeat], annotations[contract.DigestAnnotation] = nil, nil
+	if text != "" {
+		annotations[contract.DigestAnnotation] = text
+	}
 	in(patch, "spec")["renewTime"] = metav1.NewMicroTime(renew)
 	return json.Marshal(patch)
 }
@@ -240,6 +265,7 @@ func (b *Beats) took(lease *coordinationv1.Lease, a *uplink.Answer) {
 func (b *Beats) keep(w *answer.Recorder, req *http.Request, lease *coordinationv1.Lease) {
 	l := lease.DeepCopy()
 	nodelease.SetDelegated(l, false)
+	nodelease.SetDigest(l, "")
 	if l.ResourceVersion == "" {
 		l.ResourceVersion = madeUp
 	}

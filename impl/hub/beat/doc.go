@@ -12,7 +12,8 @@
 //
 // A request for the Lease of this node by its kubelet is a heartbeat. It is passed to the cloud, to one server after another (see uplink.Urgent), and mirrored in the coordinator.
 // If it does not get through, the hub answers it itself and annotates the mirrored Lease; package heartbeat decides, and says why. What
-// passes goes byte for byte, but when it carries the annotation or would not grow: then it is decoded and written anew, once, without fields that this build does not know.
+// passes goes byte for byte, but when it carries an annotation of Weir's, is to carry one, or would not grow: then it is decoded and written anew, once, without
+// fields that this build does not know. Some heartbeats carry what the hub tells of itself (package digest), one in an hour mostly; the next one takes it away.
 // Requests about the Lease with a token, an impersonation or a compressed body are no heartbeats and go through the proxy.
 //
 // All hubs watch delegated Leases in the coordinator; the one that leads forwards them, with a certificate of its own, since NodeRestriction lets no node touch

@@ -112,7 +112,7 @@ func (d *Door) admit(w http.ResponseWriter, req *http.Request, asked *request.Re
 	case consistent != "" && consistent != "true" && consistent != "false":
 		answer.Write(rec, apierrors.NewBadRequest(fmt.Sprintf("header %s: %q: want true or false", contract.ConsistentHeader, consistent)))
 	case t != nil && !t.Writes() && consistent != "true":
-		rec.Route = "relay"
+		rec.Route = answer.ByRelay
 		d.read(rec, req, who, t)
 	case who.Kind == access.ThisNode && d.Beats.Own(req.Header, asked):
 		d.Beats.Serve(rec, req, asked)

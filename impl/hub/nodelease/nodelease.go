@@ -110,6 +110,15 @@ func SetDelegated(l *coordinationv1.Lease, yes bool) {
 	}
 }
 
+// SetDigest sets what the hub of the node tells of itself with this heartbeat, or removes it.
+func SetDigest(l *coordinationv1.Lease, text string) {
+	if text == "" {
+		delete(l.Annotations, contract.DigestAnnotation)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&l.ObjectMeta, contract.DigestAnnotation, text)
+}
+
 // IsOwn tells whether a request is a heartbeat of a node, or reads what heartbeats are based on.
 func IsOwn(header http.Header, asked *request.Request, node string) bool {
 	for name := range header {

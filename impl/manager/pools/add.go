@@ -23,6 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/manager/attributes"
 	"github.com/weir-edge/weir/impl/manager/coordinators"
 	"github.com/weir-edge/weir/impl/manager/grants"
+	"github.com/weir-edge/weir/impl/manager/ledger"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -31,7 +32,8 @@ import (
 type Config struct {
 	Clock   clock.WithTicker
 	Seen    func(pool string) Seen                               // what is known of its nodes
-	Follow  func(ctx context.Context, changed func(pool string)) // calls changed, which does not block, when Seen says something else, until ctx ends
+	Told    func(node string) (ledger.Entry, bool)               // what its hub told
+	Follow  func(ctx context.Context, changed func(pool string)) // calls changed, which does not block, when one of the two says something else, until ctx ends
 	Metrics *Metrics
 	Log     *slog.Logger
 }
@@ -81,7 +83,7 @@ func readable(ctx context.Context, m ctrl.Manager) error {
 func start(ctx context.Context, m ctrl.Manager, c Config) error {
 	beside := &rival{reader: m.GetAPIReader(), clock: c.Clock, metrics: c.Metrics, log: c.Log}
 	k := &keeper{
-		publisher: publisher{m.GetClient(), m.GetAPIReader()}, events: m.GetEventRecorder("weir-manager"), clock: c.Clock, metrics: c.Metrics, log: c.Log, seen: c.Seen, rival: beside, places: &coordinators.Keeper{Client: m.GetClient(), Clock: c.Clock}, granter: granter{client: m.GetClient(), reader: m.GetAPIReader(), last: map[string]string{}},
+		publisher: publisher{m.GetClient(), m.GetAPIReader()}, events: m.GetEventRecorder("weir-manager"), clock: c.Clock, metrics: c.Metrics, log: c.Log, seen: c.Seen, told: c.Told, rival: beside, places: &coordinators.Keeper{Client: m.GetClient(), Clock: c.Clock}, granter: granter{client: m.GetClient(), reader: m.GetAPIReader(), last: map[string]string{}},
 		serves: func(r nodepool.Resource) (bool, error) {
 			_, err := m.GetRESTMapper().KindFor(schema.GroupVersionResource(r))
 			return err == nil, client.IgnoreNotFound(ignoreNoMatch(err))

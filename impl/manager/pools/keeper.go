@@ -21,6 +21,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/attributes"
 	"github.com/weir-edge/weir/impl/manager/coordinators"
+	"github.com/weir-edge/weir/impl/manager/ledger"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -36,6 +37,7 @@ type keeper struct {
 	metrics *Metrics
 	log     *slog.Logger
 	seen    func(pool string) Seen
+	told    func(node string) (ledger.Entry, bool)
 	serves  func(nodepool.Resource) (bool, error) // the cloud has it
 	rival   *rival
 	granter granter
@@ -66,7 +68,7 @@ func (k *keeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 
 // read gathers what is known of a pool.
 func (k *keeper) read(ctx context.Context, name string) (*view, error) {
-	v := &view{name: name, nodepool: &nodepool.NodePool{}, own: &poolv1.Pool{}, seen: k.seen(name)}
+	v := &view{name: name, nodepool: &nodepool.NodePool{}, own: &poolv1.Pool{}, seen: k.seen(name), told: k.told}
 	switch err := k.client.Get(ctx, client.ObjectKey{Name: name}, v.nodepool); {
 	case apierrors.IsNotFound(err):
 		v.nodepool = nil

@@ -28,8 +28,12 @@ func describe(v *view, now time.Time) {
 	s.ObservedGeneration, s.Mode, s.Members = v.own.Generation, v.plan.mode, int32(len(v.nodes)) //nolint:gosec // of nodes
 	s.Coordinators = slices.Clone(v.plan.coordinators)
 	s.Replicas, s.Cluster, s.Placements = v.placed.Replicas, v.placed.Cluster, max(s.Placements, v.placed.Placements)
+	tell(s, v)
 	s.Leader = ""
-	if v.plan.mode == poolv1.ModeLeaderHubs {
+	switch v.plan.mode {
+	case poolv1.ModeCoordinator:
+		s.Leader = leads(s.Hubs)
+	case poolv1.ModeLeaderHubs:
 		names := []string{}
 		for _, l := range v.nodepool.Status.LeaderEndpoints {
 			names = append(names, l.NodeName)

@@ -34,9 +34,11 @@ type Pool struct {
 	SilentSince  *time.Time `json:"silentSince,omitempty"`
 	Members      int        `json:"members"`
 	Heard        int        `json:"heard"`
-	CutOff       int        `json:"cutOff"` // heard through the pool alone
-	Joined       int        `json:"joined"` // their kubelets call their hubs
-	Nodes        []Node     `json:"nodes"`
+	CutOff       int        `json:"cutOff"`   // heard through the pool alone
+	Joined       int        `json:"joined"`   // their kubelets call their hubs
+	Told         int        `json:"hubsTold"` // of themselves: what follows is of these
+	Traffic
+	Nodes []Node `json:"nodes"`
 }
 
 // Node is one of a pool.
@@ -47,6 +49,11 @@ type Node struct {
 	Joined    bool       `json:"joined"`
 	Hub       bool       `json:"hub"`                       // it has told what it holds
 	Ends      *time.Time `json:"certificatesEnd,omitempty"` // the first of those that it told of
+	Version   string     `json:"hubVersion,omitempty"`
+	Role      string     `json:"role,omitempty"` // Leader, Follower or Pending
+	Told      *time.Time `json:"told,omitempty"` // when the hub told last
+	Started   *time.Time `json:"hubStarted,omitempty"`
+	Traffic
 }
 
 // States of nodes.
@@ -79,6 +86,15 @@ func poolOf(v *view.View, name string) Pool {
 			p.SilentSince = &own.Status.SilentSince.Time
 		}
 	}
+	hubs := map[string]poolv1.Hub{}
+	if own := v.Pool(name); own != nil {
+		for _, h := range own.Status.Hubs {
+			hubs[h.Node] = h
+		}
+		if own.Status.Mode == poolv1.ModeCoordinator && own.Status.Leader != "" {
+			p.Leaders = []string{own.Status.Leader}
+		}
+	}
 	if n := v.NodePool(name); n != nil && p.Mode != poolv1.ModeCoordinator {
 		for _, l := range n.Status.LeaderEndpoints {
 			p.Leaders = append(p.Leaders, l.NodeName)
@@ -86,6 +102,11 @@ func poolOf(v *view.View, name string) Pool {
 	}
 	for _, n := range v.Members(name) {
 		one := nodeOf(v, n, p.SilentSince != nil)
+		if h, told := hubs[n.Name]; told {
+			one.tells(h)
+			p.add(one.Traffic)
+			p.Told++
+		}
 		p.Nodes = append(p.Nodes, one)
 		p.Members++
 		if one.State == Heard || one.State == CutOff {
@@ -131,6 +152,15 @@ func nodeOf(v *view.View, n *corev1.Node, silent bool) Node {
 	return one
 }
 
+// tells takes what the hub of a node has told. How old the relays of a node are that is not heard, nobody knows.
+func (n *Node) tells(h poolv1.Hub) {
+	told, started := h.Told.UTC(), h.Started.UTC()
+	n.Version, n.Role, n.Told, n.Started, n.Traffic = h.Version, h.Role, &told, &started, trafficOf(h)
+	if n.State != Heard {
+		n.Freshness = nil
+	}
+}
+
 // Write writes it as table, wide, json or yaml.
 func (p Page) Write(w io.Writer, form string, now time.Time) error {
 	switch form {
@@ -156,30 +186,30 @@ func (p Page) Write(w io.Writer, form string, now time.Time) error {
 
 func (p Page) table(w io.Writer, wide bool, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "POOL\tMODE\tNODES\tHEARD\tCUT OFF\tJOINED\tLEADER\tSILENT\tCOORDINATOR")
+	fmt.Fprintln(t, "POOL\tMODE\tNODES\tHEARD\tCUT OFF\tJOINED\tLEADER\tFRESHNESS\tUPLINK\tSAVED\tSILENT\tCOORDINATOR")
 	for _, o := range p.Pools {
 		silent := ""
 		if o.SilentSince != nil {
 			silent = duration.HumanDuration(now.Sub(*o.SilentSince))
 		}
-		leader := strings.Join(o.Leaders, ",")
-		if o.Mode == poolv1.ModeCoordinator {
-			leader = "in the pool"
-		}
-		row(t, o.Name, o.Mode, fmt.Sprint(o.Members), fmt.Sprint(o.Heard), fmt.Sprint(o.CutOff), fmt.Sprint(o.Joined), leader, silent, strings.Join(o.Coordinators, ","))
+		row(t, o.Name, o.Mode, fmt.Sprint(o.Members), fmt.Sprint(o.Heard), fmt.Sprint(o.CutOff), fmt.Sprint(o.Joined), strings.Join(o.Leaders, ","),
+			seconds(o.Freshness), size(o.Uplink), size(o.Saved), silent, strings.Join(o.Coordinators, ","))
 	}
 	if wide {
-		fmt.Fprintln(t, "\nNODE\tPOOL\tSTATE\tHEARTBEAT\tHUB\tJOINED\tCERTIFICATES END")
+		fmt.Fprintln(t, "\nNODE\tPOOL\tSTATE\tHEARTBEAT\tHUB\tJOINED\tROLE\tFRESHNESS\tUPLINK\tSERVED\tSAVED\tTOLD\tVERSION\tCERTIFICATES END")
 		for _, o := range p.Pools {
 			for _, n := range o.Nodes {
-				beat, ends := "", ""
+				beat, ends, told := "", "", ""
 				if n.Heartbeat != nil {
 					beat = duration.HumanDuration(time.Duration(*n.Heartbeat)*time.Second) + " ago"
 				}
 				if n.Ends != nil {
 					ends = n.Ends.Format(time.DateOnly)
 				}
-				row(t, n.Name, o.Name, n.State, beat, yes(n.Hub), yes(n.Joined), ends)
+				if n.Told != nil {
+					told = duration.HumanDuration(max(now.Sub(*n.Told), 0)) + " ago"
+				}
+				row(t, n.Name, o.Name, n.State, beat, yes(n.Hub), yes(n.Joined), n.Role, seconds(n.Freshness), size(n.Uplink), size(n.Served), size(n.Saved), told, n.Version, ends)
 			}
 		}
 	}

@@ -1,0 +1,123 @@
+package digest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// Bounds of a digest on the wire.
+const (
+	MaxText    = 128                // of what a hub of this version writes
+	maxRead    = 2 * MaxText        // a later one may append
+	maxVersion = 32                 // characters
+	maxCount   = 1<<48 - 1          // bytes: sums over all nodes that a cluster can have are numbers, too
+	maxAge     = 100 * 365 * 86_400 // seconds
+)
+
+// format is the first word. What a later format appends is not read; one that changes what is here has another number.
+const format = "1"
+
+// Unknown is the age of relays of which one was never filled.
+const Unknown = -1 * time.Second
+
+// Role is what a hub is in its pool.
+type Role string
+
+// The roles.
+const (
+	Leader   Role = "Leader"
+	Follower Role = "Follower"
+	Pending  Role = "Pending"
+)
+
+var letters = map[Role]string{Leader: "L", Follower: "F", Pending: "P"}
+
+// Digest is what a hub tells of itself. Bytes are since Started.
+type Digest struct {
+	Version string
+	Role    Role
+	Age     time.Duration // of the oldest relay; Unknown: one was never filled, or there is none
+	Started time.Time
+	Down    int64 // bytes from the cloud, all that the hub has asked there, TLS included
+	Up      int64 // bytes to it
+	Feed    int64 // of both, those of class pool: what this hub fetched for relays
+	Served  int64 // bytes that clients of this node got from relays
+}
+
+// Saved is what the clients of this node got from relays beyond what its hub fetched for relays. It is negative on a node that leads.
+func (d Digest) Saved() int64 { return d.Served - d.Feed }
+
+// Text is what Parse reads, MaxText bytes at most.
+func (d Digest) Text() string {
+	age := int64(-1)
+	if d.Age >= 0 {
+		age = int64(d.Age / time.Second)
+	}
+	words := []string{format, word(d.Version), cmp.Or(letters[d.Role], letters[Pending])}
+	for _, n := range []int64{min(age, maxAge), max(d.Started.Unix(), 0), d.Down, d.Up, d.Feed, d.Served} {
+		words = append(words, strconv.FormatInt(min(n, maxCount), 10))
+	}
+	return strings.Join(words, " ")
+}
+
+// word is a version as one word.
+func word(version string) string {
+	w, _, _ := strings.Cut(version, " ")
+	w = strings.Map(func(r rune) rune {
+		if plain(r) {
+			return r
+		}
+		return -1
+	}, w)
+	return cmp.Or(w[:min(len(w), maxVersion)], "-")
+}
+
+func plain(r rune) bool {
+	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune(".+-_", r)
+}
+
+// Parse reads what a hub tells. Whoever is root there wrote it.
+func Parse(text string) (d Digest, err error) {
+	if len(text) > maxRead {
+		return d, fmt.Errorf("%s: %d bytes, want %d at most", contract.DigestAnnotation, len(text), maxRead)
+	}
+	words := strings.Split(text, " ")
+	if words[0] != format {
+		return d, fmt.Errorf("%s: format %.8q, want %s", contract.DigestAnnotation, words[0], format)
+	}
+	if len(words) < 9 {
+		return d, fmt.Errorf("%s: %d words, want 9", contract.DigestAnnotation, len(words))
+	}
+	if d.Version = words[1]; d.Version != word(d.Version) {
+		return Digest{}, fmt.Errorf("%s: version %.40q, want %d letters, digits and .+-_ at most", contract.DigestAnnotation, words[1], maxVersion)
+	}
+	for role, letter := range letters {
+		if words[2] == letter {
+			d.Role = role
+		}
+	}
+	if d.Role == "" {
+		return Digest{}, fmt.Errorf("%s: role %.8q, want L, F or P", contract.DigestAnnotation, words[2])
+	}
+	var age, started int64
+	for i, n := range []struct {
+		name        string
+		into        *int64
+		least, most int64
+	}{
+		{"age", &age, -1, maxAge}, {"start", &started, 0, math.MaxUint32}, {"down", &d.Down, 0, maxCount}, {"up", &d.Up, 0, maxCount},
+		{"feed", &d.Feed, 0, maxCount}, {"served", &d.Served, 0, maxCount},
+	} {
+		if *n.into, err = strconv.ParseInt(words[3+i], 10, 64); err != nil || *n.into < n.least || *n.into > n.most {
+			return Digest{}, fmt.Errorf("%s: %s %.24q, want %d to %d", contract.DigestAnnotation, n.name, words[3+i], n.least, n.most)
+		}
+	}
+	d.Age, d.Started = time.Duration(age)*time.Second, time.Unix(started, 0).UTC()
+	return d, nil
+}

@@ -1,0 +1,152 @@
+package digest
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+func usual() Digest {
+	return Digest{"v0.3.0-12-gac6a071f", Leader, 12 * time.Second, time.Date(2026, 11, 23, 14, 0, 0, 0, time.UTC), 123_456_789, 2_345_678, 120_000_000, 987_654_321}
+}
+
+// TestText: what is told is read again, and takes few bytes whatever a hub has to say. docs/metrics.md has these two figures.
+func TestText(t *testing.T) {
+	d := usual()
+	got, err := Parse(d.Text())
+	if err != nil || got != d {
+		t.Errorf("%s: %+v, %v", d.Text(), got, err)
+	}
+	if n := len(d.Text()); n > 80 {
+		t.Errorf("%d bytes: %s", n, d.Text())
+	}
+	most := Digest{strings.Repeat("v", 99), Follower, math.MaxInt64, time.Unix(math.MaxUint32, 0).UTC(), math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}
+	if n := len(most.Text()); n > MaxText {
+		t.Errorf("%d bytes: %s", n, most.Text())
+	}
+	if got, err := Parse(most.Text()); err != nil || got.Down != maxCount || got.Age != maxAge*time.Second || len(got.Version) != maxVersion {
+		t.Errorf("%s: %+v, %v", most.Text(), got, err)
+	}
+	for version, want := range map[string]string{"(devel) 0123456789ab go1.26": "devel", "": "-", "v1\n\x00/é": "v1", "()": "-"} {
+		d := Digest{Version: version, Age: Unknown}
+		got, err := Parse(d.Text())
+		if err != nil || got.Version != want || got.Role != Pending || got.Age != Unknown {
+			t.Errorf("%q: %+v, %v", version, got, err)
+		}
+	}
+}
+
+// TestParse: what a later hub appends is left alone, and what no hub would write is an error that says what is wrong, and gives nothing.
+func TestParse(t *testing.T) {
+	text := usual().Text()
+	if got, err := Parse(text + " more 7"); err != nil || got != usual() {
+		t.Errorf("%+v, %v", got, err)
+	}
+	words := strings.Split(text, " ")
+	with := func(i int, word string) string {
+		all := append([]string{}, words...)
+		all[i] = word
+		return strings.Join(all, " ")
+	}
+	for bad, says := range map[string]string{
+		"": "format", "2" + text[1:]: "format", "{}": "format", "1 v1 L": "3 words, want 9", text + strings.Repeat(" ", maxRead): "256 at most",
+		with(1, "a\nb"): "version", with(1, ""): "version", with(1, strings.Repeat("v", maxVersion+1)): "version", with(2, "X"): "role", with(2, ""): "role",
+		with(3, "-2"): "age", with(3, "3153600001"): "age", with(4, "-1"): "start", with(4, "4294967296"): "start", with(5, "9007199254740992"): "down",
+		with(6, "-1"): "up", with(7, "1e3"): "feed", with(8, "99999999999999999999"): "served", with(8, "0x1"): "served",
+	} {
+		if got, err := Parse(bad); err == nil || !strings.Contains(err.Error(), says) || got != (Digest{}) {
+			t.Errorf("%.80q: %+v, %v: want an error about %s", bad, got, err, says)
+		}
+	}
+}
+
+// FuzzParse: whatever somebody writes, what is taken has its bounds, and is read again.
+func FuzzParse(f *testing.F) {
+	f.Add(usual().Text())
+	f.Add("1 - P -1 0 0 0 0 0 x")
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := Parse(text)
+		if err != nil {
+			if d != (Digest{}) || len(err.Error()) > 400 {
+				t.Fatalf("%q: %+v, %v", text, d, err)
+			}
+			return
+		}
+		if again, err := Parse(d.Text()); err != nil || again != d || len(d.Text()) > MaxText {
+			t.Fatalf("%q: %+v, then %+v, %v", text, d, again, err)
+		}
+	})
+}
+
+// heartbeat is the time between two heartbeats of a kubelet.
+const heartbeat = 10 * time.Second
+
+// day counts the digests of a day.
+func day(of func(now time.Duration) Digest) (n int) {
+	var r Rhythm
+	for now := time.Duration(0); now < 24*time.Hour; now += heartbeat {
+		if d := of(now); r.Due(now, d) {
+			r.Told(now, d)
+			n++
+		}
+	}
+	return n
+}
+
+// TestRhythm: a day has so many digests, whatever happens.
+func TestRhythm(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	chance := rand.New(rand.NewPCG(seed, 0))
+	for name, c := range map[string]struct {
+		of          func(now time.Duration) Digest
+		least, most int
+	}{
+		"nothing happens": {func(time.Duration) Digest { return usual() }, 24, 24},
+		"bytes grow":      {func(now time.Duration) Digest { d := usual(); d.Served += int64(now / time.Second); return d }, 24, 24},
+		"from the start":  {func(now time.Duration) Digest { return Digest{Role: Follower, Served: int64(now)} }, 28, 32},
+		"the role changes": {func(now time.Duration) Digest {
+			d := usual()
+			d.Role = []Role{Leader, Follower}[now/heartbeat%2]
+			return d
+		}, 48, 55},
+		"all changes": {func(time.Duration) Digest {
+			d := usual()
+			d.Role, d.Age = []Role{Leader, Follower}[chance.IntN(2)], time.Duration(chance.IntN(300))*time.Second
+			return d
+		}, 48, 55},
+	} {
+		if n := day(c.of); n < c.least || n > c.most {
+			t.Errorf("%s: %d digests in a day, want %d to %d", name, n, c.least, c.most)
+		}
+	}
+}
+
+// TestRhythmSoon: what somebody would act on is told within a minute, and what did not reach the cloud is tried again with the next heartbeat.
+func TestRhythmSoon(t *testing.T) {
+	var r Rhythm
+	d := usual()
+	if !r.Due(0, d) || !r.Due(heartbeat, d) {
+		t.Error("the first is not due until the cloud has taken it")
+	}
+	r.Told(heartbeat, d)
+	now := heartbeat + Soonest
+	if r.Due(now, d) {
+		t.Error("nothing has changed, and it is told again")
+	}
+	for name, change := range map[string]func(*Digest){
+		"old": func(d *Digest) { d.Age = Stale + time.Second }, "never filled": func(d *Digest) { d.Age = Unknown }, "a follower": func(d *Digest) { d.Role = Follower },
+		"another version": func(d *Digest) { d.Version = "v9" }, "twice the bytes": func(d *Digest) { d.Served += 2 * (d.Down + d.Up + d.Served) },
+	} {
+		is := usual()
+		change(&is)
+		if r.Due(now-heartbeat, is) {
+			t.Errorf("%s: told within %v of the one before", name, Soonest)
+		}
+		if !r.Due(now, is) {
+			t.Errorf("%s: not told after %v", name, Soonest)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package pools
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/digest"
+	"github.com/weir-edge/weir/impl/manager/ledger"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
+)
+
+// maxHubs bounds what the status of a Pool says of single hubs.
+const maxHubs = 1000
+
+// Restore gives to a ledger what the status of a Pool has kept.
+func Restore(l *ledger.Ledger, p *poolv1.Pool) {
+	for _, h := range p.Status.Hubs {
+		age := digest.Unknown
+		if h.FreshnessSeconds != nil {
+			age = time.Duration(*h.FreshnessSeconds) * time.Second
+		}
+		l.Restore(h.Node, ledger.Entry{Told: h.Told.Time, Digest: digest.Digest{
+			Version: h.Version, Role: digest.Role(h.Role), Age: age, Started: h.Started.UTC(),
+			Down: h.UplinkDownBytes, Up: h.UplinkUpBytes, Feed: h.FeedBytes, Served: h.ServedBytes,
+		}})
+	}
+}
+
+// tell writes into the status of a Pool what the hubs of its nodes told. What this process has not heard stays as it was.
+func tell(s *poolv1.Status, v *view) {
+	before := map[string]poolv1.Hub{}
+	for _, h := range s.Hubs {
+		before[h.Node] = h
+	}
+	s.Hubs, s.FreshnessSeconds, s.UplinkBytes, s.SavedBytes = nil, nil, nil, nil
+	for i := range v.nodes {
+		h, told := before[v.nodes[i].Name]
+		if e, heard := v.told(v.nodes[i].Name); heard {
+			h, told = hub(v.nodes[i].Name, e), true
+		}
+		if told {
+			s.Hubs = append(s.Hubs, h)
+		}
+	}
+	slices.SortFunc(s.Hubs, func(a, b poolv1.Hub) int { return strings.Compare(a.Node, b.Node) })
+	for _, h := range s.Hubs {
+		if h.FreshnessSeconds != nil && (s.FreshnessSeconds == nil || *h.FreshnessSeconds > *s.FreshnessSeconds) {
+			s.FreshnessSeconds = new(*h.FreshnessSeconds)
+		}
+		add(&s.UplinkBytes, h.UplinkDownBytes+h.UplinkUpBytes)
+		add(&s.SavedBytes, h.ServedBytes-h.FeedBytes)
+	}
+	s.Hubs = s.Hubs[:min(len(s.Hubs), maxHubs)]
+}
+
+func hub(node string, e ledger.Entry) poolv1.Hub {
+	h := poolv1.Hub{
+		Node: node, Version: e.Version, Role: string(e.Role), Told: metav1.Time{Time: e.Told.Truncate(time.Second)}, Started: metav1.Time{Time: e.Started},
+		UplinkDownBytes: e.Down, UplinkUpBytes: e.Up, FeedBytes: e.Feed, ServedBytes: e.Served,
+	}
+	if e.Age >= 0 {
+		h.FreshnessSeconds = new(int64(e.Age / time.Second))
+	}
+	return h
+}
+
+func add(sum **int64, n int64) {
+	if *sum == nil {
+		*sum = new(int64)
+	}
+	**sum += n
+}
+
+// leads is the node whose hub told last that it leads. One that led before it may have died with that word.
+func leads(hubs []poolv1.Hub) (node string) {
+	var last time.Time
+	for _, h := range hubs {
+		if h.Role == string(digest.Leader) && h.Told.After(last) {
+			node, last = h.Node, h.Told.Time
+		}
+	}
+	return node
+}

@@ -1,0 +1,65 @@
+package status
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	poolv1 "github.com/weir-edge/weir/impl/pool"
+)
+
+// Traffic is what hubs told when they told last, with bytes since they were started. What nobody told is nil.
+type Traffic struct {
+	Freshness *int64 `json:"freshnessSeconds,omitempty"` // age of the oldest relay
+	Uplink    *int64 `json:"uplinkBytes,omitempty"`      // all bytes from and to the cloud
+	Feed      *int64 `json:"feedBytes,omitempty"`        // those of them by which hubs fetched what the pool shares
+	Served    *int64 `json:"servedBytes,omitempty"`      // that clients got from relays
+	Saved     *int64 `json:"savedBytes,omitempty"`       // Served less Feed
+}
+
+func trafficOf(h poolv1.Hub) Traffic {
+	return Traffic{
+		Freshness: h.FreshnessSeconds, Uplink: new(h.UplinkDownBytes + h.UplinkUpBytes), Feed: new(h.FeedBytes), Served: new(h.ServedBytes),
+		Saved: new(h.ServedBytes - h.FeedBytes),
+	}
+}
+
+// add adds what a node told to what its pool did. The pool is as fresh as its oldest relay.
+func (t *Traffic) add(n Traffic) {
+	for _, c := range []struct{ sum, one **int64 }{{&t.Uplink, &n.Uplink}, {&t.Feed, &n.Feed}, {&t.Served, &n.Served}, {&t.Saved, &n.Saved}} {
+		if *c.sum == nil {
+			*c.sum = new(int64)
+		}
+		**c.sum += **c.one
+	}
+	if n.Freshness != nil && (t.Freshness == nil || *n.Freshness > *t.Freshness) {
+		t.Freshness = new(*n.Freshness)
+	}
+}
+
+// seconds is an age for people; "": nobody knows.
+func seconds(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return duration.HumanDuration(time.Duration(*n) * time.Second)
+}
+
+// size is a number of bytes for people; "": nobody knows.
+func size(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	v, unit := float64(*n), "B"
+	for _, next := range []string{"kB", "MB", "GB", "TB"} {
+		if v < 999.5 && v > -999.5 {
+			break
+		}
+		v, unit = v/1000, next
+	}
+	if unit == "B" || v >= 99.95 || v <= -99.95 {
+		return fmt.Sprintf("%.0f %s", v, unit)
+	}
+	return fmt.Sprintf("%.1f %s", v, unit)
+}

@@ -68,8 +68,8 @@ func Why(j *batchv1.Job, pods []corev1.Pod) string {
 		if p.Labels[batchv1.JobNameLabel] != j.Name || !metav1.IsControlledBy(p, j) {
 			continue
 		}
-		if text := sayOf(p); text != "" && !p.CreationTimestamp.Time.Before(at) {
-			says, at = text, p.CreationTimestamp.Time
+		if !p.CreationTimestamp.Time.Before(at) { // the last one counts: it goes on with what others began
+			says, at = sayOf(p), p.CreationTimestamp.Time
 		}
 	}
 	if is, _ := PhaseOf(j); says == "" && is == Failed {

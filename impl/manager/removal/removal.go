@@ -79,6 +79,7 @@ var made = []struct {
 	{corev1.SchemeGroupVersion.WithKind("Endpoints"), contract.ManagerNamespace},
 	{corev1.SchemeGroupVersion.WithKind("Service"), contract.ManagerNamespace},
 	{batchv1.SchemeGroupVersion.WithKind("Job"), contract.ManagerNamespace},
+	{corev1.SchemeGroupVersion.WithKind("Pod"), contract.ManagerNamespace}, // of coordinators
 }
 
 // Clean removes what weir-manager made. Something that it may not remove does not keep the rest.

@@ -47,12 +47,13 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestClean: Jobs of weir-manager go, and those of others stay.
+// TestClean: Jobs of weir-manager and the Pods of its coordinators go, and what others have stays.
 func TestClean(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(kubescheme.Scheme).Build()
 	ours, theirs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "weir-installer-1", Labels: map[string]string{managedLabel: managedBy}}},
 		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "theirs"}}
-	for _, j := range []*batchv1.Job{ours, theirs} {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "weir-coordinator-1", Labels: ours.Labels}}
+	for _, j := range []client.Object{ours, theirs, pod} {
 		if err := c.Create(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}
@@ -60,8 +61,10 @@ func TestClean(t *testing.T) {
 	if err := Clean(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(ours), ours); !apierrors.IsNotFound(err) {
-		t.Errorf("a Job of weir-manager is left: %v", err)
+	for _, o := range []client.Object{ours, pod} {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
+			t.Errorf("%s is left: %v", o.GetName(), err)
+		}
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
 		t.Errorf("a Job of somebody else: %v", err)

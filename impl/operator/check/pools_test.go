@@ -33,6 +33,8 @@ func TestJoined(t *testing.T) {
 	}
 	pulls := pod(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: `Back-off pulling image "x"`}})
 	failed := pod(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "preflight: ports: 10268: taken by another process"}})
+	again := append(pod(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}), failed...)
+	again[1].CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute))
 	for what, c := range map[string]struct {
 		jobs   map[string]batchv1.Job
 		pods   []corev1.Pod
@@ -42,6 +44,7 @@ func TestJoined(t *testing.T) {
 		"no Job":                       {want: "no Job of weir-manager runs there"},
 		"one at work":                  {jobs: job(""), want: "is at work: kubectl -n kube-system logs job/weir-installer-1"},
 		"one that cannot begin":        {jobs: job(""), pods: pulls, want: `does not begin: ImagePullBackOff: Back-off pulling image "x"`},
+		"one whose second Pod runs":    {jobs: job(""), pods: again, want: "is at work"},
 		"one that failed":              {jobs: job(batchv1.JobFailed), pods: failed, want: "failed: preflight: ports: 10268: taken by another process; kubectl -n kube-system logs"},
 		"one that failed, without Pod": {jobs: job(batchv1.JobFailed), want: "failed: it was active longer than specified deadline"},
 		"one at work after a failure":  {jobs: job(""), status: corev1.ConditionFalse, want: "is at work"},

@@ -58,7 +58,7 @@ func create(ctx context.Context, program string, args []string, stdout io.Writer
 	if err := w.make(ctx, cluster, stdout); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "next, its nodes:\n  kubectl label node NODE… %s=%s\nand on each of them:\n  weir node join --pool %[2]s\n", contract.NodePoolLabel, w.name)
+	fmt.Fprintf(stdout, "next, its nodes:\n  kubectl label node NODE… %s=%s\na Job of weir-manager leads each to its hub; where that is switched off, on each of them:\n  weir node join --pool %[2]s\n", contract.NodePoolLabel, w.name)
 	return nil
 }
 

@@ -34,7 +34,7 @@ type column struct {
 
 	admin   kubernetes.Interface
 	streams []*client.Stream
-	counts  [3]count // with no node of each pool, with one, with all that run
+	counts  [3]count // with no node, with the first of each pool, with all that run
 }
 
 func (c *column) run(ctx context.Context) (err error) {
@@ -70,12 +70,15 @@ func (c *column) run(ctx context.Context) (err error) {
 		}
 		background.Go(func() { c.keepManager(watching) })
 	}
-	for stage, nodes := range [][2]int{{0, 1}, {1, c.s.Crowd.Run}} {
-		for batch := range slices.Chunk(topology.Pools, atOnce) {
-			if err := c.startNodes(ctx, watching, &background, batch, nodes[0], nodes[1]); err != nil {
+	for stage, some := range []struct {
+		pools    []runtime.Pool
+		from, to int
+	}{{topology.Pools, 0, 1}, {topology.Pools[:c.s.Crowd.Follow], 1, c.s.Crowd.Run}} {
+		for batch := range slices.Chunk(some.pools, atOnce) {
+			if err := c.startNodes(ctx, watching, &background, batch, some.from, some.to); err != nil {
 				return err
 			}
-			c.Progress(fmt.Sprintf("%s column: nodes %d to %d of the pools up to %s", c.Way, nodes[0]+1, nodes[1], batch[len(batch)-1].Name))
+			c.Progress(fmt.Sprintf("%s column: nodes %d to %d of the pools up to %s", c.Way, some.from+1, some.to, batch[len(batch)-1].Name))
 		}
 		if !runner.Slept(ctx, rest) {
 			return ctx.Err()
@@ -84,7 +87,7 @@ func (c *column) run(ctx context.Context) (err error) {
 			return err
 		}
 		open := c.counts[stage+1]
-		c.Note(fmt.Sprintf("%d nodes of each of %d pools: %.0f watches and %.0f connections (%v), %.0f watches before", nodes[1], len(topology.Pools),
+		c.Note(fmt.Sprintf("node %d to %d of %d pools: %.0f watches and %.0f connections (%v), %.0f watches before", some.from+1, some.to, len(some.pools),
 			open.watches, open.connections, open.classes, c.counts[0].watches))
 	}
 	return nil

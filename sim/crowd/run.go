@@ -31,7 +31,7 @@ func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (report.Re
 				res.Metrics["follower_watches"], res.Metrics["follower_connections"] = each.watches, each.connections
 			}
 		}
-		res.Metrics["multiplied_share"] = 1 - float64(s.Crowd.Run)/float64(s.Topology.Pool.Nodes)
+		res.Metrics["multiplied_share"] = float64(multiplied(s)) / float64(s.Crowd.Pools*s.Topology.Pool.Nodes)
 		return nil
 	})
 }
@@ -42,9 +42,14 @@ type count struct {
 	classes              map[string]float64 // connections, by the class of what they carry
 }
 
-// extrapolate makes of three counts, with no node, one node and all nodes that run of each pool, what all nodes have open, and what each node more does.
+// multiplied is how many nodes do not run.
+func multiplied(s *scenario.Scenario) int {
+	return s.Crowd.Pools*s.Topology.Pool.Nodes - s.Crowd.Pools - s.Crowd.Follow*(s.Crowd.Run-1)
+}
+
+// extrapolate makes of three counts, with no node, the first of each pool and all nodes that run, what all nodes have open, and what each node more does.
 func extrapolate(s *scenario.Scenario, counts [3]count) (all, each count) {
-	more := float64(s.Crowd.Pools * (s.Crowd.Run - 1))
+	more := float64(s.Crowd.Follow * (s.Crowd.Run - 1))
 	of := func(get func(count) float64) (float64, float64) {
 		none, one, run := get(counts[0]), get(counts[1]), get(counts[2])
 		one, run = one-none, run-none
@@ -59,8 +64,8 @@ func extrapolate(s *scenario.Scenario, counts [3]count) (all, each count) {
 func facts(s *scenario.Scenario) []report.Fact {
 	return []report.Fact{
 		{Name: "pools", Value: float64(s.Crowd.Pools)}, {Name: "nodes of each pool", Value: float64(s.Topology.Pool.Nodes)},
-		{Name: "nodes of each pool that run", Value: float64(s.Crowd.Run)},
-		{Name: "nodes that are multiplied, in all", Value: float64(s.Crowd.Pools * (s.Topology.Pool.Nodes - s.Crowd.Run))},
+		{Name: "pools of which more than the first node runs", Value: float64(s.Crowd.Follow)}, {Name: "nodes of those that run", Value: float64(s.Crowd.Run)},
+		{Name: "nodes that are multiplied, in all", Value: float64(multiplied(s))},
 		{Name: "clients per node", Value: float64(len(s.Clients))}, {Name: "Services", Value: float64(s.Workload.Services)},
 		{Name: "round trip", Value: s.Topology.Pool.Uplink.RTT.Seconds(), Unit: report.UnitSeconds},
 	}

@@ -15,19 +15,24 @@ const (
 )
 
 // Crowd makes a scenario one about many pools at one control plane: what each node more costs kube-apiserver in watches and connections. It runs as two
-// columns: stock Kubernetes, then Weir. Pools are all there; of each, some nodes run, and the others are multiplied by what the last ones of those cost.
+// columns: stock Kubernetes, then Weir. Pools are all there, and the first node of each runs. Of some, others run too; what those cost counts for all that do not run.
 type Crowd struct {
 	Pools int `yaml:"pools"` // copies of topology.pool
-	Run   int `yaml:"run"`   // nodes of each pool that run
+	Run   int `yaml:"run"`   // nodes of a pool that run
+	// Follow is of how many pools more than the first node runs. A small machine cannot run those of all, and each costs what the others do.
+	Follow int `yaml:"follow"`
 }
 
 // withCrowd reads what only such scenarios have, and refuses what they have no use for.
 func (o object) withCrowd(s *Scenario) {
 	s.Crowd = &Crowd{}
-	if c, ok := o.fields["crowd"].object("pools", "run"); ok {
+	if c, ok := o.fields["crowd"].object("pools", "run", "follow"); ok {
 		s.Crowd.Pools = c.count("pools", maxCrowdPools)
 		n, _ := c.fields["run"].integer(2, maxCrowdRun)
-		s.Crowd.Run = int(n)
+		s.Crowd.Run, s.Crowd.Follow = int(n), s.Crowd.Pools
+		if c.has("follow") {
+			s.Crowd.Follow = c.count("follow", max(1, s.Crowd.Pools))
+		}
 		if p := s.Topology.Pool; p.Nodes > 0 && s.Crowd.Run > p.Nodes {
 			c.fields["run"].contradiction(fmt.Sprintf("topology.pool.nodes is %d: want at most as many", p.Nodes))
 		}

@@ -17,6 +17,9 @@ func TestCrowd(t *testing.T) {
 		t.Fatal(err)
 	}
 	roundTrip(t, s)
+	if s.Crowd.Follow != 12 {
+		t.Errorf("others run in %d pools, want all", s.Crowd.Follow)
+	}
 	for mode, manager := range map[runtime.Mode]bool{runtime.Stock: false, runtime.Weir: true} {
 		topology := s.CrowdTopology(mode)
 		if err := topology.Validate(); err != nil || len(topology.Pools) != 12 || topology.Pools[11].Name != "harbour-012" || topology.Pools[11].Nodes != 2 ||
@@ -28,6 +31,8 @@ func TestCrowd(t *testing.T) {
 		"run: 2->run: 1":                              "a whole number from 2 to 5",
 		"run: 2->run: 4":                              "topology.pool.nodes is 3",
 		"pools: 12->pools: 1000":                      "a whole number from 1 to 200",
+		"run: 2->run: 2, follow: 3":                   "",
+		"run: 2->run: 2, follow: 13":                  "a whole number from 1 to 12",
 		"changes: 0->changes: 0, quiet: 1h":           "",
 		"changes: 0->changes: 5, changesPerSecond: 1": "want changes: 0",
 		"[json]->[kubectl]":                           "kubectl watches nothing",

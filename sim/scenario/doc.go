@@ -124,7 +124,8 @@
 //	  pool: {name: farm, nodes: 20, …}   # the pools are farm-001, farm-002, …
 //	crowd:
 //	  pools: 100                    # all of them are there
-//	  run: 2                        # nodes of each that run; the others are multiplied, and the result tells their share
+//	  run: 2                        # nodes that run; the others are multiplied, and the result tells their share
+//	  follow: 20                    # of how many pools those after the first run; default: of all
 //	workload: {…, changes: 0}
 //	clients: […]
 //

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/kind"
 )
 
 func clean(ctx context.Context, args []string, stdout, _ io.Writer) error {
@@ -15,5 +15,5 @@ func clean(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if err := parse(fs, "clean", args, 0, stdout); err != nil {
 		return err
 	}
-	return runtime.CleanKind(ctx, func(m string) { fmt.Fprintln(stdout, m) })
+	return kind.Clean(ctx, func(m string) { fmt.Fprintln(stdout, m) })
 }

@@ -14,7 +14,7 @@
 //
 // Clean-up: Site.Down ends everything; cancelling the context of Up ends what Up had started; and when this process is
 // killed, the kernel and the janitor of sim/proc end the children and remove the files. A Docker engine does not die with this
-// process: what Kind leaves in it then, CleanKind removes.
+// process: what Kind leaves in it then, kind.Clean removes.
 //
 // Goroutines: those of the packages above; Site.Down ends them.
 package runtime

@@ -2,15 +2,10 @@ package runtime
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,9 +13,9 @@ import (
 
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/docker"
+	"github.com/weir-edge/weir/sim/kind"
 	"github.com/weir-edge/weir/sim/node"
 	"github.com/weir-edge/weir/sim/proc"
-	"github.com/weir-edge/weir/sim/proc/gobuild"
 )
 
 // Kind is the runtime of real kubelets: a kind cluster, each node of a pool a worker of it.
@@ -158,11 +153,8 @@ type kindSite struct {
 	*localSite
 	progress Progress
 
-	id      string // of the run, the name of cluster and network
+	run     *kind.Run
 	image   string
-	lock    *os.File // held as long as this process lives
-	network *docker.Network
-	cluster *cluster
 	control *machine
 	byNode  map[string]*machine // workers
 
@@ -171,11 +163,6 @@ type kindSite struct {
 
 // prepare makes all that the cluster needs to be there before.
 func (s *kindSite) prepare(ctx context.Context, k *Kind) (err error) {
-	random := make([]byte, 3)
-	if _, err := rand.Read(random); err != nil {
-		return err
-	}
-	s.id = "weir-" + hex.EncodeToString(random)
 	if s.spawner, err = proc.New(); err != nil {
 		return err
 	}
@@ -183,7 +170,7 @@ func (s *kindSite) prepare(ctx context.Context, k *Kind) (err error) {
 		return err
 	}
 	if s.image = k.NodeImage; s.image == "" {
-		if s.image, err = s.provideImage(ctx); err != nil {
+		if s.image, err = kind.Image(ctx, s.spawner, s.progress); err != nil {
 			return err
 		}
 	}
@@ -199,57 +186,8 @@ func (s *kindSite) prepare(ctx context.Context, k *Kind) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.lock, err = takeLock(filepath.Join(dir, "lock")); err != nil {
-		return err
-	}
-	s.network, err = docker.CreateNetwork(ctx, s.id, s.labels())
+	s.run, err = kind.Begin(ctx, dir)
 	return err
-}
-
-// provideImage has kind/node-image/build provide the node image, which takes half an hour where it has to be built.
-func (s *kindSite) provideImage(ctx context.Context) (string, error) {
-	root, err := gobuild.Root("")
-	if err != nil {
-		return "", err
-	}
-	build := filepath.Join(root, "kind", "node-image", "build")
-	run := func(what string) (string, error) {
-		out := &lines{tell: s.progress}
-		p, err := s.spawner.Start(proc.Spec{Name: "kind/node-image/build", Path: build, Args: []string{what}, Output: out})
-		if err != nil {
-			return "", err
-		}
-		if err := p.Wait(ctx); err != nil {
-			p.Kill()
-			return "", fmt.Errorf("provide the node image: %w: %s", err, out.last)
-		}
-		return out.last, nil
-	}
-	if _, err := run("image"); err != nil {
-		return "", err
-	}
-	return run("name")
-}
-
-// lines passes on whole lines and keeps the last.
-type lines struct {
-	tell Progress
-	rest string
-	last string
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.rest += string(p)
-	for {
-		line, rest, ok := strings.Cut(l.rest, "\n")
-		if !ok {
-			return len(p), nil
-		}
-		l.rest = rest
-		if l.last = strings.TrimSpace(line); l.last != "" {
-			l.tell(l.last)
-		}
-	}
 }
 
 // each does something on all nodes, the control plane's too, a few at a time.
@@ -290,10 +228,10 @@ type kindAddresses struct {
 // Addr implements addresses. The nodes of a bare pool are where their clients are: here.
 func (a kindAddresses) Addr(n int) (string, error) {
 	if n >= coordinatorAddress {
-		return a.site.network.Addr(a.number*replicaAddresses + n - coordinatorAddress)
+		return a.site.run.Network.Addr(a.number*replicaAddresses + n - coordinatorAddress)
 	}
 	if a.pool.Bare {
-		return a.site.network.Gateway, nil
+		return a.site.run.Network.Gateway, nil
 	}
 	return a.site.byNode[a.pool.NodeNames()[n-1]].address, nil
 }

@@ -1,8 +1,6 @@
 package runtime
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -31,30 +29,6 @@ func TestWhoIsConnected(t *testing.T) {
 	want := []string{"172.18.0.3", "172.18.0.6", "fe80::5054:ff:fe00:507"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
-func TestALockLivesAsLongAsItsOwner(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	lock, err := takeLock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, x := range []struct {
-		when string
-		end  func() error
-		want bool
-	}{
-		{"held", func() error { return nil }, true},
-		{"closed", lock.Close, false},
-		{"removed", func() error { return os.Remove(path) }, false},
-	} {
-		if err := x.end(); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := locked(path); err != nil || got != x.want {
-			t.Errorf("%s: locked %v, %v; want %v", x.when, got, err, x.want)
-		}
 	}
 }
 

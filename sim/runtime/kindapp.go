@@ -45,7 +45,7 @@ func (s *kindSite) loadApp(ctx context.Context) error {
 		return fmt.Errorf("tar: %w: %s", err, out)
 	}
 	// In the engine it has a name of this run: another one may be doing the same.
-	name := "localhost/weir-app:" + s.id
+	name := "localhost/weir-app:" + s.run.ID
 	if _, err := docker.Run(ctx, "import", "-c", `ENTRYPOINT ["/`+appCommand+`"]`, tree, name); err != nil {
 		return err
 	}

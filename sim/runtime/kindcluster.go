@@ -6,18 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
-	kindcluster "sigs.k8s.io/kind/pkg/cluster"
-	kindexec "sigs.k8s.io/kind/pkg/exec"
-	kindlog "sigs.k8s.io/kind/pkg/log"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/cloud"
@@ -27,88 +20,13 @@ import (
 )
 
 const (
-	apiPort       = 6443 // of the apiserver inside the network
-	podSubnet     = "10.244.0.0/16"
-	createNotice  = 5 * time.Second
-	deletePause   = 2 * time.Second
-	kindNetworkIs = "KIND_EXPERIMENTAL_DOCKER_NETWORK" // by which kind is told of a network
+	apiPort   = 6443 // of the apiserver inside the network
+	podSubnet = "10.244.0.0/16"
 )
-
-// cluster is a kind cluster.
-type cluster struct {
-	name       string
-	provider   *kindcluster.Provider
-	kubeconfig string // file
-}
-
-func newCluster(name, kubeconfig string) *cluster {
-	return &cluster{
-		name: name, kubeconfig: kubeconfig,
-		provider: kindcluster.NewProvider(kindcluster.ProviderWithDocker(), kindcluster.ProviderWithLogger(kindlog.NoopLogger{})),
-	}
-}
-
-// creating guards the environment variable that kind reads, of which a process has one.
-var creating sync.Mutex
-
-// create creates the cluster in a network. kind knows no context: when ctx ends, the nodes are deleted under its hands.
-func (c *cluster) create(ctx context.Context, network string, config *v1alpha4.Cluster, progress Progress) error {
-	creating.Lock()
-	defer creating.Unlock()
-	if err := os.Setenv(kindNetworkIs, network); err != nil {
-		return err
-	}
-	defer os.Unsetenv(kindNetworkIs)
-	done := make(chan error, 1)
-	began := time.Now()
-	go func() {
-		done <- c.provider.Create(c.name, kindcluster.CreateWithV1Alpha4Config(config), kindcluster.CreateWithKubeconfigPath(c.kubeconfig),
-			kindcluster.CreateWithRetain(true), kindcluster.CreateWithDisplayUsage(false), kindcluster.CreateWithDisplaySalutation(false))
-	}()
-	notice := time.NewTicker(createNotice)
-	defer notice.Stop()
-	for {
-		select {
-		case err := <-done:
-			return explain(err)
-		case <-notice.C:
-			progress(fmt.Sprintf("kind: creating %d nodes, %.0f s", len(config.Nodes), time.Since(began).Seconds()))
-		case <-ctx.Done():
-			for {
-				_ = c.provider.Delete(c.name, c.kubeconfig)
-				select {
-				case err := <-done:
-					return errors.Join(ctx.Err(), explain(err))
-				case <-time.After(deletePause):
-				}
-			}
-		}
-	}
-}
-
-// explain adds to an error of kind what the failed command wrote.
-func explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	err = fmt.Errorf("create kind cluster: %w", err)
-	if e := kindexec.RunErrorForError(err); e != nil {
-		out := strings.TrimSpace(string(e.Output))
-		return fmt.Errorf("%w\n  %s", err, strings.ReplaceAll(out[max(0, len(out)-2000):], "\n", "\n  "))
-	}
-	return err
-}
-
-func (c *cluster) delete() error { return c.provider.Delete(c.name, c.kubeconfig) }
 
 // create creates the cluster of the site and learns where its nodes are.
 func (s *kindSite) create(ctx context.Context) error {
-	dir, err := s.spawner.Scratch()
-	if err != nil {
-		return err
-	}
-	s.cluster = newCluster(s.id, filepath.Join(dir, "kubeconfig"))
-	s.control = &machine{Container: docker.Container(s.id + "-control-plane"), node: s.id + "-control-plane", network: s.network}
+	s.control = &machine{Container: s.run.Control(), node: string(s.run.Control()), network: s.run.Network}
 	config := &v1alpha4.Cluster{
 		TypeMeta:             v1alpha4.TypeMeta{Kind: "Cluster", APIVersion: "kind.x-k8s.io/v1alpha4"},
 		Networking:           v1alpha4.Networking{IPFamily: v1alpha4.IPv4Family, PodSubnet: podSubnet, DisableDefaultCNI: true},
@@ -129,7 +47,7 @@ func (s *kindSite) create(ctx context.Context) error {
 			config.Nodes = append(config.Nodes, n)
 		}
 	}
-	if err := s.cluster.create(ctx, s.network.Name, config, s.progress); err != nil {
+	if err := s.run.Create(ctx, config, s.progress); err != nil {
 		return err
 	}
 	return s.each(ctx, func(ctx context.Context, m *machine) error { return m.locate(ctx) })
@@ -138,18 +56,14 @@ func (s *kindSite) create(ctx context.Context) error {
 // kubeadmPatches let the apiserver be called by the address of the links, and kubelets start on cgroup v1.
 func (s *kindSite) kubeadmPatches() []string {
 	return []string{
-		"kind: ClusterConfiguration\napiServer:\n  certSANs: [localhost, 127.0.0.1, " + s.network.Gateway + "]\n",
+		"kind: ClusterConfiguration\napiServer:\n  certSANs: [localhost, 127.0.0.1, " + s.run.Network.Gateway + "]\n",
 		"kind: KubeletConfiguration\nfailCgroupV1: false\n" + kubeletTimers(s.topology.timers()),
 	}
 }
 
 // worker describes the next worker to kind. It sees the files of the run under the paths that they have here.
 func (s *kindSite) worker(p Pool, name string) (v1alpha4.Node, error) {
-	container := s.id + "-worker"
-	if i := len(s.byNode); i > 0 {
-		container += fmt.Sprint(i + 1)
-	}
-	s.byNode[name] = &machine{Container: docker.Container(container), node: name, pool: p, network: s.network}
+	s.byNode[name] = &machine{Container: s.run.Worker(len(s.byNode) + 1), node: name, pool: p, network: s.run.Network}
 	dir, err := s.spawner.Scratch(p.Name, name)
 	if err != nil {
 		return v1alpha4.Node{}, err
@@ -174,13 +88,9 @@ func (s *kindSite) worker(p Pool, name string) (v1alpha4.Node, error) {
 
 // attach makes the cluster's control plane the cloud of the site.
 func (s *kindSite) attach(ctx context.Context) error {
-	data, err := s.cluster.provider.KubeConfig(s.cluster.name, false)
+	admin, err := s.run.Admin()
 	if err != nil {
-		return fmt.Errorf("kubeconfig of the cluster: %w", err)
-	}
-	admin, err := clientcmd.RESTConfigFromKubeConfig([]byte(data))
-	if err != nil {
-		return fmt.Errorf("kubeconfig of the cluster: %w", err)
+		return err
 	}
 	var pem [2]string
 	for i, file := range []string{"ca.crt", "ca.key"} {
@@ -197,7 +107,7 @@ func (s *kindSite) attach(ctx context.Context) error {
 }
 
 // near implements ground: links end where this machine is in the network.
-func (s *kindSite) near(string) string { return net.JoinHostPort(s.network.Gateway, "0") }
+func (s *kindSite) near(string) string { return net.JoinHostPort(s.run.Network.Gateway, "0") }
 
 // door implements ground. Pods trust the cluster's authority and call the API by the names of its Service, so a hub has to
 // answer to those.
@@ -228,9 +138,9 @@ func (s *kindSite) coordinator(l node.Launch, c node.CoordinatorConfig, viewer h
 	if err != nil {
 		return nil, err
 	}
-	name := s.id + "-" + strings.ReplaceAll(strings.TrimPrefix(l.LogFile, s.logDir+string(filepath.Separator)), ".log", "")
-	m := &machine{Container: docker.Container(name), node: name, network: s.network, address: c.BindAddress, fixed: true}
-	box := coordinatorLife{machine: m, image: s.image, labels: s.labels(), command: l.Path, config: config, dir: l.Dir, log: l.LogFile, data: c.DataDir}
+	name := s.run.ID + "-" + strings.ReplaceAll(strings.TrimPrefix(l.LogFile, s.logDir+string(filepath.Separator)), ".log", "")
+	m := &machine{Container: docker.Container(name), node: name, network: s.run.Network, address: c.BindAddress, fixed: true}
+	box := coordinatorLife{machine: m, image: s.image, labels: s.run.Labels(), command: l.Path, config: config, dir: l.Dir, log: l.LogFile, data: c.DataDir}
 	return &kindPart{prober: node.CoordinatorProbe(l.Name, c, viewer), life: box, machine: m, name: l.Name, command: node.CoordinatorCommand, log: l.LogFile}, nil
 }
 
@@ -256,9 +166,6 @@ func (s *kindSite) Down(ctx context.Context) error {
 		if s.spawner != nil {
 			all = append(all, s.spawner.Close())
 		}
-		if s.lock != nil {
-			all = append(all, s.lock.Close())
-		}
 		for _, b := range s.blocks {
 			b.Release()
 		}
@@ -267,8 +174,8 @@ func (s *kindSite) Down(ctx context.Context) error {
 }
 
 func (s *kindSite) remove(ctx context.Context) error {
-	if s.network == nil {
+	if s.run == nil {
 		return nil
 	}
-	return removeRun(ctx, s.id, s.network)
+	return s.run.Remove(ctx)
 }

@@ -175,7 +175,7 @@ func (s *kindSite) apiAddresses(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(targets, net.JoinHostPort(s.network.Gateway, published.Port()), net.JoinHostPort(s.network.Gateway, strconv.Itoa(apiPort))), nil
+	return append(targets, net.JoinHostPort(s.run.Network.Gateway, published.Port()), net.JoinHostPort(s.run.Network.Gateway, strconv.Itoa(apiPort))), nil
 }
 
 // checkConnections reads who is connected to the apiserver.

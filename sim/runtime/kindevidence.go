@@ -22,7 +22,7 @@ const whatToKeep = "nodes,pods,services,endpointslices,deployments,daemonsets,co
 // SaveEvidence implements Evidence: the logs of all nodes and pods, as `kind export logs` has them, all objects, and what was
 // installed in the nodes.
 func (s *kindSite) SaveEvidence(ctx context.Context) error {
-	if s.cluster == nil || s.control == nil {
+	if s.run == nil || s.control == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, evidencePatience)
@@ -32,7 +32,7 @@ func (s *kindSite) SaveEvidence(ctx context.Context) error {
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
 	}
-	_ = s.cluster.provider.CollectLogs(s.cluster.name, dir) // fails where a node is off; the others' are there
+	_ = s.run.CollectLogs(dir) // fails where a node is off; the others' are there
 	keep := func(name string, m *machine, command ...string) error {
 		out, err := m.Exec(ctx, command...)
 		if err != nil { // of a node that is off, or a cluster that never was: that is evidence too

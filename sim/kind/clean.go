@@ -1,4 +1,4 @@
-package runtime
+package kind
 
 import (
 	"context"
@@ -18,10 +18,6 @@ const (
 	runLabel  = "weir.dev/run"  // the id of the run, also the name of its cluster and network
 	lockLabel = "weir.dev/lock" // a file that is locked as long as the run lives
 )
-
-func (s *kindSite) labels() map[string]string {
-	return map[string]string{runLabel: s.id, lockLabel: s.lock.Name()}
-}
 
 // takeLock makes a file that is locked until it is closed or this process ends, however it does.
 func takeLock(path string) (*os.File, error) {
@@ -52,9 +48,8 @@ func locked(path string) (bool, error) {
 	return false, err
 }
 
-// CleanKind removes what runs of Kind left in the Docker engine whose process is dead: clusters, containers, volumes, networks.
-// Runs that live are left alone.
-func CleanKind(ctx context.Context, progress Progress) error {
+// Clean removes what runs left in the Docker engine whose process is dead: clusters, containers, volumes, networks. Runs that live are left alone.
+func Clean(ctx context.Context, progress func(string)) error {
 	if err := docker.Ping(ctx); err != nil {
 		return err
 	}
@@ -72,7 +67,7 @@ func CleanKind(ctx context.Context, progress Progress) error {
 		case live:
 			progress("run " + id + " lives: left alone")
 		default:
-			err := removeRun(ctx, id, n)
+			err := remove(ctx, id, n)
 			errs = append(errs, err)
 			if err == nil {
 				progress("run " + id + " removed")
@@ -82,9 +77,9 @@ func CleanKind(ctx context.Context, progress Progress) error {
 	return errors.Join(errs...)
 }
 
-// removeRun removes a cluster and everything around it.
-func removeRun(ctx context.Context, id string, n *docker.Network) error {
-	errs := []error{newCluster(id, os.DevNull).delete()}
+// remove removes a cluster and everything around it.
+func remove(ctx context.Context, id string, n *docker.Network) error {
+	errs := []error{provider().Delete(id, os.DevNull)}
 	boxes, err := docker.Containers(ctx, runLabel, id)
 	errs = append(errs, err)
 	for _, b := range boxes {

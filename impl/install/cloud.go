@@ -178,8 +178,8 @@ func bounded(message string) string {
 	return message
 }
 
-// callers are the pods of kube-proxy on this node that were started since a time: their kubeconfig leads to the hub.
-func (c *cloud) callers(ctx context.Context, since time.Time) (names []string, err error) {
+// callers are the pods of kube-proxy on this node that were started at such a time: where their kubeconfig leads follows from it.
+func (c *cloud) callers(ctx context.Context, started func(time.Time) bool) (names []string, err error) {
 	pods, err := c.client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
 		FieldSelector: "spec.nodeName=" + c.node, LabelSelector: "k8s-app=kube-proxy", Limit: 100,
 	})
@@ -188,7 +188,7 @@ func (c *cloud) callers(ctx context.Context, since time.Time) (names []string, e
 	}
 	for _, p := range pods.Items {
 		for _, s := range p.Status.ContainerStatuses {
-			if s.State.Running != nil && !s.State.Running.StartedAt.Time.Before(since.Truncate(time.Second)) {
+			if s.State.Running != nil && started(s.State.Running.StartedAt.Time) {
 				names = append(names, p.Name)
 				break
 			}

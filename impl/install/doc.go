@@ -8,6 +8,7 @@
 //	start        the hub is started, and has to answer the kubelet's own credential
 //	trial        a drop-in in /run leads the kubelet to the hub; it is started anew, and has to renew the Lease of its Node through the hub
 //	keep         the same drop-in in /etc
+//	kube-proxy   its pods start anew: the kubelet, which reads through the hub now, tells them of it
 //
 // The kubelet's own kubeconfig is read, and never written. What fails takes everything back, and says why: in the error, in an Event and in the condition
 // contract.JoinedCondition of the Node.
@@ -22,8 +23,7 @@
 //
 // # Leave
 //
-// Files, folders and units are as they were before Join, byte by byte. Pods of kube-proxy that were started meanwhile call the hub: they are deleted, and start anew,
-// before the hub goes.
+// Files, folders and units are as they were before Join, byte by byte. Pods of kube-proxy that were started meanwhile call the hub: they start anew before it goes.
 //
 // It starts no goroutine. Two calls at once are refused by a lock on the folder of the journal.
 package install

@@ -15,7 +15,8 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 )
 
-// TestJoinAndLeave: a node joins, and its kubelet calls its hub; a second join changes nothing; it leaves, and all is as it was, byte by byte.
+// TestJoinAndLeave: a node joins, and its kubelet calls its hub; a second join changes nothing; it leaves, and all is as it was, byte by byte. kube-proxy starts
+// anew where it calls who it should not.
 func TestJoinAndLeave(t *testing.T) {
 	w := newWorld(t)
 	w.proxies["kube-proxy-old"] = time.Now().Add(-time.Hour)
@@ -26,7 +27,10 @@ func TestJoinAndLeave(t *testing.T) {
 	if w.server() != "https://"+local(w.ports.Secure) || w.said["status"] != "True" || w.said["reason"] != ReasonJoined {
 		t.Errorf("the kubelet calls %s, the condition is %v", w.server(), w.said)
 	}
-	w.proxies["kube-proxy-new"] = time.Now()
+	if len(w.proxies) > 0 {
+		t.Errorf("kube-proxies that were started before the join: %v", w.proxies)
+	}
+	w.proxies["kube-proxy-new"], w.proxies["kube-proxy-missed"] = time.Now().Add(time.Second), time.Now().Add(-time.Hour)
 	w.mu.Unlock()
 	joined := w.snapshot()
 	if joined[ownConfig] != before[ownConfig] {
@@ -47,11 +51,14 @@ func TestJoinAndLeave(t *testing.T) {
 	if diff := differ(joined, w.snapshot()); len(diff) > 0 || slices.ContainsFunc(w.commands, func(c string) bool { return strings.HasPrefix(c, "restart") }) {
 		t.Errorf("the second join changed %v, by %v", diff, w.commands)
 	}
+	if _, ok := w.proxies["kube-proxy-new"]; !ok || len(w.proxies) != 1 {
+		t.Errorf("after the second join: %v", w.proxies)
+	}
 	check(t, i.Leave(t.Context()))
 	if diff := differ(before, w.snapshot()); len(diff) > 0 {
 		t.Errorf("join and leave changed %v", diff)
 	}
-	if w.said != nil || !w.hasAPI() || len(w.proxies) != 1 || w.proxies["kube-proxy-old"].IsZero() {
+	if w.said != nil || !w.hasAPI() || len(w.proxies) > 0 {
 		t.Errorf("condition %v, API %v, kube-proxies %v", w.said, w.hasAPI(), w.proxies)
 	}
 	check(t, i.Leave(t.Context()))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/weir-edge/weir/impl/cli"
 )
@@ -52,7 +53,7 @@ func (i *Installer) Join(ctx context.Context) error {
 		return err
 	}
 	if j != nil && j.State == Joined {
-		return i.stays(ctx, p)
+		return i.stays(ctx, p, j)
 	}
 	if j == nil {
 		j = i.begin(p)
@@ -86,7 +87,7 @@ func (i *Installer) begin(p *preflight) *journal {
 }
 
 // stays is Join of a node that has joined.
-func (i *Installer) stays(ctx context.Context, p *preflight) error {
+func (i *Installer) stays(ctx context.Context, p *preflight, j *journal) error {
 	for _, f := range append(p.files, file{lasting + dropIn, 0o644, p.kubelet.unit.dropIn(kubeletConf)}) {
 		if f.path != tokenFile && !i.Host.same(f) { // a token counts once
 			return fmt.Errorf("the node has joined pool %s with another %s: weir node leave first", i.Pool, f.path)
@@ -98,6 +99,7 @@ func (i *Installer) stays(ctx context.Context, p *preflight) error {
 	if err := i.until(ctx, "the kubelet's heartbeat through its hub", i.heard(p, "")); err != nil {
 		return err
 	}
+	i.leadProxies(ctx, p, j.Began)
 	i.say("node %s is in pool %s already, and its kubelet is heard through its hub", p.kubelet.node, i.Pool)
 	return nil
 }
@@ -134,6 +136,7 @@ func (i *Installer) install(ctx context.Context, p *preflight, j *journal) error
 	if err := p.cloud.tell(ctx, true, ReasonJoined, message); err != nil {
 		i.say("the cloud could not be told: %v", err)
 	}
+	i.leadProxies(ctx, p, i.Clock.Now())
 	i.say("node %s has joined pool %s", j.Node, j.Pool)
 	return nil
 }
@@ -191,6 +194,14 @@ func (i *Installer) lead(ctx context.Context, p *preflight, j *journal) error {
 	}
 	_, err = i.Host.systemctl(ctx, "daemon-reload")
 	return err
+}
+
+// leadProxies lets pods of kube-proxy that were started before a time start anew: the kubelet then tells them of the hub. Until then their watches cross the uplink. A node
+// has joined without that.
+func (i *Installer) leadProxies(ctx context.Context, p *preflight, before time.Time) {
+	if err := i.moveCallers(ctx, p.cloud, func(at time.Time) bool { return at.Before(before) }); err != nil {
+		i.say("pods of kube-proxy on this node still call the cloud past the hub: delete them. %v", err)
+	}
 }
 
 // heard tells whether the kubelet is heard through the hub: the hub has passed a heartbeat of it, and the cloud has the Lease in another version than before.

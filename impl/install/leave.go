@@ -58,7 +58,10 @@ func (i *Installer) leave(ctx context.Context, j *journal) error {
 	}
 	cloud := i.asNode(ctx, j)
 	if cloud != nil {
-		i.moveCallers(ctx, cloud, j)
+		since := j.Began.Truncate(time.Second)
+		if err := i.moveCallers(ctx, cloud, func(at time.Time) bool { return !at.Before(since) }); err != nil { // a cloud that cannot be asked keeps nobody from leaving
+			i.say("pods of kube-proxy on this node may still call the hub, which goes now: delete them. %v", err)
+		}
 	}
 	if err := i.stop(ctx); err != nil {
 		return err
@@ -120,25 +123,23 @@ func (i *Installer) asNode(ctx context.Context, j *journal) *cloud {
 	return c
 }
 
-// moveCallers lets pods that call the hub start anew before it goes. A cloud that cannot be asked keeps nobody from leaving.
-func (i *Installer) moveCallers(ctx context.Context, c *cloud, j *journal) {
-	names, err := c.callers(ctx, j.Began)
-	if err == nil && len(names) > 0 {
-		i.say("pods that call the hub start anew: %v", names)
-		err = c.restart(ctx, names)
-		if err == nil {
-			err = i.until(ctx, "they are gone", func(ctx context.Context) error {
-				now, err := c.callers(ctx, j.Began)
-				if err == nil && slices.ContainsFunc(now, func(n string) bool { return slices.Contains(names, n) }) {
-					err = errors.New("they are still there")
-				}
-				return err
-			})
+// moveCallers lets pods of kube-proxy that were started at such a time start anew: they call what leads them then.
+func (i *Installer) moveCallers(ctx context.Context, c *cloud, started func(time.Time) bool) error {
+	names, err := c.callers(ctx, started)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	i.say("pods start anew, since they would go on to call who they called before: %v", names)
+	if err := c.restart(ctx, names); err != nil {
+		return err
+	}
+	return i.until(ctx, "they are gone", func(ctx context.Context) error {
+		now, err := c.callers(ctx, started)
+		if err == nil && slices.ContainsFunc(now, func(n string) bool { return slices.Contains(names, n) }) {
+			err = errors.New("they are still there")
 		}
-	}
-	if err != nil {
-		i.say("pods of kube-proxy on this node may still call the hub, which goes now: delete them. %v", err)
-	}
+		return err
+	})
 }
 
 // stop ends the hub.

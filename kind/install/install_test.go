@@ -1,0 +1,329 @@
+package install_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/sim/kind"
+)
+
+// appImage is what the pods of the Deployment run.
+const appImage = "weir.dev/app:test"
+
+// web is a Deployment over all nodes, and its Service.
+const web = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 5
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: web}}}]
+      containers: [{name: web, image: ` + appImage + `, imagePullPolicy: Never}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+`
+
+// theCommands are those that the README types to install Weir, one by one.
+func theCommands() []string {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join(on.root, "README.md"))
+	Expect(err).NotTo(HaveOccurred())
+	_, section, found := strings.Cut(string(text), "\n## Install\n")
+	Expect(found).To(BeTrue())
+	section, _, _ = strings.Cut(section, "\n## ")
+	var all []string
+	for line := range strings.Lines(section) {
+		if c, ok := strings.CutPrefix(line, "    "); ok {
+			c, _, _ = strings.Cut(c, " # ")
+			all = append(all, strings.TrimSpace(c))
+		}
+	}
+	return all
+}
+
+// calls are those to the Deployment.
+type calls struct {
+	mu    sync.Mutex
+	made  int
+	wrong []string
+}
+
+func (c *calls) told(from string) func(error) {
+	return func(err error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.made++
+		if err != nil {
+			c.wrong = append(c.wrong, fmt.Sprintf("%s from %s: %v", time.Now().Format(time.TimeOnly), from, err))
+		}
+	}
+}
+
+func (c *calls) seen() (made int, wrong []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.made, slices.Clone(c.wrong)
+}
+
+// none says that no call has failed so far.
+func (c *calls) none() {
+	GinkgoHelper()
+	made, wrong := c.seen()
+	say("%d calls, %d failed", made, len(wrong))
+	Expect(wrong).To(BeEmpty(), "of %d calls", made)
+}
+
+// page is what weir status -o json says, as far as specs read it.
+type page struct {
+	Pools []struct {
+		Name                   string
+		Mode                   string
+		Leaders, Coordinators  []string
+		Members, Heard, Joined int
+		CutOff                 int `json:"cutOff"`
+	}
+}
+
+func status(ctx context.Context) page {
+	GinkgoHelper()
+	var p page
+	Expect(json.Unmarshal([]byte(typed(ctx, "kubectl weir status -o json")), &p)).To(Succeed())
+	return p
+}
+
+var _ = Describe("an installation", Ordered, Label("install"), func() {
+	var (
+		served     calls
+		stopCalls  context.CancelFunc
+		calling    sync.WaitGroup
+		nodeWas    map[int]string
+		clusterWas []string
+		began      time.Time
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		Expect(os.WriteFile(filepath.Join(on.dir, "web.yaml"), []byte(web), 0o644)).To(Succeed())
+		typed(ctx, "kubectl apply -f web.yaml && kubectl rollout status deployment/web --timeout=3m")
+		address := strings.TrimSpace(typed(ctx, "kubectl get service web -o jsonpath={.spec.clusterIP}"))
+		inside, stop := context.WithCancel(context.Background())
+		stopCalls = stop
+		for from, m := range map[string]int{"the cloud": 0, node(1): 1, node(4): 4} {
+			box := on.run.Control()
+			if m > 0 {
+				box = machine(m)
+			}
+			Eventually(ctx, func() error {
+				_, err := box.Exec(ctx, "/usr/local/bin/weir-app", "get", "http://"+address)
+				return err
+			}, long, poll).Should(Succeed())
+			calling.Go(func() {
+				if err := kind.Call(inside, box, "http://"+address, 200*time.Millisecond, 3*time.Second, served.told(from)); err != nil {
+					served.told(from)(err)
+				}
+			})
+		}
+		nodeWas = map[int]string{}
+		for n := range nodes {
+			nodeWas[n+1] = files(ctx, n+1)
+		}
+		clusterWas = objects(ctx)
+	}, NodeTimeout(2*long))
+
+	AfterAll(func() {
+		if stopCalls != nil {
+			stopCalls()
+		}
+		calling.Wait()
+	})
+
+	It("takes the commands of the README", func(ctx SpecContext) {
+		commands := theCommands()
+		Expect(commands).To(HaveLen(5), "the README promises five")
+		began = time.Now()
+		for i, c := range commands {
+			typed(ctx, c)
+			if i == 2 {
+				byHand(ctx, "harbour", 1, 2, 3)
+			}
+		}
+		AddReportEntry("seconds of the five commands, 3 nodes", fmt.Sprintf("%.0f", time.Since(began).Seconds()))
+		served.none()
+	}, SpecTimeout(3*long))
+
+	It("serves a second pool, which has no coordinator", func(ctx SpecContext) {
+		typed(ctx, "kubectl weir pool create barge --leader-hubs 1")
+		typed(ctx, fmt.Sprintf("kubectl label node %s %s %s=barge", node(4), node(5), contract.NodePoolLabel))
+		byHand(ctx, "barge", 4, 5)
+		typed(ctx, "kubectl weir check --wait 5m")
+		say("%s", typed(ctx, "kubectl weir status -o wide; kubectl get np,pools.weir.dev"))
+		for _, p := range status(ctx).Pools {
+			want := map[string]int{"harbour": 3, "barge": 2}[p.Name]
+			Expect([]int{p.Members, p.Heard, p.Joined, p.CutOff}).To(Equal([]int{want, want, want, 0}), p.Name)
+		}
+		served.none()
+	}, SpecTimeout(2*long))
+
+	It("has nothing on its nodes that bypasses a hub", func(ctx SpecContext) {
+		for n := range nodes {
+			Eventually(ctx, func() (string, error) { return onNode(ctx, n+1, "/root/weir/weir check --here") }, long, poll).ShouldNot(MatchRegexp(`(?m)^×`))
+		}
+	}, SpecTimeout(2*long))
+
+	It("lets one hub of each pool read the cloud, and another one when that is killed", func(ctx SpecContext) {
+		for _, members := range [][]int{{1, 2, 3}, {4, 5}} {
+			var leads []int
+			Eventually(ctx, func() []int {
+				leads = nil
+				for _, n := range members {
+					if source(ctx, n) == "cloud" {
+						leads = append(leads, n)
+					}
+				}
+				return leads
+			}, long, poll).Should(HaveLen(1), "of %v", members)
+			_, err := machine(leads[0]).Exec(ctx, "systemctl", "kill", "--signal=KILL", "weir-hub")
+			Expect(err).NotTo(HaveOccurred())
+		}
+		typed(ctx, "kubectl scale deployment/web --replicas=8 && kubectl rollout status deployment/web --timeout=3m")
+		typed(ctx, "kubectl scale deployment/web --replicas=5 && kubectl rollout status deployment/web --timeout=3m")
+		typed(ctx, "kubectl weir check --wait 5m")
+	}, SpecTimeout(2*long))
+
+	It("shows logs of pods, and executes in them", func(ctx SpecContext) {
+		var pods []string
+		Eventually(ctx, func() []string { // those that were one too many have gone
+			pods = strings.Fields(typed(ctx, "kubectl get pods -l app=web -o name"))
+			return pods
+		}, long, poll).Should(HaveLen(5))
+		for _, pod := range pods {
+			Eventually(ctx, func() (string, error) { return command(ctx, "kubectl logs "+pod) }, long, poll).Should(ContainSubstring("serving as"))
+			Expect(typed(ctx, "kubectl exec "+pod+" -- /app say hello")).To(ContainSubstring("hello"))
+		}
+	}, SpecTimeout(long))
+
+	It("works on without the cloud, through a restart of a machine", func(ctx SpecContext) {
+		const cut = "nft add table inet cut; nft 'add chain inet cut out { type filter hook output priority -5; }'; nft add rule inet cut out tcp dport 6443 reject with tcp reset; " +
+			"nft 'add chain inet cut through { type filter hook forward priority -5; }'; nft add rule inet cut through tcp dport 6443 reject with tcp reset"
+		for n := range 3 {
+			_, err := machine(n+1).Exec(ctx, "sh", "-c", cut)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		_, err := machine(3).Exec(ctx, "sh", "-c", "systemctl restart weir-hub kubelet")
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, func() (string, error) {
+			return onNode(ctx, 3, "curl -sf -m 2 http://127.0.0.1:10248/healthz")
+		}, long, poll).Should(Equal("ok"))
+		for n := range 3 {
+			_, err := machine(n+1).Exec(ctx, "nft", "delete", "table", "inet", "cut")
+			Expect(err).NotTo(HaveOccurred())
+		}
+		typed(ctx, "kubectl weir check --wait 5m")
+	}, SpecTimeout(2*long))
+
+	It("lets a node leave and join again, and then has its files as they were", func(ctx SpecContext) {
+		typed(ctx, fmt.Sprintf("kubectl label node %s %s-", node(2), contract.NodePoolLabel))
+		Eventually(ctx, func() string { return files(ctx, 2) }, long, poll).Should(Equal(nodeWas[2]))
+		typed(ctx, fmt.Sprintf("kubectl wait --for=condition=Ready node/%s --timeout=3m", node(2)))
+		typed(ctx, fmt.Sprintf("kubectl label node %s %s=harbour", node(2), contract.NodePoolLabel))
+		typed(ctx, "kubectl weir check --wait 5m")
+	}, SpecTimeout(3*long))
+
+	It("is taken off, and leaves nothing", func(ctx SpecContext) {
+		out, err := command(ctx, "helm uninstall weir -n weir-system")
+		Expect(err).To(HaveOccurred(), "nodes are in pools: %s", out)
+		typed(ctx, "kubectl label node --all "+contract.NodePoolLabel+"-")
+		for n := range nodes {
+			Eventually(ctx, func() string { return files(ctx, n+1) }, long, poll).Should(Equal(nodeWas[n+1]), node(n+1))
+		}
+		typed(ctx, "kubectl delete np --all && kubectl delete pools.weir.dev --all")
+		typed(ctx, "helm uninstall weir -n weir-system && kubectl delete namespace weir-system")
+		Eventually(ctx, func() []string {
+			var more []string
+			for _, o := range objects(ctx) {
+				if !slices.Contains(clusterWas, o) {
+					more = append(more, o)
+				}
+			}
+			return more
+		}, long, poll).Should(BeEmpty())
+		typed(ctx, "kubectl wait --for=condition=Ready node --all --timeout=3m")
+		served.none()
+	}, SpecTimeout(3*long))
+})
+
+// source is who feeds the relays of a hub.
+func source(ctx context.Context, n int) string {
+	out, err := onNode(ctx, n, "curl -sf -m 3 http://127.0.0.1:"+fmt.Sprint(contract.HubHealthPort)+contract.StatusPath)
+	var s struct{ Role, Source string }
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &s)
+	}
+	say("%s: %s, fed by %s (%v)", node(n), s.Role, s.Source, err)
+	return s.Source
+}
+
+func byHand(ctx context.Context, pool string, all ...int) {
+	GinkgoHelper()
+	for _, n := range all {
+		out, err := onNode(ctx, n, "/root/weir/weir node join --pool "+pool)
+		say("%s: %s", node(n), out)
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// onNode runs a line on a worker.
+func onNode(ctx context.Context, n int, line string) (string, error) {
+	return machine(n).Exec(ctx, "sh", "-c", line)
+}
+
+// files are all that a worker has of what an installation could change: files with their modes and contents, units, and tables of rules. What the node itself
+// changes all the time is left out: containers, the kubelet's certificates, state of systemd.
+func files(ctx context.Context, n int) string {
+	GinkgoHelper()
+	const script = `cd /
+find etc usr/local opt root run/systemd/system var/lib -xdev \( -path var/lib/containerd -o -path var/lib/kubelet -o -path var/lib/systemd -o -path var/lib/cni -o -path var/lib/dbus \) -prune -o \
+  \( -type f -printf '%p %m %u ' -exec sha256sum {} \; -o -type l -printf '%p -> %l\n' -o -type d -printf '%p/ %m\n' \) | sort
+cat var/lib/kubelet/config.yaml var/lib/kubelet/kubeadm-flags.env | sha256sum
+systemctl list-unit-files --no-legend --type=service | sort
+systemctl cat kubelet
+nft list tables | sort`
+	out, err := onNode(ctx, n, script)
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
+
+// passing are objects that come and go by themselves, and the definitions, which stay by the chart's own word.
+var passing = regexp.MustCompile(`^(events|pods|pod/|event|endpointslice|replicaset|controllerrevision|certificatesigningrequest|lease.*/apiserver|customresourcedefinition.*/(nodepools.apps.openyurt.io|pools.weir.dev)|apiservice.*)`)
+
+// objects are the names of all that the cluster has.
+func objects(ctx context.Context) []string {
+	GinkgoHelper()
+	out := typed(ctx, `for r in $(kubectl api-resources --verbs=list -o name | grep -v '^events'); do kubectl get $r -A --ignore-not-found -o jsonpath='{range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\n"}{end}' | sed "s,^[^/]*,$r,"; done`)
+	var all []string
+	for l := range strings.Lines(out) {
+		if l = strings.TrimSpace(l); !passing.MatchString(l) {
+			all = append(all, l)
+		}
+	}
+	return all
+}

@@ -197,6 +197,21 @@ func (c *cloud) callers(ctx context.Context, started func(time.Time) bool) (name
 	return names, nil
 }
 
+// coordinates tells whether there is a Pod of a coordinator on this node, and stays whether there is to be one.
+func (c *cloud) coordinates(ctx context.Context, pool string) (there, stays bool, err error) {
+	pods, err := c.client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
+		FieldSelector: "spec.nodeName=" + c.node, LabelSelector: "app.kubernetes.io/name=weir-coordinator", Limit: 1,
+	})
+	if err != nil || len(pods.Items) == 0 {
+		return false, false, err
+	}
+	n, err := c.client.CoreV1().Nodes().Get(ctx, c.node, metav1.GetOptions{})
+	if err != nil {
+		return true, false, err
+	}
+	return true, n.Labels[contract.NodePoolLabel] == pool, nil
+}
+
 // restart deletes pods of kube-proxy: their DaemonSet starts others.
 func (c *cloud) restart(ctx context.Context, names []string) error {
 	for _, name := range names {

@@ -30,6 +30,7 @@ const (
 	storeKey    = etc + "/store.key"          // likewise
 	hubData     = "/var/lib/weir-hub"
 	forPod      = "/var/lib/weir/coordinator/certificates" // where weir-manager's Pod looks
+	podData     = "/var/lib/weir/coordinator/data"         // what that Pod keeps: Leases
 	units       = "/etc/systemd/system"
 	hubUnit     = units + "/" + hubService
 	volatile    = "/run/systemd/system/kubelet.service.d"

@@ -64,6 +64,30 @@ func TestJoinAndLeave(t *testing.T) {
 	check(t, i.Leave(t.Context()))
 }
 
+// TestCoordinatorsData: what a coordinator on the node has kept goes with the hub, when its Pod has gone; while it is to stay nobody takes its data from under it.
+func TestCoordinatorsData(t *testing.T) {
+	for name, label := range map[string]string{"in another pool": "", "still in the pool": "harbour"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			before := w.snapshot()
+			i := w.installer(nil)
+			check(t, i.Join(t.Context()))
+			check(t, os.MkdirAll(i.Host.at(podData+"/member"), 0o700))
+			check(t, os.WriteFile(i.Host.at(podData+"/member/db"), []byte("Leases"), 0o600))
+			w.mu.Lock()
+			w.label, w.coordinates = label, 3
+			w.mu.Unlock()
+			check(t, i.Leave(t.Context()))
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			diff := differ(before, w.snapshot())
+			if kept := label != ""; kept != i.Host.there(podData+"/member/db") || !kept && (len(diff) > 0 || w.coordinates > 0) {
+				t.Errorf("left is %v, and the Pod is seen %d times more", diff, w.coordinates)
+			}
+		})
+	}
+}
+
 // cut is the power that fails.
 type cut struct{ after string }
 

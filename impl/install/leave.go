@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -65,6 +66,11 @@ func (i *Installer) leave(ctx context.Context, j *journal) error {
 	}
 	if err := i.stop(ctx); err != nil {
 		return err
+	}
+	if cloud != nil {
+		if err := i.clearPod(ctx, cloud, j); err != nil {
+			i.say("%s is left: %v", podData, err)
+		}
 	}
 	if err := i.clear(j); err != nil {
 		return err
@@ -157,6 +163,30 @@ func (i *Installer) stop(ctx context.Context) error {
 		return err
 	}
 	_, err := i.Host.systemctl(ctx, "daemon-reload")
+	return err
+}
+
+// clearPod removes what a coordinator on this node has kept, when its Pod is gone: weir-manager takes that away from a node that is in the pool no more.
+func (i *Installer) clearPod(ctx context.Context, c *cloud, j *journal) error {
+	if !slices.Contains(j.Folders, filepath.Dir(podData)) || !i.Host.there(podData) {
+		return nil
+	}
+	var kept error
+	err := i.until(ctx, "the Pod of the coordinator is gone", func(ctx context.Context) error {
+		there, stays, err := c.coordinates(ctx, j.Pool)
+		switch {
+		case err != nil || !there:
+			return err
+		case stays:
+			kept = errors.New("the pool's coordinator still runs on this node, which has the label of the pool")
+			return nil
+		}
+		return errors.New("it is still there")
+	})
+	if err != nil || kept != nil {
+		return errors.Join(err, kept)
+	}
+	_, err = i.Host.remove(podData)
 	return err
 }
 

@@ -112,20 +112,21 @@ type world struct {
 	cloud *httptest.Server
 	ports Ports
 
-	mu       gosync.Mutex
-	label    string         // of the Node
-	lease    int            // version
-	said     map[string]any // the condition; nil: there is none
-	events   []string
-	proxies  map[string]time.Time // pods of kube-proxy, and since when they run
-	date     time.Duration        // by which the cloud's clock is ahead
-	units    string               // of the kubelet, as systemd has read them
-	kubelet  string               // path of the kubeconfig by which it runs; "": it does not
-	hub      *fakeHub             // nil: it does not run
-	broken   string               // what the hub does wrong
-	commands []string
-	stop     chan struct{}
-	stopped  gosync.WaitGroup
+	mu          gosync.Mutex
+	label       string         // of the Node
+	lease       int            // version
+	said        map[string]any // the condition; nil: there is none
+	events      []string
+	proxies     map[string]time.Time // pods of kube-proxy, and since when they run
+	coordinates int                  // how often its Pod is still seen on the node
+	date        time.Duration        // by which the cloud's clock is ahead
+	units       string               // of the kubelet, as systemd has read them
+	kubelet     string               // path of the kubeconfig by which it runs; "": it does not
+	hub         *fakeHub             // nil: it does not run
+	broken      string               // what the hub does wrong
+	commands    []string
+	stop        chan struct{}
+	stopped     gosync.WaitGroup
 }
 
 func newWorld(t testing.TB) *world {
@@ -459,6 +460,14 @@ func (w *world) serveCloud(rw http.ResponseWriter, req *http.Request) {
 		_, _ = rw.Write(body)
 	case path == "/api/v1/namespaces/kube-system/pods":
 		items := []object{}
+		if strings.Contains(req.URL.Query().Get("labelSelector"), "weir-coordinator") {
+			if w.coordinates > 0 {
+				w.coordinates-- // weir-manager takes it away after a while
+				items = append(items, object{"metadata": object{"name": "weir-coordinator-1"}})
+			}
+			answer(object{"kind": "PodList", "apiVersion": "v1", "items": items})
+			return
+		}
 		for name, since := range w.proxies {
 			items = append(items, object{"metadata": object{"name": name}, "status": object{"containerStatuses": []object{{"state": object{"running": object{"startedAt": since.UTC().Format(time.RFC3339)}}}}}})
 		}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -61,7 +62,9 @@ func (i *Installer) Bypasses(ctx context.Context) ([]sockets.Process, error) {
 		to = append(to, addresses...)
 	}
 	all, err := sockets.Connected(ctx, to)
-	return slices.DeleteFunc(all, func(p sockets.Process) bool { return p.Program == i.Host.at(hubProgram) || p.PID == os.Getpid() }), err
+	return slices.DeleteFunc(all, func(p sockets.Process) bool {
+		return strings.HasPrefix(p.Program, i.Host.at(hubProgram)) || p.PID == os.Getpid()
+	}), err
 }
 
 // resolve finds the addresses of a server.

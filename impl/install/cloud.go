@@ -24,6 +24,9 @@ const (
 	ReasonJoined = "WeirJoined"     // its kubelet calls its hub
 	ReasonUndone = "WeirJoinUndone" // it was tried, and taken back
 	ReasonLeft   = "WeirLeft"       // an Event only: the condition goes
+
+	ReasonUpgraded      = "WeirUpgraded"      // its kubelet calls another hub than before
+	ReasonUpgradeUndone = "WeirUpgradeUndone" // another hub was tried, and the former one goes on
 )
 
 // askFor is for one question to the cloud.
@@ -121,7 +124,10 @@ func (c *cloud) tell(ctx context.Context, joined bool, reason, message string) e
 	defer cancel()
 	status, kind := corev1.ConditionTrue, corev1.EventTypeNormal
 	if !joined {
-		status, kind = corev1.ConditionFalse, corev1.EventTypeWarning
+		status = corev1.ConditionFalse
+	}
+	if !joined || reason == ReasonUpgradeUndone {
+		kind = corev1.EventTypeWarning
 	}
 	now := metav1.NewTime(c.clock.Now())
 	condition := corev1.NodeCondition{

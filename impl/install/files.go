@@ -97,7 +97,7 @@ func (i *Installer) hubFlags(k *kubelet, n *node) map[string]any {
 	return flags
 }
 
-// files are all that Join writes before the hub is started.
+// files are all that Join writes before the hub is started: its program and its unit first.
 func (i *Installer) files(k *kubelet, n *node) ([]file, error) {
 	program, err := os.ReadFile(i.Hub)
 	if err != nil {
@@ -120,11 +120,11 @@ func (i *Installer) files(k *kubelet, n *node) ([]file, error) {
 		also = " -" + forPod
 	}
 	all := []file{
-		{hubProgram, 0o755, program},
+		{programOf(program), 0o755, program},
+		{hubUnit, 0o644, fmt.Appendf(nil, unitText, also)},
 		{cloudCA, 0o644, k.ca},
 		{clientCA, 0o644, signs},
 		{kubeletConf, 0o600, conf},
-		{hubUnit, 0o644, fmt.Appendf(nil, unitText, also)},
 		{hubConfig, 0o600, append([]byte("# Written by weir node join: the flags of weir-hub --help.\n"), config...)},
 	}
 	if k.certFile == "" {

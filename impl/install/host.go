@@ -35,6 +35,7 @@ const (
 	hubUnit     = units + "/" + hubService
 	volatile    = "/run/systemd/system/kubelet.service.d"
 	lasting     = units + "/kubelet.service.d"
+	hubTrial    = "/run/systemd/system/" + hubService + ".d"
 	dropIn      = "/90-weir.conf"
 	state       = "/var/lib"
 	journalFile = state + "/weir-install.json"

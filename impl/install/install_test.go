@@ -196,7 +196,7 @@ func TestFull(t *testing.T) {
 	before := w.snapshot()
 	err := w.installer(func(c *Config) {
 		c.Host.Changed = func(what string) {
-			if what == "wrote "+hubProgram { // what comes next does not fit: a folder stands in its place
+			if what == "wrote "+hubUnit { // what comes next does not fit: a folder stands in its place
 				_ = os.MkdirAll(filepath.Join(w.root, cloudCA+half, "x"), 0o755)
 			}
 		}

@@ -88,8 +88,13 @@ func (i *Installer) begin(p *preflight) *journal {
 
 // stays is Join of a node that has joined.
 func (i *Installer) stays(ctx context.Context, p *preflight, j *journal) error {
-	for _, f := range append(p.files, file{lasting + dropIn, 0o644, p.kubelet.unit.dropIn(kubeletConf)}) {
-		if f.path != tokenFile && !i.Host.same(f) { // a token counts once
+	program, unit := p.files[0], p.files[1]
+	another := !i.current(program, unit)
+	for _, f := range append(p.files[2:len(p.files):len(p.files)], file{lasting + dropIn, 0o644, p.kubelet.unit.dropIn(kubeletConf)}) {
+		if f.path == tokenFile || another && f.path == hubConfig { // a token counts once; another hub has other flags, and goes by those of the former
+			continue
+		}
+		if !i.Host.same(f) {
 			return fmt.Errorf("the node has joined pool %s with another %s: weir node leave first", i.Pool, f.path)
 		}
 	}
@@ -100,6 +105,9 @@ func (i *Installer) stays(ctx context.Context, p *preflight, j *journal) error {
 		return err
 	}
 	i.leadProxies(ctx, p, j.Began)
+	if another {
+		return i.upgrade(ctx, p, program, unit)
+	}
 	i.say("node %s is in pool %s already, and its kubelet is heard through its hub", p.kubelet.node, i.Pool)
 	return nil
 }
@@ -113,6 +121,10 @@ func (i *Installer) install(ctx context.Context, p *preflight, j *journal) error
 			return err
 		}
 		changed = changed || c
+	}
+	changed = changed || !i.Host.leads(p.files[0].path)
+	if err := i.Host.point(p.files[0].path); err != nil {
+		return err
 	}
 	if err := i.Host.makeFor(hubData + "/x"); err != nil {
 		return err

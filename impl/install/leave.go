@@ -192,7 +192,7 @@ func (i *Installer) clearPod(ctx context.Context, c *cloud, j *journal) error {
 
 // clear removes what Join and the hub have written.
 func (i *Installer) clear(j *journal) error {
-	for _, path := range []string{hubProgram, hubConfig, cloudCA, clientCA, nodePair, tokenFile, kubeletConf, authority, storeKey, hubUnit} {
+	for _, path := range append(i.Host.others(""), hubTrial+dropIn, hubProgram, hubConfig, cloudCA, clientCA, nodePair, tokenFile, kubeletConf, authority, storeKey, hubUnit) {
 		for _, p := range []string{path, path + half, path + ".tmp"} {
 			if _, err := i.Host.remove(p); err != nil {
 				return err
@@ -205,6 +205,9 @@ func (i *Installer) clear(j *journal) error {
 				return err
 			}
 		}
+	}
+	if err := i.Host.removeEmpty(hubTrial); err != nil {
+		return err
 	}
 	for _, dir := range slices.Backward(j.Folders) {
 		if err := i.Host.removeEmpty(dir); err != nil {

@@ -360,6 +360,21 @@ type fakeHub struct {
 	door, health *http.Server
 	at           []net.Listener
 	passed       time.Time
+	program      string // what was in its program as it was started
+}
+
+// program is what is in the program of the hub that systemd starts: a drop-in in /run goes before the unit.
+func (w *world) program() string {
+	path := hubProgram
+	if text, err := os.ReadFile(filepath.Join(w.root, hubTrial+dropIn)); err == nil {
+		_, path, _ = strings.Cut(string(text), "ExecStart=\nExecStart=")
+		path, _, _ = strings.Cut(path, " ")
+	}
+	text, err := os.ReadFile(filepath.Join(w.root, path))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 func (w *world) startHub() error {
@@ -368,7 +383,7 @@ func (w *world) startHub() error {
 			return err
 		}
 	}
-	if w.broken == "dead" {
+	if w.broken == "dead" || strings.HasPrefix(w.program(), "a broken") {
 		return errors.New("Job for weir-hub.service failed")
 	}
 	signs := newAuthority(w.t, contract.NodeAuthorityPrefix+nodeName)
@@ -376,11 +391,11 @@ func (w *world) startHub() error {
 	w.write(authority, string(signs.pem))
 	w.write(storeKey, "a key")
 	w.write(hubData+"/store/data", "what it keeps")
-	h := &fakeHub{}
+	h := &fakeHub{program: w.program()}
 	h.health = &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if req.URL.Path == "/readyz" && w.broken == "unready" {
+		if req.URL.Path == "/readyz" && (w.broken == "unready" || strings.HasPrefix(h.program, "an unready")) {
 			http.Error(rw, "endpoints.v1. is not synced yet", http.StatusServiceUnavailable)
 			return
 		}
@@ -509,6 +524,8 @@ func (w *world) snapshot() map[string]string {
 	}))
 	return out
 }
+
+func chmod(path string) error { return os.Chmod(path, 0o755) }
 
 // differ are the paths at which two of them differ.
 func differ(a, b map[string]string) (out []string) {

@@ -1,0 +1,172 @@
+package install
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// programOf is where a hub's program stands: the name has a hash of what is in it, so that the former one stays beside it until the new one is proved. hubProgram is a
+// link to the one that counts.
+func programOf(program []byte) string {
+	sum := sha256.Sum256(program)
+	return fmt.Sprintf("%s-%x", hubProgram, sum[:6])
+}
+
+// leads tells whether hubProgram leads to a program.
+func (h *Host) leads(program string) bool {
+	to, err := os.Readlink(h.at(hubProgram))
+	return err == nil && to == filepath.Base(program)
+}
+
+// point lets hubProgram lead to a program, at once and durably.
+func (h *Host) point(program string) error {
+	if h.leads(program) {
+		return nil
+	}
+	path := h.at(hubProgram)
+	if err := os.Remove(path + half); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Symlink(filepath.Base(program), path+half); err != nil {
+		return err
+	}
+	h.Changed("half of " + hubProgram)
+	if err := errors.Join(os.Rename(path+half, path), sync(filepath.Dir(path))); err != nil {
+		return err
+	}
+	h.Changed("led " + hubProgram)
+	return nil
+}
+
+// others are the programs of hubs but the one, and what is left of them.
+func (h *Host) others(program string) (all []string) {
+	entries, _ := os.ReadDir(h.at(programs))
+	for _, e := range entries {
+		if path := filepath.Join(programs, e.Name()); strings.HasPrefix(path, hubProgram+"-") && path != program {
+			all = append(all, path)
+		}
+	}
+	return all
+}
+
+// upgrade puts another hub in the place of the one that runs. The former one stays until the new one has let the kubelet be heard, and is what a machine starts that loses
+// its power meanwhile; it is what runs again if the new one does not prove itself.
+func (i *Installer) upgrade(ctx context.Context, p *preflight, program, unit file) error {
+	i.say("another weir-hub is tried")
+	before, err := p.cloud.lease(ctx)
+	if err != nil {
+		return err
+	}
+	if err := i.try(ctx, p, program, before); err != nil {
+		return i.revert(ctx, p, err)
+	}
+	if err := i.Host.point(program.path); err != nil {
+		return i.revert(ctx, p, err)
+	}
+	if _, err := i.Host.put(unit); err != nil {
+		return err
+	}
+	if err := i.endTrial(ctx); err != nil {
+		return err
+	}
+	if err := i.sweep(program.path); err != nil {
+		return err
+	}
+	if err := p.cloud.tell(ctx, true, ReasonUpgraded, fmt.Sprintf("The hub of node %s is another one, and its kubelet is heard through it.", p.kubelet.node)); err != nil {
+		i.say("the cloud could not be told: %v", err)
+	}
+	i.say("the hub of node %s is another one, and its kubelet is heard through it", p.kubelet.node)
+	return nil
+}
+
+// try lets the new program run until the machine starts anew.
+func (i *Installer) try(ctx context.Context, p *preflight, program file, before string) error {
+	if _, err := i.Host.put(program); err != nil {
+		return err
+	}
+	text := fmt.Appendf(nil, "[Service]\nExecStart=\nExecStart=%s --config=%s\n", program.path, hubConfig)
+	if _, err := i.Host.put(file{hubTrial + dropIn, 0o644, text}); err != nil {
+		return err
+	}
+	if err := i.restartHub(ctx); err != nil {
+		return err
+	}
+	if err := i.until(ctx, "the hub serves", func(ctx context.Context) error { return i.doorOpen(ctx, p.kubelet) }); err != nil {
+		return err
+	}
+	return i.until(ctx, "the kubelet renews the Lease of its Node through the hub", i.heard(p, before))
+}
+
+func (i *Installer) restartHub(ctx context.Context) error {
+	if _, err := i.Host.systemctl(ctx, "daemon-reload"); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, i.Timeout)
+	defer cancel()
+	if _, err := i.Host.systemctl(ctx, "restart", hubService); err != nil {
+		return fmt.Errorf("%w; journalctl -u %s tells more", err, hubService)
+	}
+	return nil
+}
+
+// endTrial leaves what runs as it is. What is started next is what hubProgram leads to.
+func (i *Installer) endTrial(ctx context.Context) error {
+	if _, err := i.Host.remove(hubTrial + dropIn); err != nil {
+		return err
+	}
+	if err := errors.Join(i.removeHalf(hubTrial+dropIn+half), i.Host.removeEmpty(hubTrial)); err != nil {
+		return err
+	}
+	_, err := i.Host.systemctl(ctx, "daemon-reload")
+	return err
+}
+
+// sweep removes programs of hubs but one.
+func (i *Installer) sweep(program string) error {
+	for _, path := range i.Host.others(program) {
+		if _, err := i.Host.remove(path); err != nil {
+			return err
+		}
+	}
+	return i.removeHalf(hubProgram + half)
+}
+
+// revert lets the former hub run again, and says why.
+func (i *Installer) revert(ctx context.Context, p *preflight, why error) error {
+	i.say("it failed, and the former hub goes on: %v", why)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
+	defer cancel()
+	err := i.endTrial(ctx)
+	if err == nil {
+		err = i.restartHub(ctx)
+	}
+	if err == nil {
+		err = i.until(ctx, "the former hub serves", func(ctx context.Context) error { return i.doorOpen(ctx, p.kubelet) })
+	}
+	if err != nil {
+		return fmt.Errorf("%w; and the former hub could not be started: %w; call weir node leave", why, err)
+	}
+	to, err := os.Readlink(i.Host.at(hubProgram))
+	if err == nil {
+		err = i.sweep(filepath.Join(programs, to))
+	}
+	if err != nil {
+		i.say("programs of hubs that do not run are left in %s: %v", programs, err)
+	}
+	if err := p.cloud.tell(ctx, true, ReasonUpgradeUndone, why.Error()); err != nil {
+		i.say("the cloud could not be told: %v", err)
+	}
+	return fmt.Errorf("%w; the former hub goes on", why)
+}
+
+// current tells whether the program is the one that counts, and the unit that of this version.
+func (i *Installer) current(program, unit file) bool {
+	return i.Host.leads(program.path) && i.Host.same(program) && i.Host.same(unit)
+}

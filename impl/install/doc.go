@@ -21,6 +21,11 @@
 // A journal says that something was begun: it is written before the first change, and goes with the last one. What it says to be unfinished is finished by the next
 // call: Join goes on with a join and first ends a leave, Leave takes back what there is of either. All steps may be done again.
 //
+// # Another hub
+//
+// Join of a node that has joined, with another weir-hub, is an upgrade: it runs beside the former one's program, by a drop-in in /run, and counts when the kubelet was heard
+// through it. Else the former one is started again. The hub keeps the flags that it has.
+//
 // # Leave
 //
 // Files, folders and units are as they were before Join, byte by byte. Pods of kube-proxy that were started meanwhile call the hub: they start anew before it goes.

@@ -13,6 +13,8 @@
 //   - One that runs is left to run, whatever becomes of the label meanwhile. What is wanted then is begun when it has ended. So labels that flip leave no node half-way.
 //   - One that ended well says that this was done, and stays for as long as that is wanted. A person who calls weir node leave afterwards is not overruled.
 //   - One that failed says so, and is not tried again until the label is another one, or a person deletes the Job, or joins the node by hand.
+//   - One whose image is not the one that Jobs run now is of a former release: it is begun anew, and the node gets the hub of this one. A hub that does not prove itself is
+//     taken off by the node itself (package install), and after two of these the other nodes keep theirs.
 //
 // A node whose condition contract.JoinedCondition is True, and that has no Job, was joined by hand: it is left as it is until its label goes.
 //

@@ -107,6 +107,34 @@ func TestOff(t *testing.T) {
 	w.want("and b waits", "")
 }
 
+// TestRelease: with another image the nodes that have joined get its hub, one after the other. Who left by hand is left alone, and after two failures the others are.
+func TestRelease(t *testing.T) {
+	w := newWorld(t, "a", "b", "c", "d", "e")
+	w.pool("harbour")
+	w.label("harbour", "a", "b", "c", "d", "e")
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		w.want("all join", name+"→harbour")
+		w.end(name, true)
+	}
+	w.want("all have joined", "")
+	w.says("a", contract.JoinedCondition, "")
+	w.images("")
+	w.want("switched off", "")
+	w.images("installer:2")
+	w.want("another release; a was taken out by hand", "b→harbour")
+	w.end("b", true)
+	w.want("one after the other", "c→harbour")
+	if got := w.jobs()["c"].Spec.Template.Spec.Containers[0].Image; got != "installer:2" {
+		t.Errorf("the Job runs %s", got)
+	}
+	w.end("c", false)
+	w.want("one failure", "d→harbour")
+	w.end("d", false)
+	w.want("two failures: e keeps the hub that it has", "")
+	w.images("installer:3")
+	w.want("a release that mends it", "b→harbour")
+}
+
 // TestFailures: after two failures of a pool no more begin there, and the Pool says why and what to do. They begin anew when a person says so.
 func TestFailures(t *testing.T) {
 	w := newWorld(t, "a", "b", "c", "d", "x", "y")

@@ -58,6 +58,11 @@ func (s *stand) of(j *batchv1.Job) *corev1.Node {
 // pool is the one that a Job is for: that it comes into, or that it leaves, if that is known.
 func pool(j *batchv1.Job) string { return j.Labels[contract.NodePoolLabel] }
 
+// former tells whether a Job ran another image than the one that begins now.
+func (s *stand) former(j *batchv1.Job) bool {
+	return s.image != "" && j.Spec.Template.Spec.Containers[0].Image != s.image
+}
+
 // wants is the pool that a node is to be in; "": none. Not known: nobody says.
 func (s *stand) wants(n *corev1.Node) (pool string, known bool) {
 	pool = n.Labels[contract.NodePoolLabel]
@@ -120,6 +125,8 @@ func (s *stand) decide(n *corev1.Node) (begin *start, useless *batchv1.Job) {
 		return nil, j
 	case was == want && is == jobs.Failed && settled(n, want, at):
 		return nil, j
+	case was == want && want != "" && s.former(j) && (is == jobs.Failed || joined(n)): // there is another hub since
+		return &start{n, want, want, j}, nil
 	case was == want:
 		return nil, nil
 	case is == jobs.Failed && want == "" && condition(n, contract.JoinedCondition).Status == corev1.ConditionFalse: // it was taken back at once
@@ -141,6 +148,9 @@ func (s *stand) plan() (begin []start, useless []*batchv1.Job) {
 		case jobs.Running:
 			busy[pool(j)] = true
 		case jobs.Failed:
+			if s.former(j) { // what comes with another image is tried
+				continue
+			}
 			failures[s.kind(pool(j), j.Annotations[contract.InstallPool])]++
 		}
 	}

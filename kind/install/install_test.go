@@ -189,7 +189,7 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 
 	It("has nothing on its nodes that bypasses a hub", func(ctx SpecContext) {
 		for n := range nodes {
-			Eventually(ctx, func() (string, error) { return onNode(ctx, n+1, "/root/weir/weir check --here") }, long, poll).ShouldNot(MatchRegexp(`(?m)^×`))
+			Eventually(ctx, func() (string, error) { return onNode(ctx, n+1, "/root/weir check --here") }, long, poll).ShouldNot(MatchRegexp(`(?m)^×`))
 		}
 	}, SpecTimeout(2*long))
 
@@ -248,6 +248,19 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 		typed(ctx, "kubectl weir check --wait 5m")
 		served.forget() // the pod on that machine was away
 	}, SpecTimeout(3*long))
+
+	It("gets another release, a node of a pool at a time", func(ctx SpecContext) {
+		install(ctx, next)
+		typed(ctx, "helm upgrade weir charts/weir -n weir-system --reset-then-reuse-values --wait")
+		for n := range nodes {
+			Eventually(ctx, func() (string, error) {
+				return onNode(ctx, n+1, `"$(readlink -f /proc/$(systemctl show -p MainPID --value weir-hub)/exe)" --version`)
+			}, 2*long, poll).Should(ContainSubstring(next), node(n+1))
+		}
+		typed(ctx, "kubectl weir check --wait 5m")
+		typed(ctx, "kubectl get events -A --field-selector reason=WeirUpgraded")
+		served.none()
+	}, SpecTimeout(4*long))
 
 	It("lets a node leave and join again, and then has its files as they were", func(ctx SpecContext) {
 		typed(ctx, fmt.Sprintf("kubectl label node %s %s-", node(2), contract.NodePoolLabel))

@@ -27,6 +27,7 @@ const (
 	logsEnv   = "WEIR_TEST_KIND_LOGS" // folder of logs
 
 	version = "v0.0.1" // of the release that is installed: a chart names images by it
+	next    = "v0.0.2" // of the one after it, of the same sources
 	nodes   = 5
 
 	long = 5 * time.Minute // for what real kubelets do on a busy machine
@@ -36,10 +37,10 @@ const (
 // stage is what all specs share: they run one after the other.
 type stage struct {
 	spawner *proc.Spawner
-	root    string // of the repository
-	dir     string // in which commands run: the chart of the release is where the README has it
-	path    string // folder of helm, kubectl and kubectl-weir
-	release string // folder
+	root    string            // of the repository
+	dir     string            // in which commands run: the chart of the release is where the README has it
+	path    string            // folder of helm, kubectl and kubectl-weir
+	release map[string]string // folders, by version
 	run     *kind.Run
 	failed  bool
 }
@@ -73,37 +74,46 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	image, err := kind.Image(ctx, on.spawner, tell)
 	Expect(err).NotTo(HaveOccurred())
-	makeRelease(ctx)
+	on.release = map[string]string{}
+	makeRelease(ctx, version)
+	makeRelease(ctx, next)
+	install(ctx, version)
 	createCluster(ctx, image)
 	loadImages(ctx)
 }, NodeTimeout(6*long))
 
-// makeRelease makes what a release has, for this machine, and puts programs and chart where an operator has them.
-func makeRelease(ctx context.Context) {
+// makeRelease makes what a release has, for this machine.
+func makeRelease(ctx context.Context, version string) {
 	GinkgoHelper()
-	var err error
-	on.release, err = on.spawner.Scratch("release")
+	out, err := on.spawner.Scratch("release", version)
 	Expect(err).NotTo(HaveOccurred())
-	on.dir, err = on.spawner.Scratch("operator")
-	Expect(err).NotTo(HaveOccurred())
-	on.path, err = on.spawner.Scratch("operator", "bin")
-	Expect(err).NotTo(HaveOccurred())
-	build := exec.CommandContext(ctx, "go", "run", ".", "all", "-version", version, "-arch", "amd64", "-out", on.release)
+	on.release[version] = out
+	build := exec.CommandContext(ctx, "go", "run", ".", "all", "-version", version, "-arch", "amd64", "-out", out)
 	build.Dir = filepath.Join(on.root, ".ci", "release")
 	build.Env = append(os.Environ(), gobuild.Env()...)
-	out, err := build.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(out))
-	say("%s", out)
+	said, err := build.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(said))
+	say("%s", said)
+}
+
+// install puts programs and chart of a release where an operator has them.
+func install(ctx context.Context, version string) {
+	GinkgoHelper()
+	var err error
+	on.dir, err = on.spawner.Scratch("operator", version)
+	Expect(err).NotTo(HaveOccurred())
+	on.path, err = on.spawner.Scratch("operator", version, "bin")
+	Expect(err).NotTo(HaveOccurred())
 	tools, err := cloud.Find(ctx, on.spawner, tell, "kubectl")
 	Expect(err).NotTo(HaveOccurred())
 	for name, path := range map[string]string{
-		"kubectl": tools["kubectl"], "helm": filepath.Join(on.root, "bin", "helm"), "kubectl-weir": filepath.Join(on.release, "kubectl-weir-linux-amd64"),
+		"kubectl": tools["kubectl"], "helm": filepath.Join(on.root, "bin", "helm"), "kubectl-weir": filepath.Join(on.release[version], "kubectl-weir-linux-amd64"),
 	} {
 		Expect(os.Symlink(path, filepath.Join(on.path, name))).To(Succeed())
 	}
 	Expect(os.MkdirAll(filepath.Join(on.dir, "charts"), 0o755)).To(Succeed())
-	chart := filepath.Join(on.release, "weir-"+strings.TrimPrefix(version, "v")+".tgz")
-	out, err = exec.CommandContext(ctx, "tar", "-xzf", chart, "-C", filepath.Join(on.dir, "charts")).CombinedOutput()
+	chart := filepath.Join(on.release[version], "weir-"+strings.TrimPrefix(version, "v")+".tgz")
+	out, err := exec.CommandContext(ctx, "tar", "-xzf", chart, "-C", filepath.Join(on.dir, "charts")).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 }
 
@@ -134,9 +144,13 @@ func createCluster(ctx context.Context, image string) {
 // loadImages gives all machines the images of the release, as `kind load image-archive` would, and workers what the pods of specs run.
 func loadImages(ctx context.Context) {
 	GinkgoHelper()
-	archives, err := filepath.Glob(filepath.Join(on.release, "*.tar"))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(archives).NotTo(BeEmpty())
+	var archives []string
+	for _, folder := range on.release {
+		some, err := filepath.Glob(filepath.Join(folder, "*.tar"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(some).NotTo(BeEmpty())
+		archives = append(archives, some...)
+	}
 	dir, err := on.spawner.Scratch("app")
 	Expect(err).NotTo(HaveOccurred())
 	app, err := on.run.BuildApp(ctx, on.spawner, dir, tell)
@@ -150,12 +164,10 @@ func loadImages(ctx context.Context) {
 			Expect(kind.LoadImage(ctx, m, a)).To(Succeed(), a)
 		}
 		Expect(app.Load(ctx, m, appImage)).To(Succeed())
-		for from, to := range map[string]string{"kubectl-weir": "weir", "weir-hub": "weir-hub"} {
-			program, err := os.Open(filepath.Join(on.release, from+"-linux-amd64"))
-			Expect(err).NotTo(HaveOccurred())
-			Expect(m.Feed(ctx, program, "install", "-D", "-m", "755", "/dev/stdin", "/root/weir/"+to)).To(Succeed())
-			Expect(program.Close()).To(Succeed())
-		}
+		program, err := os.Open(filepath.Join(on.release[version], "kubectl-weir-linux-amd64"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(m.Feed(ctx, program, "install", "-D", "-m", "755", "/dev/stdin", "/root/weir")).To(Succeed())
+		Expect(program.Close()).To(Succeed())
 	}
 }
 
@@ -187,7 +199,7 @@ func evidence(ctx context.Context, dir string) {
 		_ = os.WriteFile(filepath.Join(dir, name), []byte(out+fmt.Sprintln(err)), 0o644)
 	}
 	for n := range nodes {
-		out, err := machine(n+1).Exec(ctx, "sh", "-c", "weir node status; journalctl --no-pager -u weir-hub -u 'weir-*' -u kubelet | tail -n 3000")
+		out, err := machine(n+1).Exec(ctx, "sh", "-c", "/root/weir node status; journalctl --no-pager -u weir-hub -u 'weir-*' -u kubelet | tail -n 3000")
 		_ = os.WriteFile(filepath.Join(dir, node(n+1)+".txt"), []byte(out+fmt.Sprintln(err)), 0o644)
 	}
 }

@@ -11,6 +11,9 @@ const (
 	refill  = Usual / 2   // until there is one more of these
 )
 
+// Lapsed is the time after which the age that a hub told says nothing any more: one that goes on would have told again.
+const Lapsed = 2 * Usual
+
 // Stale is the age from which on what a hub holds counts as old, which is told out of turn.
 const Stale = 2 * time.Minute
 

@@ -77,6 +77,10 @@ node_uplink_bytes_total up edge-1 harbour 10`
 	if all := strings.Split(want, "\n"); !slices.Equal(got, sorted(all)) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
+	clk.Step(digest.Lapsed + time.Second)
+	if text := gathered(t, l); strings.Contains(text, "freshness") || !strings.Contains(text, "served") {
+		t.Errorf("after two hours: %s", text)
+	}
 	if len(l.told) != 3 {
 		t.Errorf("%d nodes are known", len(l.told))
 	}

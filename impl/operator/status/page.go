@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/holding"
 	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
@@ -103,7 +104,7 @@ func poolOf(v *view.View, name string) Pool {
 	for _, n := range v.Members(name) {
 		one := nodeOf(v, n, p.SilentSince != nil)
 		if h, told := hubs[n.Name]; told {
-			one.tells(h)
+			one.tells(h, v.Now)
 			p.add(one.Traffic)
 			p.Told++
 		}
@@ -152,11 +153,11 @@ func nodeOf(v *view.View, n *corev1.Node, silent bool) Node {
 	return one
 }
 
-// tells takes what the hub of a node has told. How old the relays of a node are that is not heard, nobody knows.
-func (n *Node) tells(h poolv1.Hub) {
+// tells takes what the hub of a node has told. How old the relays of a node are that is not heard, or of a hub that has ceased to tell, nobody knows.
+func (n *Node) tells(h poolv1.Hub, now time.Time) {
 	told, started := h.Told.UTC(), h.Started.UTC()
 	n.Version, n.Role, n.Told, n.Started, n.Traffic = h.Version, h.Role, &told, &started, trafficOf(h)
-	if n.State != Heard {
+	if n.State != Heard || now.Sub(told) > digest.Lapsed {
 		n.Freshness = nil
 	}
 }

@@ -37,6 +37,7 @@ func cluster() *view.View {
 	add("harbour", "edge-2", 4*time.Second)
 	add("harbour", "edge-3", time.Hour)
 	add("harbour", "edge-4", 5*time.Second)
+	add("harbour", "edge-5", 5*time.Second)
 	add("old", "old-1", 6*time.Second)
 	add("quay", "quay-1", 7*time.Second)
 	hub := func(node, role string, told time.Duration, age *int64, down, up, feed, served int64) poolv1.Hub {
@@ -49,7 +50,8 @@ func cluster() *view.View {
 	harbour.Status = poolv1.Status{Mode: poolv1.ModeCoordinator, Leader: "edge-1", Coordinators: []string{"https://10.0.0.1:10270"}, Hubs: []poolv1.Hub{
 		hub("edge-1", "Leader", 34*time.Minute, ptr.To[int64](12), 123_456_789, 2_345_678, 120_000_000, 380_000_000),
 		hub("edge-2", "Follower", 2*time.Minute, ptr.To[int64](14), 1_000_000, 999_400, 900, 1_310_000_000),
-		hub("edge-3", "Follower", 61*time.Minute, ptr.To[int64](500), 0, 0, 0, 0), // not heard since
+		hub("edge-3", "Follower", 61*time.Minute, ptr.To[int64](500), 0, 0, 0, 0),  // not heard since
+		hub("edge-5", "Follower", 121*time.Minute, ptr.To[int64](600), 0, 0, 0, 0), // its hub is gone, and its kubelet calls the cloud
 	}}
 	quay := poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: "quay"}}
 	quay.Status = poolv1.Status{Mode: poolv1.ModeLeaderHubs, Hubs: []poolv1.Hub{hub("quay-1", "Leader", time.Second, nil, 99_950, 1, 99_000, 512)}}

@@ -71,8 +71,9 @@ func TestCoordinatorsData(t *testing.T) {
 			w := newWorld(t)
 			before := w.snapshot()
 			i := w.installer(nil)
+			check(t, os.MkdirAll(i.Host.at(podData+"/member"), 0o700)) // its Pod was there before the hub
+			check(t, os.MkdirAll(i.Host.at(forPod), 0o755))
 			check(t, i.Join(t.Context()))
-			check(t, os.MkdirAll(i.Host.at(podData+"/member"), 0o700))
 			check(t, os.WriteFile(i.Host.at(podData+"/member/db"), []byte("Leases"), 0o600))
 			w.mu.Lock()
 			w.label, w.coordinates = label, 3

@@ -166,9 +166,10 @@ func (i *Installer) stop(ctx context.Context) error {
 	return err
 }
 
-// clearPod removes what a coordinator on this node has kept, when its Pod is gone: weir-manager takes that away from a node that is in the pool no more.
+// clearPod removes what a coordinator on this node has kept, when its Pod is gone: weir-manager takes that away from a node that is in the pool no more. Its folders may be older
+// than the join: the Pod can be there first.
 func (i *Installer) clearPod(ctx context.Context, c *cloud, j *journal) error {
-	if !slices.Contains(j.Folders, filepath.Dir(podData)) || !i.Host.there(podData) {
+	if !i.Host.there(podData) && !i.Host.there(forPod) {
 		return nil
 	}
 	var kept error
@@ -186,8 +187,13 @@ func (i *Installer) clearPod(ctx context.Context, c *cloud, j *journal) error {
 	if err != nil || kept != nil {
 		return errors.Join(err, kept)
 	}
-	_, err = i.Host.remove(podData)
-	return err
+	for _, dir := range []string{podData, forPod} {
+		if _, err := i.Host.remove(dir); err != nil {
+			return err
+		}
+	}
+	home := filepath.Dir(podData)
+	return errors.Join(i.Host.removeEmpty(home), i.Host.removeEmpty(filepath.Dir(home)))
 }
 
 // clear removes what Join and the hub have written.

@@ -78,7 +78,7 @@ func (k *Keeper) Keep(ctx context.Context, p Pool) (Placed, error) {
 		}
 		s.Replicas[i].Ready = s.ready(r)
 	}
-	wait, err := k.retire(ctx, s, s.serves())
+	wait, err := k.retire(ctx, s, s.serves() || len(s.Nodes) == 0)
 	if left := s.patience(); left > 0 && (wait == 0 || left < wait) {
 		wait = left
 	}

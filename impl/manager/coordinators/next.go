@@ -14,8 +14,11 @@ import (
 // serve. If fewer than two are left, all are: they begin as another cluster.
 func (s *stand) next() (record, string) {
 	want := replicas(s.Own.Spec.Coordinator)
-	if s.Silent {
+	switch {
+	case s.Silent:
 		return s.record, ""
+	case len(s.Nodes) == 0: // all have left: nobody asks it any more, and its node is to be as it was
+		return record{Placements: s.Placements}, "the pool has no node"
 	}
 	var gone, alive []poolv1.Replica
 	for _, r := range s.Replicas {

@@ -173,3 +173,25 @@ func TestNext(t *testing.T) {
 		t.Error("two stays have one name", w.Replicas)
 	}
 }
+
+// TestNobodyLeft: when the last node has left the pool its coordinator is nowhere. When nodes come back it is placed again, as another one.
+func TestNobodyLeft(t *testing.T) {
+	for _, replicas := range []int{1, 3} {
+		w := newWorld(3, replicas)
+		w.step()
+		nodes, before := w.Nodes, w.Placements
+		w.Nodes = nodes[:1]
+		w.step()
+		if len(w.Replicas) == 0 {
+			t.Errorf("%d replicas: nowhere, while the pool has a node", replicas)
+		}
+		w.Nodes = nil
+		if why := w.step(); len(w.Replicas) > 0 || len(w.pods) > 0 || why != "the pool has no node" {
+			t.Errorf("%d replicas: at %s, %q", replicas, w.at(), why)
+		}
+		w.Nodes = nodes
+		if w.step(); len(w.Replicas) != replicas || w.Placements <= before {
+			t.Errorf("%d replicas: again at %s, placements %d, before %d", replicas, w.at(), w.Placements, before)
+		}
+	}
+}

@@ -103,7 +103,7 @@ func TestInformers(t *testing.T) {
 		create("c")
 		create("d")
 		holds("after a restart", "b", "c", "d")
-		if maps, err := c.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}); err != nil || len(maps.Items) != 4 {
+		if maps, err := c.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}); err != nil || len(maps.Items) != 5 {
 			t.Errorf("manifests: %v, %v", maps, err)
 		}
 		cancel()

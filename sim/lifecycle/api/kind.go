@@ -3,6 +3,7 @@ package api
 import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -42,6 +43,7 @@ func kinds() []kind {
 		in(eventsv1.SchemeGroupVersion, "events", kind{kind: "Event", namespaced: true, forgets: true, of: eventsv1.Event{}}),
 		in(coordinationv1.SchemeGroupVersion, "leases", kind{kind: "Lease", namespaced: true, of: coordinationv1.Lease{}}),
 		in(appsv1.SchemeGroupVersion, "daemonsets", kind{kind: "DaemonSet", namespaced: true, of: appsv1.DaemonSet{}}),
+		in(batchv1.SchemeGroupVersion, "jobs", kind{kind: "Job", namespaced: true, status: true, of: batchv1.Job{}}),
 		in(rbacv1.SchemeGroupVersion, "roles", kind{kind: "Role", namespaced: true, of: rbacv1.Role{}}),
 		in(rbacv1.SchemeGroupVersion, "rolebindings", kind{kind: "RoleBinding", namespaced: true, of: rbacv1.RoleBinding{}}),
 		in(pool.GroupVersion, "pools", kind{kind: "Pool", status: true, of: pool.Pool{}}),

@@ -236,9 +236,17 @@ const (
 	CoordinatorImagesKey = "images"
 )
 
+// Labels of what weir-manager makes.
+const (
+	ManagedLabel    = "app.kubernetes.io/managed-by"
+	ManagedBy       = "weir-manager"
+	NameLabel       = "app.kubernetes.io/name"
+	CoordinatorPods = "weir-coordinator" // value of NameLabel
+)
+
 // Of the Jobs by which weir-manager leads the kubelets of nodes to their hubs, and back: see package manager/installs.
 const (
-	// InstallerName is a label (app.kubernetes.io/name) of these Jobs and of their Pods, what their names begin with, and the unit by which a machine does the work.
+	// InstallerName is the NameLabel of these Jobs and of their Pods, what their names begin with, and the unit by which a machine does the work.
 	InstallerName = "weir-installer"
 	// InstallerImages is a ConfigMap in ManagerNamespace. Under InstallerImagesKey it has the images that these Jobs may run, one in a line; weir-manager runs the first.
 	// None: no Job is begun. Whoever administers the cluster writes it, by the chart for example.

@@ -119,14 +119,14 @@ func (c *cloud) lease(ctx context.Context) (version string, err error) {
 }
 
 // tell says how it went: in the condition of the Node, and in an Event.
-func (c *cloud) tell(ctx context.Context, joined bool, reason, message string) error {
+func (c *cloud) tell(ctx context.Context, reason, message string) error {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	status, kind := corev1.ConditionTrue, corev1.EventTypeNormal
-	if !joined {
-		status = corev1.ConditionFalse
-	}
-	if !joined || reason == ReasonUpgradeUndone {
+	switch reason {
+	case ReasonUndone:
+		status, kind = corev1.ConditionFalse, corev1.EventTypeWarning
+	case ReasonUpgradeUndone: // it is joined as before
 		kind = corev1.EventTypeWarning
 	}
 	now := metav1.NewTime(c.clock.Now())
@@ -206,7 +206,7 @@ func (c *cloud) callers(ctx context.Context, started func(time.Time) bool) (name
 // coordinates tells whether there is a Pod of a coordinator on this node, and stays whether there is to be one.
 func (c *cloud) coordinates(ctx context.Context, pool string) (there, stays bool, err error) {
 	pods, err := c.client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
-		FieldSelector: "spec.nodeName=" + c.node, LabelSelector: "app.kubernetes.io/name=weir-coordinator", Limit: 1,
+		FieldSelector: "spec.nodeName=" + c.node, LabelSelector: contract.NameLabel + "=" + contract.CoordinatorPods, Limit: 1,
 	})
 	if err != nil || len(pods.Items) == 0 {
 		return false, false, err

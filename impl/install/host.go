@@ -120,24 +120,32 @@ func (h *Host) put(f file) (changed bool, err error) {
 	if err := h.makeFor(f.path); err != nil {
 		return false, err
 	}
-	path := h.at(f.path)
-	if err := os.Remove(path + half); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may be a link of somebody's
-		return false, err
+	err = h.swap(f.path, "wrote", func(half string) error {
+		w, err := os.OpenFile(half, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, f.mode)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(f.content)
+		return errors.Join(err, w.Chmod(f.mode), w.Sync(), w.Close())
+	})
+	return err == nil, err
+}
+
+// swap puts what make makes beside a path in its place, at once and durably.
+func (h *Host) swap(path, did string, make func(half string) error) error {
+	at := h.at(path)
+	if err := os.Remove(at + half); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may be a link of somebody's
+		return err
 	}
-	w, err := os.OpenFile(path+half, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, f.mode)
-	if err != nil {
-		return false, err
+	if err := make(at + half); err != nil {
+		return err
 	}
-	_, err = w.Write(f.content)
-	if err = errors.Join(err, w.Chmod(f.mode), w.Sync(), w.Close()); err != nil {
-		return false, err
+	h.Changed("half of " + path)
+	if err := errors.Join(os.Rename(at+half, at), sync(filepath.Dir(at))); err != nil {
+		return err
 	}
-	h.Changed("half of " + f.path)
-	if err := errors.Join(os.Rename(path+half, path), sync(filepath.Dir(path))); err != nil {
-		return false, err
-	}
-	h.Changed("wrote " + f.path)
-	return true, nil
+	h.Changed(did + " " + path)
+	return nil
 }
 
 // makeFor makes the folder of a file.

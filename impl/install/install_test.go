@@ -92,8 +92,9 @@ func TestCoordinatorsData(t *testing.T) {
 // cut is the power that fails.
 type cut struct{ after string }
 
-// until runs something on a machine whose power is cut after the nth change. It tells after which, or that there were fewer.
+// until runs something on a machine whose power is cut after the nth change. It tells after which, or "" if there were fewer.
 func (w *world) until(n int, do func(*Installer) error) (after string, err error) {
+	w.changes = nil
 	defer func() {
 		if c, ok := recover().(cut); ok {
 			after = c.after
@@ -101,11 +102,26 @@ func (w *world) until(n int, do func(*Installer) error) (after string, err error
 	}()
 	return "", do(w.installer(func(c *Config) {
 		c.Host.Changed = func(what string) {
+			w.changes = append(w.changes, what)
 			if n--; n == 0 {
 				panic(cut{what})
 			}
 		}
 	}))
+}
+
+// survives tells whether the kubelet has an API server after a cut: at once, and when the machine is back.
+func (w *world) survives(after string, power bool) {
+	w.t.Helper()
+	if !w.hasAPI() {
+		w.t.Fatalf("killed after %q the kubelet has no API server", after)
+	}
+	if !power {
+		return
+	}
+	if w.boot(); !w.hasAPI() {
+		w.t.Fatalf("without power after %q the kubelet has no API server", after)
+	}
 }
 
 // TestCut cuts the installer off after each change that it makes: by a kill, and by the power of the machine. The kubelet has an API server at once and after the machine
@@ -130,14 +146,7 @@ func TestCut(t *testing.T) {
 							break
 						}
 						cuts++
-						if !w.hasAPI() {
-							t.Fatalf("killed after %q the kubelet has no API server", after)
-						}
-						if power {
-							if w.boot(); !w.hasAPI() {
-								t.Fatalf("without power after %q the kubelet has no API server", after)
-							}
-						}
+						w.survives(after, power)
 						if next == "join" {
 							if err := w.installer(nil).Join(t.Context()); err != nil {
 								t.Fatalf("join after a cut after %q: %v", after, err)

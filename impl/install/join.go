@@ -145,7 +145,7 @@ func (i *Installer) install(ctx context.Context, p *preflight, j *journal) error
 		return err
 	}
 	message := fmt.Sprintf("The kubelet of node %s calls the Kubernetes API through its hub, in pool %s.", j.Node, j.Pool)
-	if err := p.cloud.tell(ctx, true, ReasonJoined, message); err != nil {
+	if err := p.cloud.tell(ctx, ReasonJoined, message); err != nil {
 		i.say("the cloud could not be told: %v", err)
 	}
 	i.leadProxies(ctx, p, i.Clock.Now())
@@ -163,12 +163,23 @@ func (i *Installer) start(ctx context.Context, p *preflight, changed bool) error
 		return err
 	}
 	if changed || !i.Host.active(ctx, hubService) {
-		ctx, cancel := context.WithTimeout(ctx, i.Timeout)
-		defer cancel()
-		if _, err := i.Host.systemctl(ctx, "restart", hubService); err != nil {
-			return fmt.Errorf("%w; journalctl -u %s tells more", err, hubService)
-		}
+		return i.restartHub(ctx, p)
 	}
+	return i.serves(ctx, p)
+}
+
+// restartHub starts the hub anew, and waits until it serves the kubelet.
+func (i *Installer) restartHub(ctx context.Context, p *preflight) error {
+	start, cancel := context.WithTimeout(ctx, i.Timeout)
+	defer cancel()
+	if _, err := i.Host.systemctl(start, "restart", hubService); err != nil {
+		return fmt.Errorf("%w; journalctl -u %s tells more", err, hubService)
+	}
+	return i.serves(ctx, p)
+}
+
+// serves waits until the hub serves the kubelet.
+func (i *Installer) serves(ctx context.Context, p *preflight) error {
 	return i.until(ctx, "the hub serves", func(ctx context.Context) error { return i.doorOpen(ctx, p.kubelet) })
 }
 

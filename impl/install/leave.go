@@ -39,7 +39,7 @@ func (i *Installer) undo(ctx context.Context, p *preflight, j *journal, why erro
 	if err := i.leave(ctx, j); err != nil {
 		return fmt.Errorf("%w; and what was done could not be taken back: %w; call weir node leave", why, err)
 	}
-	if err := p.cloud.tell(ctx, false, ReasonUndone, why.Error()); err != nil {
+	if err := p.cloud.tell(ctx, ReasonUndone, why.Error()); err != nil {
 		i.say("the cloud could not be told: %v", err)
 	}
 	return fmt.Errorf("%w; the node is as it was", why)

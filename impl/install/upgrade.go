@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,19 +29,7 @@ func (h *Host) point(program string) error {
 	if h.leads(program) {
 		return nil
 	}
-	path := h.at(hubProgram)
-	if err := os.Remove(path + half); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.Symlink(filepath.Base(program), path+half); err != nil {
-		return err
-	}
-	h.Changed("half of " + hubProgram)
-	if err := errors.Join(os.Rename(path+half, path), sync(filepath.Dir(path))); err != nil {
-		return err
-	}
-	h.Changed("led " + hubProgram)
-	return nil
+	return h.swap(hubProgram, "led", func(half string) error { return os.Symlink(filepath.Base(program), half) })
 }
 
 // others are the programs of hubs but the one, and what is left of them.
@@ -79,7 +66,7 @@ func (i *Installer) upgrade(ctx context.Context, p *preflight, program, unit fil
 	if err := i.sweep(program.path); err != nil {
 		return err
 	}
-	if err := p.cloud.tell(ctx, true, ReasonUpgraded, fmt.Sprintf("The hub of node %s is another one, and its kubelet is heard through it.", p.kubelet.node)); err != nil {
+	if err := p.cloud.tell(ctx, ReasonUpgraded, fmt.Sprintf("The hub of node %s is another one, and its kubelet is heard through it.", p.kubelet.node)); err != nil {
 		i.say("the cloud could not be told: %v", err)
 	}
 	i.say("the hub of node %s is another one, and its kubelet is heard through it", p.kubelet.node)
@@ -95,25 +82,13 @@ func (i *Installer) try(ctx context.Context, p *preflight, program file, before 
 	if _, err := i.Host.put(file{hubTrial + dropIn, 0o644, text}); err != nil {
 		return err
 	}
-	if err := i.restartHub(ctx); err != nil {
-		return err
-	}
-	if err := i.until(ctx, "the hub serves", func(ctx context.Context) error { return i.doorOpen(ctx, p.kubelet) }); err != nil {
-		return err
-	}
-	return i.until(ctx, "the kubelet renews the Lease of its Node through the hub", i.heard(p, before))
-}
-
-func (i *Installer) restartHub(ctx context.Context) error {
 	if _, err := i.Host.systemctl(ctx, "daemon-reload"); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, i.Timeout)
-	defer cancel()
-	if _, err := i.Host.systemctl(ctx, "restart", hubService); err != nil {
-		return fmt.Errorf("%w; journalctl -u %s tells more", err, hubService)
+	if err := i.restartHub(ctx, p); err != nil {
+		return err
 	}
-	return nil
+	return i.until(ctx, "the kubelet renews the Lease of its Node through the hub", i.heard(p, before))
 }
 
 // endTrial leaves what runs as it is. What is started next is what hubProgram leads to.
@@ -145,10 +120,7 @@ func (i *Installer) revert(ctx context.Context, p *preflight, why error) error {
 	defer cancel()
 	err := i.endTrial(ctx)
 	if err == nil {
-		err = i.restartHub(ctx)
-	}
-	if err == nil {
-		err = i.until(ctx, "the former hub serves", func(ctx context.Context) error { return i.doorOpen(ctx, p.kubelet) })
+		err = i.restartHub(ctx, p)
 	}
 	if err != nil {
 		return fmt.Errorf("%w; and the former hub could not be started: %w; call weir node leave", why, err)
@@ -160,7 +132,7 @@ func (i *Installer) revert(ctx context.Context, p *preflight, why error) error {
 	if err != nil {
 		i.say("programs of hubs that do not run are left in %s: %v", programs, err)
 	}
-	if err := p.cloud.tell(ctx, true, ReasonUpgradeUndone, why.Error()); err != nil {
+	if err := p.cloud.tell(ctx, ReasonUpgradeUndone, why.Error()); err != nil {
 		i.say("the cloud could not be told: %v", err)
 	}
 	return fmt.Errorf("%w; the former hub goes on", why)

@@ -125,6 +125,7 @@ type world struct {
 	hub         *fakeHub             // nil: it does not run
 	broken      string               // what the hub does wrong
 	commands    []string
+	changes     []string // since until began
 	stop        chan struct{}
 	stopped     gosync.WaitGroup
 }

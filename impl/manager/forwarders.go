@@ -22,13 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/manager/revocation"
-)
-
-// managed is the label of Roles and RoleBindings that belong to forwarders; the manager's cache holds no others.
-const (
-	managedLabel = "app.kubernetes.io/managed-by"
-	managedBy    = revocation.ManagedBy
 )
 
 // forwarders keeps, for each pool that has nodes, a Role and a RoleBinding that let each of them, when it leads, update the Leases of all.
@@ -114,7 +107,7 @@ func (f *forwarders) keep(ctx context.Context, pool string, nodes []corev1.Node)
 		return errors.Join(f.remove(ctx, role), f.remove(ctx, binding))
 	}
 	if _, err := controllerutil.CreateOrUpdate(ctx, f.client, role, func() error {
-		metav1.SetMetaDataLabel(&role.ObjectMeta, managedLabel, managedBy)
+		metav1.SetMetaDataLabel(&role.ObjectMeta, contract.ManagedLabel, contract.ManagedBy)
 		role.Rules = []rbacv1.PolicyRule{{
 			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: names, Verbs: []string{"get", "update", "patch"},
 		}}
@@ -123,7 +116,7 @@ func (f *forwarders) keep(ctx context.Context, pool string, nodes []corev1.Node)
 		return fmt.Errorf("role of the forwarder of pool %s: %w", pool, err)
 	}
 	if _, err := controllerutil.CreateOrUpdate(ctx, f.client, binding, func() error {
-		metav1.SetMetaDataLabel(&binding.ObjectMeta, managedLabel, managedBy)
+		metav1.SetMetaDataLabel(&binding.ObjectMeta, contract.ManagedLabel, contract.ManagedBy)
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
 		binding.Subjects = subjects
 		return nil

@@ -91,7 +91,7 @@ func newScheme() (*runtime.Scheme, error) {
 // options say what is watched, and how little of it is held.
 func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 	s := m.set
-	own := labels.SelectorFromSet(labels.Set{managedLabel: managedBy})
+	own := labels.SelectorFromSet(labels.Set{contract.ManagedLabel: contract.ManagedBy})
 	leases := map[string]cache.Config{contract.NodeLeaseNamespace: {}}
 	grace := stopPatience
 	what := map[client.Object]cache.ByObject{

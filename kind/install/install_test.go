@@ -105,8 +105,6 @@ func (c *calls) none() {
 type page struct {
 	Pools []struct {
 		Name                   string
-		Mode                   string
-		Leaders, Coordinators  []string
 		Members, Heard, Joined int
 		CutOff                 int `json:"cutOff"`
 	}

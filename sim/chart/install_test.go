@@ -56,7 +56,7 @@ func TestRelease(t *testing.T) {
 	if _, err := c.client.CoreV1().ConfigMaps(kept.Namespace).Patch(t.Context(), kept.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "weir-manager"}); err != nil {
 		t.Fatal(err)
 	}
-	made := map[string]string{"app.kubernetes.io/managed-by": revocation.ManagedBy}
+	made := map[string]string{contract.ManagedLabel: contract.ManagedBy}
 	if _, err := c.client.RbacV1().ClusterRoleBindings().Create(t.Context(), revocation.Binding(revocation.HubRole, "harbour", []string{"edge-1"}), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

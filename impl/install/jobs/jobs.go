@@ -15,16 +15,9 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// Labels of Jobs and of their Pods.
-const (
-	ManagedLabel = "app.kubernetes.io/managed-by"
-	ManagedBy    = "weir-manager"
-	NameLabel    = "app.kubernetes.io/name"
-)
-
 // Ours are the labels of all of them.
 func Ours() map[string]string {
-	return map[string]string{ManagedLabel: ManagedBy, NameLabel: contract.InstallerName}
+	return map[string]string{contract.ManagedLabel: contract.ManagedBy, contract.NameLabel: contract.InstallerName}
 }
 
 // Phase is how far a Job is.
@@ -57,7 +50,7 @@ const mostSay = 300
 
 // Retry is how a person lets failed Jobs of a pool begin anew.
 func Retry(pool string) string {
-	return fmt.Sprintf("kubectl -n %s delete jobs -l %s=%s,%s=%s --field-selector status.successful=0", contract.ManagerNamespace, NameLabel, contract.InstallerName, contract.NodePoolLabel, pool)
+	return fmt.Sprintf("kubectl -n %s delete jobs -l %s=%s,%s=%s --field-selector status.successful=0", contract.ManagerNamespace, contract.NameLabel, contract.InstallerName, contract.NodePoolLabel, pool)
 }
 
 // Why tells how a Job failed, or why its Pod does not begin; "": there is nothing to tell.

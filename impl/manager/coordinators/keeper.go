@@ -57,7 +57,7 @@ func Kept(own *poolv1.Pool) Placed {
 // Keep makes the coordinator of a pool what it should be.
 func (k *Keeper) Keep(ctx context.Context, p Pool) (Placed, error) {
 	var pods corev1.PodList
-	if err := k.Client.List(ctx, &pods, client.InNamespace(contract.ManagerNamespace), client.MatchingLabels{nameLabel: nameValue, contract.NodePoolLabel: p.Name}); err != nil {
+	if err := k.Client.List(ctx, &pods, client.InNamespace(contract.ManagerNamespace), client.MatchingLabels{contract.NameLabel: contract.CoordinatorPods, contract.NodePoolLabel: p.Name}); err != nil {
 		return Placed{}, err
 	}
 	s := &stand{Pool: p, pods: pods.Items, now: k.Clock.Now()}

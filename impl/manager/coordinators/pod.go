@@ -56,7 +56,7 @@ func (s *stand) new(r poolv1.Replica) *corev1.Pod {
 	}
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: contract.ManagerNamespace, Name: nameOf(own.Name, node),
-		Labels:      map[string]string{managedLabel: managedBy, nameLabel: nameValue, "app.kubernetes.io/part-of": "weir", contract.NodePoolLabel: own.Name, placementLabel: r.Placement},
+		Labels:      map[string]string{contract.ManagedLabel: contract.ManagedBy, contract.NameLabel: contract.CoordinatorPods, "app.kubernetes.io/part-of": "weir", contract.NodePoolLabel: own.Name, placementLabel: r.Placement},
 		Annotations: map[string]string{contract.BindingAnnotation: "true"},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: poolv1.GroupVersion.String(), Kind: "Pool", Name: own.Name, UID: own.UID, Controller: ptr.To(true),

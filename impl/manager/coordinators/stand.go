@@ -13,10 +13,6 @@ import (
 
 // Labels of the Pods here.
 const (
-	managedLabel = "app.kubernetes.io/managed-by"
-	managedBy    = "weir-manager"
-	nameLabel    = "app.kubernetes.io/name"
-	nameValue    = "weir-coordinator"
 	// placementLabel names the stay of a replica on its node.
 	placementLabel = "weir.dev/placement"
 	// beforeAnnotation is the container that ran when the Pod got another image.

@@ -64,7 +64,7 @@ func run(ctx context.Context, m ctrl.Manager, c Config) error {
 	for _, s := range []source.Source{
 		source.Kind(m.GetCache(), &corev1.Node{}, changes(alike)),
 		source.Kind(m.GetCache(), &batchv1.Job{}, changes(func(_, _ *batchv1.Job) bool { return false })),
-		source.Kind(m.GetCache(), &corev1.Pod{}, changes(func(_, b *corev1.Pod) bool { return b.Labels[jobs.NameLabel] != contract.InstallerName })),
+		source.Kind(m.GetCache(), &corev1.Pod{}, changes(func(_, b *corev1.Pod) bool { return b.Labels[contract.NameLabel] != contract.InstallerName })),
 		source.Kind(m.GetCache(), &corev1.Service{}, changes(func(_, _ *corev1.Service) bool { return true })),
 		source.Kind(m.GetCache(), &nodepool.NodePool{}, changes(func(a, b *nodepool.NodePool) bool { return a.Generation == b.Generation })),
 		source.Kind(m.GetCache(), &poolv1.Pool{}, changes(func(a, b *poolv1.Pool) bool { return a.Generation == b.Generation })),

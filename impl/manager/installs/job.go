@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/install/jobs"
 )
 
 const (
@@ -28,7 +27,7 @@ func nameOf(node string) string {
 
 // job is what is to begin. The Node owns it, so it goes with the Node.
 func (b start) job(image string) *batchv1.Job {
-	labels := map[string]string{jobs.ManagedLabel: jobs.ManagedBy, jobs.NameLabel: contract.InstallerName, "app.kubernetes.io/part-of": "weir"}
+	labels := map[string]string{contract.ManagedLabel: contract.ManagedBy, contract.NameLabel: contract.InstallerName, "app.kubernetes.io/part-of": "weir"}
 	if b.of != "" {
 		labels[contract.NodePoolLabel] = b.of
 	}

@@ -83,7 +83,7 @@ func (k *keeper) read(ctx context.Context, from client.Reader) (*stand, error) {
 	here := client.InNamespace(contract.ManagerNamespace)
 	if err := errors.Join(
 		k.client.List(ctx, &nodes), from.List(ctx, &all, here, client.MatchingLabels(jobs.Ours())), k.client.List(ctx, &pods, here, client.MatchingLabels(jobs.Ours())),
-		k.client.List(ctx, &services, here, client.MatchingLabels{jobs.ManagedLabel: jobs.ManagedBy}), k.client.List(ctx, &pools), k.client.List(ctx, &nodePools),
+		k.client.List(ctx, &services, here, client.MatchingLabels{contract.ManagedLabel: contract.ManagedBy}), k.client.List(ctx, &pools), k.client.List(ctx, &nodePools),
 	); err != nil {
 		return nil, err
 	}

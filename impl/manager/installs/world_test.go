@@ -109,7 +109,7 @@ func (w *world) pool(name string) {
 	w.t.Helper()
 	w.make(&nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	w.make(&poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	w.make(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.LeaderHubPrefix + name, Labels: map[string]string{jobs.ManagedLabel: jobs.ManagedBy}}})
+	w.make(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.LeaderHubPrefix + name, Labels: map[string]string{contract.ManagedLabel: contract.ManagedBy}}})
 }
 
 func (w *world) node(name string) *corev1.Node {

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -128,7 +127,7 @@ func (l *Ledger) Follow(ctx context.Context, changed func(pool string)) {
 		all := l.dirty
 		l.dirty = map[string]struct{}{}
 		l.mu.Unlock()
-		for pool := range maps.Keys(all) {
+		for pool := range all {
 			changed(pool)
 		}
 	}

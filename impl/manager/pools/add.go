@@ -41,7 +41,7 @@ type Config struct {
 // Watched is what the cache of the manager has to hold, and no more.
 func Watched() map[client.Object]cache.ByObject {
 	own := cache.ByObject{
-		Namespaces: map[string]cache.Config{contract.ManagerNamespace: {}}, Label: labels.SelectorFromSet(labels.Set{managedLabel: managedBy}),
+		Namespaces: map[string]cache.Config{contract.ManagerNamespace: {}}, Label: labels.SelectorFromSet(labels.Set{contract.ManagedLabel: contract.ManagedBy}),
 		Transform: cache.TransformStripManagedFields(),
 	}
 	return map[client.Object]cache.ByObject{

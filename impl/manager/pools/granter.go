@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/revocation"
 )
 
@@ -72,7 +73,7 @@ func rules(s scope) []rbacv1.PolicyRule {
 }
 
 func (g *granter) putRole(ctx context.Context, name string, s scope) error {
-	want := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{managedLabel: managedBy, "app.kubernetes.io/part-of": "weir"}}, Rules: rules(s)}
+	want := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{contract.ManagedLabel: contract.ManagedBy, "app.kubernetes.io/part-of": "weir"}}, Rules: rules(s)}
 	have := &rbacv1.ClusterRole{}
 	err := g.reader.Get(ctx, client.ObjectKeyFromObject(want), have)
 	switch {

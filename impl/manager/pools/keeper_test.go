@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/coordinators"
 )
 
@@ -92,11 +93,11 @@ func (o *other) Get(_ context.Context, _ client.ObjectKey, have client.Object, _
 
 // TestTaken: an object that cannot be made is somebody else's, or our own that the cache has not heard of.
 func TestTaken(t *testing.T) {
-	want := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "leader-hub-x", Labels: map[string]string{managedLabel: managedBy}}}
+	want := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "leader-hub-x", Labels: map[string]string{contract.ManagedLabel: contract.ManagedBy}}}
 	for _, c := range []struct {
 		labels  map[string]string
 		foreign bool
-	}{{nil, true}, {map[string]string{managedLabel: "helm"}, true}, {map[string]string{managedLabel: managedBy}, false}} {
+	}{{nil, true}, {map[string]string{contract.ManagedLabel: "helm"}, true}, {map[string]string{contract.ManagedLabel: contract.ManagedBy}, false}} {
 		err := (&publisher{reader: &other{labels: c.labels}}).taken(t.Context(), want)
 		var foreign *foreignError
 		if errors.As(err, &foreign) != c.foreign || errors.Is(err, errBehind) == c.foreign {

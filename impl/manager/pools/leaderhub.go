@@ -19,11 +19,7 @@ import (
 	"github.com/weir-edge/weir/impl/nodepool"
 )
 
-const (
-	managedLabel = "app.kubernetes.io/managed-by"
-	managedBy    = "weir-manager"
-	portName     = "pool"
-)
+const portName = "pool"
 
 // foreignError is an object of a name that should be Weir's, and is somebody else's.
 type foreignError struct{ kind, name string }
@@ -70,7 +66,7 @@ func leaderHub(v *view) ([]client.Object, error) {
 	}
 	meta := func(name string, more map[string]string) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: name, Labels: map[string]string{
-			managedLabel: managedBy, "app.kubernetes.io/part-of": "weir", contract.NodePoolLabel: p.Name,
+			contract.ManagedLabel: contract.ManagedBy, "app.kubernetes.io/part-of": "weir", contract.NodePoolLabel: p.Name,
 		}, Annotations: annotationsOf(v), OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: nodepool.GroupVersion.String(), Kind: "NodePool", Name: p.Name, UID: p.UID, Controller: ptr.To(true),
 		}}}
@@ -109,7 +105,7 @@ func leaderHub(v *view) ([]client.Object, error) {
 			slice += "-" + strings.ToLower(string(family))
 		}
 		all = append(all, &discoveryv1.EndpointSlice{
-			ObjectMeta: meta(slice, map[string]string{discoveryv1.LabelServiceName: name, discoveryv1.LabelManagedBy: managedBy}), AddressType: family,
+			ObjectMeta: meta(slice, map[string]string{discoveryv1.LabelServiceName: name, discoveryv1.LabelManagedBy: contract.ManagedBy}), AddressType: family,
 			Endpoints: families[family], Ports: []discoveryv1.EndpointPort{{Name: ptr.To(portName), Port: ptr.To[int32](contract.HubPoolPort), Protocol: ptr.To(corev1.ProtocolTCP)}},
 		})
 	}

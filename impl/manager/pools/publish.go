@@ -74,7 +74,7 @@ func (w *publisher) taken(ctx context.Context, want client.Object) error {
 	if err := w.reader.Get(ctx, client.ObjectKeyFromObject(want), have); err != nil {
 		return err
 	}
-	if have.GetLabels()[managedLabel] != managedBy {
+	if have.GetLabels()[contract.ManagedLabel] != contract.ManagedBy {
 		return &foreignError{kindOf(want), want.GetName()}
 	}
 	return errBehind

@@ -21,8 +21,6 @@ import (
 )
 
 const (
-	managedLabel = "app.kubernetes.io/managed-by"
-	managedBy    = "weir-manager"
 	// named are the nodes that a refusal names.
 	named = 5
 	// page bounds what one answer of the API holds.
@@ -89,7 +87,7 @@ func Clean(ctx context.Context, c client.Client) error {
 		var list metav1.PartialObjectMetadataList
 		list.SetGroupVersionKind(m.kind.GroupVersion().WithKind(m.kind.Kind + "List"))
 		var each []metav1.PartialObjectMetadata
-		err := pages(ctx, c, &list, both{client.MatchingLabels{managedLabel: managedBy}, client.InNamespace(m.namespace)}, func() error {
+		err := pages(ctx, c, &list, both{client.MatchingLabels{contract.ManagedLabel: contract.ManagedBy}, client.InNamespace(m.namespace)}, func() error {
 			each = append(each, list.Items...)
 			return nil
 		})
@@ -101,7 +99,7 @@ func Clean(ctx context.Context, c client.Client) error {
 			errs = append(errs, gone(c.Delete(ctx, &each[i], client.PropagationPolicy(metav1.DeletePropagationBackground))))
 		}
 	}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: managedBy}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.ManagedBy}}
 	return errors.Join(append(errs, gone(c.Delete(ctx, lease)))...)
 }
 

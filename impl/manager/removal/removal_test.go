@@ -50,7 +50,7 @@ func TestCheck(t *testing.T) {
 // TestClean: Jobs of weir-manager and the Pods of its coordinators go, and what others have stays.
 func TestClean(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(kubescheme.Scheme).Build()
-	ours, theirs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "weir-installer-1", Labels: map[string]string{managedLabel: managedBy}}},
+	ours, theirs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "weir-installer-1", Labels: map[string]string{contract.ManagedLabel: contract.ManagedBy}}},
 		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "theirs"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "weir-coordinator-1", Labels: ours.Labels}}
 	for _, j := range []client.Object{ours, theirs, pod} {

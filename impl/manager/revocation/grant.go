@@ -23,9 +23,6 @@ const (
 	returnSuffix = ":return"
 )
 
-// ManagedBy is the value of the label app.kubernetes.io/managed-by of what is kept here and watched.
-const ManagedBy = "weir-manager"
-
 // Roles of hubs that are bound for all namespaces. Who operates the cluster applies them, and may add the resources that his pools share.
 const (
 	HubRole      = "weir:hub"          // what relays hold
@@ -36,7 +33,7 @@ const (
 // Binding binds such a role to the hubs of a pool, each by its own user. It is bound to no group: who is deleted, or moved, has lost it.
 func Binding(role, pool string, nodes []string) *rbacv1.ClusterRoleBinding {
 	b := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role + ":" + pool, Labels: map[string]string{"app.kubernetes.io/part-of": "weir", "app.kubernetes.io/managed-by": ManagedBy}},
+		ObjectMeta: metav1.ObjectMeta{Name: role + ":" + pool, Labels: map[string]string{"app.kubernetes.io/part-of": "weir", contract.ManagedLabel: contract.ManagedBy}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 	}
 	for _, n := range nodes {

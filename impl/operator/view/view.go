@@ -63,12 +63,12 @@ func (c *Cluster) Read(ctx context.Context) *View {
 	for _, l := range list[coordinationv1.Lease](ctx, c, v, Leases, &coordinationv1.LeaseList{}, client.InNamespace(contract.NodeLeaseNamespace)) {
 		v.Leases[l.Name] = l
 	}
-	ours := []client.ListOption{client.InNamespace(contract.ManagerNamespace), client.MatchingLabels{"app.kubernetes.io/managed-by": "weir-manager"}}
+	ours := []client.ListOption{client.InNamespace(contract.ManagerNamespace), client.MatchingLabels{contract.ManagedLabel: contract.ManagedBy}}
 	for _, s := range list[corev1.Service](ctx, c, v, LeaderHubs, &corev1.ServiceList{}, ours...) {
 		v.LeaderHubs[s.Labels[contract.NodePoolLabel]] = s
 	}
 	for _, p := range list[corev1.Pod](ctx, c, v, Coordinators, &corev1.PodList{}, ours...) {
-		if p.Labels[jobs.NameLabel] == contract.InstallerName {
+		if p.Labels[contract.NameLabel] == contract.InstallerName {
 			v.InstallPods = append(v.InstallPods, p)
 		} else {
 			v.Coordinators = append(v.Coordinators, p)

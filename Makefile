@@ -80,7 +80,7 @@ stock: build ## twenty fault schedules with the stock controllers of Kubernetes 
 
 .PHONY: packages
 packages: build bin/helm ## what is installed: images the same twice, the chart as it was looked at, each alert in Prometheus' own rule engine
-	cd .ci/release && ../../$(TESTS) images --out ../../reports/out/tests -- -timeout 20m .
+	cd .ci/release && ../../$(TESTS) images --out ../../reports/out/tests -- -timeout 20m ./...
 	cd charts/helm && ../../$(TESTS) chart --out ../../reports/out/tests -- -timeout 20m .
 	cd charts/alerts && ../../$(TESTS) alerts --out ../../reports/out/tests -- -timeout 20m .
 

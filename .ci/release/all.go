@@ -95,23 +95,53 @@ func (c *config) manual(ctx context.Context, programs []program) error {
 	return os.WriteFile(filepath.Join(c.out, operators+".1"), page, 0o644)
 }
 
-// chart packages the chart, and renders it with its usual values for those without Helm. They get images by their digests.
-func (c *config) chart(ctx context.Context, digests map[string]string, made time.Time) error {
-	chart, version := filepath.Join(c.root, "charts/weir"), strings.TrimPrefix(c.version, "v")
+// chart packages the chart, and renders it with its usual values for those without Helm. Both name images by their digests.
+func (c *config) chart(ctx context.Context, digests map[string]string, made time.Time) (err error) {
+	version := strings.TrimPrefix(c.version, "v")
 	path := filepath.Join(c.out, "weir-"+version+".tgz")
-	if _, err := c.run(ctx, "package", chart, "--version", version, "--app-version", c.version, "--destination", c.out); err != nil {
+	dir, err := os.MkdirTemp(c.out, ".chart-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(c.root, "charts/weir"))); err != nil {
+		return err
+	}
+	if err := c.pin(filepath.Join(dir, "values.yaml"), digests); err != nil {
+		return fmt.Errorf("chart: %w", err)
+	}
+	if _, err := c.run(ctx, "package", dir, "--version", version, "--app-version", c.version, "--destination", c.out); err != nil {
 		return err
 	}
 	if err := retime(path, made); err != nil {
 		return fmt.Errorf("chart: %w", err)
 	}
-	plain, err := c.run(ctx, "template", "weir", path, "--namespace", "weir-system", "--no-hooks",
-		"--set", "manager.image.repository="+c.repository+"/weir-manager", "--set", "manager.image.digest="+digests["weir-manager"],
-		"--set", "installer.image.repository="+c.repository+"/weir-installer", "--set", "installer.image.digest="+digests["weir-installer"])
+	plain, err := c.run(ctx, "template", "weir", path, "--namespace", "weir-system", "--no-hooks")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(c.out, "weir.yaml"), plain, 0o644)
+}
+
+// unpinned is an image of the values that is named by its tag alone.
+var unpinned = regexp.MustCompile(`(repository: )ghcr\.io/weir-edge/([a-z-]+)(\n\s+tag: "".*\n\s+digest: )""`)
+
+// pin lets the values name each image by its digest.
+func (c *config) pin(path string, digests map[string]string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	text, pinned := string(data), 0
+	text = unpinned.ReplaceAllStringFunc(text, func(image string) string {
+		m := unpinned.FindStringSubmatch(image)
+		pinned++
+		return m[1] + c.repository + "/" + m[2] + m[3] + `"` + digests[m[2]] + `"`
+	})
+	if images := strings.Count(string(data), "repository: "); pinned != images || strings.Contains(text, `digest: ""`) {
+		return fmt.Errorf("values.yaml: %d of %d images could be named by their digest: want the lines repository, tag and digest of each, in this order", pinned, images)
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
 }
 
 // retime writes an archive anew with one time for all files: helm writes when each was checked out.

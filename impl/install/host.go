@@ -17,28 +17,29 @@ import (
 
 // Where things are on a machine.
 const (
-	etc         = "/etc/weir"
-	programs    = "/usr/local/lib/weir"
-	hubProgram  = programs + "/weir-hub"
-	hubConfig   = etc + "/hub.yaml"
-	cloudCA     = etc + "/cloud-ca.crt"
-	clientCA    = etc + "/client-ca.crt"
-	nodePair    = etc + "/node.pem" // of a kubeconfig that holds the certificate itself
-	tokenFile   = etc + "/bootstrap-token"
-	kubeletConf = etc + "/kubelet.conf"
-	authority   = etc + "/node-authority.crt" // the hub writes it
-	storeKey    = etc + "/store.key"          // likewise
-	hubData     = "/var/lib/weir-hub"
-	forPod      = "/var/lib/weir/coordinator/certificates" // where weir-manager's Pod looks
-	podData     = "/var/lib/weir/coordinator/data"         // what that Pod keeps: Leases
-	units       = "/etc/systemd/system"
-	hubUnit     = units + "/" + hubService
-	volatile    = "/run/systemd/system/kubelet.service.d"
-	lasting     = units + "/kubelet.service.d"
-	hubTrial    = "/run/systemd/system/" + hubService + ".d"
-	dropIn      = "/90-weir.conf"
-	state       = "/var/lib"
-	journalFile = state + "/weir-install.json"
+	etc          = "/etc/weir"
+	programs     = "/usr/local/lib/weir"
+	hubProgram   = programs + "/weir-hub"
+	hubConfig    = etc + "/hub.yaml"
+	cloudCA      = etc + "/cloud-ca.crt"
+	clientCA     = etc + "/client-ca.crt"
+	nodePair     = etc + "/node.pem" // of a kubeconfig that holds the certificate itself
+	tokenFile    = etc + "/bootstrap-token"
+	kubeletConf  = etc + "/kubelet.conf"
+	authority    = etc + "/node-authority.crt"     // the hub writes it
+	authorityKey = etc + "/node-authority.key.pem" // likewise
+	storeKey     = etc + "/store.key"              // likewise
+	hubData      = "/var/lib/weir-hub"
+	forPod       = "/var/lib/weir/coordinator/certificates" // where weir-manager's Pod looks
+	podData      = "/var/lib/weir/coordinator/data"         // what that Pod keeps: Leases
+	units        = "/etc/systemd/system"
+	hubUnit      = units + "/" + hubService
+	volatile     = "/run/systemd/system/kubelet.service.d"
+	lasting      = units + "/kubelet.service.d"
+	hubTrial     = "/run/systemd/system/" + hubService + ".d"
+	dropIn       = "/90-weir.conf"
+	state        = "/var/lib"
+	journalFile  = state + "/weir-install.json"
 
 	hubService     = "weir-hub.service"
 	kubeletService = "kubelet.service"

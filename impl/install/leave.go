@@ -198,7 +198,7 @@ func (i *Installer) clearPod(ctx context.Context, c *cloud, j *journal) error {
 
 // clear removes what Join and the hub have written.
 func (i *Installer) clear(j *journal) error {
-	for _, path := range append(i.Host.others(""), hubTrial+dropIn, hubProgram, hubConfig, cloudCA, clientCA, nodePair, tokenFile, kubeletConf, authority, storeKey, hubUnit) {
+	for _, path := range append(i.Host.others(""), hubTrial+dropIn, hubProgram, hubConfig, cloudCA, clientCA, nodePair, tokenFile, kubeletConf, authority, authorityKey, storeKey, hubUnit) {
 		for _, p := range []string{path, path + half, path + ".tmp"} {
 			if _, err := i.Host.remove(p); err != nil {
 				return err

@@ -390,6 +390,7 @@ func (w *world) startHub() error {
 	signs := newAuthority(w.t, contract.NodeAuthorityPrefix+nodeName)
 	_, serving, _, _ := issue(w.t, signs, pkix.Name{CommonName: contract.HubName}, false, time.Hour)
 	w.write(authority, string(signs.pem))
+	w.write(authorityKey, "a key")
 	w.write(storeKey, "a key")
 	w.write(hubData+"/store/data", "what it keeps")
 	h := &fakeHub{program: w.program()}

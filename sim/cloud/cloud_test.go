@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/proc/proctest"
 )
@@ -117,7 +116,7 @@ func testClients(t *testing.T, c *Cloud) {
 func testHub(t *testing.T, c *Cloud) {
 	own, err := c.HubCertificate("pool-a", "edge-1", 0)
 	if err == nil {
-		err = c.GrantHubs(t.Context(), revocation.HubRole, "pool-a", "edge-1")
+		err = c.GrantHubs(t.Context(), "pool-a", "edge-1")
 	}
 	if err != nil {
 		t.Fatal(err)

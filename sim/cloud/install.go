@@ -10,6 +10,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/weir-edge/weir/impl/contract"
 	managermanifests "github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/manager/revocation"
 )
@@ -58,20 +61,22 @@ func (c *Cloud) install(ctx context.Context) error {
 	return nil
 }
 
-// GrantHubs lets the hubs of a pool read, as weir-manager would by a role of its manifests, and waits until that has effect.
-func (c *Cloud) GrantHubs(ctx context.Context, role, pool string, nodes ...string) error {
+// GrantHubs lets the hubs of a pool read what weir-manager lets them, by its own code, and waits until that has effect.
+func (c *Cloud) GrantHubs(ctx context.Context, pool string, nodes ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, installPatience)
 	defer cancel()
-	bindings := c.client.RbacV1().ClusterRoleBindings()
-	want := revocation.Binding(role, pool, nodes)
-	_, err := bindings.Create(ctx, want, metav1.CreateOptions{FieldManager: fieldManager})
-	if apierrors.IsAlreadyExists(err) {
-		_, err = bindings.Update(ctx, want, metav1.UpdateOptions{FieldManager: fieldManager})
-	}
-	if err != nil || len(nodes) == 0 || role != revocation.HubRole {
+	_, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: contract.KeyNamespace}}, metav1.CreateOptions{FieldManager: fieldManager})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	return c.waitGrant(ctx, want.Subjects[len(want.Subjects)-1].Name, schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"})
+	direct, err := client.New(c.admin, client.Options{})
+	if err != nil {
+		return err
+	}
+	if err := revocation.Grant(ctx, &revocation.Config{Client: direct, Reader: direct}, pool, nodes); err != nil || len(nodes) == 0 {
+		return err
+	}
+	return c.waitGrant(ctx, contract.HubUserPrefix+pool+":"+nodes[len(nodes)-1], schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"})
 }
 
 // Apply applies the objects of a YAML stream on the server's side, as kubectl apply --server-side does.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/identity"
-	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/impl/request"
 )
 
@@ -39,7 +38,7 @@ func newNode(t *testing.T, c *Cloud) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.GrantHubs(t.Context(), revocation.HubRole, "pool-a", "edge-1"); err != nil {
+	if err := c.GrantHubs(t.Context(), "pool-a", "edge-1"); err != nil {
 		t.Fatal(err)
 	}
 	config := &rest.Config{Host: c.URL(), TLSClientConfig: rest.TLSClientConfig{CAData: c.CA().CertPEM()}}

@@ -119,9 +119,9 @@ func (b *bed) newHub(flags node.Flags) {
 	check(t, err)
 	c.CloudHubCert, c.CloudHubKey, err = own.Write(b.dir, "cloud-hub")
 	check(t, err)
-	for _, role := range []string{revocation.HubRole, revocation.TopologyRole} {
-		check(t, b.cloud.GrantHubs(t.Context(), role, "pool-a", edge))
-	}
+	check(t, b.cloud.GrantHubs(t.Context(), "pool-a", edge))
+	_, err = b.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), revocation.Binding(revocation.TopologyRole, "pool-a", []string{edge}), metav1.CreateOptions{})
+	check(t, err)
 	log := filepath.Join(b.dir, "hub.log")
 	b.hub, err = node.NewHub(node.Launch{
 		Spawner: s, Name: "hub of " + edge, Path: commands[node.HubCommand], Dir: b.dir, LogFile: log, Data: c.DataDir,

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/manager/revocation"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/link"
@@ -124,7 +123,7 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 		}
 	}
 	if p.Mode != Stock && !x.asks() {
-		if err := s.cloud.GrantHubs(ctx, revocation.HubRole, p.Name, p.NodeNames()...); err != nil {
+		if err := s.cloud.GrantHubs(ctx, p.Name, p.NodeNames()...); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -258,29 +259,61 @@ func (a *Authority) issueKubelet(now time.Time) error {
 	return disk.WriteFile(path, append(slices.Clone(pair.KeyPEM), pair.CertPEM...))
 }
 
-// load brings back the authorities. What cannot be used is put aside: without a hub the node has nothing, and it can make another authority.
+// load brings back the authorities, from the folder or from the copy. What cannot be used is put aside: without a hub the node has nothing, and it can make another authority.
 func (a *Authority) load() error {
-	path := filepath.Join(a.Dir, keysFile)
-	text, err := read(path)
-	if err == nil && text == nil {
-		return nil
-	}
-	if err == nil {
-		if a.all, err = parse(text, a.Node); err == nil {
-			return nil
+	var unusable error
+	for _, path := range a.keys() {
+		text, err := read(path)
+		if err == nil && text == nil {
+			continue
 		}
+		if err == nil {
+			if a.all, err = parse(text, a.Node); err == nil {
+				if err := a.keep(a.all); err != nil { // it goes on, also with a disk that is full
+					a.Logger.Warn("the authority of this node is kept in one place only", "file", path, "err", err)
+				}
+				return nil
+			}
+		}
+		a.all = nil
+		a.Logger.Error("the authority of this node cannot be used", "file", path, "aside", path+".unusable", "err", err)
+		if err := os.Rename(path, path+".unusable"); err != nil {
+			return err
+		}
+		unusable = err
 	}
-	a.all = nil
-	a.Logger.Error("the authority of this node cannot be used, and another is made: restart the kubelet; pods trust the hub again when kubelet has brought them kube-root-ca.crt anew",
-		"file", path, "aside", path+".unusable", "err", err)
-	return os.Rename(path, path+".unusable")
+	if unusable != nil {
+		a.Logger.Error("another authority of this node is made: restart the kubelet; pods trust the hub again when kubelet has brought them kube-root-ca.crt anew")
+	}
+	return nil
+}
+
+// keys are the files of the authorities: the folder's, and a copy beside the certificates that the kubelet trusts. A kubelet that goes on while its hub has lost its folder would
+// trust another authority only when client-go reads the file anew, after five minutes.
+func (a *Authority) keys() []string {
+	paths := []string{filepath.Join(a.Dir, keysFile)}
+	if a.File != "" {
+		paths = append(paths, strings.TrimSuffix(a.File, filepath.Ext(a.File))+copySuffix)
+	}
+	return paths
 }
 
 // keep writes the authorities.
 func (a *Authority) keep(all []held) error {
 	text, err := encode(all)
-	if err == nil {
-		err = disk.WriteFile(filepath.Join(a.Dir, keysFile), text)
+	if err != nil {
+		return err
 	}
-	return err
+	for _, path := range a.keys() {
+		if old, err := read(path); err == nil && bytes.Equal(old, text) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := disk.WriteFile(path, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -84,7 +84,7 @@ func TestOpen(t *testing.T) {
 		t.Error("the certificate is for an address that nobody named")
 	}
 	for path, mode := range map[string]os.FileMode{
-		filepath.Join(b.c.Dir, keysFile): 0o600, filepath.Join(b.c.Dir, kubeletFile): 0o600, b.c.Dir: 0o700, b.c.File: 0o644,
+		a.keys()[0]: 0o600, a.keys()[1]: 0o600, filepath.Join(b.c.Dir, kubeletFile): 0o600, b.c.Dir: 0o700, b.c.File: 0o644,
 	} {
 		info, err := os.Stat(path)
 		check(t, err)
@@ -197,6 +197,32 @@ func TestClock(t *testing.T) {
 	check(t, b.verifies(a, b.file(), "10.0.0.7"))
 }
 
+// TestCopy: a hub that has lost its folder, or whose keys there are broken, or that has lost the copy, goes on as the same authority, and both places have it again.
+func TestCopy(t *testing.T) {
+	b := newBed(t, start)
+	a := b.open()
+	before := b.file()
+	good, err := os.ReadFile(a.keys()[0])
+	check(t, err)
+	for name, hurt := range map[string]func() error{
+		"no folder":  func() error { return os.RemoveAll(b.c.Dir) },
+		"no copy":    func() error { return os.Remove(a.keys()[1]) },
+		"bad keys":   func() error { return os.WriteFile(a.keys()[0], []byte("garbage"), 0o600) },
+		"other keys": func() error { return os.WriteFile(a.keys()[1], []byte("garbage"), 0o600) },
+	} {
+		check(t, hurt())
+		check(t, b.verifies(b.open(), before, "10.0.0.7"))
+		for _, path := range a.keys() {
+			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, good) {
+				t.Errorf("%s: %s is another: %v", name, path, err)
+			}
+		}
+		if !bytes.Equal(b.file(), before) {
+			t.Errorf("%s: the kubelet is shown another authority", name)
+		}
+	}
+}
+
 // TestUnusable: what is broken, or of another node, is put aside, and another authority is made. A folder that cannot be written is an error.
 func TestUnusable(t *testing.T) {
 	whole := newBed(t, start)
@@ -216,10 +242,11 @@ func TestUnusable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, start)
-			b.open()
-			path := filepath.Join(b.c.Dir, keysFile)
-			check(t, os.WriteFile(path, text, 0o600))
 			a := b.open()
+			path := a.keys()[0]
+			check(t, os.WriteFile(path, text, 0o600))
+			check(t, os.WriteFile(a.keys()[1], text, 0o600))
+			a = b.open()
 			check(t, b.verifies(a, b.file(), "10.0.0.7"))
 			if now, err := os.ReadFile(path); err != nil || bytes.Equal(now, good) {
 				t.Errorf("no other authority was made: %v", err)

@@ -4,6 +4,7 @@
 //	<dir>/node-authority.pem   the key and the certificate of the authority, mode 0600
 //	<dir>/kubelet.pem          the credential of the node's kubelet, key and certificate, mode 0600
 //	--node-authority-file      the certificates of all authorities of the node that count, for everyone: what a kubelet's kubeconfig names
+//	<the same>.key.pem         a copy of the first, mode 0600: a hub that has lost its folder is trusted as before
 //
 // # The hub's own certificate
 //

@@ -15,6 +15,7 @@ import (
 
 const (
 	keysFile    = "node-authority.pem"
+	copySuffix  = ".key.pem" // in the place of --node-authority-file's own
 	kubeletFile = "kubelet.pem"
 	// maxKept bounds a file: some keys and certificates.
 	maxKept = 64 << 10

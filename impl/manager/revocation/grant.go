@@ -56,8 +56,8 @@ func PoolOf(binding string) string {
 	return ""
 }
 
-// grant lets the hubs of a pool read what relays hold, and its nodes, each by its users, whom to trust and whom not.
-func grant(ctx context.Context, r *Config, pool string, nodes []string) error {
+// Grant lets the hubs of a pool read what relays hold, and its nodes, each by its users, whom to trust and whom not. It needs Client and Reader alone.
+func Grant(ctx context.Context, r *Config, pool string, nodes []string) error {
 	return errors.Join(grantReads(ctx, r, pool, nodes), grantTrust(ctx, r, pool, nodes))
 }
 

@@ -101,7 +101,7 @@ func (r *Revoker) look(ctx context.Context, pool string) (stale bool, err error)
 	for _, g := range ghosts {
 		delete(granted, g.name)
 	}
-	if err := grant(ctx, &r.Config, pool, slices.Sorted(maps.Keys(granted))); err != nil {
+	if err := Grant(ctx, &r.Config, pool, slices.Sorted(maps.Keys(granted))); err != nil {
 		return false, err
 	}
 	data, err := encode(now)

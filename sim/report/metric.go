@@ -70,6 +70,7 @@ func Metrics() []Metric {
 		{"offline_lists_missing", UnitCount, "those that got none, of hubs that kept their disks"},
 		{"offline_refills", UnitCount, "parts that had lost their disks and held all caches again while the cloud was away"},
 		{"offline_refills_missing", UnitCount, "those that did not"},
+		{"offline_refill_seconds_max", UnitSeconds, "from when the machines had power again until the last of those that did had all caches"},
 		{"offline_age_understated_seconds_max", UnitSeconds, "by how much the age that was told was less than the time since the cut, most"},
 		{"offline_age_overstated_seconds_max", UnitSeconds, "by how much it was more, most"},
 		{"wrong_evictions", UnitCount, "pods that were evicted with Weir though their node was alive, or earlier than the policy of a silent pool says"},

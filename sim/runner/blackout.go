@@ -32,6 +32,7 @@ type offline struct {
 	missing     int
 	refilled    int // parts that lost their disks and had all caches before the cloud was back
 	notRefilled int
+	refill      time.Duration // from the power until the last of them had
 	asked       int           // answers that told an age
 	younger     time.Duration // what was told was less than the truth by so much, most
 	older       time.Duration // or more
@@ -42,6 +43,9 @@ func (o *offline) report(m report.Values) {
 	defer o.mu.Unlock()
 	m["offline_lists"], m["offline_lists_missing"] = float64(o.lists), float64(o.missing)
 	m["offline_refills"], m["offline_refills_missing"] = float64(o.refilled), float64(o.notRefilled)
+	if o.refilled > 0 {
+		m["offline_refill_seconds_max"] = o.refill.Seconds()
+	}
 	if o.asked > 0 {
 		m["offline_age_understated_seconds_max"], m["offline_age_overstated_seconds_max"] = o.younger.Seconds(), o.older.Seconds()
 	}
@@ -209,6 +213,7 @@ func (r *run) ageAt(ctx context.Context, node string) (time.Duration, error) {
 
 // watchRefills counts the parts without a disk that hold all caches again before ctx ends.
 func (r *run) watchRefills(ctx context.Context, ids []runtime.PartID) {
+	began, last := time.Now(), time.Duration(0)
 	waiting := map[runtime.PartID]bool{}
 	for _, id := range ids {
 		waiting[id] = true
@@ -225,6 +230,7 @@ func (r *run) watchRefills(ctx context.Context, ids []runtime.PartID) {
 			}
 			if there {
 				delete(waiting, id)
+				last = time.Since(began)
 				r.time.Emit(timeline.Event{Lane: timeline.Fault, Way: report.WayWeir, Node: string(id), Name: "refilled"})
 			}
 		}
@@ -232,6 +238,6 @@ func (r *run) watchRefills(ctx context.Context, ids []runtime.PartID) {
 	}
 	r.offline.mu.Lock()
 	defer r.offline.mu.Unlock()
-	r.offline.refilled += len(ids) - len(waiting)
+	r.offline.refilled, r.offline.refill = r.offline.refilled+len(ids)-len(waiting), max(r.offline.refill, last)
 	r.offline.notRefilled += len(waiting)
 }

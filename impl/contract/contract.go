@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// PodsAddress is the address of a node at which its pods reach their hub, at HubSecurePort: a link-local one, the same on each node, which is OpenYurt's, too.
+const PodsAddress = "169.254.2.1"
+
 // UserAgent is how a hub names itself in requests of its own.
 const UserAgent = "weir-hub"
 

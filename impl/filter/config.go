@@ -117,11 +117,11 @@ func (c Config) rules() (map[use][]rule, error) {
 	return all, nil
 }
 
-func newMaster(address string) (rule, error) {
+func newMaster(address string) (m master, err error) {
 	host, port, err := net.SplitHostPort(address)
 	n, portErr := strconv.ParseUint(port, 10, 16)
 	if err != nil || portErr != nil || n == 0 || net.ParseIP(host) == nil {
-		return nil, fmt.Errorf("filter %s: it needs the hub's address as pods see it, an IP address and a port: %q", MasterService, address)
+		return m, fmt.Errorf("filter %s: it needs the hub's address as pods see it, an IP address and a port: %q", MasterService, address)
 	}
 	return master{host, int(n)}, nil
 }

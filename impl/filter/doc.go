@@ -23,13 +23,15 @@
 //
 // # What the node itself reads
 //
-// An Own is beside the filters that --filters names. It is for requests that prove to be this node's, whatever they call themselves, and for two ConfigMaps:
+// An Own is beside the filters that --filters names. It is for requests that prove to be this node's, whatever they call themselves, for two ConfigMaps and a Service:
 //
 //	kube-root-ca.crt, of any namespace   ca.crt has the certificates of the node's own authorities as well, behind those of the cloud
 //	the one of kube-proxy                kubeconfig.conf has the hub's address, and trusts what pods trust
+//	Service default/kubernetes           has the address of the hub at which pods reach it, as masterservice, from the moment on at which they trust it (hub/pods)
 //
 // So kubelet writes into the pods of this node what lets them verify their hub, which no machine but the node can sign for. What does not hold what it should passes as it is; that is
-// counted and told. With other authorities, open watches of these ConfigMaps end with 410, and so does a watch of before that comes back: their clients list.
+// counted and told. With other authorities, open watches of these ConfigMaps end with 410, and so does a watch of before that comes back: their clients list. The same holds for watches of Services
+// with another address.
 //
 // # Topology
 //

@@ -37,9 +37,14 @@ func New(c Config) (*Filters, error) {
 	return &Filters{topology: newTopology(c), rules: rules}, nil
 }
 
+// plain tells whether the answer to a request is objects.
+func plain(asked *request.Request) bool {
+	return asked.Reads() && !asked.Upgrade && asked.Subresource == ""
+}
+
 // match tells whether a request is filtered.
 func (f *Filters) match(req *http.Request, asked *request.Request) (q reading, ok bool) {
-	if !asked.Reads() || asked.Upgrade || asked.Subresource != "" {
+	if !plain(asked) {
 		return q, false
 	}
 	q = reading{asked: asked, use: use{store.ComponentOf(req.UserAgent(), "", ""), asked.Resource}}

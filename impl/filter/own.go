@@ -23,25 +23,36 @@ type OwnConfig struct {
 	KubeProxy string
 	// Server is the URL that kube-proxy is to call. It is asked for with each answer.
 	Server func() string
+	// Pods is where the process before led the pods of this node, host:port; "": to the cloud.
+	Pods string
+	// Reads is told that the kubelet reads Services: what it reads so is what it tells the containers that it starts. nil: nobody wants to know.
+	Reads func()
 	// Untouched is told of the name of each ConfigMap that was passed as it is, because it does not hold what it should.
 	Untouched func(name string)
 	Clock     clock.WithTicker
 	Logger    *slog.Logger
 }
 
-// Own makes the ConfigMaps that this node itself reads lead its pods to the hub: those named kube-root-ca.crt have the node's authority as well, and kube-proxy's has the hub's
-// address. It has the machinery of the other filters: see the package comment.
+// thisNode is in the place of a component that proves who it is.
+const thisNode = "this node"
+
+// Own makes what this node itself reads lead its pods to the hub: ConfigMaps named kube-root-ca.crt have the node's authority as well, kube-proxy's has the hub's
+// address, and so has the Service default/kubernetes. It has the machinery of the other filters: see the package comment.
 type Own struct {
-	topology
+	topology           // of ConfigMaps
+	services *topology // of Services: a change of the one ends no watch of the other
 	OwnConfig
 	rules []rule
 }
 
-// NewOwn makes one that shows what the process before did. SetRoots tells it what counts now.
+// NewOwn makes one that shows what the process before did. SetRoots and SetPods tell it what counts now.
 func NewOwn(c OwnConfig) *Own {
 	c.Clock, c.Logger = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{}), cmp.Or(c.Logger, slog.Default())
-	o := &Own{OwnConfig: c, topology: newTopology(Config{Node: c.Node, Clock: c.Clock, Logger: c.Logger})}
+	of := Config{Node: c.Node, Clock: c.Clock, Logger: c.Logger}
+	beside := newTopology(of)
+	o := &Own{OwnConfig: c, topology: newTopology(of), services: &beside}
 	o.view.roots = string(c.Roots)
+	o.services.view.pods, _ = newMaster(c.Pods) // "": the zero value
 	log := quiet.New(c.Clock, c.Logger)
 	untouched := func(name, namespace string, err error) {
 		if c.Untouched != nil {
@@ -61,18 +72,39 @@ func NewOwn(c OwnConfig) *Own {
 // SetRoots takes the certificates that pods trust besides the cloud's, in PEM. Watches that were shown others end with 410, so that their clients list.
 func (o *Own) SetRoots(pem []byte) { o.change(func(v *view) { v.roots = string(pem) }) }
 
+// SetPods leads the containers that start from now on to a hub at host:port; "": to the cloud. Watches of Services that were shown another address end with 410.
+func (o *Own) SetPods(address string) {
+	to, _ := newMaster(address)
+	o.services.change(func(v *view) { v.pods = to })
+}
+
 // Serve lets next answer a request of this node's own, through what has to be altered.
 func (o *Own) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, next func(http.ResponseWriter, *http.Request)) {
-	if o == nil || !o.concerns(asked) {
+	if o == nil || !plain(asked) {
 		next(w, req)
 		return
 	}
-	through(w, req, &o.topology, reading{asked: asked, use: use{"kubelet", configMaps}, rules: o.rules, client: clientOf(req, asked)}, next)
+	q := reading{asked: asked, use: use{thisNode, asked.Resource}}
+	of := &o.topology
+	switch {
+	case asked.Resource == services:
+		if o.Reads != nil && asked.Name == "" {
+			o.Reads()
+		}
+		of, q.rules = o.services, []rule{toHub{}}
+	case o.concerns(asked):
+		q.rules = o.rules
+	default:
+		next(w, req)
+		return
+	}
+	q.client = clientOf(req, asked)
+	through(w, req, of, q, next)
 }
 
-// concerns tells whether what is altered can be in the answer. Others are none of the clients that a view is kept of: a kubelet watches each ConfigMap by itself.
+// concerns tells whether a ConfigMap that is altered can be in the answer of a read. Others are none of the clients that a view is kept of: a kubelet watches each ConfigMap by itself.
 func (o *Own) concerns(asked *request.Request) bool {
-	if asked.Resource != configMaps || !asked.Reads() || asked.Upgrade || asked.Subresource != "" {
+	if asked.Resource != configMaps || !plain(asked) {
 		return false
 	}
 	name := asked.Name

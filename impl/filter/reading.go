@@ -45,7 +45,7 @@ func (q *reading) learns() bool {
 }
 
 // follows tells whether what passes depends on the view.
-func (q *reading) follows() bool { return q.use.resource == slicesOf || q.use.resource == configMaps }
+func (q *reading) follows() bool { return q.use.resource == slicesOf || q.use.component == thisNode }
 
 // teach notes the topology of a Service.
 func (q *reading) teach(enc wire.Encoding, o *wire.Object, taught map[string]scope) {

@@ -131,6 +131,16 @@ func (m master) json(raw []byte) ([]byte, error) {
 	})
 }
 
+// toHub is master for the pods of this node, as long as they are led to the hub.
+type toHub struct{}
+
+func (toHub) apply(v *view, enc wire.Encoding, o *wire.Object) ([]byte, bool, error) {
+	if v.pods == (master{}) {
+		return o.Raw, true, nil
+	}
+	return v.pods.apply(v, enc, o)
+}
+
 // near leaves only endpoints that a Service's topology allows.
 type near struct{}
 

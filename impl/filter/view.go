@@ -25,6 +25,7 @@ type view struct {
 	members  map[string]bool  // nodes of the pool, with this one; nil: not known
 	services map[string]scope // by namespace/name, of those that say by annotation
 	roots    string           // certificates of the node's own authority, of an Own
+	pods     master           // where pods call the API, of an Own; the zero value: where the cloud says
 }
 
 // takes tells which nodes' endpoints of a slice are near enough; nil if all are.
@@ -53,7 +54,7 @@ func scopeOf(annotation string) scope {
 }
 
 func (v *view) equal(o *view) bool {
-	return v.roots == o.roots && (v.members == nil) == (o.members == nil) && maps.Equal(v.members, o.members) && maps.Equal(v.services, o.services)
+	return v.roots == o.roots && v.pods == o.pods && (v.members == nil) == (o.members == nil) && maps.Equal(v.members, o.members) && maps.Equal(v.services, o.services)
 }
 
 // kept is what of a view is in the file.

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/member"
+	"github.com/weir-edge/weir/impl/hub/pods"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/role"
@@ -69,6 +70,7 @@ type Status struct {
 	Heartbeat   beat.HeartbeatStatus                `json:"heartbeat"`
 	Delegation  *beat.DelegationStatus              `json:"delegation,omitempty"` // of other nodes of the pool
 	Offline     *shelter.Status                     `json:"offline"`
+	Pods        *pods.Status                        `json:"pods,omitempty"`         // nil: the hub has no authority that they could trust
 	Asked       []enrol.Status                      `json:"certificates,omitempty"` // those that the hub asks for itself
 	Resources   []ResourceStatus                    `json:"resources"`
 	Unknown     []string                            `json:"unknownResources,omitempty"` // that the pool is to share, and why they are not relayed
@@ -123,6 +125,7 @@ func (h *Hub) Status() Status {
 	s.Cloud = h.cloud.Status()
 	s.User.Name, s.User.Reason = h.atCloud.User()
 	s.Heartbeat, s.Offline = h.door.Beats.Status(), h.shelter.Status()
+	s.Pods = h.own.pods.Status()
 	for _, k := range h.keepers {
 		s.Asked = append(s.Asked, k.Status())
 	}

@@ -4,14 +4,17 @@ import (
 	"net"
 	"path/filepath"
 
+	"github.com/weir-edge/weir/impl/callers"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/nodeauthority"
+	"github.com/weir-edge/weir/impl/hub/pods"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
 // buildOwn makes the authority of this node, unless the hub's certificate is of another.
 func (h *Hub) buildOwn() (err error) {
+	h.own.callers = callers.Open(filepath.Join(h.DataDir, callers.File), h.Logger)
 	if !h.ownsAuthority() {
 		return nil
 	}
@@ -22,8 +25,12 @@ func (h *Hub) buildOwn() (err error) {
 		return cli.Usage("--data-dir, --node-authority-file", h.DataDir+", "+h.NodeAuthorityFile, "places that this process may write: "+err.Error())
 	}
 	h.own.authority, h.serving.cert, h.serving.own = a, a, true
+	h.own.pods = pods.New(pods.Config{
+		Address: h.PodsAddress, File: filepath.Join(h.DataDir, "pods"), Known: len(a.Restored()) > 0, Wait: h.PodsWait,
+		Net: h.Net, Beside: h.Addr, Lead: func(to string) { h.own.filter.SetPods(to) }, Clock: h.clock, Logger: h.Logger,
+	})
 	h.own.filter = filter.NewOwn(filter.OwnConfig{
-		Node: h.NodeName, Roots: a.Restored(), KubeProxy: h.KubeProxyConfigMap, Server: h.ownURL,
+		Node: h.NodeName, Roots: a.Restored(), Pods: h.own.pods.Before(), KubeProxy: h.KubeProxyConfigMap, Server: h.ownURL, Reads: h.own.pods.Reads,
 		Untouched: counted(h.metrics.untouched), Clock: h.clock, Logger: h.Logger,
 	})
 	h.own.filter.SetRoots(a.Trusted())

@@ -16,6 +16,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/bounds"
 	"github.com/weir-edge/weir/impl/hub/leaderhub"
+	"github.com/weir-edge/weir/impl/hub/nodeauthority"
+	"github.com/weir-edge/weir/impl/hub/pods"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
@@ -315,15 +317,13 @@ func (s *settings) checkOwn() error {
 		if len(s.TLSHosts) > 0 {
 			return cli.Usage("--tls-hosts", s.TLSHosts, "none with --tls-cert-file, which has its own")
 		}
+		if s.PodsAddress != "" {
+			return cli.Usage("--pods-address", s.PodsAddress, "none with --tls-cert-file: pods are shown this node's own authority only")
+		}
 		return needFiles("--tls-cert-file", s.TLSCertFile, "--tls-private-key-file", s.TLSPrivateKeyFile)
 	}
-	if len(s.TLSHosts) > maxHosts/2 {
-		return cli.Usage("--tls-hosts", len(s.TLSHosts), "16 at most")
-	}
-	for _, h := range s.TLSHosts {
-		if net.ParseIP(h) == nil && len(validation.IsDNS1123Subdomain(h)) > 0 {
-			return cli.Usage("--tls-hosts", h, "an IP address, or a DNS name of small letters without *")
-		}
+	if err := cmp.Or(nodeauthority.CheckHosts(s.TLSHosts), pods.Check(s.PodsAddress, s.BindAddress, s.PodsWait)); err != nil {
+		return err
 	}
 	if namespace, name, ok := strings.Cut(s.KubeProxyConfigMap, "/"); s.KubeProxyConfigMap != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")) {
 		return cli.Usage("--kube-proxy-configmap", s.KubeProxyConfigMap, "namespace/name of a ConfigMap, or nothing")

@@ -60,8 +60,10 @@ type Config struct {
 	OfflineAccess                                 time.Duration // 0: identity.DefaultTTL
 	ReturnSpread                                  time.Duration
 
-	KubeProxyConfigMap   string   // "": kube-proxy's kubeconfig is left alone
-	Filters              []string // none: all see what the cloud shows
+	PodsAddress          string        // "": pods are not led to the hub
+	PodsWait             time.Duration // 0: pods.DefaultWait
+	KubeProxyConfigMap   string        // "": kube-proxy's kubeconfig is left alone
+	Filters              []string      // none: all see what the cloud shows
 	MasterServiceAddress string
 
 	PoolScopeResources   []string

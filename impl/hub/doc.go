@@ -21,7 +21,7 @@
 //	bounds      what others may take              coordinator  the client of the pool's coordinator
 //	discovery   API discovery, one copy in a pool leaderhub    what a leader hub shows beside relays
 //	leases      Leases of nodes in its memory     nodelease    the Lease of a node
-//	pooldoor    the port for the pool
+//	pooldoor    the port for the pool             pods         leads the pods of the node to the hub
 //
 // # Certificates
 //
@@ -35,7 +35,8 @@
 // relayed then, and such requests are the cloud's to answer. The log, the status and weir_hub_own_user say who it is.
 //
 // The hub's own certificate, for pods and kubelet of its node, comes from an authority that it makes itself (package nodeauthority), unless --tls-cert-file names another.
-// The kubelet trusts that authority by --node-authority-file, pods by the kube-root-ca.crt that the kubelet reads through the hub (package filter).
+// The kubelet trusts that authority by --node-authority-file, pods by the kube-root-ca.crt that the kubelet reads through the hub (package filter). When they do, containers that start are told to call the
+// hub at --pods-address (package pods), and the hub keeps a list of the pods whose tokens the cloud takes (package callers): they have to start anew when the hub is taken away.
 //
 // With --enrol-coordinator-dir the hub asks for the certificates of the pool's coordinator on its node as well, which has no way to the cloud, and keeps them there for
 // the coordinator to read. Hub and coordinator run as the same user: nobody else can read these files.

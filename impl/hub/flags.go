@@ -6,6 +6,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/hub/pods"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/seal"
 )
@@ -37,6 +38,11 @@ func (c *Config) bind(f *cli.Flags) {
 		"IP address or DNS name, beside those that the hub listens on, for its own certificate: the address of Service kubernetes, where connections of pods to it lead here; repeatable")
 	f.StringVar(&c.NodeAuthorityFile, "node-authority-file", "/etc/weir/node-authority.crt",
 		"PEM file in which the hub shows the certificates of this node's own authority, for the kubelet's kubeconfig; everyone may read it; empty writes none")
+	f.StringVar(&c.PodsAddress, "pods-address", "",
+		"IP address of this machine that its pods reach in whatever network namespace, as "+contract.PodsAddress+" on its loopback interface: the API is served there at --secure-port, too, and the kubelet "+
+			"tells it the containers that it starts as the address of the API, when they trust the hub; needs this node's own authority; empty leads no pod to the hub")
+	f.DurationVar(&c.PodsWait, "pods-wait", pods.DefaultWait,
+		"how long the kubelet has to read through this hub before it tells containers its address: by then it has brought all pods the node's authority; longer if the kubelet's syncFrequency is more than its minute")
 	f.StringVar(&c.KubeProxyConfigMap, "kube-proxy-configmap", "kube-system/kube-proxy",
 		"namespace/name of the ConfigMap whose kubeconfig.conf leads kube-proxy to this hub where this node reads it, if the hub's certificate is of this node's own authority; empty leaves it alone")
 	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of the authorities that sign the kubelet's client certificate; without it client certificates are not asked for")

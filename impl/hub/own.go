@@ -5,15 +5,19 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weir-edge/weir/impl/callers"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/nodeauthority"
+	"github.com/weir-edge/weir/impl/hub/pods"
 )
 
-// own is what a hub is by its node's own authority.
+// own is what a hub is for its node alone.
 type own struct {
-	authority *nodeauthority.Authority
+	authority *nodeauthority.Authority // nil: it has none, and so for what follows
 	filter    *filter.Own
+	pods      *pods.Pods
+	callers   *callers.List
 }
 
 // judge is who has signed the credential of this node's kubelet; nil: nobody.
@@ -26,6 +30,7 @@ func (o *own) judge() access.Authority {
 
 // run looks after the node's own certificates.
 func (o *own) run(ctx context.Context, g *errgroup.Group) {
+	g.Go(func() error { return o.callers.Run(ctx) })
 	if o.authority != nil {
 		g.Go(func() error { return o.authority.Run(ctx) })
 	}

@@ -44,6 +44,7 @@ func (h *Hub) listen() (err error) {
 	if h.health, err = listen.Listen(h.Net, "--health-port", h.HealthBindAddress, h.HealthPort); err != nil {
 		return err
 	}
+	_ = h.own.pods.Open() // Run tries again, and tells
 	if h.ProxyPort != 0 {
 		if h.plain, err = listen.Listen(h.Net, "--proxy-port", h.BindAddress, h.ProxyPort); err != nil {
 			return err
@@ -65,6 +66,7 @@ func (h *Hub) Close() {
 	if h.poolDoor != nil && h.poolDoor.Listener != nil {
 		_ = h.poolDoor.Listener.Close()
 	}
+	h.own.pods.Close()
 	if h.kept != nil {
 		h.kept.Close()
 	}
@@ -82,17 +84,23 @@ func (h *Hub) Run(ctx context.Context) error {
 	h.door.Authorizer.Start(serving)
 	h.door.Consistency.Start(serving)
 	var doors sync.WaitGroup
-	open := func(l net.Listener, config *tls.Config) {
+	serve := func(l net.Listener, config *tls.Config) error {
+		return listen.Serve(serving, l, config, h.door, h.door.Identifier.IsNode, h.Logger)
+	}
+	open := func(run func() error) {
 		doors.Add(1)
 		g.Go(func() error {
 			defer doors.Done()
-			return listen.Serve(serving, l, config, h.door, h.door.Identifier.IsNode, h.Logger)
+			return run()
 		})
 	}
-	open(h.secure, h.serving.config())
+	open(func() error { return serve(h.secure, h.serving.config()) })
+	open(func() error {
+		return h.own.pods.Run(serving, func(l net.Listener) error { return serve(l, h.serving.config()) })
+	})
 	g.Go(func() error { return listen.Serve(serving, h.health, nil, h.admin(), nil, h.Logger) })
 	if h.plain != nil {
-		open(h.plain, nil)
+		open(func() error { return serve(h.plain, nil) })
 	}
 	if d := h.poolDoor; d != nil {
 		g.Go(func() error { return listen.Serve(serving, d.Listener, d.TLS(), d, nil, h.Logger) })

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/callers"
 	"github.com/weir-edge/weir/impl/identity"
 )
 
@@ -17,6 +18,7 @@ type GateConfig struct {
 	Cloud       reachability
 	Unproven    http.RoundTripper // for questions about tokens of which nothing is known
 	Judge       *identity.Judge   // is told of tokens that the cloud refuses
+	Called      func(callers.Pod) // is told of a pod when the cloud has taken a token of its that was not known; nil: nobody wants to know
 	Clock       clock.PassiveClock
 	Count       func(reason string)
 	Logger      *slog.Logger

@@ -118,7 +118,13 @@ func (g *Gate) learn(h http.Header, code int) {
 		g.known.Remove(digestOf(h))
 		g.prove.suspect()
 	default:
-		g.known.Add(digestOf(h), struct{}{})
+		d := digestOf(h)
+		if g.Called != nil && !g.knows(d) {
+			if p := podOf(h); p.UID != "" {
+				g.Called(p)
+			}
+		}
+		g.known.Add(d, struct{}{})
 	}
 }
 

@@ -1,0 +1,276 @@
+package pods
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/hub/listen"
+)
+
+// DefaultWait is for kubelets with the syncFrequency that they have by default: they look after each pod in 90 s.
+const DefaultWait = 2 * time.Minute
+
+const (
+	again    = time.Second // between two tries to listen
+	mostFile = 256         // bytes
+)
+
+// Config is what Pods is made of. All of it is needed, but for Address.
+type Config struct {
+	// Address is where pods reach this machine; "": they are not led.
+	Address string
+	// File keeps where they were led.
+	File string
+	// Known says that the hub showed its authority before it was started.
+	Known bool
+	// Wait is how long the kubelet has to read through the hub before pods are led; 0: DefaultWait.
+	Wait time.Duration
+	// Net is where there are ports. Beside is where the hub listens already: it takes the same port.
+	Net    listen.Net
+	Beside func() net.Addr
+	// Lead has the kubelet tell containers an address and a port; "": those of the cloud.
+	Lead   func(address string)
+	Clock  clock.WithTicker
+	Logger *slog.Logger
+}
+
+// Pods leads the pods of this node. See the package comment. nil is that of a hub whose authority they cannot trust: it leads none.
+type Pods struct {
+	Config
+	before string
+	reads  chan struct{} // closed when the kubelet has read through this hub
+
+	mu       sync.Mutex
+	read     bool
+	listener net.Listener
+	led      string
+}
+
+// Status is where pods are led.
+type Status struct {
+	Address string `json:"address"`            // at which the hub serves them; "": it cannot
+	Led     bool   `json:"led"`                // containers that start now are told it
+	Waits   string `json:"waitsFor,omitempty"` // why they are not
+}
+
+// Check tells which flag of a hub that listens at an address cannot be meant.
+func Check(address, bind string, wait time.Duration) error {
+	if wait < 0 {
+		return cli.Usage("--pods-wait", wait, "more than 0")
+	}
+	switch ip := net.ParseIP(address); {
+	case address == "":
+	case ip == nil || ip.IsUnspecified() || ip.IsMulticast():
+		return cli.Usage("--pods-address", address, "an IP address of this machine")
+	case net.ParseIP(bind).IsUnspecified() || ip.Equal(net.ParseIP(bind)):
+		return cli.Usage("--pods-address", address, "an address at which --bind-address, "+bind+", does not listen already")
+	}
+	return nil
+}
+
+// New reads what was kept.
+func New(c Config) *Pods {
+	c.Wait = cmp.Or(c.Wait, DefaultWait)
+	p := &Pods{Config: c, reads: make(chan struct{})}
+	text, err := disk.ReadFile(c.File, mostFile)
+	if err == nil {
+		var at netip.AddrPort
+		if at, err = netip.ParseAddrPort(strings.TrimSpace(string(text))); err == nil {
+			p.before = at.String()
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.Logger.Error("it is not known whether pods were led to this hub: they are when --pods-wait is over", "file", c.File, "err", err)
+	}
+	return p
+}
+
+// Before is where the process before led pods; "": to the cloud.
+func (p *Pods) Before() string { return p.before }
+
+// Reads is told that the kubelet reads Services through this hub.
+func (p *Pods) Reads() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.read {
+		p.read = true
+		close(p.reads)
+	}
+}
+
+// Open listens, if that is possible now. Run tries again.
+func (p *Pods) Open() error {
+	if p == nil || p.Address == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(p.Beside().String())
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return err
+	}
+	l, err := listen.Listen(p.Net, "--secure-port", p.Address, n)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listener = l
+	return nil
+}
+
+// Close gives back the port of a hub that is not run.
+func (p *Pods) Close() {
+	if p == nil {
+		return
+	}
+	if l := p.port(); l != nil {
+		_ = l.Close()
+	}
+}
+
+func (p *Pods) port() net.Listener {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listener
+}
+
+// Status tells where pods are led.
+func (p *Pods) Status() *Status {
+	if p == nil {
+		return nil
+	}
+	s := &Status{}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != nil {
+		s.Address = p.listener.Addr().String()
+	}
+	switch s.Led = p.led != ""; {
+	case s.Led:
+	case p.Address == "":
+		s.Waits = "--pods-address is not given"
+	case p.listener == nil:
+		s.Waits = fmt.Sprintf("%s is not an address of this machine, or its port is taken", p.Address)
+	case !p.read:
+		s.Waits = "the kubelet has not read Services through this hub"
+	default:
+		s.Waits = fmt.Sprintf("pods trust the hub %v after the kubelet has first read through it", p.Wait)
+	}
+	return s
+}
+
+// Run leads pods until ctx ends. serve serves at a port until then.
+func (p *Pods) Run(ctx context.Context, serve func(net.Listener) error) error {
+	switch {
+	case p == nil:
+		return nil
+	case p.Address == "":
+		p.lead("")
+		return nil
+	}
+	switch {
+	case p.before == "":
+	case !p.Known: // pods trust another authority
+		p.lead("")
+		p.before = ""
+	case p.port() == nil: // there is nobody at the address
+		p.Lead("")
+	}
+	if !p.listen(ctx) {
+		return nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	l := p.port()
+	g.Go(func() error { return serve(l) })
+	g.Go(func() error {
+		if p.trusted(ctx) {
+			p.lead(l.Addr().String())
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// listen tries until it does; false: ctx has ended.
+func (p *Pods) listen(ctx context.Context) bool {
+	if p.port() != nil {
+		return true
+	}
+	tick := p.Clock.NewTicker(again)
+	defer tick.Stop()
+	for told := ""; ; {
+		err := p.Open()
+		if err == nil {
+			return true
+		}
+		if text := err.Error(); text != told {
+			told = text
+			p.Logger.Warn("pods are not led to this hub, since it cannot listen for them", "flag", "--pods-address", "address", p.Address, "err", err)
+		}
+		select {
+		case <-tick.C():
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// trusted waits until pods trust the hub; false: ctx has ended.
+func (p *Pods) trusted(ctx context.Context) bool {
+	if p.before != "" {
+		return true
+	}
+	select {
+	case <-p.reads:
+	case <-ctx.Done():
+		return false
+	}
+	t := p.Clock.NewTimer(p.Wait)
+	defer t.Stop()
+	select {
+	case <-t.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// lead leads containers that start from now on.
+func (p *Pods) lead(to string) {
+	var err error
+	switch to {
+	case p.before:
+	case "":
+		err = os.Remove(p.File)
+	default:
+		err = disk.WriteFile(p.File, []byte(to+"\n"))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.Logger.Warn("cannot keep where pods are led; after a restart they are led again when --pods-wait is over", "file", p.File, "err", err)
+	}
+	p.Lead(to)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.led = to; to != "" {
+		p.Logger.Info("containers that start now are told to call this hub", "address", to)
+	}
+}

@@ -104,6 +104,10 @@ conformance: build ## Kubernetes' own end-to-end specs, straight and through hub
 soak: assets ## a hub that is killed 500 times while a node writes and its link comes and goes; some fifteen minutes
 	go test ./sim/offline -run TestKills -v -timeout 60m -args -kills=500
 
+.PHONY: skew
+skew: assets ## hubs, coordinators and weir-manager of a former revision and of this one in one pool, each on the other's disk; five minutes, as root, in a clone with its history
+	WEIR_SKEW=1 WEIR_BUILT=$(CURDIR)/bin go test ./sim/skew -run TestSkew -count 1 -timeout 30m -v
+
 .PHONY: structure
 structure: build ## figures of the code: arrows that run back inside packages, their lines, fields, flags
 	@bin/weir structure

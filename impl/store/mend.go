@@ -23,6 +23,10 @@ func (s *catalog) open() (m table.Mended, err error) {
 // tell says what was done with a file.
 func (s *catalog) tell(m table.Mended) {
 	switch {
+	case m.Aside != "":
+		s.stats.SetAside++
+		s.Logger.Error("what was kept is of another version of weir-hub: it is put aside, and that version goes on with it when it is started again; "+
+			"clients fill what is kept now while the cloud can be reached", "file", m.Aside, "own-was-aside", m.Found, "why", m.Why)
 	case m.Removed:
 		s.stats.SetAside++
 		s.Logger.Error("what was kept cannot be used: it is removed and a new store begins; clients refill it while the cloud can be reached", "why", m.Why)

@@ -47,7 +47,7 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	counter("store_bytes_written_total", "Bytes written to the store's file.", int(st.Written))
 	counter("store_errors_total", "Writes that failed.", st.Errors)
 	counter("store_damaged_rows_total", "Rows that were damaged and dropped.", st.DamagedRows)
-	counter("store_set_aside_total", "Files that could not be used and were removed.", st.SetAside)
+	counter("store_set_aside_total", "Files that could not be used and were removed, or put aside because another version has written them.", st.SetAside)
 	counter("store_evicted_components_total", "Components dropped to make room.", st.Evicted)
 	gauge("queue_entries", "Writes that wait for the cloud.", q.Entries)
 	gauge("queue_events", "Events among them.", q.Events)

@@ -98,7 +98,7 @@ func (x *localPool) addAgent(name, address string) error {
 	}
 	x.placed.agents[name] = kubelet.New(kubelet.Config{
 		Spawner: x.site.spawner, Node: name, Address: address, API: config, Root: root, LogDir: x.site.logDir, Logger: logger,
-		Commands: map[string]string{coordinatorImage: x.command(node.CoordinatorCommand, false)},
+		Commands: map[string]string{coordinatorImage: x.command(CoordinatorOf(x.Name), node.CoordinatorCommand, false)},
 	})
 	return nil
 }

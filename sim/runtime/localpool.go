@@ -228,7 +228,7 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 	part, err := x.site.ground.coordinator(node.Launch{
 		Spawner: x.site.spawner,
 		Name:    strings.TrimSpace("coordinator "+c.Name) + " of " + x.Name,
-		Path:    x.command(node.CoordinatorCommand, slices.Contains(x.NoClock, CoordinatorMachine)),
+		Path:    x.command(id, node.CoordinatorCommand, slices.Contains(x.NoClock, CoordinatorMachine)),
 		NoClock: slices.Contains(x.NoClock, CoordinatorMachine),
 		Dir:     dir,
 		LogFile: filepath.Join(x.site.logDir, strings.ReplaceAll(string(id), "/", "-")+".log"),
@@ -241,12 +241,12 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 	return nil
 }
 
-// command is the path of one of Weir's commands for a machine of this pool.
-func (x *localPool) command(name string, noClock bool) string {
+// command is the path of one of Weir's commands for a part of this pool.
+func (x *localPool) command(id PartID, name string, noClock bool) string {
 	if noClock {
 		return x.site.timeless[name]
 	}
-	return cmp.Or(x.Binaries[name], x.site.commands[name])
+	return cmp.Or(x.Programs[id], x.Binaries[name], x.site.commands[name])
 }
 
 // findTimeless builds the commands of machines without a clock, if there are any.
@@ -378,7 +378,7 @@ func (x *localPool) addHub(i int, name, address string) error {
 	part, err := x.site.ground.hub(node.Launch{
 		Spawner: x.site.spawner,
 		Name:    "hub of " + name,
-		Path:    x.command(node.HubCommand, noClock),
+		Path:    x.command(HubOf(name), node.HubCommand, noClock),
 		NoClock: noClock,
 		Dir:     dir,
 		LogFile: filepath.Join(x.site.logDir, "hub-"+name+".log"),

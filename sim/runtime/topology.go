@@ -84,6 +84,8 @@ type Pool struct {
 
 	// Binaries are commands of another build for this pool; what it does not name is that of the site.
 	Binaries node.Binaries
+	// Programs are those of single parts, before Binaries. A link may lead to another program when its part starts again, as an upgrade does.
+	Programs map[PartID]string
 }
 
 // CoordinatorMachine in Pool.NoClock is the machine of each coordinator.

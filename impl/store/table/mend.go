@@ -18,10 +18,12 @@ const renewBytes = 1 << 20
 
 // Mended is what was done with a file before it could be opened.
 type Mended struct {
-	Why     error // nil: nothing had to be done
-	Back    bool  // it is as it was before the last transaction
-	Rows    int   // that could not be believed, and are gone
-	Removed bool  // all of it is gone
+	Why     error  // nil: nothing had to be done
+	Back    bool   // it is as it was before the last transaction
+	Rows    int    // that could not be believed, and are gone
+	Removed bool   // all of it is gone, or put aside
+	Aside   string // the file where it is, which another version of Weir has written and will find again; "": it was not put aside
+	Found   bool   // this version's own was put aside before, and counts again
 }
 
 // Config says where a database is and what it may hold.
@@ -68,10 +70,12 @@ func (c *Config) mend() (m Mended, err error) {
 	}
 	m.Why = errors.New("no page of it makes a transaction count")
 	var best *survey
+	var other *formatError
 	for i, at := range metas(f) {
 		found := look(f, info.Size(), at, nil)
 		if i == 0 {
 			m.Why = found.why()
+			errors.As(found.err, &other)
 		}
 		if found.whole() {
 			best = found
@@ -84,6 +88,8 @@ func (c *Config) mend() (m Mended, err error) {
 	}
 	bare := best != nil && c.Seal != nil && best.about[sealedRow] == nil
 	switch {
+	case best == nil && other != nil && other.file() != "":
+		return c.exchange(m, other)
 	case best == nil:
 		m.Removed = true
 		return m, Remove(path)
@@ -99,6 +105,24 @@ func (c *Config) mend() (m Mended, err error) {
 		return m, errors.Join(Remove(path))
 	}
 	return m, nil
+}
+
+// exchange puts aside what another version of Weir has written, who goes on with it when it is started again, and brings this version's own back if it was put aside.
+func (c *Config) exchange(m Mended, other *formatError) (Mended, error) {
+	aside, own, path := filepath.Join(c.Dir, other.file()), filepath.Join(c.Dir, (&formatError{format}).file()), filepath.Join(c.Dir, FileName)
+	if err := os.Rename(path, aside); err != nil {
+		return m, err
+	}
+	err := os.Rename(own, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Mended{Why: m.Why, Removed: true, Aside: aside}, nil
+	}
+	if err != nil {
+		return m, err
+	}
+	found, err := c.mend()
+	found.Why, found.Aside, found.Found = errors.Join(m.Why, found.Why), aside, true
+	return found, err
 }
 
 // stepBack makes a file what it was before its last transaction, of which a page is missing: the disk did not write all

@@ -29,7 +29,9 @@ const (
 	digestRow = "digest" // see digest
 	FormatRow = "format" // of all rows
 	sealedRow = "sealed" // it is there if no object was ever written in the clear
-	format    = "weirstore2"
+	// A format that former versions cannot read has another number. Its file stays beside theirs, see Config.mend.
+	formatName = "weirstore"
+	format     = formatName + "2"
 )
 
 // HeadSize is how long the checksum is with which each row begins, over its table, its key and the rest of it: bbolt checks nothing but its head.

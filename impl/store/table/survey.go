@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"strconv"
+	"strings"
 
 	"go.etcd.io/bbolt"
 )
@@ -133,10 +135,26 @@ func (s *survey) note(err error) {
 	}
 }
 
+// formatError says that another version of Weir has written a file.
+type formatError struct{ is string }
+
+func (e *formatError) Error() string {
+	return fmt.Sprintf("its format is %.32q, known is %q", e.is, format)
+}
+
+// file is what a file of another format is called while this one counts; "": it is damaged, and is of none.
+func (e *formatError) file() string {
+	number, ok := strings.CutPrefix(e.is, formatName)
+	if n, err := strconv.Atoi(number); !ok || err != nil || n < 1 || n > 1000 {
+		return ""
+	}
+	return FileName + "." + e.is
+}
+
 // sums reads what the file says of itself.
 func (s *survey) sums() error {
 	if got := string(s.about[FormatRow]); got != format {
-		return fmt.Errorf("its format is %q, known is %q", got, format)
+		return &formatError{got}
 	}
 	b, ok := Decode(About, digestRow, s.about[digestRow])
 	if !ok {

@@ -28,6 +28,9 @@ func TestFigures(t *testing.T) {
 	}
 	used := map[[2]string]bool{}
 	for _, file := range append(docs, filepath.Join(dir, "README.md"), filepath.Join(dir, "SECURITY.md")) {
+		if filepath.Base(file) == referenceFile { // what programs are set to, by their own word
+			continue
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

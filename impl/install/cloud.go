@@ -46,6 +46,7 @@ type node struct {
 	addresses    []string
 	coordinators []string // of the pool, as leader-hub-<pool> tells
 	told         bool     // leader-hub-<pool> is there
+	six          bool     // pods call Service default/kubernetes at an IPv6 address
 }
 
 func newCloud(k *kubelet, c clock.Clock) (*cloud, error) {
@@ -84,6 +85,11 @@ func (c *cloud) look(ctx context.Context) (*node, error) {
 		return nil, err
 	}
 	n := &node{pool: got.Labels[contract.NodePoolLabel]}
+	api, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	n.six = strings.Contains(api.Spec.ClusterIP, ":")
 	for _, a := range got.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {
 			n.addresses = append(n.addresses, a.Address)
@@ -184,25 +190,6 @@ func bounded(message string) string {
 	return message
 }
 
-// callers are the pods of kube-proxy on this node that were started at such a time: where their kubeconfig leads follows from it.
-func (c *cloud) callers(ctx context.Context, started func(time.Time) bool) (names []string, err error) {
-	pods, err := c.client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
-		FieldSelector: "spec.nodeName=" + c.node, LabelSelector: "k8s-app=kube-proxy", Limit: 100,
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range pods.Items {
-		for _, s := range p.Status.ContainerStatuses {
-			if s.State.Running != nil && started(s.State.Running.StartedAt.Time) {
-				names = append(names, p.Name)
-				break
-			}
-		}
-	}
-	return names, nil
-}
-
 // coordinates tells whether there is a Pod of a coordinator on this node, and stays whether there is to be one.
 func (c *cloud) coordinates(ctx context.Context, pool string) (there, stays bool, err error) {
 	pods, err := c.client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
@@ -216,14 +203,4 @@ func (c *cloud) coordinates(ctx context.Context, pool string) (there, stays bool
 		return true, false, err
 	}
 	return true, n.Labels[contract.NodePoolLabel] == pool, nil
-}
-
-// restart deletes pods of kube-proxy: their DaemonSet starts others.
-func (c *cloud) restart(ctx context.Context, names []string) error {
-	for _, name := range names {
-		if err := c.client.CoreV1().Pods(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-	}
-	return nil
 }

@@ -33,6 +33,10 @@ type Config struct {
 	ClientCA string
 	// Coordinator says that weir-manager may run the pool's coordinator, or a replica of it, on this node: its hub gets the certificates then.
 	Coordinator bool
+	// Pods says that pods of this node are led to the hub, when they trust it.
+	Pods bool
+	// Abandon says that Leave takes the hub away from pods that call it and that nobody starts anew.
+	Abandon bool
 	// PoolAddress is --pool-address of the hub.
 	PoolAddress string
 	Ports       Ports

@@ -10,6 +10,8 @@
 //	keep         the same drop-in in /etc
 //	kube-proxy   its pods start anew: the kubelet, which reads through the hub now, tells them of it
 //
+// Other pods are not touched. The hub's unit gives the machine the address contract.PodsAddress, and containers that start when their pods trust the hub are told it (package hub/pods).
+//
 // The kubelet's own kubeconfig is read, and never written. What fails takes everything back, and says why: in the error, in an Event and in the condition
 // contract.JoinedCondition of the Node.
 //
@@ -28,7 +30,9 @@
 //
 // # Leave
 //
-// Files, folders and units are as they were before Join, byte by byte. Pods of kube-proxy that were started meanwhile call the hub: they start anew before it goes.
+// Files, folders, units and addresses are as they were before Join, byte by byte. Pods of kube-proxy that were started meanwhile call the hub, and so do those on its list of callers: they are deleted when the
+// kubelet calls the cloud again, and the hub stays until they are gone. What nobody would start anew (a pod without a controller, of a Job, a static one) keeps a node from leaving; Config.Abandon gives it up.
+// A pod that has the hub's address and has never called is left alone, and named.
 //
 // It starts no goroutine. Two calls at once are refused by a lock on the folder of the journal.
 package install

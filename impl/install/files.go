@@ -30,7 +30,7 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=notify
-ExecStart=` + hubProgram + ` --config=` + hubConfig + `
+%[1]sExecStart=` + hubProgram + ` --config=` + hubConfig + `
 Restart=always
 RestartSec=1
 TimeoutStartSec=60
@@ -39,7 +39,7 @@ MemoryMax=` + memoryMax + `
 CapabilityBoundingSet=
 NoNewPrivileges=yes
 ProtectSystem=strict
-ReadWritePaths=` + hubData + ` ` + etc + `%s
+ReadWritePaths=` + hubData + ` ` + etc + `%[2]s
 ProtectHome=yes
 PrivateTmp=yes
 PrivateDevices=yes
@@ -64,6 +64,10 @@ SystemCallErrorNumber=EPERM
 WantedBy=multi-user.target
 `
 
+// giveAddress gives the machine the address at which pods reach the hub. It is the one thing for which root's capabilities are needed. A hub that runs without it leads no pod.
+const giveAddress = `ExecStartPre=-+/bin/sh -c "exec ip address replace ` + contract.PodsAddress + `/32 dev lo scope host"
+`
+
 // hubFlags are the hub's configuration: its flags, by name.
 func (i *Installer) hubFlags(k *kubelet, n *node) map[string]any {
 	flags := map[string]any{
@@ -80,6 +84,9 @@ func (i *Installer) hubFlags(k *kubelet, n *node) map[string]any {
 	}
 	if i.Token != "" || i.Host.there(tokenFile) { // it counts once: a second call may go without it
 		flags["bootstrap-token-file"] = tokenFile
+	}
+	if i.Pods {
+		flags["pods-address"] = contract.PodsAddress
 	}
 	if i.PoolAddress != "" {
 		flags["pool-address"] = i.PoolAddress
@@ -119,9 +126,13 @@ func (i *Installer) files(k *kubelet, n *node) ([]file, error) {
 	if i.Coordinator {
 		also = " -" + forPod
 	}
+	address := ""
+	if i.Pods {
+		address = giveAddress
+	}
 	all := []file{
 		{programOf(program), 0o755, program},
-		{hubUnit, 0o644, fmt.Appendf(nil, unitText, also)},
+		{hubUnit, 0o644, fmt.Appendf(nil, unitText, address, also)},
 		{cloudCA, 0o644, k.ca},
 		{clientCA, 0o644, signs},
 		{kubeletConf, 0o600, conf},

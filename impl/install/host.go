@@ -208,6 +208,22 @@ func (h *Host) active(ctx context.Context, service string) bool {
 	return err == nil
 }
 
+// has tells whether the machine has an address.
+func (h *Host) has(ctx context.Context, address string) (bool, error) {
+	out, err := h.Run(ctx, "ip", "-o", "address", "show", "to", address)
+	return strings.TrimSpace(out) != "", err
+}
+
+// drop takes an address away that the hub's unit has given the machine.
+func (h *Host) drop(ctx context.Context, address string) error {
+	if has, err := h.has(ctx, address); err != nil || !has {
+		return err
+	}
+	_, err := h.Run(ctx, "ip", "address", "del", address+"/32", "dev", "lo")
+	h.Changed("dropped " + address)
+	return err
+}
+
 // Run runs a command. Its error has what it said.
 func Run(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
 )
 
 // TestJoinAndLeave: a node joins, and its kubelet calls its hub; a second join changes nothing; it leaves, and all is as it was, byte by byte. kube-proxy starts
@@ -248,6 +249,8 @@ func TestPreflight(t *testing.T) {
 		"a file of somebody's": {func(w *world, _ *Config) { w.write(hubUnit, "x") }, []string{"files:", hubUnit, "move it away"}},
 		"a hub of before":      {func(w *world, _ *Config) { w.write(hubData+"/x", "x") }, []string{"files:", hubData + " is not empty"}},
 		"no program":           {func(_ *world, c *Config) { c.Hub = "/nowhere/weir-hub" }, []string{"hub binary:", "/nowhere/weir-hub"}},
+		"no iproute2":          {func(w *world, _ *Config) { w.noIP = true }, []string{"pods:", "--pods=false", "no such file"}},
+		"a taken address":      {func(w *world, _ *Config) { w.address = contract.PodsAddress }, []string{"pods:", contract.PodsAddress + " is an address of this machine already"}},
 		"a taken port":         {func(w *world, c *Config) { c.Ports.Pool = w.cloud.Listener.Addr().(*net.TCPAddr).Port }, []string{"ports:", "taken by another process"}},
 	} {
 		t.Run(name, func(t *testing.T) {

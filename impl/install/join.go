@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
 )
 
 // Check is the preflight of Join. It changes nothing.
@@ -70,6 +70,9 @@ func (i *Installer) Join(ctx context.Context) error {
 // begin is the journal of a node that nothing was done to.
 func (i *Installer) begin(p *preflight) *journal {
 	j := &journal{Version: journalVersion, State: Joining, Node: p.kubelet.node, Pool: i.Pool, Kubeconfig: p.kubelet.path, Began: i.Clock.Now().UTC(), Ports: i.Ports}
+	if i.Pods {
+		j.Pods = contract.PodsAddress
+	}
 	made := func(dir string) {
 		for _, d := range i.Host.missing(dir) {
 			if !slices.Contains(j.Folders, d) {
@@ -104,7 +107,7 @@ func (i *Installer) stays(ctx context.Context, p *preflight, j *journal) error {
 	if err := i.until(ctx, "the kubelet's heartbeat through its hub", i.heard(p, "")); err != nil {
 		return err
 	}
-	i.leadProxies(ctx, p, j.Began)
+	i.tenants(p.cloud).LeadProxies(ctx, j.Began)
 	if another {
 		return i.upgrade(ctx, p, program, unit)
 	}
@@ -148,7 +151,7 @@ func (i *Installer) install(ctx context.Context, p *preflight, j *journal) error
 	if err := p.cloud.tell(ctx, ReasonJoined, message); err != nil {
 		i.say("the cloud could not be told: %v", err)
 	}
-	i.leadProxies(ctx, p, i.Clock.Now())
+	i.tenants(p.cloud).LeadProxies(ctx, i.Clock.Now())
 	i.say("node %s has joined pool %s", j.Node, j.Pool)
 	return nil
 }
@@ -217,14 +220,6 @@ func (i *Installer) lead(ctx context.Context, p *preflight, j *journal) error {
 	}
 	_, err = i.Host.systemctl(ctx, "daemon-reload")
 	return err
-}
-
-// leadProxies lets pods of kube-proxy that were started before a time start anew: the kubelet then tells them of the hub. Until then their watches cross the uplink. A node
-// has joined without that.
-func (i *Installer) leadProxies(ctx context.Context, p *preflight, before time.Time) {
-	if err := i.moveCallers(ctx, p.cloud, func(at time.Time) bool { return at.Before(before) }); err != nil {
-		i.say("pods of kube-proxy on this node still call the cloud past the hub: delete them. %v", err)
-	}
 }
 
 // heard tells whether the kubelet is heard through the hub: the hub has passed a heartbeat of it, and the cloud has the Lease in another version than before.

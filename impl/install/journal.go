@@ -36,6 +36,7 @@ type journal struct {
 	Trial      bool      `json:"trial,omitempty"`   // the kubelet was led to the hub, maybe
 	Folders    []string  `json:"folders,omitempty"` // that were not there, the outermost first
 	Ports      Ports     `json:"ports"`
+	Pods       string    `json:"pods,omitempty"` // the address that the machine has for its pods
 }
 
 // load reads it; nil: nothing was begun.

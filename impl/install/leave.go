@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/weir-edge/weir/impl/callers"
+	"github.com/weir-edge/weir/impl/install/tenants"
 )
 
 // Leave makes the node what it was before Join. It is no error that it never joined.
@@ -23,6 +26,13 @@ func (i *Installer) Leave(ctx context.Context) error {
 	if j == nil {
 		i.say("this node has not joined a pool by weir node join: nothing is done")
 		return i.removeHalf(journalFile + ".tmp")
+	}
+	if j.State == Joined && !i.Abandon {
+		if c := i.asNode(ctx, j); c != nil {
+			if err := i.tenants(c).Held(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	if err := i.leave(ctx, j); err != nil {
 		return err
@@ -59,13 +69,15 @@ func (i *Installer) leave(ctx context.Context, j *journal) error {
 	}
 	cloud := i.asNode(ctx, j)
 	if cloud != nil {
-		since := j.Began.Truncate(time.Second)
-		if err := i.moveCallers(ctx, cloud, func(at time.Time) bool { return !at.Before(since) }); err != nil { // a cloud that cannot be asked keeps nobody from leaving
-			i.say("pods of kube-proxy on this node may still call the hub, which goes now: delete them. %v", err)
-		}
+		i.tenants(cloud).Release(ctx, j.Began, j.Pods != "")
 	}
 	if err := i.stop(ctx); err != nil {
 		return err
+	}
+	if j.Pods != "" {
+		if err := i.Host.drop(ctx, j.Pods); err != nil {
+			return err
+		}
 	}
 	if cloud != nil {
 		if err := i.clearPod(ctx, cloud, j); err != nil {
@@ -114,6 +126,15 @@ func (i *Installer) removeHalf(path string) error {
 	return err
 }
 
+// tenants are the pods of this node.
+func (i *Installer) tenants(c *cloud) *tenants.Tenants {
+	called, err := callers.Read(i.Host.at(filepath.Join(hubData, callers.File)))
+	if err != nil {
+		i.say("it is not known which pods call the hub: %v", err)
+	}
+	return &tenants.Tenants{Client: c.client, Node: c.node, Called: called, Wait: i.until, Say: i.say}
+}
+
 // asNode is the cloud; nil: it cannot be asked, and what is said to it is left out.
 func (i *Installer) asNode(ctx context.Context, j *journal) *cloud {
 	i.Kubeconfig = j.Kubeconfig
@@ -127,25 +148,6 @@ func (i *Installer) asNode(ctx context.Context, j *journal) *cloud {
 		return nil
 	}
 	return c
-}
-
-// moveCallers lets pods of kube-proxy that were started at such a time start anew: they call what leads them then.
-func (i *Installer) moveCallers(ctx context.Context, c *cloud, started func(time.Time) bool) error {
-	names, err := c.callers(ctx, started)
-	if err != nil || len(names) == 0 {
-		return err
-	}
-	i.say("pods start anew, since they would go on to call who they called before: %v", names)
-	if err := c.restart(ctx, names); err != nil {
-		return err
-	}
-	return i.until(ctx, "they are gone", func(ctx context.Context) error {
-		now, err := c.callers(ctx, started)
-		if err == nil && slices.ContainsFunc(now, func(n string) bool { return slices.Contains(names, n) }) {
-			err = errors.New("they are still there")
-		}
-		return err
-	})
 }
 
 // stop ends the hub.

@@ -56,6 +56,7 @@ func (p *preflight) check(ctx context.Context) error {
 		{"cloud", p.checkCloud},
 		{"time", p.checkTime},
 		{"pool", p.checkPool},
+		{"pods", p.checkPods},
 	} {
 		switch err := c.run(ctx); {
 		case errors.Is(err, errNeeds):
@@ -220,6 +221,30 @@ func (p *preflight) checkTime(context.Context) error {
 	}
 	if skew := *p.cloud.skew; skew.Abs() > mostSkew {
 		return fmt.Errorf("this machine's clock is %v away from the cloud's: want %v at most; certificates and Leases go by it", skew.Abs().Round(time.Second), mostSkew)
+	}
+	return nil
+}
+
+// checkPods looks whether the machine can have the address at which pods reach their hub.
+func (p *preflight) checkPods(ctx context.Context) error {
+	switch {
+	case p.node == nil:
+		return errNeeds
+	case p.journal != nil: // what was begun counts
+		p.Pods = p.journal.Pods != ""
+		return nil
+	case p.Pods && p.node.six:
+		p.say("pods are not led to the hub: Service default/kubernetes has an IPv6 address, and %s is none", contract.PodsAddress)
+		p.Pods = false
+	}
+	if !p.Pods {
+		return nil
+	}
+	switch has, err := p.Host.has(ctx, contract.PodsAddress); {
+	case err != nil:
+		return fmt.Errorf("want ip of iproute2, or --pods=false: %w", err)
+	case has:
+		return fmt.Errorf("%s is an address of this machine already, maybe of a hub of another kind: take that away, or --pods=false", contract.PodsAddress)
 	}
 	return nil
 }

@@ -118,6 +118,10 @@ type world struct {
 	said        map[string]any // the condition; nil: there is none
 	events      []string
 	proxies     map[string]time.Time // pods of kube-proxy, and since when they run
+	pods        map[string]*running  // others
+	address     string               // that the machine has beside its own
+	six         bool                 // the cluster's Services have IPv6 addresses
+	noIP        bool                 // the machine has no ip of iproute2
 	coordinates int                  // how often its Pod is still seen on the node
 	date        time.Duration        // by which the cloud's clock is ahead
 	units       string               // of the kubelet, as systemd has read them
@@ -132,7 +136,7 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, root: t.TempDir(), ca: newAuthority(t, "kubernetes"), label: "harbour", lease: 1, proxies: map[string]time.Time{}, stop: make(chan struct{})}
+	w := &world{t: t, root: t.TempDir(), ca: newAuthority(t, "kubernetes"), label: "harbour", lease: 1, proxies: map[string]time.Time{}, pods: map[string]*running{}, stop: make(chan struct{})}
 	for _, p := range []*int{&w.ports.Secure, &w.ports.Health, &w.ports.Pool} {
 		*p = freePort(t)
 	}
@@ -197,7 +201,7 @@ func (quick) NewTicker(d time.Duration) clock.Ticker { return clock.RealClock{}.
 func (w *world) installer(change func(*Config)) *Installer {
 	w.t.Helper()
 	c := Config{
-		Pool: "harbour", Coordinator: true, Hub: filepath.Join(w.root, "/opt/weir-hub"), Ports: w.ports, Clock: quick{}, Timeout: 10 * time.Second,
+		Pool: "harbour", Coordinator: true, Pods: true, Hub: filepath.Join(w.root, "/opt/weir-hub"), Ports: w.ports, Clock: quick{}, Timeout: 10 * time.Second,
 		Host: Host{Root: w.root, Run: w.run, Disk: func(string) (uint64, bool, error) { return 1 << 30, false, nil }},
 	}
 	if change != nil {
@@ -208,11 +212,46 @@ func (w *world) installer(change func(*Config)) *Installer {
 	return i
 }
 
-// run is systemctl, and the hub's --version.
+// running is a pod that runs since a time.
+type running struct {
+	since time.Time
+	owner string // the kind of its controller; "": it has none
+	token bool
+	ends  int // how often it is still seen once it is deleted
+	gone  bool
+}
+
+// ip is what iproute2 does.
+func (w *world) ip(args []string) (string, error) {
+	switch line := strings.Join(args, " "); {
+	case w.noIP:
+		return "", errors.New("no such file")
+	case line == "-o address show to "+contract.PodsAddress:
+		if w.address == "" {
+			return "", nil
+		}
+		return "1: lo    inet " + w.address + " scope host lo\n", nil
+	case line == "address del "+contract.PodsAddress+"/32 dev lo" && w.address != "":
+		if w.hub != nil {
+			w.t.Error("the address is taken away while the hub serves pods there")
+		}
+		w.address = ""
+		return "", nil
+	default:
+		w.t.Errorf("ip %s", line)
+		return "", errors.New("RTNETLINK answers: Cannot assign requested address")
+	}
+}
+
+// run is systemctl, ip, and the hub's --version.
 func (w *world) run(_ context.Context, name string, args ...string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if name != "systemctl" {
+	switch name {
+	case "systemctl":
+	case "ip":
+		return w.ip(args)
+	default:
 		return "weir-hub v0.1.0\n", nil
 	}
 	w.commands = append(w.commands, strings.Join(args, " "))
@@ -345,6 +384,7 @@ func (w *world) boot() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopHub()
+	w.address = ""
 	check(w.t, os.RemoveAll(filepath.Join(w.root, "/run")))
 	check(w.t, os.MkdirAll(filepath.Join(w.root, "/run/systemd/system"), 0o755))
 	w.units = w.texts()
@@ -386,6 +426,9 @@ func (w *world) startHub() error {
 	}
 	if w.broken == "dead" || strings.HasPrefix(w.program(), "a broken") {
 		return errors.New("Job for weir-hub.service failed")
+	}
+	if text, err := os.ReadFile(filepath.Join(w.root, hubUnit)); err == nil && bytes.Contains(text, []byte("address replace "+contract.PodsAddress+"/32 dev lo")) {
+		w.address = contract.PodsAddress
 	}
 	signs := newAuthority(w.t, contract.NodeAuthorityPrefix+nodeName)
 	_, serving, _, _ := issue(w.t, signs, pkix.Name{CommonName: contract.HubName}, false, time.Hour)
@@ -477,34 +520,74 @@ func (w *world) serveCloud(rw http.ResponseWriter, req *http.Request) {
 		_, _ = rw.Write(body)
 	case path == "/api/v1/namespaces/kube-system/pods":
 		items := []object{}
-		if strings.Contains(req.URL.Query().Get("labelSelector"), "weir-coordinator") {
-			if w.coordinates > 0 {
-				w.coordinates-- // weir-manager takes it away after a while
-				items = append(items, object{"metadata": object{"name": "weir-coordinator-1"}})
-			}
-			answer(object{"kind": "PodList", "apiVersion": "v1", "items": items})
-			return
-		}
-		for name, since := range w.proxies {
-			items = append(items, object{"metadata": object{"name": name}, "status": object{"containerStatuses": []object{{"state": object{"running": object{"startedAt": since.UTC().Format(time.RFC3339)}}}}}})
+		if w.coordinates > 0 {
+			w.coordinates-- // weir-manager takes it away after a while
+			items = append(items, object{"metadata": object{"name": "weir-coordinator-1"}})
 		}
 		answer(object{"kind": "PodList", "apiVersion": "v1", "items": items})
-	case strings.HasPrefix(path, "/api/v1/namespaces/kube-system/pods/") && req.Method == http.MethodDelete:
+	case path == "/api/v1/pods" && req.URL.Query().Get("fieldSelector") == "spec.nodeName="+nodeName:
+		answer(object{"kind": "PodList", "apiVersion": "v1", "items": w.listPods()})
+	case strings.HasPrefix(path, "/api/v1/namespaces/") && strings.Contains(path, "/pods/") && req.Method == http.MethodDelete:
 		if w.hub == nil {
 			w.t.Error("a pod that calls the hub is started anew after the hub is gone")
 		}
-		delete(w.proxies, filepath.Base(path))
+		name := filepath.Base(path)
+		delete(w.proxies, name)
+		if p := w.pods[name]; p != nil {
+			p.gone = true
+		}
 		answer(object{"kind": "Status", "apiVersion": "v1", "status": "Success"})
+	case path == "/api/v1/namespaces/default/services/kubernetes":
+		at := "10.96.0.1"
+		if w.six {
+			at = "fd00::1"
+		}
+		answer(object{"kind": "Service", "apiVersion": "v1", "metadata": object{"name": "kubernetes"}, "spec": object{"clusterIP": at}})
 	default:
 		rw.WriteHeader(http.StatusNotFound)
 		answer(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404})
 	}
 }
 
+// listPods are all pods of the node.
+func (w *world) listPods() (items []map[string]any) {
+	type object = map[string]any
+	item := func(namespace, name, labels string, since time.Time) object {
+		return object{
+			"metadata": object{"namespace": namespace, "name": name, "uid": "uid-" + name, "labels": object{"k8s-app": labels}},
+			"status":   object{"phase": "Running", "containerStatuses": []object{{"state": object{"running": object{"startedAt": since.UTC().Format(time.RFC3339)}}}}},
+		}
+	}
+	items = []object{}
+	for name, since := range w.proxies {
+		items = append(items, item("kube-system", name, "kube-proxy", since))
+	}
+	for name, p := range w.pods {
+		if p.gone {
+			if p.ends--; p.ends < 0 {
+				delete(w.pods, name)
+				continue
+			}
+		}
+		one := item("default", name, "", p.since)
+		if p.owner != "" {
+			one["metadata"].(object)["ownerReferences"] = []object{{"kind": p.owner, "name": "x", "controller": true}}
+		}
+		if p.token {
+			one["spec"] = object{"volumes": []object{{"name": "kube-api-access", "projected": object{"sources": []object{{"serviceAccountToken": object{"path": "token"}}}}}}}
+		}
+		items = append(items, one)
+	}
+	return items
+}
+
 // snapshot is all that is on the machine.
 func (w *world) snapshot() map[string]string {
 	w.t.Helper()
 	out := map[string]string{}
+	if w.address != "" {
+		out["address "+w.address] = ""
+	}
 	check(w.t, filepath.WalkDir(w.root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -176,6 +176,9 @@ func TestNode(t *testing.T) {
 	if out, err := run("node", "status"); err != nil || !strings.Contains(out, "calls its hub, for good") {
 		t.Errorf("status: %v\n%s", err, out)
 	}
+	if s.address != contract.PodsAddress {
+		t.Errorf("the address for pods is %q", s.address)
+	}
 	certificates(t, run)
 	s.bypass(c.URL(), run)
 	if out, err := run(join...); err != nil || !strings.Contains(out, "is in pool harbour already") {
@@ -186,6 +189,9 @@ func TestNode(t *testing.T) {
 	}
 	s.heard(t)
 	same(t, before, files(t, root))
+	if s.address != "" {
+		t.Errorf("the machine still has the address %s", s.address)
+	}
 	if got := condition(); got != nil {
 		t.Errorf("the Node says %+v", got)
 	}

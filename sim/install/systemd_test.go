@@ -35,7 +35,7 @@ type reply struct {
 
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
-	case "systemctl":
+	case "systemctl", "ip":
 	case "kubelet":
 		connect(os.Args[1])
 		return
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	}
 	conn, err := net.Dial("unix", os.Getenv(socketOf))
 	if err == nil {
-		err = json.NewEncoder(conn).Encode(os.Args[1:])
+		err = json.NewEncoder(conn).Encode(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...))
 	}
 	var r reply
 	if err == nil {
@@ -68,12 +68,13 @@ type systemd struct {
 	socket  string
 	stopped sync.WaitGroup
 
-	mu     sync.Mutex
-	loaded string    // units of the kubelet, as they were read
-	hub    *exec.Cmd // nil: it does not run
-	log    string
-	config string // kubeconfig of the kubelet that runs; "": none does
-	failed error  // of its last heartbeat
+	mu      sync.Mutex
+	loaded  string    // units of the kubelet, as they were read
+	hub     *exec.Cmd // nil: it does not run
+	log     string
+	address string // that the machine has for its pods; this machine has it not, so the hub leads none there
+	config  string // kubeconfig of the kubelet that runs; "": none does
+	failed  error  // of its last heartbeat
 }
 
 func newSystemd(t *testing.T, root string) *systemd {
@@ -84,7 +85,9 @@ func newSystemd(t *testing.T, root string) *systemd {
 	s := &systemd{t: t, root: root, path: dir, socket: filepath.Join(dir, "s"), log: filepath.Join(t.TempDir(), "hub.log")}
 	self, err := os.Executable()
 	check(t, err)
-	check(t, os.Symlink(self, filepath.Join(dir, "systemctl")))
+	for _, name := range []string{"systemctl", "ip"} {
+		check(t, os.Symlink(self, filepath.Join(dir, name)))
+	}
 	l, err := net.Listen("unix", s.socket)
 	check(t, err)
 	s.stopped.Go(func() {
@@ -96,7 +99,7 @@ func newSystemd(t *testing.T, root string) *systemd {
 			var args []string
 			if json.NewDecoder(conn).Decode(&args) == nil {
 				var r reply
-				if r.Out, err = s.do(args); err != nil {
+				if r.Out, err = s.run(args[0], args[1:]); err != nil {
 					r.Err = err.Error()
 				}
 				_ = json.NewEncoder(conn).Encode(r)
@@ -123,6 +126,23 @@ func newSystemd(t *testing.T, root string) *systemd {
 }
 
 func (s *systemd) at(path string) string { return filepath.Join(s.root, path) }
+
+// run is systemctl, or ip.
+func (s *systemd) run(name string, args []string) (string, error) {
+	if name == "systemctl" {
+		return s.do(args)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch line := strings.Join(args, " "); {
+	case strings.HasPrefix(line, "-o address show to "):
+		return s.address, nil
+	case line == "address del "+s.address+"/32 dev lo":
+		s.address = ""
+		return "", nil
+	}
+	return "", fmt.Errorf("ip %q", args)
+}
 
 func (s *systemd) do(args []string) (string, error) {
 	s.mu.Lock()
@@ -179,6 +199,9 @@ func (s *systemd) startHub() error {
 	unit, err := os.ReadFile(s.at("/etc/systemd/system/weir-hub.service"))
 	if err != nil {
 		return err
+	}
+	if _, address, ok := strings.Cut(string(unit), "ip address replace "); ok {
+		s.address, _, _ = strings.Cut(address, "/")
 	}
 	_, command, _ := strings.Cut(string(unit), "\nExecStart=")
 	command, _, _ = strings.Cut(command, "\n")

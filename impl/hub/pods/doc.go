@@ -17,6 +17,11 @@
 // Containers that were started before go on to call the cloud. So do pods that find the API in another way: by a kubeconfig, by an environment of their own, by the name kubernetes.default.svc. Pods of
 // the node's own network are led as others are.
 //
+// # Who is led and does not trust
+//
+// An address is told by node, not by pod. A pod that verifies the API by something else than the ca.crt of its kubelet, the Secret of a legacy token or a file that is mounted by subPath, is told the hub's address when its
+// container starts anew, and cannot verify it. Nodes with such pods do without --pods-address, or the pod names its API in KUBERNETES_SERVICE_HOST.
+//
 // # Goroutines
 //
 // New starts none. Run starts what listens and what waits, and ends them with its context.

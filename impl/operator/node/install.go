@@ -75,7 +75,7 @@ func settle(ctx context.Context, root, pool string, stderr io.Writer) (err error
 		}()
 		out = io.MultiWriter(log, stderr)
 	}
-	o := install.Config{Pool: pool, Coordinator: true, Out: out, Timeout: 2 * time.Minute, Host: install.Host{Root: cmp.Or(root, "/")}}
+	o := install.Config{Pool: pool, Coordinator: true, Pods: true, Out: out, Timeout: 2 * time.Minute, Host: install.Host{Root: cmp.Or(root, "/")}}
 	if pool != "" {
 		if o.Hub, err = findHub(); err != nil {
 			return err

@@ -35,6 +35,7 @@ func (c commands) join(ctx context.Context, args []string, stdout, stderr io.Wri
 	fs.StringVar(&o.Kubeconfig, "kubelet-kubeconfig", "", "the kubelet's kubeconfig; default: the one that its unit names")
 	fs.StringVar(&o.ClientCA, "client-ca-file", "", "PEM file of the authority that signs the kubelet's certificate; default: that of its kubeconfig")
 	fs.BoolVar(&o.Coordinator, "coordinator", true, "weir-manager may run the pool's coordinator on this node: the hub gets the certificates for it when it hears of that")
+	fs.BoolVar(&o.Pods, "pods", true, "pods that start when they trust the hub are told to call it, at "+contract.PodsAddress+", which the machine gets; false: kubelet and kube-proxy only")
 	fs.StringVar(&o.PoolAddress, "pool-address", "", "as --pool-address of weir-hub: where the pool reaches this hub, if that is not the node's address")
 	fs.IntVar(&o.Ports.Secure, "secure-port", contract.HubSecurePort, "as --secure-port of weir-hub")
 	fs.IntVar(&o.Ports.Health, "health-port", contract.HubHealthPort, "as --health-port of weir-hub")
@@ -65,12 +66,13 @@ func (c commands) join(ctx context.Context, args []string, stdout, stderr io.Wri
 
 func (c commands) leave(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := c.flags("node leave")
-	timeout := fs.Duration("timeout", 2*time.Minute, "how long pods of kube-proxy may take to start anew")
+	timeout := fs.Duration("timeout", 2*time.Minute, "how long pods that call the hub may take to start anew, and those to end that nothing would start anew")
+	abandon := fs.Bool("abandon-pods", false, "leave although there are pods that call the hub and that nothing would start anew: they lose the API")
 	r := root(fs)
 	if err := cli.ParseArgs(fs, c.program+" node leave", args, 0, stdout); err != nil {
 		return err
 	}
-	i, err := install.New(install.Config{Out: stderr, Timeout: *timeout, Host: install.Host{Root: *r}})
+	i, err := install.New(install.Config{Out: stderr, Timeout: *timeout, Abandon: *abandon, Host: install.Host{Root: *r}})
 	if err != nil {
 		return err
 	}

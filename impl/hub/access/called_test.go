@@ -1,0 +1,41 @@
+package access
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/weir-edge/weir/impl/callers"
+)
+
+// boundTo is a token that says that it is bound to a pod; "": to none.
+func boundTo(subject, name string) http.Header {
+	pod := ""
+	if name != "" {
+		pod = fmt.Sprintf(`,"pod":{"name":%q,"uid":"uid-%s"}`, name, name)
+	}
+	payload := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"sub":%q,"kubernetes.io":{"namespace":"default"%s}}`, subject, pod))
+	return http.Header{"Authorization": {"Bearer x." + payload + ".signed"}}
+}
+
+// TestCalled: a pod is told of when the cloud has taken its token, once for each; a token that the cloud refuses, or that is of no pod, tells of nobody.
+func TestCalled(t *testing.T) {
+	const account = "system:serviceaccount:default:app"
+	g, _ := newTestGate()
+	var got []callers.Pod
+	g.Called = func(p callers.Pod) { got = append(got, p) }
+	for range 2 {
+		g.learn(boundTo(account, "forged"), http.StatusUnauthorized)
+		g.learn(boundTo(account, "one"), http.StatusOK)
+		g.learn(boundTo(account, "two"), http.StatusForbidden)
+		g.learn(boundTo(account, ""), http.StatusOK)
+		g.learn(boundTo("ann", "three"), http.StatusOK)
+		g.learn(http.Header{"Authorization": {"Bearer x"}}, http.StatusOK)
+		g.learn(http.Header{}, http.StatusOK)
+	}
+	if want := []callers.Pod{{Namespace: "default", Name: "one", UID: "uid-one"}, {Namespace: "default", Name: "two", UID: "uid-two"}}; !slices.Equal(got, want) {
+		t.Errorf("told of %v, want %v", got, want)
+	}
+}

@@ -123,7 +123,7 @@ func (h *Hub) Status() Status {
 		s.Term = snap.Term.String()
 	}
 	s.Cloud = h.cloud.Status()
-	s.User.Name, s.User.Reason = h.atCloud.User()
+	s.User.Name, s.User.Reason = h.atCloud.Is()
 	s.Heartbeat, s.Offline = h.door.Beats.Status(), h.shelter.Status()
 	s.Pods = h.own.pods.Status()
 	for _, k := range h.keepers {

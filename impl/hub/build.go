@@ -54,7 +54,7 @@ func (h *Hub) buildCloud() (err error) {
 	if c.Roots, err = h.reload.Bundle("--cloud-ca-file", h.CloudCAFile); err != nil {
 		return err
 	}
-	if h.node, err = h.reload.Pair("--cloud-client-cert-file", h.CloudClientCertFile, "--cloud-client-key-file", h.CloudClientKeyFile); err != nil {
+	if err := h.buildNode(); err != nil {
 		return err
 	}
 	if err := h.buildForwarder(); err != nil {
@@ -63,7 +63,10 @@ func (h *Hub) buildCloud() (err error) {
 	if h.atCloud, err = h.buildAtCloud(); err != nil {
 		return err
 	}
-	c.Node, c.Hub, c.Forward = h.node, h.atCloud, h.forward
+	c.Node, c.Hub, c.Forward, c.NodeShows = h.node, h.atCloud, h.forward, h.shows
+	if h.shows != nil {
+		c.HubShows = h.atCloud
+	}
 	h.cloud = uplink.NewCloud(c)
 	h.cloud.Follow(h.retry)
 	return nil

@@ -7,31 +7,31 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/hub/ownuser"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
 // buildAtCloud gets the certificate of the hub's own user: from files, or one that the hub asks for itself. Where certificates in the pool come from files and this
 // one does not, the hub is its node.
-func (h *Hub) buildAtCloud() (*atCloud, error) {
-	a := &atCloud{
-		user:     contract.HubUserPrefix + h.NodePoolName + ":" + h.NodeName,
-		nodeUser: contract.NodeUserPrefix + h.NodeName, node: h.node, now: h.time.Now, clock: h.clock, logger: h.Logger, look: make(chan struct{}, 1),
-		changed: func() { h.cloud.RenewAs(uplink.AsHub) }, swept: func() { h.cloud.Sweep() },
-	}
+func (h *Hub) buildAtCloud() (*ownuser.User, error) {
+	a := ownuser.New(ownuser.Config{
+		Name: contract.HubUserPrefix + h.NodePoolName + ":" + h.NodeName, Node: contract.NodeUserPrefix + h.NodeName, OfNode: h.node, Shows: h.shows, Now: h.time.Now,
+		Clock: h.clock, Logger: h.Logger, Changed: func() { h.cloud.RenewAs(uplink.AsHub) }, Swept: func() { h.cloud.Sweep() },
+	})
 	switch {
 	case h.CloudHubCertFile != "":
 		p, err := h.reload.Pair("--cloud-hub-cert-file", h.CloudHubCertFile, "--cloud-hub-key-file", h.CloudHubKeyFile)
 		if err != nil {
 			return nil, err
 		}
-		if got := p.Get().Leaf.Subject.CommonName; got != a.user {
-			return nil, cli.Usage("--cloud-hub-cert-file", h.CloudHubCertFile, "a certificate of the user "+a.user+", and not of "+got)
+		if got := p.Get().Leaf.Subject.CommonName; got != a.Name {
+			return nil, cli.Usage("--cloud-hub-cert-file", h.CloudHubCertFile, "a certificate of the user "+a.Name+", and not of "+got)
 		}
-		a.own = p
+		a.Own = p
 	case h.asksAtCloud():
 		token := ""
-		k, err := h.keeper(enrol.Config{Identity: pki.Must(pki.HubAtCloud), Dir: filepath.Join(h.DataDir, "pki"), Changed: a.poke}, func(k *enrol.Keeper) http.RoundTripper {
+		k, err := h.keeper(enrol.Config{Identity: pki.Must(pki.HubAtCloud), Dir: filepath.Join(h.DataDir, "pki"), Changed: a.Poke}, func(k *enrol.Keeper) http.RoundTripper {
 			if token != "" && k.Get() == nil {
 				return bearer{token, h.cloud.Way(uplink.ClassControl, uplink.AsCaller)}
 			}
@@ -40,7 +40,7 @@ func (h *Hub) buildAtCloud() (*atCloud, error) {
 		if err != nil {
 			return nil, err
 		}
-		if a.own = k; k.Get() == nil {
+		if a.Own = k; k.Get() == nil {
 			if token, err = readToken(h.BootstrapTokenFile); err != nil {
 				return nil, err
 			}

@@ -92,6 +92,12 @@ func (s *settings) checkCloud() error {
 			return err
 		}
 	}
+	if s.CloudClientKubeconfig != "" {
+		if s.CloudClientCertFile != "" || s.CloudClientKeyFile != "" {
+			return cli.Usage("--cloud-client-kubeconfig", s.CloudClientKubeconfig, "none beside --cloud-client-cert-file: the hub is its node by one of them")
+		}
+		return needFiles("--cloud-ca-file", s.CloudCAFile)
+	}
 	return needFiles(
 		"--cloud-ca-file", s.CloudCAFile,
 		"--cloud-client-cert-file", s.CloudClientCertFile,

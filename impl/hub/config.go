@@ -29,9 +29,11 @@ type Config struct {
 	CloudCAFile         string
 	CloudClientCertFile string
 	CloudClientKeyFile  string
-	CloudHubCertFile    string // "": the hub asks for it, or is its node if --coordinator-client-cert-file is given
-	CloudHubKeyFile     string
-	CloudPostQuantum    bool
+	// CloudClientKubeconfig is in the place of those two where the cloud has given the node no certificate.
+	CloudClientKubeconfig string
+	CloudHubCertFile      string // "": the hub asks for it, or is its node if --coordinator-client-cert-file is given
+	CloudHubKeyFile       string
+	CloudPostQuantum      bool
 
 	BindAddress       string
 	SecurePort        int // 0: any free one

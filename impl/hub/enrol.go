@@ -106,8 +106,8 @@ func (h *Hub) certificates() (all []notices.Certificate) {
 		}
 	}
 	add(pki.Kubelet, h.node)
-	if h.atCloud.own != nil {
-		add(pki.HubAtCloud, h.atCloud.own)
+	if h.atCloud.Own != nil {
+		add(pki.HubAtCloud, h.atCloud.Own)
 	}
 	add(pki.Door, h.serving.cert)
 	if h.member != nil {

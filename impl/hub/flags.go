@@ -20,8 +20,11 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringArrayVar(&c.ClassServers, "class-server", nil,
 		"class=URL: other addresses of the same kube-apiservers for one class of traffic (pool, node, heartbeat or control), one for each --cloud-server")
 	f.StringVar(&c.CloudCAFile, "cloud-ca-file", "", "PEM file of the authorities that sign the kube-apiserver's certificate; required")
-	f.StringVar(&c.CloudClientCertFile, "cloud-client-cert-file", "", "PEM file of the node's certificate, of user "+contract.NodeUserPrefix+"<node-name>: the kubelet's own; by it the hub sends what the kubelet asks, and asks for its own certificates; required")
-	f.StringVar(&c.CloudClientKeyFile, "cloud-client-key-file", "", "PEM file of its key, the same one if it holds both; required")
+	f.StringVar(&c.CloudClientCertFile, "cloud-client-cert-file", "", "PEM file of the node's certificate, of user "+contract.NodeUserPrefix+"<node-name>: the kubelet's own; by it the hub sends what the kubelet asks, and asks for its own certificates; required without --cloud-client-kubeconfig")
+	f.StringVar(&c.CloudClientKeyFile, "cloud-client-key-file", "", "PEM file of its key, the same one if it holds both; required with it")
+	f.StringVar(&c.CloudClientKubeconfig, "cloud-client-kubeconfig", "",
+		"kubeconfig of a kubelet that has no certificate: the hub is the node by the token, the tokenFile or the exec plugin of its current user, in the place of --cloud-client-cert-file; "+
+			"a plugin is run by the hub, has 30 s, and may want no terminal")
 	f.StringVar(&c.CloudHubCertFile, "cloud-hub-cert-file", "",
 		"PEM file of the certificate of the hub's own user at the cloud, "+contract.HubUserPrefix+"<nodepool-name>:<node-name>, by which it reads what its relays hold; without it the hub asks weir-manager "+
 			"for it, keeps it in --data-dir and renews it, or is its node if --coordinator-client-cert-file is given; while there is none, and after its end, the hub reads as its node")

@@ -20,6 +20,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/member"
+	"github.com/weir-edge/weir/impl/hub/ownuser"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -73,8 +74,9 @@ type credentials struct {
 	reload  *uplink.Reloader // of those in files
 	denied  *denylist.Held   // those of the pool that count no more; nil: there is no pool
 	serving serving
-	node    *uplink.Pair       // of the node, at the cloud
-	atCloud *atCloud           // of the hub itself, there
+	node    uplink.Certificate // of the node, at the cloud
+	shows   uplink.Bearer      // what the node shows there beside it; nil: nothing
+	atCloud *ownuser.User      // of the hub itself, there
 	member  uplink.Certificate // in the pool; nil: there is none
 	forward uplink.Certificate // of a leader, at the cloud; nil: it forwards nothing
 	trusted *trust.Held        // authorities of the pool; nil: there is none

@@ -34,8 +34,8 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range h.certificates() {
 		ch <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(c.Cert.Leaf.NotAfter.Unix()), string(c.Kind))
 	}
-	user, _ := h.atCloud.User()
-	gauge("own_user", "1 while the hub reads at the cloud as a user of its own, 0 while it does so as its node.", number(user == h.atCloud.user))
+	user, _ := h.atCloud.Is()
+	gauge("own_user", "1 while the hub reads at the cloud as a user of its own, 0 while it does so as its node.", number(user == h.atCloud.Name))
 	for _, server := range h.cloud.Status() {
 		gauge("cloud_server_healthy", "1 while a cloud server answers.", number(server.Healthy), "server", server.Server)
 	}

@@ -41,7 +41,7 @@ func (i *Installer) Certificates(ctx context.Context) (all []Certificate, err er
 		i.Kubeconfig = j.Kubeconfig
 	}
 	k, ofKubelet := i.findKubelet(ctx)
-	if ofKubelet == nil {
+	if ofKubelet == nil && k.leaf != nil {
 		own := certificate(k.leaf, cmp.Or(k.certFile, k.path))
 		own.What = string(pki.Kubelet) // whatever its cluster puts into it
 		all = append(all, own)
@@ -49,7 +49,7 @@ func (i *Installer) Certificates(ctx context.Context) (all []Certificate, err er
 	if j == nil {
 		return all, ofKubelet
 	}
-	files := []string{cloudCA, clientCA, authority}
+	files := []string{cloudCA, clientCA, authority, localPair}
 	for _, dir := range []string{hubData + "/pki", forPod} {
 		entries, err := os.ReadDir(i.Host.at(dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

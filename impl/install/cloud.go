@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +55,12 @@ func newCloud(k *kubelet, c clock.Clock) (*cloud, error) {
 	out := &cloud{node: k.node, clock: c}
 	config := &rest.Config{
 		Host: k.server, UserAgent: "weir-node", Timeout: askFor, QPS: -1,
-		TLSClientConfig: rest.TLSClientConfig{CAData: k.ca, CertData: k.certPEM, KeyData: k.keyPEM, ServerName: k.serverName},
+		TLSClientConfig: rest.TLSClientConfig{CAData: k.ca, ServerName: k.serverName},
+	}
+	if k.source == nil {
+		config.CertData, config.KeyData = k.certPEM, k.keyPEM
+	} else {
+		config.Wrap(k.source.Wrap)
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{next, out} })
 	var err error
@@ -76,6 +83,21 @@ func (d dated) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	return answer, err
+}
+
+// whoAmI asks the cloud who it takes this node for.
+func (c *cloud) whoAmI(ctx context.Context) error {
+	r, err := c.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	u := r.Status.UserInfo
+	name, ok := strings.CutPrefix(u.Username, contract.NodeUserPrefix)
+	if !ok || !slices.Contains(u.Groups, contract.NodesGroup) {
+		return fmt.Errorf("the cloud takes the kubelet's credential for that of %.100q in %.200q: want %s<node> in %s", u.Username, u.Groups, contract.NodeUserPrefix, contract.NodesGroup)
+	}
+	c.node = name
+	return nil
 }
 
 // look asks what the cloud knows.

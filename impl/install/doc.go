@@ -15,6 +15,11 @@
 // The kubelet's own kubeconfig is read, and never written. What fails takes everything back, and says why: in the error, in an Event and in the condition
 // contract.JoinedCondition of the Node.
 //
+// # A kubelet without a certificate
+//
+// Where the cloud has given the kubelet a token, or a program that prints one, the hub shows that to the cloud (package credential). The kubelet shows its hub a certificate that Join
+// makes, which no other hub takes.
+//
 // # Power
 //
 // At each moment a node that starts anew has an API server. A drop-in in /run is gone after a restart of the machine, so a trial that was cut short leaves the

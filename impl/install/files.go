@@ -76,7 +76,12 @@ func (i *Installer) hubFlags(k *kubelet, n *node) map[string]any {
 		"secure-port": i.Ports.Secure, "health-port": i.Ports.Health, "pool-port": i.Ports.Pool,
 		"data-dir": hubData, "node-authority-file": authority, "store-generated-key-file": storeKey, "enable-coordinator": true,
 	}
-	if k.certFile == "" {
+	switch {
+	case k.source != nil:
+		delete(flags, "cloud-client-cert-file")
+		delete(flags, "cloud-client-key-file")
+		flags["cloud-client-kubeconfig"] = k.path
+	case k.certFile == "":
 		flags["cloud-client-cert-file"], flags["cloud-client-key-file"] = nodePair, nodePair
 	}
 	if len(n.coordinators) > 0 {
@@ -138,7 +143,10 @@ func (i *Installer) files(k *kubelet, n *node) ([]file, error) {
 		{kubeletConf, 0o600, conf},
 		{hubConfig, 0o600, append([]byte("# Written by weir node join: the flags of weir-hub --help.\n"), config...)},
 	}
-	if k.certFile == "" {
+	switch {
+	case k.source != nil:
+		all = append(all, file{localPair, 0o600, k.certPEM})
+	case k.certFile == "":
 		all = append(all, file{nodePair, 0o600, append(append([]byte(nil), k.certPEM...), k.keyPEM...)})
 	}
 	if i.Token != "" {
@@ -149,6 +157,9 @@ func (i *Installer) files(k *kubelet, n *node) ([]file, error) {
 
 // clientAuthority is who signs the kubelet's certificate. The hub knows its kubelet by it.
 func (i *Installer) clientAuthority(k *kubelet) ([]byte, error) {
+	if k.source != nil {
+		return k.localCA, nil
+	}
 	bundle, from := k.ca, "that of its kubeconfig"
 	if i.ClientCA != "" {
 		var err error

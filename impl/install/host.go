@@ -23,7 +23,8 @@ const (
 	hubConfig    = etc + "/hub.yaml"
 	cloudCA      = etc + "/cloud-ca.crt"
 	clientCA     = etc + "/client-ca.crt"
-	nodePair     = etc + "/node.pem" // of a kubeconfig that holds the certificate itself
+	nodePair     = etc + "/node.pem"    // of a kubeconfig that holds the certificate itself
+	localPair    = etc + "/kubelet.pem" // by which a kubelet is its node at its hub that has no certificate of the cloud's
 	tokenFile    = etc + "/bootstrap-token"
 	kubeletConf  = etc + "/kubelet.conf"
 	authority    = etc + "/node-authority.crt"     // the hub writes it

@@ -239,10 +239,7 @@ func TestPreflight(t *testing.T) {
 			c.Host.Disk = func(string) (uint64, bool, error) { return 1 << 40, true, nil }
 		}, []string{"disk:", "in memory"}},
 		"no kubeconfig": {func(w *world, _ *Config) { check(w.t, os.Remove(filepath.Join(w.root, ownConfig))) }, []string{"kubelet:", ownConfig, "no such file"}},
-		"a token kubelet": {func(w *world, _ *Config) {
-			w.write(ownConfig, "current-context: c\nclusters: [{name: k, cluster: {server: \"https://x\", certificate-authority: pki/ca.crt}}]\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: {token: t}}]\n")
-		}, []string{"kubelet:", "token or an exec plugin are not supported"}},
-		"not a node": {func(w *world, _ *Config) { w.write(rotated, "garbage") }, []string{"kubelet:", "client-certificate"}},
+		"not a node":    {func(w *world, _ *Config) { w.write(rotated, "garbage") }, []string{"kubelet:", "client-certificate"}},
 		"own unit": {func(w *world, _ *Config) {
 			w.write(kubeadmDrop, "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --config=x\n")
 		}, []string{"kubelet:", "--kubeconfig"}},

@@ -93,7 +93,7 @@ func (i *Installer) begin(p *preflight) *journal {
 func (i *Installer) stays(ctx context.Context, p *preflight, j *journal) error {
 	program, unit := p.files[0], p.files[1]
 	another := !i.current(program, unit)
-	for _, f := range append(p.files[2:len(p.files):len(p.files)], file{lasting + dropIn, 0o644, p.kubelet.unit.dropIn(kubeletConf)}) {
+	for _, f := range append(p.files[2:len(p.files):len(p.files)], file{lasting + dropIn, 0o644, p.kubelet.unit.DropIn(kubeletConf, hubService)}) {
 		if f.path == tokenFile || another && f.path == hubConfig { // a token counts once; another hub has other flags, and goes by those of the former
 			continue
 		}
@@ -188,7 +188,7 @@ func (i *Installer) serves(ctx context.Context, p *preflight) error {
 
 // lead leads the kubelet to the hub, first until the machine starts anew, and when it was heard for good.
 func (i *Installer) lead(ctx context.Context, p *preflight, j *journal) error {
-	text := p.kubelet.unit.dropIn(kubeletConf)
+	text := p.kubelet.unit.DropIn(kubeletConf, hubService)
 	trial, kept := file{volatile + dropIn, 0o644, text}, file{lasting + dropIn, 0o644, text}
 	before, err := p.cloud.lease(ctx)
 	if err != nil {

@@ -1,7 +1,6 @@
 package install
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -11,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -19,76 +17,16 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/credential"
+	"github.com/weir-edge/weir/impl/install/unit"
 )
-
-// header is before each file in what `systemctl cat` prints.
-var header = regexp.MustCompile(`^# (/\S+)$`)
-
-// named is the flag by which a kubelet is told its kubeconfig.
-var named = regexp.MustCompile(`(^|[\s"'=])--kubeconfig[= ](\S+?)(["']?)(\s|$)`)
 
 // rotated is where a kubelet keeps the certificate that it renews.
 const rotated = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
-// unit is what matters of the kubelet's unit.
-type unit struct {
-	variable   string // of the environment that names the kubeconfig; "": the command does
-	text       string // its value, or the command
-	kubeconfig string
-}
-
-// parseUnit reads what `systemctl cat` prints. The last one that names a kubeconfig counts, but for what Join wrote.
-func parseUnit(text string) (u unit, err error) {
-	ours, command := false, ""
-	variables := map[string]string{}
-	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
-		line = strings.TrimSpace(line)
-		if m := header.FindStringSubmatch(line); m != nil {
-			ours = filepath.Base(m[1]) == filepath.Base(dropIn)
-		}
-		key, value, ok := strings.Cut(line, "=")
-		switch key, value = strings.TrimSpace(key), strings.TrimSpace(value); {
-		case ours || !ok:
-		case key == "ExecStart":
-			command = value
-		case key == "Environment" && value == "":
-			clear(variables)
-		case key == "Environment":
-			if name, v, ok := strings.Cut(strings.Trim(value, `"'`), "="); ok {
-				variables[name] = v
-			}
-		}
-	}
-	u.text = command
-	for name, v := range variables {
-		if named.MatchString(v) && (strings.Contains(command, "$"+name) || strings.Contains(command, "${"+name+"}")) {
-			u.variable, u.text = name, v
-		}
-	}
-	m := named.FindStringSubmatch(u.text)
-	if m == nil {
-		return u, errors.New("neither its ExecStart nor an Environment of it has --kubeconfig: a kubelet with another configuration is not supported")
-	}
-	u.kubeconfig = m[2]
-	return u, nil
-}
-
-// dropIn leads the kubelet to another kubeconfig, and starts it after the hub.
-func (u unit) dropIn(kubeconfig string) []byte {
-	text := named.ReplaceAllString(u.text, "${1}--kubeconfig="+strings.ReplaceAll(kubeconfig, "$", "$$")+"${3}${4}")
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Written by weir node join, taken away by weir node leave: this kubelet calls the hub of its node.\n[Unit]\nWants=%[1]s\nAfter=%[1]s\n\n[Service]\n", hubService)
-	if u.variable != "" {
-		fmt.Fprintf(&b, "Environment=\"%s=%s\"\n", u.variable, text)
-	} else {
-		fmt.Fprintf(&b, "ExecStart=\nExecStart=%s\n", text)
-	}
-	return b.Bytes()
-}
-
 // kubelet is how the kubelet of this node reaches its cluster without Weir.
 type kubelet struct {
-	unit             unit
+	unit             unit.Unit
 	path             string // of its kubeconfig
 	server           string
 	ca               []byte // PEM
@@ -99,6 +37,8 @@ type kubelet struct {
 	node             string
 	user, serverName string
 	raw              *clientcmdapi.Config
+	localCA          []byte             // who signed what it shows to its hub then
+	source           *credential.Source // of what it shows to the cloud in the place of a certificate; nil: it has one
 }
 
 // findKubelet reads the unit and the kubeconfig.
@@ -108,11 +48,11 @@ func (i *Installer) findKubelet(ctx context.Context) (k *kubelet, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the kubelet's unit: %w", err)
 	}
-	if k.unit, err = parseUnit(text); err != nil {
+	if k.unit, err = unit.Parse(text, filepath.Base(dropIn)); err != nil {
 		return nil, fmt.Errorf("%s: %w", kubeletService, err)
 	}
 	if k.path = i.Kubeconfig; k.path == "" {
-		k.path = k.unit.kubeconfig
+		k.path = k.unit.Kubeconfig
 	}
 	if err := i.readKubeconfig(k); err != nil {
 		return nil, fmt.Errorf("kubelet's kubeconfig %s: %w", k.path, err)
@@ -146,14 +86,19 @@ func (i *Installer) readKubeconfig(k *kubelet) error {
 	if k.ca, err = i.either(cluster.CertificateAuthorityData, cluster.CertificateAuthority, k.path); err != nil {
 		return fmt.Errorf("certificate-authority: %w", err)
 	}
-	return i.readUser(k, user)
+	return i.readUser(k, user, text)
 }
 
-func (i *Installer) readUser(k *kubelet, user *clientcmdapi.AuthInfo) (err error) {
+func (i *Installer) readUser(k *kubelet, user *clientcmdapi.AuthInfo, text []byte) (err error) {
 	if user.ClientCertificate == "" && len(user.ClientCertificateData) == 0 {
-		return errors.New("its user has no client certificate; kubelets with a token or an exec plugin are not supported yet")
+		if i.ClientCA != "" {
+			return errors.New("its user has no client certificate, and --client-ca-file is for who signs one: leave it out")
+		}
+		own, err := credential.Parse(k.path, text)
+		k.source = credential.New(credential.Config{User: own, Clock: i.Clock})
+		return err
 	}
-	k.certFile, k.keyFile = beside(k.path, user.ClientCertificate), beside(k.path, user.ClientKey)
+	k.certFile, k.keyFile = credential.Beside(k.path, user.ClientCertificate), credential.Beside(k.path, user.ClientKey)
 	if k.certPEM, err = i.either(user.ClientCertificateData, user.ClientCertificate, k.path); err != nil {
 		return fmt.Errorf("client-certificate: %w", err)
 	}
@@ -187,27 +132,32 @@ func (i *Installer) either(data []byte, path, kubeconfig string) ([]byte, error)
 	if path == "" {
 		return nil, errors.New("there is none")
 	}
-	return i.Host.read(beside(kubeconfig, path))
-}
-
-// beside is a path as a kubeconfig means it.
-func beside(kubeconfig, path string) string {
-	if path == "" || filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(filepath.Dir(kubeconfig), path)
+	return i.Host.read(credential.Beside(kubeconfig, path))
 }
 
 // forHub is the kubeconfig that leads the kubelet to its hub, with the same user.
 func (k *kubelet) forHub(port int) ([]byte, error) {
 	user := k.raw.AuthInfos[k.user].DeepCopy()
-	user.ClientCertificate, user.ClientKey = beside(k.path, user.ClientCertificate), beside(k.path, user.ClientKey)
+	user.ClientCertificate, user.ClientKey = credential.Beside(k.path, user.ClientCertificate), credential.Beside(k.path, user.ClientKey)
+	if k.source != nil { // what it shows to the cloud is the hub's to show
+		user = &clientcmdapi.AuthInfo{ClientCertificate: localPair, ClientKey: localPair}
+	}
 	c := clientcmdapi.NewConfig()
 	c.Clusters["weir-hub"] = &clientcmdapi.Cluster{Server: "https://" + local(port), CertificateAuthority: authority}
 	c.AuthInfos["node"] = user
 	c.Contexts["weir-hub"] = &clientcmdapi.Context{Cluster: "weir-hub", AuthInfo: "node"}
 	c.CurrentContext = "weir-hub"
 	return clientcmd.Write(*c)
+}
+
+// local gives a kubelet without a certificate the one that it shows to its hub: that of a join before, or a new one.
+func (i *Installer) local(k *kubelet) (err error) {
+	pair, unread := i.Host.read(localPair)
+	if k.localCA, err = i.Host.read(clientCA); unread != nil || err != nil || credential.CheckLocal(k.localCA, pair, k.node, i.Clock.Now()) != nil {
+		k.localCA, pair, err = credential.NewLocal(k.node, i.Clock.Now())
+	}
+	k.certPEM, k.keyPEM = pair, pair
+	return err
 }
 
 // pinned tells whether one of the authorities has one of the hashes.

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,6 +142,7 @@ func (i *Installer) asNode(ctx context.Context, j *journal) *cloud {
 	k, err := i.findKubelet(ctx)
 	var c *cloud
 	if err == nil {
+		k.node = cmp.Or(k.node, j.Node) // what has no certificate does not tell
 		c, err = newCloud(k, i.Clock)
 	}
 	if err != nil {
@@ -200,7 +202,7 @@ func (i *Installer) clearPod(ctx context.Context, c *cloud, j *journal) error {
 
 // clear removes what Join and the hub have written.
 func (i *Installer) clear(j *journal) error {
-	for _, path := range append(i.Host.others(""), hubTrial+dropIn, hubProgram, hubConfig, cloudCA, clientCA, nodePair, tokenFile, kubeletConf, authority, authorityKey, storeKey, hubUnit) {
+	for _, path := range append(i.Host.others(""), hubTrial+dropIn, hubProgram, hubConfig, cloudCA, clientCA, nodePair, localPair, tokenFile, kubeletConf, authority, authorityKey, storeKey, hubUnit) {
 		for _, p := range []string{path, path + half, path + ".tmp"} {
 			if _, err := i.Host.remove(p); err != nil {
 				return err

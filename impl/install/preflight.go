@@ -48,6 +48,7 @@ func (p *preflight) check(ctx context.Context) error {
 	}{
 		{"systemd", p.checkSystemd},
 		{"kubelet", p.checkKubelet},
+		{"credential", p.checkCredential},
 		{"authority", p.checkAuthority},
 		{"hub binary", p.checkProgram},
 		{"ports", p.checkPorts},
@@ -112,6 +113,10 @@ func (p *preflight) checkKubelet(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if k.source != nil {
+		p.kubelet = k
+		return nil
+	}
 	now := p.Clock.Now()
 	if now.Before(k.leaf.NotBefore) || now.After(k.leaf.NotAfter) {
 		return fmt.Errorf("its certificate is valid from %s to %s, and it is %s: see whether the kubelet renews it, and the clock",
@@ -121,6 +126,21 @@ func (p *preflight) checkKubelet(ctx context.Context) (err error) {
 		return err
 	}
 	p.kubelet = k
+	return nil
+}
+
+// checkCredential gets what a kubelet without a certificate shows to the cloud, as its hub will.
+func (p *preflight) checkCredential(ctx context.Context) error {
+	if p.kubelet == nil {
+		return errNeeds
+	}
+	if p.kubelet.source == nil {
+		return nil
+	}
+	if _, err := p.kubelet.source.Token(ctx); err != nil {
+		p.kubelet = nil
+		return err
+	}
 	return nil
 }
 
@@ -185,7 +205,7 @@ func (p *preflight) checkFiles(context.Context) error {
 	if p.journal != nil {
 		return nil
 	}
-	for _, path := range []string{hubProgram, hubConfig, cloudCA, clientCA, nodePair, tokenFile, kubeletConf, authority, storeKey, hubUnit, volatile + dropIn, lasting + dropIn} {
+	for _, path := range []string{hubProgram, hubConfig, cloudCA, clientCA, nodePair, localPair, tokenFile, kubeletConf, authority, storeKey, hubUnit, volatile + dropIn, lasting + dropIn} {
 		if p.Host.there(path) {
 			return fmt.Errorf("%s is there, and weir node join has not written it: move it away", path)
 		}
@@ -208,7 +228,16 @@ func (p *preflight) checkCloud(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.node, err = c.look(ctx); err != nil {
+	if p.kubelet.source != nil {
+		if err = c.whoAmI(ctx); err == nil {
+			p.kubelet.node = c.node
+			err = p.local(p.kubelet)
+		}
+	}
+	if err == nil {
+		p.node, err = c.look(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", p.kubelet.server, err)
 	}
 	p.cloud = c

@@ -113,6 +113,7 @@ type world struct {
 	ports Ports
 
 	mu          gosync.Mutex
+	token, user string         // who shows the token is the user; "": only certificates count
 	label       string         // of the Node
 	lease       int            // version
 	said        map[string]any // the condition; nil: there is none
@@ -144,7 +145,7 @@ func newWorld(t testing.TB) *world {
 	_, serving, _, _ := issue(t, w.ca, pkix.Name{CommonName: "kube-apiserver"}, false, time.Hour)
 	roots := x509.NewCertPool()
 	roots.AddCert(w.ca.cert)
-	w.cloud.TLS = &tls.Config{Certificates: []tls.Certificate{serving}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots, MinVersion: tls.VersionTLS12}
+	w.cloud.TLS = &tls.Config{Certificates: []tls.Certificate{serving}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: roots, MinVersion: tls.VersionTLS12}
 	w.cloud.StartTLS()
 	_, mine, _, _ := issue(t, w.ca, pkix.Name{CommonName: contract.NodeUserPrefix + nodeName, Organization: []string{contract.NodesGroup}}, false, time.Hour)
 	for path, text := range map[string]string{
@@ -419,7 +420,11 @@ func (w *world) program() string {
 }
 
 func (w *world) startHub() error {
-	for _, path := range []string{hubUnit, hubProgram, hubConfig, cloudCA, clientCA, rotated} {
+	needs := []string{hubUnit, hubProgram, hubConfig, cloudCA, clientCA, rotated}
+	if w.token != "" {
+		needs[len(needs)-1] = localPair
+	}
+	for _, path := range needs {
 		if _, err := os.Stat(filepath.Join(w.root, path)); err != nil {
 			return err
 		}
@@ -489,7 +494,14 @@ func (w *world) serveCloud(rw http.ResponseWriter, req *http.Request) {
 	rw.Header().Set("Content-Type", "application/json")
 	answer := func(v any) { _ = json.NewEncoder(rw).Encode(v) }
 	type object = map[string]any
+	if len(req.TLS.PeerCertificates) == 0 && (w.token == "" || req.Header.Get("Authorization") != "Bearer "+w.token) {
+		rw.WriteHeader(http.StatusUnauthorized)
+		answer(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Unauthorized", "message": "Unauthorized", "code": 401})
+		return
+	}
 	switch path := req.URL.Path; {
+	case path == "/apis/authentication.k8s.io/v1/selfsubjectreviews":
+		answer(object{"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "status": object{"userInfo": object{"username": w.user, "groups": []string{contract.NodesGroup}}}})
 	case path == "/api/v1/nodes/"+nodeName:
 		labels := object{}
 		if w.label != "" {

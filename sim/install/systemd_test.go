@@ -39,6 +39,9 @@ func TestMain(m *testing.M) {
 	case "kubelet":
 		connect(os.Args[1])
 		return
+	case iam:
+		printCredential()
+		return
 	default:
 		os.Exit(m.Run())
 	}
@@ -277,7 +280,9 @@ func (s *systemd) renew(ctx context.Context, config string) error {
 		c.CertificateAuthority = s.at(c.CertificateAuthority)
 	}
 	for _, u := range raw.AuthInfos {
-		u.ClientCertificate, u.ClientKey = s.at(u.ClientCertificate), s.at(u.ClientKey)
+		if u.ClientCertificate != "" {
+			u.ClientCertificate, u.ClientKey = s.at(u.ClientCertificate), s.at(u.ClientKey)
+		}
 	}
 	rc, err := clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig()
 	if err != nil {

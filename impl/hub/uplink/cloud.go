@@ -59,11 +59,13 @@ type CloudConfig struct {
 	Node    Certificate // of ways AsNode
 	Hub     Certificate // of ways AsHub
 	Forward Certificate // nil: no way is AsForwarder
-	Quantum bool        // post-quantum key exchange
-	Leads   bool        // this hub may feed a pool, which should not wait for it
-	Time    *pki.Proven // by which the cloud's certificate is judged; it hears the cloud
-	Clock   clock.WithTicker
-	Logger  *slog.Logger
+	// NodeShows and HubShows are what requests AsNode and AsHub show; nil: nothing.
+	NodeShows, HubShows Bearer
+	Quantum             bool        // post-quantum key exchange
+	Leads               bool        // this hub may feed a pool, which should not wait for it
+	Time                *pki.Proven // by which the cloud's certificate is judged; it hears the cloud
+	Clock               clock.WithTicker
+	Logger              *slog.Logger
 }
 
 // NewCloud makes what Run and requests then use.
@@ -77,7 +79,8 @@ func NewCloud(c CloudConfig) *Cloud {
 	}
 	k.gone = NewLink(func() bool { return k.Reach() != Away })
 	open := func(key doorKey) {
-		k.doors[key] = &door{candidates: k.candidates, class: key.class, transport: NewTransport(k.transport(c, key))}
+		shows := map[Credential]Bearer{AsNode: c.NodeShows, AsHub: c.HubShows}[key.as]
+		k.doors[key] = &door{candidates: k.candidates, class: key.class, transport: NewTransport(k.transport(c, key)), shows: shows}
 	}
 	for _, cl := range Classes {
 		k.meters[cl] = &Meter{}
@@ -202,7 +205,13 @@ func (k *Cloud) probe(ctx context.Context, s *server) error {
 		return err
 	}
 	req.Header.Set("User-Agent", contract.UserAgent)
-	resp, err := k.doors[doorKey{ClassControl, AsHub, overHTTP2}].transport.RoundTrip(req)
+	d := k.doors[doorKey{ClassControl, AsHub, overHTTP2}]
+	if d.shows != nil { // without it the cloud answers 401, which is an answer
+		if token, err := d.shows.Token(ctx); err == nil && token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+	resp, err := d.transport.RoundTrip(req)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package uplink
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -75,6 +76,15 @@ type door struct {
 	candidates func() []*server
 	class      Class
 	transport  *Transport
+	shows      Bearer // nil: the certificate of its connections is all
+}
+
+// Bearer has what a request shows beside the certificate of its connection, or in the place of one.
+type Bearer interface {
+	// Token is that; "": nothing. It may take as long as ctx lasts.
+	Token(ctx context.Context) (string, error)
+	// Refused says that the cloud has answered 401 to it.
+	Refused(token string)
 }
 
 // RoundTrip sends a request to a server that is worth a try; scheme and host of its URL do not matter. Only if no connection comes
@@ -110,9 +120,26 @@ func (d *door) at(s *server, req *http.Request) (*http.Response, error) {
 	u := *req.URL
 	u.Scheme, u.Host = "https", s.address[d.class].Host
 	out.URL, out.Host = &u, ""
-	resp, err := d.transport.RoundTrip(out)
+	token := ""
+	if d.shows != nil {
+		var err error
+		if token, err = d.shows.Token(req.Context()); err != nil {
+			return nil, &connectError{s.name, err}
+		}
+	}
+	sent := out
+	if token != "" {
+		sent = out.WithContext(out.Context())
+		sent.Header = req.Header.Clone()
+		sent.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := d.transport.RoundTrip(sent)
 	if err == nil {
+		resp.Request = out // who reads the answer sees whose question it was, and no token
 		s.answered(resp.StatusCode)
+		if token != "" && resp.StatusCode == http.StatusUnauthorized {
+			d.shows.Refused(token)
+		}
 	}
 	return resp, err
 }

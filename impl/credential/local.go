@@ -1,0 +1,49 @@
+package credential
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/pki"
+)
+
+// localLife is that of what a kubelet shows to its hub where the cloud has given it no certificate. Nobody renews it: it counts at one hub, beside which it lies.
+const localLife = 10 * 365 * 24 * time.Hour
+
+// NewLocal makes a certificate with its key by which a kubelet is its node at its own hub, and the authority that signed it, all in PEM. The key of the authority is kept
+// nowhere: it signs nothing else.
+func NewLocal(node string, now time.Time) (authority, pair []byte, err error) {
+	a, err := pki.NewAuthority("weir:local:"+node, now, localLife)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := a.Issue(pki.Template{
+		CommonName: contract.NodeUserPrefix + node, Organizations: []string{contract.NodesGroup}, Client: true, NotBefore: a.Cert().NotBefore, NotAfter: a.Cert().NotAfter,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.CertPEM(), slices.Concat(p.CertPEM, p.KeyPEM), nil
+}
+
+// CheckLocal tells whether such files belong together, and are of a node.
+func CheckLocal(authority, pair []byte, node string, now time.Time) error {
+	p, err := tls.X509KeyPair(pair, pair)
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(authority) {
+		return errors.New("there is no authority")
+	}
+	if got := p.Leaf.Subject.CommonName; got != contract.NodeUserPrefix+node {
+		return fmt.Errorf("it is of %q: want %s", got, contract.NodeUserPrefix+node)
+	}
+	_, err = p.Leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return err
+}

@@ -1,0 +1,129 @@
+// Package ownuser is who a hub is at the cloud: a user of its own, or its node. It starts no goroutine; Run ends with its context.
+package ownuser
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/hub/uplink"
+)
+
+// every is how often it is looked whether the hub's own certificate for the cloud has come or ended.
+const every = time.Minute
+
+// Config of a User.
+type Config struct {
+	Name, Node string             // the hub's own, and its node's
+	OfNode     uplink.Certificate // the node's certificate
+	Shows      uplink.Bearer      // what the node shows beside it; nil: nothing
+	Now        func() time.Time
+	Changed    func() // another user from now on, or another certificate
+	Swept      func() // at every look
+	Clock      clock.WithTicker
+	Logger     *slog.Logger
+}
+
+// User is who the hub is at the cloud: a user of its own, and its node while it has no certificate of that user which still lives. The node's has no right to
+// what relays hold, unless somebody granted it; what a relay may not read is the cloud's to answer.
+type User struct {
+	Config
+	Own  uplink.Certificate // nil: there is none, and none comes
+	look chan struct{}
+	said string // of Run alone
+}
+
+// New makes a User, which is its node until Own is set, before Run.
+func New(c Config) *User { return &User{Config: c, look: make(chan struct{}, 1)} }
+
+// Get implements uplink.Certificate.
+func (a *User) Get() *tls.Certificate {
+	if own, _ := a.usable(); own != nil {
+		return own
+	}
+	return a.OfNode.Get()
+}
+
+// Token implements uplink.Bearer: the node's, while the hub has no certificate of its own.
+func (a *User) Token(ctx context.Context) (string, error) {
+	if own, _ := a.usable(); own != nil || a.Shows == nil {
+		return "", nil
+	}
+	return a.Shows.Token(ctx)
+}
+
+// Refused implements uplink.Bearer.
+func (a *User) Refused(token string) {
+	if a.Shows != nil {
+		a.Shows.Refused(token)
+	}
+}
+
+// usable is the own certificate, or why it cannot be used.
+func (a *User) usable() (own *tls.Certificate, why string) {
+	if a.Own == nil {
+		return nil, "it has none of its own, see --cloud-hub-cert-file"
+	}
+	own = a.Own.Get()
+	switch {
+	case own == nil:
+		return nil, "its own is not there yet"
+	case own.Leaf != nil && a.Now().After(own.Leaf.NotAfter):
+		return nil, "its own has ended"
+	}
+	return own, ""
+}
+
+// Is tells who the hub is now, and why not itself.
+func (a *User) Is() (user, why string) {
+	if _, why := a.usable(); why != "" {
+		return a.Node, why
+	}
+	return a.Name, ""
+}
+
+// Poke says that there is another certificate. It never blocks.
+func (a *User) Poke() {
+	a.Changed()
+	select {
+	case a.look <- struct{}{}:
+	default:
+	}
+}
+
+// Run follows what the hub is until ctx ends, and tells of it.
+func (a *User) Run(ctx context.Context) error {
+	tick := a.Clock.NewTicker(every)
+	defer tick.Stop()
+	for {
+		a.tell()
+		a.Swept()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C():
+		case <-a.look:
+		}
+	}
+}
+
+// tell logs who the hub is, once for each change. Connections that were opened as somebody else take no new requests then.
+func (a *User) tell() {
+	user, why := a.Is()
+	former := a.said
+	a.said = user + why
+	switch {
+	case former == user+why:
+		return
+	case why == "":
+		a.Logger.Info("the hub is a user of its own at the cloud", "user", user)
+	default:
+		a.Logger.Warn("the hub is its node at the cloud, which may not read what relays hold unless that was granted", "user", user, "why", why)
+	}
+	if former != "" {
+		a.Changed()
+	}
+}

@@ -85,6 +85,11 @@ packages: build bin/helm ## what is installed: images the same twice, the chart 
 	cd charts/helm && ../../$(TESTS) chart --out ../../reports/out/tests -- -count 1 -timeout 20m .
 	cd charts/alerts && ../../$(TESTS) alerts --out ../../reports/out/tests -- -count 1 -timeout 20m .
 
+.PHONY: dashboard
+dashboard: build assets ## draw docs/dashboard.svg anew: the chart's dashboard with what the processes of a scenario tell
+	cd charts/alerts && go build -o ../../bin/board ./board
+	bin/board -- bin/weir scenario run --no-time-limits scenarios/rotate-everything.yaml
+
 .PHONY: race
 race: build ## the concurrent packages under the race detector
 	CGO_ENABLED=1 $(TESTS) race -- -race -short -p 4 -timeout 20m $(RACE)

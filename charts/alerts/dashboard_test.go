@@ -65,3 +65,16 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 }
+
+// TestPicture: the picture in the docs is of this dashboard.
+func TestPicture(t *testing.T) {
+	text, err := os.ReadFile("../../docs/dashboard.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range dashboard(t).Panels {
+		if !bytes.Contains(text, []byte(">"+p.Title+"</text>")) {
+			t.Errorf("docs/dashboard.svg does not show %q: make dashboard", p.Title)
+		}
+	}
+}

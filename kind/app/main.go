@@ -5,6 +5,8 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,7 +31,7 @@ func run(args []string) error {
 		return err
 	case len(args) == 2 && args[0] == "get":
 		return get(context.Background(), http.DefaultClient, patience, args[1], os.Stdout)
-	case len(args) == 4 && args[0] == "call":
+	case (len(args) == 4 || len(args) == 6) && args[0] == "call":
 		every, err := time.ParseDuration(args[1])
 		if err != nil {
 			return err
@@ -38,11 +40,17 @@ func run(args []string) error {
 		if err != nil {
 			return err
 		}
-		return call(every, each, args[3])
+		var as *tls.Config
+		if len(args) == 6 {
+			if as, err = credentials(args[4], args[5]); err != nil {
+				return err
+			}
+		}
+		return call(every, each, args[3], as)
 	case len(args) == 0:
 		return serve()
 	}
-	return fmt.Errorf("arguments %q: want none, or: say TEXT, or: get URL, or: call EVERY PATIENCE URL", args)
+	return fmt.Errorf("arguments %q: want none, or: say TEXT, or: get URL, or: call EVERY PATIENCE URL [CA PAIR]", args)
 }
 
 func serve() error {
@@ -76,14 +84,31 @@ func get(ctx context.Context, client *http.Client, patience time.Duration, url s
 	return err
 }
 
-// call calls until its standard input ends, each time by a new connection, and writes a line for each call: "ok", or why it failed.
-func call(every, patience time.Duration, url string) error {
+// credentials are those of a caller: who may answer it, and a file with its certificate and its key.
+func credentials(ca, pair string) (*tls.Config, error) {
+	bundle, err := os.ReadFile(ca)
+	if err != nil {
+		return nil, err
+	}
+	own, err := tls.LoadX509KeyPair(pair, pair)
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{own}}
+	if !c.RootCAs.AppendCertsFromPEM(bundle) {
+		return nil, fmt.Errorf("%s has no certificate", ca)
+	}
+	return c, nil
+}
+
+// call calls until its standard input ends, each time by a new connection, and writes a line for each call: "ok", or why it failed. as may be nil.
+func call(every, patience time.Duration, url string, as *tls.Config) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer cancel()
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	}()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: as}}
 	out := bufio.NewWriter(os.Stdout)
 	tick := time.NewTicker(every)
 	defer tick.Stop()

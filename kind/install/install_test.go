@@ -44,10 +44,10 @@ metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 `
 
-// theCommands are those that the README types to install Weir, one by one.
-func theCommands() []string {
+// theCommands are those that the README of some sources types to install Weir, one by one.
+func theCommands(sources string) []string {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join(on.root, "README.md"))
+	text, err := os.ReadFile(filepath.Join(sources, "README.md"))
 	Expect(err).NotTo(HaveOccurred())
 	_, section, found := strings.Cut(string(text), "\n## Install\n")
 	Expect(found).To(BeTrue())
@@ -59,6 +59,7 @@ func theCommands() []string {
 			all = append(all, strings.TrimSpace(c))
 		}
 	}
+	Expect(all).To(HaveLen(5), "the README promises five")
 	return all
 }
 
@@ -107,6 +108,7 @@ type page struct {
 		Name                   string
 		Members, Heard, Joined int
 		CutOff                 int `json:"cutOff"`
+		Told                   int `json:"hubsTold"`
 	}
 }
 
@@ -119,18 +121,16 @@ func status(ctx context.Context) page {
 
 var _ = Describe("an installation", Ordered, Label("install"), func() {
 	var (
-		served     calls
-		stopCalls  context.CancelFunc
-		calling    sync.WaitGroup
-		nodeWas    map[int]string
-		clusterWas []string
-		address    string // of the Service
+		served    calls
+		stopCalls context.CancelFunc
+		calling   sync.WaitGroup
 	)
 
 	BeforeAll(func(ctx SpecContext) {
+		addMetricsServer(ctx)
 		Expect(os.WriteFile(filepath.Join(on.dir, "web.yaml"), []byte(web), 0o644)).To(Succeed())
 		typed(ctx, "kubectl apply -f web.yaml && kubectl rollout status deployment/web --timeout=3m")
-		address = strings.TrimSpace(typed(ctx, "kubectl get service web -o jsonpath={.spec.clusterIP}"))
+		on.address = strings.TrimSpace(typed(ctx, "kubectl get service web -o jsonpath={.spec.clusterIP}"))
 		inside, stop := context.WithCancel(context.Background())
 		stopCalls = stop
 		for from, m := range map[string]int{"the cloud": 0, node(1): 1, node(4): 4} {
@@ -139,20 +139,21 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 				box = machine(m)
 			}
 			Eventually(ctx, func() error {
-				_, err := box.Exec(ctx, "/usr/local/bin/weir-app", "get", "http://"+address)
+				_, err := box.Exec(ctx, "/usr/local/bin/weir-app", "get", "http://"+on.address)
 				return err
 			}, long, poll).Should(Succeed())
 			calling.Go(func() {
-				if err := kind.Call(inside, box, "http://"+address, 200*time.Millisecond, 3*time.Second, served.told(from)); err != nil {
+				if err := kind.Call(inside, box, "http://"+on.address, 200*time.Millisecond, 3*time.Second, served.told(from)); err != nil {
 					served.told(from)(err)
 				}
 			})
 		}
-		nodeWas = map[int]string{}
+		typed(ctx, "kubectl wait --for=condition=Available apiservice/v1beta1.metrics.k8s.io --timeout=3m")
+		on.nodeWas = map[int]string{}
 		for n := range nodes {
-			nodeWas[n+1] = files(ctx, n+1)
+			on.nodeWas[n+1] = files(ctx, n+1)
 		}
-		clusterWas = objects(ctx)
+		on.clusterWas = objects(ctx)
 	}, NodeTimeout(2*long))
 
 	AfterAll(func() {
@@ -163,13 +164,17 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 	})
 
 	It("takes the commands of the README", func(ctx SpecContext) {
-		commands := theCommands()
-		Expect(commands).To(HaveLen(5), "the README promises five")
+		commands := theCommands(on.root)
 		began := time.Now()
 		for _, c := range commands {
 			typed(ctx, c)
 		}
 		AddReportEntry("seconds of the five commands, 3 nodes", fmt.Sprintf("%.0f", time.Since(began).Seconds()))
+		began = time.Now()
+		typed(ctx, "kubectl weir check")
+		AddReportEntry("seconds of weir check, 3 nodes", fmt.Sprintf("%.1f", time.Since(began).Seconds()))
+		byDigest(ctx, on.run.Control().Exec, "weir-manager")
+		byDigest(ctx, machine(1).Exec, "weir-installer")
 		served.none()
 	}, SpecTimeout(3*long))
 
@@ -178,12 +183,15 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 		typed(ctx, fmt.Sprintf("kubectl label node %s %s %s=barge", node(4), node(5), contract.NodePoolLabel))
 		typed(ctx, "kubectl weir check --wait 5m")
 		say("%s", typed(ctx, "kubectl weir status -o wide; kubectl get np,pools.weir.dev"))
-		for _, p := range status(ctx).Pools {
-			want := map[string]int{"harbour": 3, "barge": 2}[p.Name]
-			Expect([]int{p.Members, p.Heard, p.Joined, p.CutOff}).To(Equal([]int{want, want, want, 0}), p.Name)
-		}
+		members(ctx, map[string]int{"harbour": 3, "barge": 2})
 		served.none()
 	}, SpecTimeout(2*long))
+
+	It("shows its users how it is", func(ctx SpecContext) {
+		members(ctx, map[string]int{"harbour": 3, "barge": 2})
+		prints(ctx, "kubectl weir check", "check.golden")
+		prints(ctx, "kubectl weir status -o wide", "status.golden")
+	}, SpecTimeout(long))
 
 	It("has nothing on its nodes that bypasses a hub", func(ctx SpecContext) {
 		for n := range nodes {
@@ -223,6 +231,8 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 		}
 	}, SpecTimeout(long))
 
+	showsUse()
+
 	It("works without the cloud, and starts a machine without it", func(ctx SpecContext) {
 		served.none()
 		own, err := on.run.Control().Addresses(ctx)
@@ -238,7 +248,7 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 		_, err = docker.Run(ctx, "restart", string(machine(3)))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, func() error { // the rules of Services are gone with its network: kube-proxy has to come back
-			_, err := onNode(ctx, 3, "curl -sf -m 2 http://127.0.0.1:10248/healthz && /usr/local/bin/weir-app get http://"+address)
+			_, err := onNode(ctx, 3, "curl -sf -m 2 http://127.0.0.1:10248/healthz && /usr/local/bin/weir-app get http://"+on.address)
 			return err
 		}, long, poll).Should(Succeed())
 		Expect(source(ctx, 3)).NotTo(Equal("cloud"))
@@ -247,22 +257,11 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 		served.forget() // the pod on that machine was away
 	}, SpecTimeout(3*long))
 
-	It("gets another release, a node of a pool at a time", func(ctx SpecContext) {
-		install(ctx, next)
-		typed(ctx, "helm upgrade weir charts/weir -n weir-system --reset-then-reuse-values --wait")
-		for n := range nodes {
-			Eventually(ctx, func() (string, error) {
-				return onNode(ctx, n+1, `"$(readlink -f /proc/$(systemctl show -p MainPID --value weir-hub)/exe)" --version`)
-			}, 2*long, poll).Should(ContainSubstring(next), node(n+1))
-		}
-		typed(ctx, "kubectl weir check --wait 5m")
-		typed(ctx, "kubectl get events -A --field-selector reason=WeirUpgraded")
-		served.none()
-	}, SpecTimeout(4*long))
+	whateverLabelsSay(&served)
 
 	It("lets a node leave and join again, and then has its files as they were", func(ctx SpecContext) {
 		typed(ctx, fmt.Sprintf("kubectl label node %s %s-", node(2), contract.NodePoolLabel))
-		Eventually(ctx, func() string { return files(ctx, 2) }, long, poll).Should(Equal(nodeWas[2]))
+		Eventually(ctx, func() string { return files(ctx, 2) }, long, poll).Should(Equal(on.nodeWas[2]))
 		typed(ctx, fmt.Sprintf("kubectl wait --for=condition=Ready node/%s --timeout=3m", node(2)))
 		typed(ctx, fmt.Sprintf("kubectl label node %s %s=harbour", node(2), contract.NodePoolLabel))
 		typed(ctx, "kubectl weir check --wait 5m")
@@ -273,14 +272,14 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 		Expect(err).To(HaveOccurred(), "nodes are in pools: %s", out)
 		typed(ctx, "kubectl label node --all "+contract.NodePoolLabel+"-")
 		for n := range nodes {
-			Eventually(ctx, func() string { return files(ctx, n+1) }, long, poll).Should(Equal(nodeWas[n+1]), node(n+1))
+			Eventually(ctx, func() string { return files(ctx, n+1) }, long, poll).Should(Equal(on.nodeWas[n+1]), node(n+1))
 		}
 		typed(ctx, "kubectl delete np --all && kubectl delete pools.weir.dev --all")
 		typed(ctx, "helm uninstall weir -n weir-system && kubectl delete namespace weir-system")
 		Eventually(ctx, func() []string {
 			var more []string
 			for _, o := range objects(ctx) {
-				if !slices.Contains(clusterWas, o) {
+				if !slices.Contains(on.clusterWas, o) {
 					more = append(more, o)
 				}
 			}
@@ -289,7 +288,22 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 		typed(ctx, "kubectl wait --for=condition=Ready node --all --timeout=3m")
 		served.none()
 	}, SpecTimeout(3*long))
+
+	fromTheFormerRelease(&served)
 })
+
+// members waits until pools have so many nodes, all of them well, and each has told of itself.
+func members(ctx context.Context, want map[string]int) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		pools := status(ctx).Pools
+		g.Expect(pools).To(HaveLen(len(want)))
+		for _, p := range pools {
+			n := want[p.Name]
+			g.Expect([]int{p.Members, p.Heard, p.Joined, p.Told, p.CutOff}).To(Equal([]int{n, n, n, n, 0}), p.Name)
+		}
+	}, long, poll).Should(Succeed())
+}
 
 // source is who feeds the relays of a hub.
 func source(ctx context.Context, n int) string {

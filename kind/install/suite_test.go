@@ -26,9 +26,13 @@ const (
 	switchEnv = "WEIR_TEST_KIND"      // any value: run the specs
 	logsEnv   = "WEIR_TEST_KIND_LOGS" // folder of logs
 
-	version = "v0.0.1" // of the release that is installed: a chart names images by it
-	next    = "v0.0.2" // of the one after it, of the same sources
+	version = "v0.0.2" // of the release of this tree: a chart names images by it
+	before  = "v0.0.1" // of the one before it, of the revision former
 	nodes   = 5
+
+	// former is the revision whose release becomes that of this tree: the last one of main before what is being made now. Any one will do from which the commands of its README
+	// install. Move it on when this tree cannot be reached from it any more by one upgrade.
+	former = "74ee91a492b6fd963ea6bd0ec4dead179753e06e"
 
 	long = 5 * time.Minute // for what real kubelets do on a busy machine
 	poll = time.Second
@@ -41,8 +45,13 @@ type stage struct {
 	dir     string            // in which commands run: the chart of the release is where the README has it
 	path    string            // folder of helm, kubectl and kubectl-weir
 	release map[string]string // folders, by version
+	sources map[string]string // likewise
 	run     *kind.Run
 	failed  bool
+
+	address    string         // of the Service that is called
+	nodeWas    map[int]string // files of workers before anything was installed
+	clusterWas []string       // objects, likewise
 }
 
 var on stage
@@ -74,13 +83,30 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	image, err := kind.Image(ctx, on.spawner, tell)
 	Expect(err).NotTo(HaveOccurred())
-	on.release = map[string]string{}
+	on.release, on.sources = map[string]string{}, map[string]string{version: on.root}
 	makeRelease(ctx, version)
-	makeRelease(ctx, next)
+	if checkOut(ctx) {
+		makeRelease(ctx, before)
+	}
 	install(ctx, version)
 	createCluster(ctx, image)
-	loadImages(ctx)
-}, NodeTimeout(6*long))
+	serveImages(ctx)
+	loadApp(ctx)
+}, NodeTimeout(8*long))
+
+// checkOut has the sources of the former revision. It is false if this clone does not reach back to it.
+func checkOut(ctx context.Context) bool {
+	GinkgoHelper()
+	if exec.CommandContext(ctx, "git", "-C", on.root, "cat-file", "-e", former+"^{commit}").Run() != nil {
+		return false
+	}
+	dir, err := on.spawner.Scratch("sources", before)
+	Expect(err).NotTo(HaveOccurred())
+	out, err := exec.CommandContext(ctx, "sh", "-c", `git -C "$1" archive "$2" | tar -x -C "$3"`, "sh", on.root, former, dir).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(out))
+	on.sources[before] = dir
+	return true
+}
 
 // makeRelease makes what a release has, for this machine.
 func makeRelease(ctx context.Context, version string) {
@@ -88,8 +114,8 @@ func makeRelease(ctx context.Context, version string) {
 	out, err := on.spawner.Scratch("release", version)
 	Expect(err).NotTo(HaveOccurred())
 	on.release[version] = out
-	build := exec.CommandContext(ctx, "go", "run", ".", "all", "-version", version, "-arch", "amd64", "-out", out)
-	build.Dir = filepath.Join(on.root, ".ci", "release")
+	build := exec.CommandContext(ctx, "go", "run", ".", "all", "-version", version, "-arch", "amd64", "-out", out, "-helm", filepath.Join(on.root, "bin", "helm"))
+	build.Dir = filepath.Join(on.sources[version], ".ci", "release")
 	build.Env = append(os.Environ(), gobuild.Env()...)
 	said, err := build.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(said))
@@ -109,6 +135,7 @@ func install(ctx context.Context, version string) {
 	for name, path := range map[string]string{
 		"kubectl": tools["kubectl"], "helm": filepath.Join(on.root, "bin", "helm"), "kubectl-weir": filepath.Join(on.release[version], "kubectl-weir-linux-amd64"),
 	} {
+		Expect(os.RemoveAll(filepath.Join(on.path, name))).To(Succeed()) // an upgrade may come back to a release
 		Expect(os.Symlink(path, filepath.Join(on.path, name))).To(Succeed())
 	}
 	Expect(os.MkdirAll(filepath.Join(on.dir, "charts"), 0o755)).To(Succeed())
@@ -128,8 +155,11 @@ func createCluster(ctx context.Context, image string) {
 		TypeMeta:             v1alpha4.TypeMeta{Kind: "Cluster", APIVersion: "kind.x-k8s.io/v1alpha4"},
 		Networking:           v1alpha4.Networking{IPFamily: v1alpha4.IPv4Family},
 		KubeadmConfigPatches: []string{"kind: KubeletConfiguration\nfailCgroupV1: false\n"},
-		Nodes:                []v1alpha4.Node{{Role: v1alpha4.ControlPlaneRole, Image: image}},
+		// As the documentation of kind has it for registries of one's own.
+		ContainerdConfigPatches: []string{"[plugins.\"io.containerd.grpc.v1.cri\".registry]\n  config_path = \"" + registries + "\"\n"},
+		Nodes:                   []v1alpha4.Node{{Role: v1alpha4.ControlPlaneRole, Image: image}},
 	}
+	audit(config)
 	for n := range nodes {
 		config.Nodes = append(config.Nodes, v1alpha4.Node{
 			Role: v1alpha4.WorkerRole, Image: image,
@@ -141,28 +171,23 @@ func createCluster(ctx context.Context, image string) {
 	typed(ctx, "kubectl -n kube-system wait --for=condition=Ready pod --all --timeout=3m")
 }
 
-// loadImages gives all machines the images of the release, as `kind load image-archive` would, and workers what the pods of specs run.
-func loadImages(ctx context.Context) {
-	GinkgoHelper()
-	var archives []string
-	for _, folder := range on.release {
-		some, err := filepath.Glob(filepath.Join(folder, "*.tar"))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(some).NotTo(BeEmpty())
-		archives = append(archives, some...)
-	}
-	dir, err := on.spawner.Scratch("app")
-	Expect(err).NotTo(HaveOccurred())
-	app, err := on.run.BuildApp(ctx, on.spawner, dir, tell)
-	Expect(err).NotTo(HaveOccurred())
+// machines are all of the cluster, that of the control plane first.
+func machines() []docker.Container {
 	all := []docker.Container{on.run.Control()}
 	for n := range nodes {
 		all = append(all, machine(n+1))
 	}
-	for _, m := range all {
-		for _, a := range archives {
-			Expect(kind.LoadImage(ctx, m, a)).To(Succeed(), a)
-		}
+	return all
+}
+
+// loadApp gives all machines what the pods of specs run, and the operators' program.
+func loadApp(ctx context.Context) {
+	GinkgoHelper()
+	dir, err := on.spawner.Scratch("app")
+	Expect(err).NotTo(HaveOccurred())
+	app, err := on.run.BuildApp(ctx, on.spawner, dir, tell)
+	Expect(err).NotTo(HaveOccurred())
+	for _, m := range machines() {
 		Expect(app.Load(ctx, m, appImage)).To(Succeed())
 		program, err := os.Open(filepath.Join(on.release[version], "kubectl-weir-linux-amd64"))
 		Expect(err).NotTo(HaveOccurred())

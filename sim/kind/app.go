@@ -37,16 +37,21 @@ func (r *Run) BuildApp(ctx context.Context, spawner *proc.Spawner, dir string, p
 	if err := gobuild.Run(ctx, spawner, gobuild.Spec{Name: appCommand, Dir: root, Packages: []string{"./kind/app"}, Output: dir, LDFlags: "-s -w"}, progress); err != nil {
 		return a, err
 	}
-	tree := filepath.Join(dir, "tree.tar")
-	if out, err := exec.CommandContext(ctx, "tar", "-cf", tree, "-C", dir, appCommand).CombinedOutput(); err != nil {
-		return a, fmt.Errorf("tar: %w: %s", err, out)
+	return a, Pack(ctx, a.command, a.name(), a.archive)
+}
+
+// Pack writes an image that has a static program and nothing else, which it runs, as an archive. The name is the image's in the engine meanwhile, and in the archive.
+func Pack(ctx context.Context, program, name, archive string) error {
+	tree := archive + ".tree"
+	if out, err := exec.CommandContext(ctx, "tar", "-cf", tree, "-C", filepath.Dir(program), filepath.Base(program)).CombinedOutput(); err != nil {
+		return fmt.Errorf("tar: %w: %s", err, out)
 	}
-	if _, err := docker.Run(ctx, "import", "-c", `ENTRYPOINT ["/`+appCommand+`"]`, tree, a.name()); err != nil {
-		return a, err
+	if _, err := docker.Run(ctx, "import", "-c", `ENTRYPOINT ["/`+filepath.Base(program)+`"]`, tree, name); err != nil {
+		return err
 	}
-	_, err = docker.Run(ctx, "save", "-o", a.archive, a.name())
-	_, gone := docker.Run(context.WithoutCancel(ctx), "rmi", a.name())
-	return a, errors.Join(err, gone)
+	_, err := docker.Run(ctx, "save", "-o", archive, name)
+	_, gone := docker.Run(context.WithoutCancel(ctx), "rmi", name)
+	return errors.Join(err, gone, os.Remove(tree))
 }
 
 // name is that of its image in the engine, of this run: another one may be doing the same.
@@ -78,8 +83,9 @@ func give(ctx context.Context, m docker.Container, path string, command ...strin
 	return m.Feed(ctx, f, command...)
 }
 
-// Call calls a URL from a machine that has the App, again and again until ctx ends, each time by a new connection, and tells how each call went.
-func Call(ctx context.Context, m docker.Container, url string, every, patience time.Duration, told func(error)) error {
+// Call calls a URL from a machine that has the App, again and again until ctx ends, each time by a new connection, and tells how each call went. as is nothing, or two files
+// of the machine: the authority of who answers, and the caller's certificate with its key.
+func Call(ctx context.Context, m docker.Container, url string, every, patience time.Duration, told func(error), as ...string) error {
 	out, in := io.Pipe()
 	done := make(chan struct{})
 	go func() {
@@ -94,7 +100,7 @@ func Call(ctx context.Context, m docker.Container, url string, every, patience t
 		}
 		_, _ = io.Copy(io.Discard, out)
 	}()
-	err := m.Follow(ctx, in, appOnNode, "call", every.String(), patience.String(), url)
+	err := m.Follow(ctx, in, append([]string{appOnNode, "call", every.String(), patience.String(), url}, as...)...)
 	_ = in.Close()
 	<-done
 	if err != nil && ctx.Err() == nil { // else it was asked to end

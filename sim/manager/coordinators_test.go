@@ -140,11 +140,12 @@ func (w poolWorld) threeCoordinators(change func(spec string)) {
 		}
 		w.eventually(t, "another image comes to one more of three", func() bool { return len(upgraded()) == n+1 })
 		w.eventually(t, "which is not ready before its kubelet has started that", func() bool { return !three() })
-		if all := upgraded(); len(all) != n+1 {
+		all := upgraded()
+		if len(all) != n+1 {
 			t.Fatalf("two are upgraded at a time: %v", all)
 		}
 		for node, p := range w.coordinatorsOf("buoy") {
-			if slices.Contains(upgraded(), node+" weir-coordinator:1") {
+			if slices.Contains(all, node+" weir-coordinator:1") { // and not those that have become it since
 				running(p, "sim://2", corev1.ConditionTrue)
 			}
 		}

@@ -53,7 +53,8 @@ type Config struct {
 // Pods leads the pods of this node. See the package comment. nil is that of a hub whose authority they cannot trust: it leads none.
 type Pods struct {
 	Config
-	before string
+	before string        // what the file had at first
+	kept   string        // what it has: Run's alone
 	reads  chan struct{} // closed when the kubelet has read through this hub
 
 	mu       sync.Mutex
@@ -92,7 +93,7 @@ func New(c Config) *Pods {
 	if err == nil {
 		var at netip.AddrPort
 		if at, err = netip.ParseAddrPort(strings.TrimSpace(string(text))); err == nil {
-			p.before = at.String()
+			p.before, p.kept = at.String(), at.String()
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -191,7 +192,6 @@ func (p *Pods) Run(ctx context.Context, serve func(net.Listener) error) error {
 	case p.before == "":
 	case !p.Known: // pods trust another authority
 		p.lead("")
-		p.before = ""
 	case p.port() == nil: // there is nobody at the address
 		p.Lead("")
 	}
@@ -236,7 +236,7 @@ func (p *Pods) listen(ctx context.Context) bool {
 
 // trusted waits until pods trust the hub; false: ctx has ended.
 func (p *Pods) trusted(ctx context.Context) bool {
-	if p.before != "" {
+	if p.kept != "" {
 		return true
 	}
 	select {
@@ -258,12 +258,13 @@ func (p *Pods) trusted(ctx context.Context) bool {
 func (p *Pods) lead(to string) {
 	var err error
 	switch to {
-	case p.before:
+	case p.kept:
 	case "":
 		err = os.Remove(p.File)
 	default:
 		err = disk.WriteFile(p.File, []byte(to+"\n"))
 	}
+	p.kept = to
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.Logger.Warn("cannot keep where pods are led; after a restart they are led again when --pods-wait is over", "file", p.File, "err", err)
 	}

@@ -240,6 +240,9 @@ func TestPreflight(t *testing.T) {
 		}, []string{"disk:", "in memory"}},
 		"no kubeconfig": {func(w *world, _ *Config) { check(w.t, os.Remove(filepath.Join(w.root, ownConfig))) }, []string{"kubelet:", ownConfig, "no such file"}},
 		"not a node":    {func(w *world, _ *Config) { w.write(rotated, "garbage") }, []string{"kubelet:", "client-certificate"}},
+		"OpenYurt's": {func(w *world, _ *Config) {
+			w.write(ownConfig, "current-context: c\nclusters: [{name: k, cluster: {server: \"http://127.0.0.1:10261\"}}]\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: {}}]\n")
+		}, []string{"kubelet:", `server: "http://127.0.0.1:10261"`, "YurtHub", "to the cloud first"}},
 		"own unit": {func(w *world, _ *Config) {
 			w.write(kubeadmDrop, "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --config=x\n")
 		}, []string{"kubelet:", "--kubeconfig"}},

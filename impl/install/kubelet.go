@@ -82,6 +82,9 @@ func (i *Installer) readKubeconfig(k *kubelet) error {
 	if cluster.InsecureSkipTLSVerify || cluster.ProxyURL != "" {
 		return errors.New("insecure-skip-tls-verify and proxy-url are not supported: a hub verifies the cloud, and connects to it straight")
 	}
+	if strings.HasPrefix(cluster.Server, "http://") {
+		return fmt.Errorf("server: %q: want https://, of kube-apiserver; if it is a hub of this machine, as OpenYurt's YurtHub is, lead the kubelet to the cloud first", cluster.Server)
+	}
 	k.server, k.serverName, k.user = cluster.Server, cluster.TLSServerName, current.AuthInfo
 	if k.ca, err = i.either(cluster.CertificateAuthorityData, cluster.CertificateAuthority, k.path); err != nil {
 		return fmt.Errorf("certificate-authority: %w", err)

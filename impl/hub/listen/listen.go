@@ -44,7 +44,7 @@ func Listen(on Net, flag, address string, port int) (net.Listener, error) {
 }
 
 // Serve serves until ctx ends, with TLS if there is a config of it; node, if it is set, tells whether a connection is this node's. Then it lets requests end for a
-// moment before it cuts off what still runs, i.e. watches.
+// moment before it cuts off what still runs, i.e. watches, and waits until these have ended in order.
 func Serve(ctx context.Context, l net.Listener, config *tls.Config, handler http.Handler, node func(*tls.ConnectionState) bool, logger *slog.Logger) error {
 	if config != nil {
 		l = tls.NewListener(sealedListener{l}, config)
@@ -67,11 +67,11 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, handler http
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-		defer cancel()
-		if server.Shutdown(limit) != nil {
-			cut()
-			_ = server.Close()
+		if !shut(server) {
+			cut() // watches end in order now, and what their clients have seen is recorded
+			if !shut(server) {
+				_ = server.Close()
+			}
 		}
 	})
 	err := server.Serve(l)
@@ -83,6 +83,13 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, handler http
 		return nil
 	}
 	return fmt.Errorf("serve %s: %w", l.Addr(), err)
+}
+
+// shut waits until nothing is under way any more; false: it is after drain.
+func shut(server *http.Server) bool {
+	limit, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	return server.Shutdown(limit) == nil
 }
 
 // loud tells of a panic, which the server says at the level of a client's mistakes. One request is lost by it, and no other.

@@ -68,24 +68,31 @@ func newOwnBed(t testing.TB) *ownBed {
 			b.untouched = append(b.untouched, name)
 		},
 	})
-	res, err := relay.ParseResource("configmaps.v1.=ConfigMap")
+	b.relay, b.server = behind(t, b.Own, "configmaps.v1.=ConfigMap", b.version)
+	return b
+}
+
+// behind serves a relay of a resource, from a version on, behind what a kubelet reads through.
+func behind(t testing.TB, own *Own, resource string, version uint64) (*relay.Relay, *httptest.Server) {
+	t.Helper()
+	res, err := relay.ParseResource(resource)
 	check(t, err)
-	b.relay, err = relay.New(relay.Config{Resource: res, Gather: -1})
+	r, err := relay.New(relay.Config{Resource: res, Gather: -1})
 	check(t, err)
-	check(t, b.relay.Replace(b.version, nil))
+	check(t, r.Replace(version, nil))
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { _ = b.relay.Run(ctx) })
-	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		b.Serve(w, req, request.Parse(req), (&rest.Handler{Source: b.relay}).ServeHTTP)
+	running.Go(func() { _ = r.Run(ctx) })
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		own.Serve(w, req, request.Parse(req), (&rest.Handler{Source: r}).ServeHTTP)
 	}))
 	t.Cleanup(func() {
-		b.server.CloseClientConnections()
-		b.server.Close()
+		server.CloseClientConnections()
+		server.Close()
 		cancel()
 		running.Wait()
 	})
-	return b
+	return r, server
 }
 
 func (b *ownBed) put(typ, namespace, name string, data map[string]string) {

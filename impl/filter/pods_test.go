@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,9 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/request"
 )
 
 const (
@@ -39,23 +36,7 @@ func newPodsBed(t *testing.T, before string) *podsBed {
 	t.Helper()
 	b := &podsBed{t: t, version: 100}
 	b.Own = NewOwn(OwnConfig{Node: "edge-1", Roots: []byte(root("node")), Pods: before, Reads: func() { b.reads.Add(1) }})
-	res, err := relay.ParseResource("services.v1.=Service")
-	check(t, err)
-	b.relay, err = relay.New(relay.Config{Resource: res, Gather: -1})
-	check(t, err)
-	check(t, b.relay.Replace(b.version, nil))
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { _ = b.relay.Run(ctx) })
-	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		b.Serve(w, req, request.Parse(req), (&rest.Handler{Source: b.relay}).ServeHTTP)
-	}))
-	t.Cleanup(func() {
-		b.server.CloseClientConnections()
-		b.server.Close()
-		cancel()
-		running.Wait()
-	})
+	b.relay, b.server = behind(t, b.Own, "services.v1.=Service", b.version)
 	for _, namespace := range []string{"default", "team"} {
 		for _, name := range []string{"kubernetes", "web"} {
 			b.put(wire.Added, namespace, name)

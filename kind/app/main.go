@@ -1,5 +1,6 @@
 // Command app is what the pods of the runtime kind run, in an image of its own, so that nothing has to be pulled: it serves its
-// host's name. It can also be executed, in a pod or on a node, to say something, to fetch a URL, or to call one again and again.
+// host's name. It can also be executed, in a pod or on a node, to say something, to fetch a URL, or to call one again and again; and in a pod to read the Kubernetes API again and again, or to write there,
+// as a client does that knows nothing but what its kubelet tells it.
 package main
 
 import (
@@ -47,10 +48,12 @@ func run(args []string) error {
 			}
 		}
 		return call(every, each, args[3], as)
+	case len(args) > 0 && (args[0] == "read" || args[0] == "write"):
+		return inPod(args)
 	case len(args) == 0:
 		return serve()
 	}
-	return fmt.Errorf("arguments %q: want none, or: say TEXT, or: get URL, or: call EVERY PATIENCE URL [CA PAIR]", args)
+	return fmt.Errorf("arguments %q: want none, or: say TEXT, or: get URL, or: call EVERY PATIENCE URL [CA PAIR], or: read EVERY FOLDER NAME, or: write NAMESPACE NAME", args)
 }
 
 func serve() error {

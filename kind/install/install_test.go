@@ -199,6 +199,8 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 		}
 	}, SpecTimeout(2*long))
 
+	podSpecs()
+
 	It("lets one hub of each pool read the cloud, and another one when that is killed", func(ctx SpecContext) {
 		for _, members := range [][]int{{1, 2, 3}, {4, 5}} {
 			var leads []int

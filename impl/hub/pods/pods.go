@@ -55,18 +55,20 @@ type Pods struct {
 	Config
 	before string        // what the file had at first
 	kept   string        // what it has: Run's alone
+	told   string        // what Lead was told: Run's alone
 	reads  chan struct{} // closed when the kubelet has read through this hub
 
 	mu       sync.Mutex
 	read     bool
 	listener net.Listener
 	led      string
+	shown    bool // the kubelet has read since
 }
 
 // Status is where pods are led.
 type Status struct {
 	Address string `json:"address"`            // at which the hub serves them; "": it cannot
-	Led     bool   `json:"led"`                // containers that start now are told it
+	Led     bool   `json:"led"`                // the kubelet has read it: containers that start now are told it
 	Waits   string `json:"waitsFor,omitempty"` // why they are not
 }
 
@@ -93,7 +95,7 @@ func New(c Config) *Pods {
 	if err == nil {
 		var at netip.AddrPort
 		if at, err = netip.ParseAddrPort(strings.TrimSpace(string(text))); err == nil {
-			p.before, p.kept = at.String(), at.String()
+			p.before, p.kept, p.told = at.String(), at.String(), at.String()
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -109,6 +111,7 @@ func (p *Pods) Before() string { return p.before }
 func (p *Pods) Reads() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.shown = true
 	if !p.read {
 		p.read = true
 		close(p.reads)
@@ -165,7 +168,7 @@ func (p *Pods) Status() *Status {
 	if p.listener != nil {
 		s.Address = p.listener.Addr().String()
 	}
-	switch s.Led = p.led != ""; {
+	switch s.Led = p.led != "" && p.shown; {
 	case s.Led:
 	case p.Address == "":
 		s.Waits = "--pods-address is not given"
@@ -173,6 +176,8 @@ func (p *Pods) Status() *Status {
 		s.Waits = fmt.Sprintf("%s is not an address of this machine, or its port is taken", p.Address)
 	case !p.read:
 		s.Waits = "the kubelet has not read Services through this hub"
+	case p.led != "":
+		s.Waits = "the kubelet has not read Services again, which says this address now"
 	default:
 		s.Waits = fmt.Sprintf("pods trust the hub %v after the kubelet has first read through it", p.Wait)
 	}
@@ -193,7 +198,7 @@ func (p *Pods) Run(ctx context.Context, serve func(net.Listener) error) error {
 	case !p.Known: // pods trust another authority
 		p.lead("")
 	case p.port() == nil: // there is nobody at the address
-		p.Lead("")
+		p.tell("")
 	}
 	if !p.listen(ctx) {
 		return nil
@@ -254,6 +259,15 @@ func (p *Pods) trusted(ctx context.Context) bool {
 	}
 }
 
+// tell has the kubelet read another address, unless it has read that already.
+func (p *Pods) tell(to string) {
+	p.mu.Lock()
+	p.led, p.shown = to, to == p.told
+	p.mu.Unlock()
+	p.told = to
+	p.Lead(to)
+}
+
 // lead leads containers that start from now on.
 func (p *Pods) lead(to string) {
 	var err error
@@ -268,10 +282,8 @@ func (p *Pods) lead(to string) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.Logger.Warn("cannot keep where pods are led; after a restart they are led again when --pods-wait is over", "file", p.File, "err", err)
 	}
-	p.Lead(to)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.led = to; to != "" {
-		p.Logger.Info("containers that start now are told to call this hub", "address", to)
+	p.tell(to)
+	if to != "" {
+		p.Logger.Info("containers that start from now on are told to call this hub", "address", to)
 	}
 }

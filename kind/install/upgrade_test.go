@@ -92,7 +92,7 @@ func fromTheFormerRelease(served *calls) {
 }
 
 // usual is how many calls are made to see what they take.
-const usual = 40
+const usual = 200
 
 // relists are the lists that an upgrade may not cause. The Job on the node looks things up for itself; and a relay looks at one object, of some hundred bytes, to know whether what is on its
 // disk is of this cloud.

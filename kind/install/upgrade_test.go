@@ -74,6 +74,7 @@ func fromTheFormerRelease(served *calls) {
 			usually := float64(bytes[name]-start[name]) / float64(quiet[n]) * float64(made-quiet[n])
 			again := relists(lists(ctx, n+1, began))
 			fed := hubMetric(ctx, n+1, "weir_hub_relay_source_lists_total")
+			say("%s: calls failed by %v", name, asked[n].why)
 			AddReportEntry("upgrade of "+name, fmt.Sprintf("%.1f s at most between two answers to its kubelet, %d of %d calls failed; %.0f kB more than usual between it and kube-apiserver, of %.0f kB; %d lists at kube-apiserver, and %.0f that fed the new hub; %q",
 				longest.Seconds(), failed, made, (float64(used[name]-bytes[name])-usually)/1000, float64(used[name]-bytes[name])/1000, len(again), fed, again))
 			Expect(again).To(BeEmpty(), "clients on %s go on behind what they have", name)
@@ -108,7 +109,8 @@ type answers struct {
 	mu           sync.Mutex
 	made, failed int
 	last         time.Time
-	longest      time.Duration // between two
+	longest      time.Duration  // between two
+	why          map[string]int // of failures
 }
 
 func (a *answers) told(err error) {
@@ -117,6 +119,10 @@ func (a *answers) told(err error) {
 	a.made++
 	if err != nil {
 		a.failed++
+		if a.why == nil {
+			a.why = map[string]int{}
+		}
+		a.why[err.Error()]++
 		return
 	}
 	now := time.Now()

@@ -54,6 +54,8 @@ const (
 	SignerPrefix = "weir.dev/"
 	// CloudSigner signs what kube-apiserver trusts. weir-manager approves requests to it, and kube-controller-manager signs.
 	CloudSigner = "kubernetes.io/kube-apiserver-client"
+	// KubeletSigner signs what a node shows kube-apiserver. kube-controller-manager approves requests of nodes for themselves, where the cluster lets it, and signs.
+	KubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
 	// KeyNamespace holds the keys of the pools' authorities.
 	KeyNamespace = "weir-pki"
 	// AuthorityPrefix and the name of a pool are a Secret in KeyNamespace, its authority, and a ConfigMap: those that count, as a file under AuthorityKey, and

@@ -112,7 +112,7 @@ func (s *Source) Refused(token string) {
 	defer s.mu.Unlock()
 	now := s.Clock.Now()
 	switch {
-	case token != s.now.token: // a newer one is there already
+	case token == "", token != s.now.token: // a newer one is there already
 		return
 	case s.User.Exec == nil && s.User.TokenFile == "": // there will never be another
 		if s.said == "" {

@@ -123,7 +123,7 @@ func draft(name string, i pki.Identity, s pki.Subject, life time.Duration, key c
 }
 
 // errPending says that nobody has decided yet.
-var errPending = errors.New("nobody has answered the request yet: is weir-manager there, with --certificates=sign?")
+var errPending = errors.New("nobody has answered the request yet")
 
 // errUnjudged is of a certificate that nobody can judge yet: the first one of a pool is signed before the pool hears of its authority.
 var errUnjudged = errors.New("the certificate is signed, and the authorities of the pool are not known yet: the cloud tells them, or --coordinator-ca-file")
@@ -146,7 +146,10 @@ func signed(r *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 		}
 	}
 	if len(r.Status.Certificate) == 0 {
-		return nil, errPending
+		if r.Spec.SignerName == contract.KubeletSigner {
+			return nil, fmt.Errorf("%w: does the cluster approve and sign %s for its nodes?", errPending, r.Spec.SignerName)
+		}
+		return nil, fmt.Errorf("%w: is weir-manager there, with --certificates=sign?", errPending)
 	}
 	return r.Status.Certificate, nil
 }

@@ -46,11 +46,13 @@ type Config struct {
 	Signs func() *x509.Certificate
 	// Refused tells why others do not take a certificate that they trust: it is taken back. Nil: nobody refuses one.
 	Refused func(*x509.Certificate) error
-	Idle    bool   // it is not wanted until Want says so
-	Changed func() // there is another certificate
-	Clock   clock.WithTicker
-	Metrics *Metrics
-	Logger  *slog.Logger
+	// Patience is how long a first certificate is asked for while kube-apiserver answers and nobody signs it; then it is not wanted any more. 0: for ever.
+	Patience time.Duration
+	Idle     bool   // it is not wanted until Want says so
+	Changed  func() // there is another certificate
+	Clock    clock.WithTicker
+	Metrics  *Metrics
+	Logger   *slog.Logger
 }
 
 // Keeper holds one certificate while its Run runs.
@@ -63,6 +65,7 @@ type Keeper struct {
 	key    crypto.Signer
 	sent   bool              // a request for key is there, as far as is known
 	reads  int               // of it, that brought no answer
+	since  time.Time         // since when kube-apiserver answers, and there is none; zero: it does not
 	said   map[string]string // what was logged since there was a certificate last, by reason
 	good   bool              // somebody who is trusted vouches for what is held
 	soon   time.Time         // when it is renewed because another authority signs now; zero: it is not
@@ -466,6 +469,11 @@ func (k *Keeper) note(err error) {
 		k.said = map[string]string{}
 		return
 	}
+	if k.impatient(reason) {
+		k.Want(false)
+		k.Logger.Warn("a certificate is not asked for any more, until the hub starts anew", "kind", k.Identity.Kind, "tried-for", k.Patience, "err", err)
+		return
+	}
 	if reason != "" {
 		k.Metrics.failures.WithLabelValues(string(k.Identity.Kind), reason).Inc()
 	} else if k.reads < slowReads {
@@ -481,6 +489,20 @@ func (k *Keeper) note(err error) {
 	}
 	k.said[reason] = about
 	k.Logger.Warn("a certificate is not there yet; it is tried again, and the former one goes on to its end", "kind", k.Identity.Kind, "err", err)
+}
+
+// impatient tells whether nobody has signed the first certificate for too long.
+func (k *Keeper) impatient(reason string) bool {
+	now := k.Clock.Now()
+	switch {
+	case k.Patience == 0, reason == unreachable, k.held.Load() != nil:
+		k.since = time.Time{}
+	case k.since.IsZero():
+		k.since = now
+	default:
+		return now.Sub(k.since) >= k.Patience
+	}
+	return false
 }
 
 // reasonOf is "" while an answer is waited for.

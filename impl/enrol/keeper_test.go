@@ -18,6 +18,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -586,6 +587,43 @@ func TestWanted(t *testing.T) {
 		n := len(b.cloud.names)
 		if b.run(day); len(b.cloud.names) != n {
 			t.Error("it is renewed, and nobody wants it")
+		}
+	})
+}
+
+// TestPatience: a cloud that signs nothing of a kind is asked by one request, and no more after an hour in which it answered. A restart asks again.
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		change := func(c *Config) {
+			c.Identity = pki.Must(pki.Kubelet)
+			c.Identity.Signer = contract.KubeletSigner
+			c.Subject, c.Trusted, c.Patience = pki.Subject{Node: "edge-1"}, nil, time.Hour
+		}
+		b := newBed(t, dir, change)
+		b.cloud.answer, b.cloud.away = nil, true
+		b.run(2 * time.Hour)
+		b.cloud.away = false
+		b.run(59 * time.Minute)
+		reads := b.cloud.reads
+		if len(b.cloud.names) != 1 || reads < 5 || !b.Wanted() || b.said("kube-apiserver-client-kubelet for its nodes?") != 1 {
+			t.Errorf("requests %v, read %d times, log %s", b.cloud.names, reads, b.log)
+		}
+		b.run(10 * time.Minute)
+		reads = b.cloud.reads
+		if b.Wanted() || b.said("is not asked for any more") != 1 {
+			t.Errorf("log %s", b.log)
+		}
+		if b.run(day); b.cloud.reads != reads {
+			t.Error("it is asked for again")
+		}
+		b.cloud.answer = func(r *certificatesv1.CertificateSigningRequest) {
+			template := must(pki.Must(pki.Kubelet).Template(pki.Subject{Node: "edge-1"}, time.Now(), day))
+			r.Status.Certificate = must(b.authority.Sign(template, must(pki.ParseRequest(r.Spec.Request)).PublicKey))
+		}
+		b.open(dir, change)
+		if b.run(time.Minute); b.Get() == nil || len(b.cloud.names) != 1 {
+			t.Errorf("after a restart: requests %v, log %s", b.cloud.names, b.log)
 		}
 	})
 }

@@ -1,11 +1,26 @@
 package hub
 
 import (
+	"net/http"
+	"path/filepath"
+	"time"
+
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/credential"
+	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/hub/ownuser"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
-// buildNode gets what the hub is its node by at the cloud: the kubelet's certificate, or what its kubeconfig has in the place of one.
+const (
+	nodeLife = 24 * time.Hour // of a certificate that a token brought: who takes the node's token from it wants it to be nobody soon
+	patience = time.Hour      // for a cloud that signs none
+)
+
+// buildNode gets what the hub is its node by at the cloud: the kubelet's certificate, or what its kubeconfig has in the place of one. By that it asks for a certificate:
+// while it has one that counts, no program is run and no token is shown.
 func (h *Hub) buildNode() error {
 	if h.CloudClientKubeconfig == "" {
 		p, err := h.reload.Pair("--cloud-client-cert-file", h.CloudClientCertFile, "--cloud-client-key-file", h.CloudClientKeyFile)
@@ -17,6 +32,19 @@ func (h *Hub) buildNode() error {
 		return cli.Usage("--cloud-client-kubeconfig", h.CloudClientKubeconfig, "a kubeconfig whose user has a token, a tokenFile or an exec plugin: "+err.Error())
 	}
 	s := credential.New(credential.Config{User: user, Clock: provenClock{h.clock, h.time}, Logger: h.Logger})
-	h.node, h.shows = s, s
+	name := contract.NodeUserPrefix + h.NodeName
+	u := ownuser.New(ownuser.Config{
+		Name: name, Node: name, OfNode: s, Shows: s, Now: h.time.Now, Changed: func() { h.cloud.RenewAs(uplink.AsNode) }, Clock: h.clock, Logger: h.Logger,
+	})
+	kubelet := pki.Must(pki.Kubelet)
+	kubelet.Signer = contract.KubeletSigner // the cluster's own, in which weir-manager has no say
+	k, err := h.keeper(enrol.Config{
+		Identity: kubelet, Subject: pki.Subject{Node: h.NodeName}, Life: nodeLife, Dir: filepath.Join(h.DataDir, "pki", "node"), Changed: u.Poke, Patience: patience,
+	}, func(*enrol.Keeper) http.RoundTripper { return h.asks() })
+	if err != nil {
+		return err
+	}
+	u.Own = k
+	h.node, h.shows = u, u
 	return nil
 }

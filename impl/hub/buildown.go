@@ -6,7 +6,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/callers"
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/nodeauthority"
 	"github.com/weir-edge/weir/impl/hub/pods"
@@ -41,8 +40,8 @@ func (h *Hub) buildOwn() (err error) {
 
 // nodeCounts tells whether what the hub is its node by at the cloud is valid now.
 func (h *Hub) nodeCounts() bool {
-	if s, ok := h.shows.(*credential.Source); ok {
-		return s.Counts()
+	if h.shows != nil {
+		return h.shows.Counts()
 	}
 	c := h.node.Get()
 	return c != nil && pki.CheckSpan(c.Leaf, h.time.Now()) == nil

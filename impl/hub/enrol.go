@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/notices"
+	"github.com/weir-edge/weir/impl/hub/ownuser"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 )
@@ -67,7 +68,7 @@ func (h *Hub) buildForwarder() error {
 
 // keeper makes what asks for a certificate of this node. way is by whom it asks.
 func (h *Hub) keeper(c enrol.Config, way func(*enrol.Keeper) http.RoundTripper) (k *enrol.Keeper, err error) {
-	if c.Subject.Pool == "" {
+	if c.Subject.Pool == "" && c.Subject.Node == "" {
 		c.Subject = pki.Subject{Pool: h.NodePoolName, Node: h.NodeName}
 	}
 	c.Cloud = roundTripper(func(req *http.Request) (*http.Response, error) { return way(k).RoundTrip(req) })
@@ -105,7 +106,11 @@ func (h *Hub) certificates() (all []notices.Certificate) {
 			all = append(all, notices.Certificate{Kind: k, Cert: now, Renews: renews})
 		}
 	}
-	add(pki.Kubelet, h.node)
+	if u, ok := h.node.(*ownuser.User); ok {
+		add(pki.Kubelet, u.Own)
+	} else {
+		add(pki.Kubelet, h.node)
+	}
 	if h.atCloud.Own != nil {
 		add(pki.HubAtCloud, h.atCloud.Own)
 	}

@@ -24,7 +24,7 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.CloudClientKeyFile, "cloud-client-key-file", "", "PEM file of its key, the same one if it holds both; required with it")
 	f.StringVar(&c.CloudClientKubeconfig, "cloud-client-kubeconfig", "",
 		"kubeconfig of a kubelet that has no certificate: the hub is the node by the token, the tokenFile or the exec plugin of its current user, in the place of --cloud-client-cert-file; "+
-			"a plugin is run by the hub, has 30 s, and may want no terminal")
+			"a plugin is run by the hub, has 30 s, and may want no terminal; with the token the hub asks the cloud for a certificate of the node that counts for a day, keeps it in --data-dir, and shows it in the place of the token")
 	f.StringVar(&c.CloudHubCertFile, "cloud-hub-cert-file", "",
 		"PEM file of the certificate of the hub's own user at the cloud, "+contract.HubUserPrefix+"<nodepool-name>:<node-name>, by which it reads what its relays hold; without it the hub asks weir-manager "+
 			"for it, keeps it in --data-dir and renews it, or is its node if --coordinator-client-cert-file is given; while there is none, and after its end, the hub reads as its node")

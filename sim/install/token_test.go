@@ -21,12 +21,14 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/proc/proctest"
 )
 
@@ -118,7 +120,7 @@ func (s *systemd) asKubelet(flags []string) (int, string) {
 // cloud is away. What goes wrong with the program is one line in the log, and over when it is mended. The node leaves, and each file is as it was.
 func TestTokenNode(t *testing.T) {
 	spawner, progress := proctest.Spawner(t), func(m string) { t.Log(m) }
-	binaries, err := cloud.Find(t.Context(), spawner, progress, cloud.KubeAPIServer)
+	binaries, err := cloud.Find(t.Context(), spawner, progress, cloud.KubeAPIServer, cloud.KubeControllerManager)
 	check(t, err)
 	c, err := cloud.Start(t.Context(), cloud.Config{Spawner: spawner, Binaries: binaries, LogDir: t.TempDir(), Progress: progress, Args: []string{
 		"--authentication-token-webhook-config-file=" + judgeTokens(t), "--authentication-token-webhook-version=v1", "--authentication-token-webhook-cache-ttl=1s",
@@ -183,11 +185,67 @@ func TestTokenNode(t *testing.T) {
 			s.breaks(does, beats)
 			s.isAlone(c, join[4:], does)
 			beats("heartbeats after the cloud was away")
+			s.isSigned(c, does, beats)
 		}
 		run("node", "leave")
 		beats("heartbeats after the node has left")
 		same(t, before, files(t, root))
 	}
+}
+
+// isSigned: the cloud approves and signs what nodes ask for themselves, as kubeadm lets it. From then on the hub is its node by a certificate that ends in a day, and the
+// program is run no more.
+func (s *systemd) isSigned(c *cloud.Cloud, does string, beats func(string)) {
+	s.t.Helper()
+	_, err := c.Client().RbacV1().ClusterRoleBindings().Create(s.t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "nodes-for-themselves"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: contract.NodesGroup}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient"},
+	}, metav1.CreateOptions{})
+	check(s.t, err)
+	manager, err := c.ControllerManager(cloud.StockTimers())
+	check(s.t, err)
+	pair, err := c.CA().Kept()
+	check(s.t, err)
+	for name, text := range pair {
+		check(s.t, os.WriteFile(filepath.Join(manager.Dir, name), text, 0o600))
+	}
+	log, err := os.Create(filepath.Join(s.t.TempDir(), "kube-controller-manager.log"))
+	check(s.t, err)
+	s.t.Cleanup(func() { _ = log.Close() })
+	p, err := proctest.Spawner(s.t).Start(proc.Spec{
+		Name: manager.Name, Path: manager.Path, Dir: manager.Dir, Output: log, Args: append(manager.Args, "--controllers=csrapproving,csrsigning",
+			"--cluster-signing-cert-file="+filepath.Join(manager.Dir, "tls.crt"), "--cluster-signing-key-file="+filepath.Join(manager.Dir, "tls.key")),
+	})
+	check(s.t, err)
+	s.t.Cleanup(p.Kill)
+	_, err = s.do([]string{"restart", "weir-hub.service"}) // it asks at once, and minutes apart later
+	check(s.t, err)
+	var pem []byte
+	await.Until(s.t, 2*time.Minute, "a certificate of the node", func() bool {
+		pem, err = os.ReadFile(s.at("/var/lib/weir-hub/pki/node/kubelet.pem"))
+		return err == nil
+	})
+	leaf, err := tls.X509KeyPair(pem, pem)
+	check(s.t, err)
+	if life := leaf.Leaf.NotAfter.Sub(leaf.Leaf.NotBefore); leaf.Leaf.Subject.CommonName != contract.NodeUserPrefix+nodeName || life > 25*time.Hour {
+		s.t.Errorf("a certificate of %s for %s", leaf.Leaf.Subject, life)
+	}
+	check(s.t, os.WriteFile(does, []byte("fails"), 0o600))
+	before, began := s.ran(does), time.Now()
+	for time.Since(began) < 3*tokenLife {
+		beats("heartbeats by the certificate")
+	}
+	if now := s.ran(does); now > before+1 { // one may have been under way
+		s.t.Errorf("the program has run %d times more", now-before)
+	}
+	check(s.t, os.Remove(does))
+}
+
+// ran is how often the program has run.
+func (s *systemd) ran(does string) int {
+	text, _ := os.ReadFile(does + ".runs")
+	return len(text)
 }
 
 // keepFresh renews the token of a file, as somebody does on such machines.
@@ -218,12 +276,8 @@ func keepFresh(t *testing.T, file string) {
 // breaks lets tokens end while the program does what it should not, and looks for what the hub says of it.
 func (s *systemd) breaks(does string, beats func(string)) {
 	s.t.Helper()
-	ran := func() int {
-		text, _ := os.ReadFile(does + ".runs")
-		return len(text)
-	}
-	before := ran()
-	await.Until(s.t, time.Minute, "three more tokens", func() bool { return ran() >= before+3 })
+	before := s.ran(does)
+	await.Until(s.t, time.Minute, "three more tokens", func() bool { return s.ran(does) >= before+3 })
 	check(s.t, os.WriteFile(does, []byte("fails"), 0o600))
 	await.Until(s.t, time.Minute, "the hub to say what is wrong", func() bool {
 		text, err := os.ReadFile(s.log)

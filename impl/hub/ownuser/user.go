@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -12,8 +13,10 @@ import (
 	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
-// every is how often it is looked whether the hub's own certificate for the cloud has come or ended.
-const every = time.Minute
+const (
+	every = time.Minute     // how often it is looked whether the hub's own certificate for the cloud has come or ended
+	rest  = 5 * time.Minute // of a certificate that the cloud has refused: an apiserver that starts may refuse what it will take
+)
 
 // Config of a User.
 type Config struct {
@@ -34,6 +37,14 @@ type User struct {
 	Own  uplink.Certificate // nil: there is none, and none comes
 	look chan struct{}
 	said string // of Run alone
+
+	refused atomic.Pointer[refusal]
+}
+
+// refusal is that the cloud has not taken a certificate.
+type refusal struct {
+	of    *tls.Certificate
+	until time.Time // then it is tried again
 }
 
 // New makes a User, which is its node until Own is set, before Run.
@@ -55,10 +66,23 @@ func (a *User) Token(ctx context.Context) (string, error) {
 	return a.Shows.Token(ctx)
 }
 
-// Refused implements uplink.Bearer.
+// Counts implements uplink.Bearer.
+func (a *User) Counts() bool {
+	own, _ := a.usable()
+	return own != nil || a.Shows != nil && a.Shows.Counts()
+}
+
+// Refused implements uplink.Bearer. A certificate that is refused is not shown for a while: the node's credential is.
 func (a *User) Refused(token string) {
-	if a.Shows != nil {
+	own, _ := a.usable()
+	switch {
+	case a.Shows == nil:
+	case token != "":
 		a.Shows.Refused(token)
+	case own != nil:
+		a.refused.Store(&refusal{own, a.Now().Add(rest)})
+		a.Logger.Warn("the cloud does not take a certificate; what the node shows beside it goes on", "user", a.Name, "again-in", rest)
+		a.Poke()
 	}
 }
 
@@ -73,6 +97,9 @@ func (a *User) usable() (own *tls.Certificate, why string) {
 		return nil, "its own is not there yet"
 	case own.Leaf != nil && a.Now().After(own.Leaf.NotAfter):
 		return nil, "its own has ended"
+	}
+	if r := a.refused.Load(); r != nil && r.of == own && a.Now().Before(r.until) {
+		return nil, "the cloud has refused its own"
 	}
 	return own, ""
 }

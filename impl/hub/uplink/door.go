@@ -83,7 +83,9 @@ type door struct {
 type Bearer interface {
 	// Token is that; "": nothing. It may take as long as ctx lasts.
 	Token(ctx context.Context) (string, error)
-	// Refused says that the cloud has answered 401 to it.
+	// Counts tells whether there is something to show, for who does not want to wait.
+	Counts() bool
+	// Refused says that the cloud has answered 401 to it; "": to the certificate of its connection.
 	Refused(token string)
 }
 
@@ -137,7 +139,7 @@ func (d *door) at(s *server, req *http.Request) (*http.Response, error) {
 	if err == nil {
 		resp.Request = out // who reads the answer sees whose question it was, and no token
 		s.answered(resp.StatusCode)
-		if token != "" && resp.StatusCode == http.StatusUnauthorized {
+		if d.shows != nil && resp.StatusCode == http.StatusUnauthorized {
 			d.shows.Refused(token)
 		}
 	}

@@ -22,6 +22,8 @@ type shown struct {
 
 func (s *shown) Token(context.Context) (string, error) { return s.token, s.err }
 
+func (s *shown) Counts() bool { return s.err == nil }
+
 func (s *shown) Refused(token string) { s.refused = append(s.refused, token) }
 
 // TestShows: a request shows the token of its door and nothing of it comes back with the answer; a 401 is told; without a token nothing is sent.
@@ -67,8 +69,12 @@ func TestShows(t *testing.T) {
 	if resp, err = ask(); err != nil || resp.StatusCode != http.StatusUnauthorized || len(bearer.refused) != 1 || bearer.refused[0] != "bad" {
 		t.Errorf("%v, %v, refused %v", resp, err, bearer.refused)
 	}
+	bearer.token = "" // the certificate of the connection is all
+	if resp, err = ask(); err != nil || resp.StatusCode != http.StatusUnauthorized || len(bearer.refused) != 2 || bearer.refused[1] != "" {
+		t.Errorf("%v, %v, refused %v", resp, err, bearer.refused)
+	}
 	bearer.err = errors.New("no identity on this machine")
-	if _, err = ask(); !errors.Is(err, bearer.err) || !Unsent(err) || len(got) != 2 {
+	if _, err = ask(); !errors.Is(err, bearer.err) || !Unsent(err) || len(got) != 3 {
 		t.Errorf("%v after %v", err, got)
 	}
 }

@@ -47,7 +47,9 @@ func TestToken(t *testing.T) {
 			t.Errorf("%s: another certificate than wanted", when)
 		}
 	}
-	signed := func() *tls.Certificate { return &tls.Certificate{Leaf: &x509.Certificate{NotAfter: c.Now().Add(time.Hour)}} }
+	signed := func() *tls.Certificate {
+		return &tls.Certificate{Leaf: &x509.Certificate{NotAfter: c.Now().Add(time.Hour)}}
+	}
 	shows("without a certificate", nil)
 	u.Refused("the node's")
 	first := signed()

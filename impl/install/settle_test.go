@@ -1,6 +1,7 @@
 package install
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -34,6 +35,28 @@ func TestSettle(t *testing.T) {
 	check(t, settle("harbour"))
 	check(t, settle(""))
 	if diff := differ(before, w.snapshot()); len(diff) > 0 || !w.hasAPI() {
+		t.Errorf("%v is changed; API: %v", diff, w.hasAPI())
+	}
+}
+
+// TestAnotherVersion: a journal that another version of Weir wrote is understood by no verb, and nothing is changed: join and leave say which version they want.
+func TestAnotherVersion(t *testing.T) {
+	w := newWorld(t)
+	check(t, w.installer(nil).Join(t.Context()))
+	text, err := os.ReadFile(w.installer(nil).Host.at(journalFile))
+	check(t, err)
+	newer := strings.Replace(string(text), `"version": 1`, `"version": 2`, 1)
+	w.write(journalFile, newer)
+	before := w.snapshot()
+	for verb, do := range map[string]func(*Installer) error{
+		"join": func(i *Installer) error { return i.Join(t.Context()) }, "leave": func(i *Installer) error { return i.Leave(t.Context()) },
+		"status": func(i *Installer) error { _, err := i.Status(t.Context()); return err },
+	} {
+		if err := do(w.installer(nil)); err == nil || !strings.Contains(err.Error(), "version 2: want 1; use the weir that wrote it") {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+	if diff := differ(before, w.snapshot()); newer == string(text) || len(diff) > 0 || !w.hasAPI() {
 		t.Errorf("%v is changed; API: %v", diff, w.hasAPI())
 	}
 }

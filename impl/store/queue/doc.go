@@ -44,7 +44,7 @@
 // The file is written anew beside the old one, which it replaces, when more than half of it, and at least 256 KiB, is of no use any
 // more, and when the queue is empty. A tail that a power cut left is cut off: it was not answered. Behind a damaged frame the next one is
 // found by its mark, and the rest counts; a copy of the file is kept as queue.log.bad, but not one that may be in the
-// clear while there is a key. A damaged last frame looks like a tail. After a failed sync the file is written anew. So
+// clear while there is a key. A file of which this version of Weir can read nothing is kept so too. A damaged last frame looks like a tail. After a failed sync the file is written anew. So
 // it is when a key appears over a file in the clear. Frames of which the key is not here count as damaged: they are in
 // the copy.
 //

@@ -17,6 +17,7 @@ const (
 	fileName  = "queue.log"
 	tempName  = fileName + ".tmp"
 	badName   = fileName + ".bad"
+	family    = "weirqueue" // begins the file of any version
 	magic     = "weirqueue1\n"
 	sealed    = "weirqueue2\n" // with records that are encrypted
 	mark      = "\xf7WQ\x0a"
@@ -74,12 +75,14 @@ type contents struct {
 	end    int  // behind the last whole frame; what stands behind it was cut off by a power cut
 	bad    int  // damaged bytes before that, and those that cannot be read: the key is not here, or a later version of Weir wrote them
 	sealed bool // the file says that its records are encrypted
+	later  bool // it says that another version of Weir wrote it, and no record can be read
 }
 
 // read gives the records of a file to f, in order.
 func (f format) read(b []byte, take func(*record)) (c contents) {
 	c.sealed = bytes.HasPrefix(b, []byte(sealed))
 	known := c.sealed || bytes.HasPrefix(b, []byte(magic))
+	c.later = !known && bytes.HasPrefix(b, []byte(family))
 	if known {
 		c.end = len(magic)
 	}
@@ -98,6 +101,7 @@ func (f format) read(b []byte, take func(*record)) (c contents) {
 		c.end = at
 		if r, err := f.parse(body, c.sealed); err == nil {
 			take(r)
+			c.later = false
 		} else {
 			c.bad += n
 		}
@@ -145,7 +149,7 @@ func openJournal(d disk.Disk, key *seal.Key, f func(*record)) (j *journal, found
 	found = j.read(b, f)
 	torn = len(b) - found.end
 	if found.end < len(magic) || found.bad > 0 || found.sealed != (key != nil) { // written anew by the caller
-		if found.bad > 0 && (found.sealed || key == nil) { // else the copy might be in the clear
+		if found.bad > 0 && (found.sealed || found.later || key == nil) { // else the copy might be in the clear
 			keepBad(d, b)
 		}
 		return j, found, torn, file.Close()

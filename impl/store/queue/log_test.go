@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+
+	"github.com/weir-edge/weir/impl/seal"
 )
 
 // TestEveryByte: a file that is cut at any byte loses nothing before; one of which any byte is another loses one record at most,
@@ -40,6 +42,29 @@ func TestEveryByte(t *testing.T) {
 		if again := open(t, d.Restart()); again.Len() != n+1 || again.Stats().DamagedByte > 0 {
 			t.Fatalf("another byte at %d: after the next write: %d entries, %+v", at, again.Len(), again.Stats())
 		}
+	}
+}
+
+// TestAnotherVersion: what another version of Weir wrote, of which nothing can be read, is kept for it; without the key, and with it. A file in the clear is not kept beside a key.
+func TestAnotherVersion(t *testing.T) {
+	key, err := seal.New(bytes.Repeat([]byte("k"), seal.Size))
+	check(t, err)
+	for name, key := range map[string]*seal.Key{"with a key": key, "without": nil} {
+		d := flash(3)
+		newer := []byte("weirqueue7\nnobody knows what this says")
+		d.Put(fileName, newer)
+		q, err := Open(Config{Disk: d, Key: key, Logger: quiet, PushedPerSecond: 1e9})
+		check(t, err)
+		if q.Len() != 0 || q.Stats().DamagedByte == 0 || !bytes.Equal(d.Files[badName].Now, newer) {
+			t.Errorf("%s: %d entries, %+v; kept: %q", name, q.Len(), q.Stats(), d.Files[badName].Now)
+		}
+		check(t, q.Put(Write{Target: pod(1), Ours: status("new")}))
+	}
+	d := flash(4)
+	check(t, open(t, d).Put(Write{Target: pod(1), Ours: status("a secret")}))
+	d.Files[fileName].Now[len(magic)-2] = '7'
+	if _, err := Open(Config{Disk: d, Key: key, Logger: quiet, PushedPerSecond: 1e9}); err != nil || d.Files[badName] != nil {
+		t.Errorf("%v; what stood in the clear is kept beside the key", err)
 	}
 }
 

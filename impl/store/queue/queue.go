@@ -117,7 +117,9 @@ func Open(c Config) (*Queue, error) {
 		c.Logger.Info("writes wait for the cloud", "entries", n, "tornBytes", torn)
 	}
 	if found.end+torn > 0 && !found.sealed && c.Key != nil { // what is, or may be, in the clear does not stay
-		_ = c.Disk.Remove(badName)
+		if !found.later {
+			_ = c.Disk.Remove(badName)
+		}
 		if err := j.rewrite(q.state.frames(j.format)); err != nil {
 			c.Logger.Error("the queue of writes cannot be encrypted: it stays in the clear until the next write", "err", err)
 		}

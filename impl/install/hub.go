@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/pods"
 )
 
 // hubAnswer bounds what is read of a hub.
@@ -35,6 +36,7 @@ type HubStatus struct {
 		Passed time.Time `json:"passed,omitzero"` // when the cloud last took one
 		CutOff bool      `json:"cutOff"`
 	} `json:"heartbeat"`
+	Pods *pods.Status `json:"pods,omitempty"`
 }
 
 // askHub reads from the hub's health port.

@@ -71,13 +71,13 @@ func (s Status) String() string {
 	if s.Hub.Reason != "" {
 		out += "           " + s.Hub.Reason + "\n"
 	}
-	switch {
-	case s.Beat < 0:
-		out += "heartbeat  none came through the hub to the cloud\n"
-	default:
-		out += fmt.Sprintf("heartbeat  %ds ago\n", s.Beat)
+	if s.Hub.Pods != nil {
+		out += fmt.Sprintf("pods       %s\n", s.Hub.Pods)
 	}
-	return out
+	if s.Beat < 0 {
+		return out + "heartbeat  none came through the hub to the cloud\n"
+	}
+	return out + fmt.Sprintf("heartbeat  %ds ago\n", s.Beat)
 }
 
 // Ask asks the hub of this machine, at its health port. It is an error that the node has not joined.

@@ -173,7 +173,8 @@ func TestNode(t *testing.T) {
 	if got := condition(); got == nil || got.Status != corev1.ConditionTrue {
 		t.Errorf("the Node says %+v", got)
 	}
-	if out, err := run("node", "status"); err != nil || !strings.Contains(out, "calls its hub, for good") {
+	if out, err := run("node", "status"); err != nil || !strings.Contains(out, "calls its hub, for good") ||
+		!strings.Contains(out, "call the cloud: "+contract.PodsAddress+" is not an address of this machine") { // its ip is not the real one
 		t.Errorf("status: %v\n%s", err, out)
 	}
 	if s.address != contract.PodsAddress {

@@ -72,6 +72,14 @@ type Status struct {
 	Waits   string `json:"waitsFor,omitempty"` // why they are not
 }
 
+// String is for a person.
+func (s *Status) String() string {
+	if s.Led {
+		return "that start now are told to call the hub at " + s.Address
+	}
+	return "call the cloud: " + s.Waits
+}
+
 // Check tells which flag of a hub that listens at an address cannot be meant.
 func Check(address, bind string, wait time.Duration) error {
 	if wait < 0 {

@@ -10,11 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -84,7 +87,7 @@ type Flags struct {
 func NewFlags(name, about string) *Flags {
 	f := &Flags{FlagSet: pflag.NewFlagSet(name, pflag.ContinueOnError), name: name, about: about}
 	f.SortFlags = false
-	f.StringVar(&f.config, "config", "", "YAML file whose keys are the names of these flags; a flag given on the command line wins")
+	f.StringVar(&f.config, "config", "", "YAML file whose keys are the names of these flags; files *.yaml in a folder of its name and .d win over it, the last by name over others; a flag given on the command line wins over all")
 	f.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&f.logFmt, "log-format", "text", "text or json")
 	f.BoolVar(&f.version, "version", false, "print the version and exit")
@@ -130,13 +133,29 @@ func (f *Flags) readConfig() error {
 	if f.config == "" {
 		return nil
 	}
-	data, err := os.ReadFile(f.config)
+	beside, err := os.ReadDir(f.config + configFolder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Usage("--config", f.config+configFolder, err.Error())
+	}
+	for _, e := range slices.Backward(beside) { // a flag that has a value keeps it
+		if filepath.Ext(e.Name()) != ".yaml" {
+			continue
+		}
+		if err := f.readFile(filepath.Join(f.config+configFolder, e.Name())); err != nil {
+			return err
+		}
+	}
+	return f.readFile(f.config)
+}
+
+func (f *Flags) readFile(path string) error {
+	data, err := os.ReadFile(path)
 	if err != nil {
-		return Usage("--config", f.config, err.Error())
+		return Usage("--config", path, err.Error())
 	}
 	var fields map[string]any
 	if err := yaml.UnmarshalStrict(data, &fields); err != nil {
-		return Usage("--config", f.config, "a YAML mapping of flag names to values: "+strings.Join(strings.Fields(err.Error()), " "))
+		return Usage("--config", path, "a YAML mapping of flag names to values: "+strings.Join(strings.Fields(err.Error()), " "))
 	}
 	keys := make([]string, 0, len(fields))
 	for k := range fields {
@@ -146,7 +165,7 @@ func (f *Flags) readConfig() error {
 	for _, k := range keys {
 		flag := f.Lookup(k)
 		if flag == nil || k == "config" || k == "version" || k == "help" {
-			return Usage(f.config+": "+k, fields[k], "the names of flags, see --help")
+			return Usage(path+": "+k, fields[k], "the names of flags, see --help")
 		}
 		if flag.Changed {
 			continue
@@ -157,12 +176,15 @@ func (f *Flags) readConfig() error {
 		}
 		for _, v := range values {
 			if err := f.Set(k, text(v)); err != nil {
-				return Usage(f.config+": "+k, v, flag.Value.Type())
+				return Usage(path+": "+k, v, flag.Value.Type())
 			}
 		}
 	}
 	return nil
 }
+
+// configFolder is behind the name of a --config file in that of a folder whose files win over it: the owner's, beside one that a program writes, as systemd has it.
+const configFolder = ".d"
 
 // text is a YAML value as one would write it on the command line.
 func text(v any) string {

@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -53,7 +54,7 @@ func kubectlCommand(ctx context.Context, node string, args ...string) *exec.Cmd 
 	Expect(err).NotTo(HaveOccurred())
 	token, err := pools.Token(ctx, "kubectl")
 	Expect(err).NotTo(HaveOccurred())
-	config, err := pki.Kubeconfig(e.URL, e.CAPEM, nil, token)
+	config, err := pki.KubeconfigOf(&clientcmdapi.Cluster{Server: e.URL, CertificateAuthorityData: e.CAPEM, CertificateAuthority: e.CAFile}, nil, token)
 	Expect(err).NotTo(HaveOccurred())
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(os.WriteFile(path, config, 0o600)).To(Succeed())

@@ -74,6 +74,9 @@ var _ = Describe("a pool", func() {
 		for _, p := range podsOf(ctx, "lasting") {
 			before[p.UID] = true
 		}
+		for _, node := range nodesOf(weir) { // what the cloud told last has come over the link
+			Eventually(ctx, func() error { _, err := reach(ctx, node, address); return err }).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), node)
+		}
 		l := pools.Link(weir)
 		l.Cut(link.Both, "")
 		DeferCleanup(l.HealAll)

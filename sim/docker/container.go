@@ -48,6 +48,12 @@ func (c Container) Write(ctx context.Context, path string, data io.Reader) error
 	return c.Feed(ctx, data, "cp", "/dev/stdin", path)
 }
 
+// CopyTo copies a file, or with /. behind its name what is in a folder, to a path in it. What is there belongs to root.
+func (c Container) CopyTo(ctx context.Context, from, to string) error {
+	_, err := Run(ctx, "cp", from, string(c)+":"+to)
+	return err
+}
+
 // ID is its full id.
 func (c Container) ID(ctx context.Context) (string, error) { return c.inspect(ctx, "{{.Id}}") }
 

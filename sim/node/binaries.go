@@ -16,6 +16,7 @@ const (
 	HubCommand         = "weir-hub"
 	CoordinatorCommand = "weir-coordinator"
 	ManagerCommand     = "weir-manager"
+	OperatorCommand    = "kubectl-weir"
 )
 
 // Binaries maps Weir's commands to their paths.

@@ -17,27 +17,27 @@ type Flags map[string]any
 // HubConfig is the --config file of weir-hub: its keys are the names of the flags, and what is left out keeps the
 // command's default.
 type HubConfig struct {
-	NodeName string `json:"node-name"`
-	NodePool string `json:"nodepool-name"`
+	NodeName string `json:"node-name,omitempty"`
+	NodePool string `json:"nodepool-name,omitempty"`
 
-	CloudServers    []string `json:"cloud-server"`
+	CloudServers    []string `json:"cloud-server,omitempty"`
 	ClassServers    []string `json:"class-server,omitempty"` // "pool=https://…"
-	CloudCAFile     string   `json:"cloud-ca-file"`
-	CloudClientCert string   `json:"cloud-client-cert-file"`
-	CloudClientKey  string   `json:"cloud-client-key-file"`
+	CloudCAFile     string   `json:"cloud-ca-file,omitempty"`
+	CloudClientCert string   `json:"cloud-client-cert-file,omitempty"`
+	CloudClientKey  string   `json:"cloud-client-key-file,omitempty"`
 	CloudHubCert    string   `json:"cloud-hub-cert-file,omitempty"`
 	CloudHubKey     string   `json:"cloud-hub-key-file,omitempty"`
 
-	BindAddress       string `json:"bind-address"`
-	SecurePort        int    `json:"secure-port"`
+	BindAddress       string `json:"bind-address,omitempty"`
+	SecurePort        int    `json:"secure-port,omitempty"`
 	TLSCertFile       string `json:"tls-cert-file,omitempty"` // "": the hub's certificate is of its node's own authority
 	TLSKeyFile        string `json:"tls-private-key-file,omitempty"`
 	NodeAuthorityFile string `json:"node-authority-file,omitempty"` // beside the config, unless another is named
-	ClientCAFile      string `json:"client-ca-file"`
+	ClientCAFile      string `json:"client-ca-file,omitempty"`
 	HealthBindAddress string `json:"health-bind-address"`
-	HealthPort        int    `json:"health-port"`
+	HealthPort        int    `json:"health-port,omitempty"`
 	ProxyPort         int    `json:"proxy-port"`
-	DataDir           string `json:"data-dir"`
+	DataDir           string `json:"data-dir,omitempty"`
 	StoreKeyFile      string `json:"store-generated-key-file,omitempty"` // with a DataDir: beside the config, unless another is named
 
 	PoolScopeResources []string `json:"pool-scope-resources,omitempty"`
@@ -97,6 +97,9 @@ func (c HubConfig) Write(dir string) (string, error) {
 	}
 	return write(dir, c, c.Flags)
 }
+
+// Text is what the file says, and no more than what c does.
+func (c HubConfig) Text() ([]byte, error) { return encode(c, c.Flags) }
 
 // Write writes the file into a folder and returns its path.
 func (c CoordinatorConfig) Write(dir string) (string, error) { return write(dir, c, c.Flags) }

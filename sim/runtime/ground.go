@@ -6,16 +6,12 @@ import (
 	"net/http"
 
 	"github.com/weir-edge/weir/sim/node"
-	"github.com/weir-edge/weir/sim/pki"
 )
 
 // ground is what the machines of a site stand on.
 type ground interface {
 	// near is where the near ends of a node's links listen, "host:0".
 	near(nodeAddress string) string
-	// door tells who signs the certificate of a hub's door, nil if that is its node's own authority, and by which names the hub is
-	// called beside those of its node.
-	door() (signer *pki.Authority, names []string)
 	// hub and coordinator prepare a part for what is said as if it were a process of this machine.
 	hub(l node.Launch, c node.HubConfig) (Part, error)
 	coordinator(l node.Launch, c node.CoordinatorConfig, viewer http.RoundTripper) (Part, error)
@@ -32,8 +28,6 @@ type addresses interface {
 type here struct{}
 
 func (here) near(address string) string { return net.JoinHostPort(address, "0") }
-
-func (here) door() (*pki.Authority, []string) { return nil, nil }
 
 func (here) hub(l node.Launch, c node.HubConfig) (Part, error) { return node.NewHub(l, c) }
 

@@ -20,10 +20,9 @@ import (
 
 // Kind is the runtime of real kubelets: a kind cluster, each node of a pool a worker of it.
 //
-// On every worker of a pool with Weir runs a hub, as a systemd unit that is up before the kubelet: a static pod would need the
-// kubelet, which needs its hub, and after a start without the cloud nobody would run either. A coordinator has a container of
+// Every worker of a pool with Weir has joined by `weir node join`, as its users type it (kindhub.go). A coordinator has a container of
 // its own, a machine of the pool that is no node. The links are in this process, at the address that this machine has in the
-// network of the containers; each worker refuses itself every other way to the cloud's API (kinddoor.go). What the cloud asks a
+// network of the containers; each worker is led there when it calls the cloud, and refuses itself every other way to its API (kinddoor.go). What the cloud asks a
 // kubelet, for logs and exec, does not cross the link.
 //
 // A hub that is killed or frozen is its whole machine (docker kill, docker pause), with kubelet and pods; one that is stopped
@@ -179,7 +178,11 @@ func (s *kindSite) prepare(ctx context.Context, k *Kind) (err error) {
 			return err
 		}
 	}
-	if s.commands, err = node.Find(ctx, s.spawner, k.Binaries, s.progress, s.topology.commands()...); err != nil {
+	commands := s.topology.commands()
+	if slices.Contains(commands, node.HubCommand) {
+		commands = append(commands, node.OperatorCommand)
+	}
+	if s.commands, err = node.Find(ctx, s.spawner, k.Binaries, s.progress, commands...); err != nil {
 		return err
 	}
 	dir, err := s.spawner.Scratch()

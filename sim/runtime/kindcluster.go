@@ -40,11 +40,7 @@ func (s *kindSite) create(ctx context.Context) error {
 			continue
 		}
 		for _, name := range p.NodeNames() {
-			n, err := s.worker(p, name)
-			if err != nil {
-				return err
-			}
-			config.Nodes = append(config.Nodes, n)
+			config.Nodes = append(config.Nodes, s.worker(p, name))
 		}
 	}
 	if err := s.run.Create(ctx, config, s.progress); err != nil {
@@ -61,29 +57,25 @@ func (s *kindSite) kubeadmPatches() []string {
 	}
 }
 
-// worker describes the next worker to kind. It sees the files of the run under the paths that they have here.
-func (s *kindSite) worker(p Pool, name string) (v1alpha4.Node, error) {
+// worker describes the next worker to kind. It has the programs of a release, and the folder of logs, under the paths that they have here.
+func (s *kindSite) worker(p Pool, name string) v1alpha4.Node {
 	s.byNode[name] = &machine{Container: s.run.Worker(len(s.byNode) + 1), node: name, pool: p, network: s.run.Network}
-	dir, err := s.spawner.Scratch(p.Name, name)
-	if err != nil {
-		return v1alpha4.Node{}, err
-	}
 	n := v1alpha4.Node{
 		Role: v1alpha4.WorkerRole, Image: s.image,
 		Labels:               map[string]string{contract.NodePoolLabel: p.Name},
 		KubeadmConfigPatches: []string{"kind: JoinConfiguration\nnodeRegistration:\n  name: " + name + "\n"},
-		ExtraMounts: []v1alpha4.Mount{
-			{HostPath: dir, ContainerPath: dir, Readonly: true},
-			{HostPath: s.logDir, ContainerPath: s.logDir},
-		},
+		ExtraMounts:          []v1alpha4.Mount{{HostPath: s.logDir, ContainerPath: s.logDir}},
 	}
 	if !p.Zoneless {
 		n.Labels[corev1.LabelTopologyZone] = p.Name
 	}
-	if hub := s.commands[node.HubCommand]; hub != "" {
-		n.ExtraMounts = append(n.ExtraMounts, v1alpha4.Mount{HostPath: hub, ContainerPath: hub, Readonly: true})
+	if p.Mode != Stock {
+		for _, command := range []string{node.HubCommand, node.OperatorCommand} {
+			path := s.commands[command]
+			n.ExtraMounts = append(n.ExtraMounts, v1alpha4.Mount{HostPath: path, ContainerPath: path, Readonly: true})
+		}
 	}
-	return n, nil
+	return n
 }
 
 // attach makes the cluster's control plane the cloud of the site.
@@ -108,29 +100,6 @@ func (s *kindSite) attach(ctx context.Context) error {
 
 // near implements ground: links end where this machine is in the network.
 func (s *kindSite) near(string) string { return net.JoinHostPort(s.run.Network.Gateway, "0") }
-
-// door implements ground. Pods trust the cluster's authority and call the API by the names of its Service, so a hub has to
-// answer to those.
-func (s *kindSite) door() (*pki.Authority, []string) {
-	return s.cloud.CA(), []string{"127.0.0.1", serviceAddress, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
-}
-
-// hub implements ground.
-func (s *kindSite) hub(l node.Launch, c node.HubConfig) (Part, error) {
-	m := s.byNode[c.NodeName]
-	if m == nil {
-		return nil, fmt.Errorf("there is no machine for node %q", c.NodeName)
-	}
-	probe := node.HubProbe(l.Name, c)
-	// The kubelet calls it at 127.0.0.1, pods and this process at the node's address.
-	c.BindAddress, c.HealthBindAddress, c.DataDir, c.StoreKeyFile = "0.0.0.0", "0.0.0.0", hubData, hubKey
-	config, err := c.Write(l.Dir)
-	if err != nil {
-		return nil, err
-	}
-	m.hub = hubUnit{command: l.Path, config: config, log: l.LogFile}
-	return &kindPart{prober: probe, life: hubLife{m, s.image}, machine: m, name: l.Name, command: node.HubCommand, log: l.LogFile}, nil
-}
 
 // coordinator implements ground.
 func (s *kindSite) coordinator(l node.Launch, c node.CoordinatorConfig, viewer http.RoundTripper) (Part, error) {

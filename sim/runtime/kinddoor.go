@@ -12,36 +12,42 @@ import (
 )
 
 const (
-	serviceAddress = "10.96.0.1" // of Service kubernetes, by which pods call the API
-	hubService     = "weir-hub"
+	serviceAddress = "10.96.0.1" // of Service kubernetes, by which pods call the API that are not led to a hub
 	doorService    = "weir-door"
 	doorScript     = "/usr/local/bin/weir-door"
 	unitFolder     = "/etc/systemd/system/"
-	hubData        = "/var/lib/weir/hub"
-	hubKey         = "/etc/weir/store.key"
+	wallPorts      = "1000-1023" // calls from these are not led to the link: CheckWalls meets the wall by them
 )
 
-// doorRules make one address the node's door to the API for all that runs on it: kube-proxy, the CNI, CoreDNS, other pods. They
-// stand before those of kube-proxy, which would send pods to the apiserver itself.
+// doorRules put the link where the cloud is, for all that runs on the node: at the address of the apiserver, and at that of Service kubernetes, before the rules
+// of kube-proxy, which would send pods to the apiserver itself. They refuse every way to an apiserver that is not this node's: by IPv4 and IPv6, whatever its address. A hub listens on its
+// machine only; the testbed's clients are led there from the machine's address.
 const doorRules = `#!/bin/sh
-# Where Service kubernetes leads on this node, and what no one on it may do. Written by the testbed.
+# Where the cloud is for this node, and what no one on it may do. Written by the testbed.
+echo 1 >/proc/sys/net/ipv4/conf/all/route_localnet
 exec nft -f - <<END
 table inet weir
 delete table inet weir
 table inet weir {
-	chain pods { type nat hook prerouting priority -110; ip daddr %[1]s tcp dport 443 dnat ip to %[2]s; }
-	chain node { type nat hook output priority -110; ip daddr %[1]s tcp dport 443 dnat ip to %[2]s; }
-%[3]s}
+	chain pods {
+		type nat hook prerouting priority -110;
+		ip daddr %[1]s tcp dport 443 dnat ip to %[3]s
+		ip daddr %[2]s tcp dport %[4]d dnat ip to %[3]s
+		ip daddr %[5]s tcp dport %[6]d dnat ip to 127.0.0.1
+	}
+	chain node {
+		type nat hook output priority -110;
+		ip daddr %[1]s tcp dport 443 dnat ip to %[3]s
+		ip daddr %[2]s tcp dport %[4]d tcp sport != ` + wallPorts + ` dnat ip to %[3]s
+	}
+	chain wall { type filter hook output priority 0; oifname != "lo" tcp dport %[4]d reject with tcp reset; }
+	chain fence { type filter hook forward priority 0; tcp dport %[4]d reject with tcp reset; }
+}
 END
 `
 
-// wallRules refuse every way to an apiserver that is not this node's: by IPv4 and IPv6, whatever its address.
-const wallRules = `	chain wall { type filter hook output priority 0; oifname != "lo" tcp dport %[1]d reject with tcp reset; }
-	chain fence { type filter hook forward priority 0; tcp dport %[1]d reject with tcp reset; }
-`
-
 const doorUnit = `[Unit]
-Description=door of this node to the Kubernetes API
+Description=link of this node to the cloud
 Before=kubelet.service weir-hub.service
 
 [Service]
@@ -53,64 +59,43 @@ ExecStart=` + doorScript + `
 WantedBy=multi-user.target
 `
 
-// hangUp ends what joined the cluster straight, before the wall is there: it would keep the apiserver from hearing of it.
-const hangUp = `systemctl stop kubelet; pkill -x kube-proxy; for i in $(seq 50); do [ -z "$(ss -Htn dport = :6443)" ] && break; sleep 0.1; done; `
+// Scripts of installDoor. What joined the cluster straight hangs up first: it would keep the apiserver from hearing of the wall.
+const (
+	stopStock = `systemctl stop kubelet; pkill -x kube-proxy; `
+	stopHub   = `systemctl stop ` + hubService + ` && rm -rf ` + hubData + `/relays && ` // a scenario begins with hubs that hold nothing of what their pool shares
+	openDoor  = `for i in $(seq 50); do [ -z "$(ss -Htn dport = :6443)" ] && break; sleep 0.1; done
+chmod 755 ` + doorScript + ` && systemctl daemon-reload && systemctl enable --now --quiet ` + doorService
+	startStock = ` && systemctl start kubelet`
+)
 
-// hubUnit is the systemd unit of a hub. It does not restart a hub that ends by itself, as one of an installation would: the
-// testbed is there to see that.
-type hubUnit struct{ command, config, log string }
-
-func (u hubUnit) String() string {
-	return fmt.Sprintf(`[Unit]
-Description=weir-hub, the door of this node to the Kubernetes API
-After=%s.service
-Before=kubelet.service
-
-[Service]
-ExecStart=%s --config=%s
-StandardOutput=append:%s
-StandardError=append:%[4]s
-
-[Install]
-WantedBy=multi-user.target
-`, doorService, u.command, u.config, u.log)
+// installDoor gives a node its one way to the API.
+func (s *kindSite) installDoor(ctx context.Context, m *machine) error {
+	script := stopHub + openDoor
+	if m.hub == nil {
+		link, err := s.stockDoor(m)
+		if err != nil {
+			return err
+		}
+		m.link, script = link, stopStock+openDoor+startStock
+	}
+	err := m.put(ctx, map[string]string{
+		doorScript:                            fmt.Sprintf(doorRules, serviceAddress, s.control.address, m.link, apiPort, m.address, contract.HubSecurePort),
+		unitFolder + doorService + ".service": doorUnit,
+	})
+	if err == nil {
+		_, err = m.Exec(ctx, "sh", "-c", script)
+	}
+	return err
 }
 
-// installDoor gives a node its one way to the API and sends its kubelet there.
-func (s *kindSite) installDoor(ctx context.Context, m *machine) error {
-	door, wall := net.JoinHostPort(s.control.address, strconv.Itoa(apiPort)), ""
-	kubelet := "https://" + serviceAddress + ":443"
-	if !m.atCloud() {
-		wall = fmt.Sprintf(wallRules, apiPort)
-		if m.pool.Mode == Stock {
-			link, err := s.stockDoor(m)
-			if err != nil {
-				return err
-			}
-			door = link
-		} else {
-			door = net.JoinHostPort(m.address, strconv.Itoa(contract.HubSecurePort))
-			kubelet = "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(contract.HubSecurePort))
-		}
-	}
-	files := map[string]string{
-		doorScript:                            fmt.Sprintf(doorRules, serviceAddress, door, wall),
-		unitFolder + doorService + ".service": doorUnit,
-	}
-	if m.hub.command != "" {
-		files[unitFolder+hubService+".service"] = m.hub.String()
-	}
+// put writes files, in folders that need not be there.
+func (m *machine) put(ctx context.Context, files map[string]string) error {
 	for path, content := range files {
-		if err := m.Write(ctx, path, strings.NewReader(content)); err != nil {
+		if err := m.Feed(ctx, strings.NewReader(content), "install", "-D", "-m", "644", "/dev/stdin", path); err != nil {
 			return err
 		}
 	}
-	script := "chmod 755 " + doorScript + " && systemctl daemon-reload && systemctl enable --now --quiet " + doorService
-	if !m.atCloud() {
-		script = hangUp + script + " && sed -i 's|server: https://.*|server: " + kubelet + "|' /etc/kubernetes/kubelet.conf && systemctl start kubelet"
-	}
-	_, err := m.Exec(ctx, "sh", "-c", script)
-	return err
+	return nil
 }
 
 // stockDoor is the near end of a node's link for all that runs on it but the testbed's clients.
@@ -128,7 +113,7 @@ func (s *kindSite) stockDoor(m *machine) (string, error) {
 
 // tryAll prints the addresses that could be connected to: curl ends with 6, 7 or 28 where there is no such name, the connection
 // is refused, or nobody answers.
-const tryAll = `for a in "$@"; do curl -ks -m 2 -o /dev/null "https://$a/version"; case $? in 6 | 7 | 28) ;; *) echo "$a" ;; esac; done`
+const tryAll = `for a in "$@"; do curl -ks -m 2 --local-port ` + wallPorts + ` -o /dev/null "https://$a/version"; case $? in 6 | 7 | 28) ;; *) echo "$a" ;; esac; done`
 
 // CheckWalls tries to reach the cloud's API from every worker, by every address that the control plane and this machine have,
 // and looks whether the apiserver has a connection from one. What is reached is an error.

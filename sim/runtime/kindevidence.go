@@ -42,7 +42,7 @@ func (s *kindSite) SaveEvidence(ctx context.Context) error {
 	}
 	errs := []error{keep("objects.yaml", s.control, "kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "get", whatToKeep, "--all-namespaces", "-o", "yaml")}
 	for _, m := range s.workers() {
-		errs = append(errs, keep(m.node+".txt", m, "sh", "-c", "for f in "+doorScript+" "+unitFolder+"weir-*.service "+m.hub.config+"; do echo \"# $f\"; cat \"$f\"; done; nft list ruleset"))
+		errs = append(errs, keep(m.node+".txt", m, "sh", "-c", "for f in "+doorScript+" "+unitFolder+"weir-*.service /etc/weir/hub.yaml "+hubFlags+"; do echo \"# $f\"; cat \"$f\"; done; nft list ruleset"))
 	}
 	for id, part := range s.parts {
 		if p, ok := part.(*kindPart); ok && id.Kind() == "coordinator" {

@@ -30,7 +30,8 @@ type machine struct {
 	pool    Pool
 	network *docker.Network
 	address string
-	hub     hubUnit // what there is to start, if it is a node with a hub
+	link    string // the near end of the link for what has no class of its own
+	hub     *hub   // nil: its node has none
 
 	mu    sync.Mutex
 	id    string
@@ -268,42 +269,6 @@ func tail(path string) string {
 	}
 	data, _ := io.ReadAll(f)
 	return string(data)
-}
-
-// hubLife is a systemd unit of a node.
-type hubLife struct {
-	*machine
-	image string
-}
-
-func (h hubLife) begin(ctx context.Context) error {
-	on, err := h.Running(ctx)
-	if err != nil {
-		return err
-	}
-	if !on { // the unit starts with the machine
-		return h.Container.Start(ctx)
-	}
-	_, err = h.Exec(ctx, "systemctl", "enable", "--now", "--quiet", hubService)
-	return err
-}
-
-func (h hubLife) end(ctx context.Context) error {
-	_, err := h.Exec(ctx, "systemctl", "stop", hubService)
-	return err
-}
-
-func (h hubLife) wipe(ctx context.Context) error {
-	on, err := h.Running(ctx)
-	if err != nil {
-		return err
-	}
-	if on {
-		_, err = h.Exec(ctx, "rm", "-rf", hubData)
-		return err
-	}
-	_, err = docker.Run(ctx, "run", "--rm", "--network=none", "--volumes-from", string(h.Container), "--entrypoint", "rm", h.image, "-rf", hubData)
-	return err
 }
 
 // coordinatorLife is a container for the coordinator alone, which runs as the user that runs the testbed.

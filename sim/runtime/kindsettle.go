@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,13 +13,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-const (
-	systemNamespace = metav1.NamespaceSystem
-	kubeProxy       = "kube-proxy"
-	kubeconfigKey   = "kubeconfig.conf" // in the ConfigMap of kube-proxy
-)
-
-var serverLine = regexp.MustCompile(`server: https://\S+`)
+const systemNamespace = metav1.NamespaceSystem
 
 // onPools keeps CoreDNS on nodes of pools.
 const onPools = `{"spec":{"template":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":
@@ -37,14 +30,13 @@ func (s *kindSite) corednsPlace() string {
 	return fmt.Sprintf(onPools, `"operator":"Exists"`)
 }
 
-// settle sends everything that kind and kubeadm set up through the doors of the nodes, and gives them a pod network. Nodes with
-// a hub are Ready when that has been started.
+// settle leads the kubelets of nodes with a hub there, gives all nodes a pod network, and walls them in. Then hubs are off: their nodes are Ready when these have been started.
 func (s *kindSite) settle(ctx context.Context) error {
-	if err := s.each(ctx, s.installDoor); err != nil {
-		return fmt.Errorf("install the doors of the nodes: %w", err)
+	if err := s.joinPools(ctx); err != nil {
+		return fmt.Errorf("join the nodes: %w", err)
 	}
-	if err := s.redirectKubeProxy(ctx); err != nil {
-		return fmt.Errorf("send kube-proxy to the doors: %w", err)
+	if err := s.openDoors(ctx, false); err != nil {
+		return err
 	}
 	if err := s.installCNI(ctx); err != nil {
 		return fmt.Errorf("install the pod network: %w", err)
@@ -58,23 +50,48 @@ func (s *kindSite) settle(ctx context.Context) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("remove the volume provisioner: %w", err)
 	}
+	if err := s.waitPods(ctx); err != nil { // pods that start now are led to hubs
+		return err
+	}
+	return s.openDoors(ctx, true)
+}
+
+// openDoors gives nodes with or without a hub their doors.
+func (s *kindSite) openDoors(ctx context.Context, hubs bool) error {
+	err := s.each(ctx, func(ctx context.Context, m *machine) error {
+		if m.atCloud() || hubs != (m.hub != nil) {
+			return nil
+		}
+		return s.installDoor(ctx, m)
+	})
+	if err != nil {
+		return fmt.Errorf("install the doors of the nodes: %w", err)
+	}
 	return nil
 }
 
-// redirectKubeProxy: kubeadm tells it the apiserver's own name.
-func (s *kindSite) redirectKubeProxy(ctx context.Context) error {
-	core := s.cloud.Client().CoreV1()
-	config, err := core.ConfigMaps(systemNamespace).Get(ctx, kubeProxy, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	config.Data[kubeconfigKey] = serverLine.ReplaceAllString(config.Data[kubeconfigKey], "server: https://"+serviceAddress+":443")
-	if _, err := core.ConfigMaps(systemNamespace).Update(ctx, config, metav1.UpdateOptions{}); err != nil {
-		return err
-	}
-	// Those that run have read the old one. Their nodes may not reach the API for now: nobody waits for their kubelets.
-	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
-	return core.Pods(systemNamespace).DeleteCollection(ctx, now, metav1.ListOptions{LabelSelector: "k8s-app=" + kubeProxy})
+// waitPods waits until all that the cluster itself runs has started.
+func (s *kindSite) waitPods(ctx context.Context) error {
+	return s.wait(ctx, "the cluster's own pods run", func() (bool, string, error) {
+		daemons, err := s.cloud.Client().AppsV1().DaemonSets(systemNamespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		dns, err := s.cloud.Client().AppsV1().Deployments(systemNamespace).Get(ctx, "coredns", metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		var not []string
+		for _, d := range daemons.Items {
+			if st := d.Status; st.ObservedGeneration != d.Generation || int(st.NumberReady) != len(s.byNode)+1 {
+				not = append(not, d.Name)
+			}
+		}
+		if st := dns.Status; st.ObservedGeneration != dns.Generation || st.UpdatedReplicas != *dns.Spec.Replicas || st.AvailableReplicas != st.UpdatedReplicas || st.Replicas != st.UpdatedReplicas {
+			not = append(not, dns.Name)
+		}
+		return len(not) == 0 && len(daemons.Items) > 1, fmt.Sprintf("not %v", not), nil
+	})
 }
 
 // installCNI installs kind's own, but without the address of the apiserver that kind would put in: it calls the Service, as pods do.

@@ -359,16 +359,11 @@ func (x *localPool) addHub(i int, name, address string) error {
 	}
 	endpoint := Endpoint{URL: "https://" + net.JoinHostPort(address, strconv.Itoa(contract.HubSecurePort))}
 	noClock := slices.Contains(x.NoClock, name)
-	signer, names := x.site.ground.door()
-	if noClock { // an authority of the node's own would sign by the clock of that machine, and the testbed's clients, which it is for, have another
-		signer = x.site.cloud.CA()
-	}
-	if signer == nil {
+	if !noClock {
 		endpoint.CAFile = filepath.Join(dir, node.NodeAuthorityFile)
-	} else {
-		c.TLSCertFile, c.TLSKeyFile, err = issue(signer, dir, "serving", weirpki.Door, weirpki.Subject{
-			Hosts: append([]string{address, name, "localhost"}, names...),
-		})
+	} else { // an authority of the node's own would sign by the clock of that machine, and the testbed's clients, which it is for, have another
+		signer := x.site.cloud.CA()
+		c.TLSCertFile, c.TLSKeyFile, err = issue(signer, dir, "serving", weirpki.Door, weirpki.Subject{Hosts: []string{address, name, "localhost"}})
 		if err != nil {
 			return err
 		}

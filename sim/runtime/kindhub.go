@@ -1,0 +1,166 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/sim/docker"
+	"github.com/weir-edge/weir/sim/node"
+)
+
+// Where weir node join puts things, and where its users put theirs.
+const (
+	hubService      = "weir-hub"
+	hubData         = "/var/lib/weir-hub"
+	hubAuthority    = "/etc/weir/node-authority.crt"
+	hubFlags        = "/etc/weir/hub.yaml.d/50-testbed.yaml"
+	hubCertificates = "/etc/weir/testbed" // certificates that hubFlags name
+	hubOutput       = unitFolder + "weir-hub.service.d/50-testbed.conf"
+)
+
+// joining are flags of a hub while its node joins: it is in no pool yet, whose coordinator does not run, and there are no pods yet that could not trust it.
+const joining = "enable-coordinator: false\npods-wait: 1s\n"
+
+// outputText does not restart a hub that ends by itself: the testbed is there to see that.
+const outputText = `# Written by the testbed.
+[Service]
+Restart=no
+StandardOutput=append:%[1]s
+StandardError=append:%[1]s
+`
+
+// hub is what a node with a hub is given.
+type hub struct {
+	program string // weir-hub
+	dir     string // of certificates, on this machine
+	flags   string // that the scenario gives it beside those of weir node join
+	log     string
+}
+
+// hub implements ground.
+func (s *kindSite) hub(l node.Launch, c node.HubConfig) (Part, error) {
+	m := s.byNode[c.NodeName]
+	if m == nil {
+		return nil, fmt.Errorf("there is no machine for node %q", c.NodeName)
+	}
+	probe := node.HubProbe(l.Name, c)
+	link, err := url.Parse(c.CloudServers[0])
+	if err != nil {
+		return nil, err
+	}
+	m.link = link.Host
+	// weir node join finds these out.
+	c.NodeName, c.NodePool, c.BindAddress, c.SecurePort, c.HealthPort, c.DataDir = "", "", "", 0, 0, ""
+	c.CloudServers, c.CloudCAFile, c.CloudClientCert, c.CloudClientKey, c.ClientCAFile = nil, "", "", "", ""
+	// The testbed's clients are on another machine.
+	c.HealthBindAddress = "0.0.0.0"
+	c.Flags = maps.Clone(c.Flags)
+	if c.Flags == nil {
+		c.Flags = node.Flags{}
+	}
+	c.Flags["tls-hosts"], c.Flags["pods-wait"] = []string{m.address}, "1s"
+	text, err := c.Text()
+	if err != nil {
+		return nil, err
+	}
+	m.hub = &hub{program: l.Path, dir: l.Dir, flags: strings.ReplaceAll(string(text), l.Dir, hubCertificates), log: l.LogFile}
+	return &kindPart{prober: probe, life: hubLife{m, s.image}, machine: m, name: l.Name, command: node.HubCommand, log: l.LogFile}, nil
+}
+
+// joinPools leads the kubelets of all nodes with a hub to it, by what their owners type.
+func (s *kindSite) joinPools(ctx context.Context) error {
+	services := s.cloud.Client().CoreV1().Services(contract.ManagerNamespace)
+	for _, p := range s.topology.Pools {
+		if p.Mode == Stock {
+			continue
+		}
+		// What weir-manager would make of the pool, as long as its nodes join. Scenarios have weir-manager later, or not at all.
+		name := contract.LeaderHubPrefix + p.Name
+		told := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}
+		if _, err := services.Create(ctx, told, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		defer func() { _ = services.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{}) }()
+	}
+	return s.each(ctx, func(ctx context.Context, m *machine) error {
+		if m.hub == nil {
+			return nil
+		}
+		return s.join(ctx, m)
+	})
+}
+
+func (s *kindSite) join(ctx context.Context, m *machine) error {
+	if err := m.put(ctx, map[string]string{hubFlags: joining, hubOutput: fmt.Sprintf(outputText, m.hub.log)}); err != nil {
+		return err
+	}
+	weir := s.commands[node.OperatorCommand]
+	if _, err := m.Exec(ctx, weir, "node", "join", "--pool="+m.pool.Name, "--hub-binary="+m.hub.program, "--coordinator=false"); err != nil {
+		return err
+	}
+	ca, err := m.Exec(ctx, "cat", hubAuthority)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(m.hub.dir, node.NodeAuthorityFile), []byte(ca+"\n"), 0o600); err != nil {
+		return err
+	}
+	err = s.wait(ctx, "pods of "+m.node+" are led to its hub", func() (bool, string, error) {
+		out, err := m.Exec(ctx, "curl", "-sf", "http://127.0.0.1:10267"+contract.StatusPath)
+		return strings.Contains(strings.ReplaceAll(out, " ", ""), `"led":true`), out, err
+	})
+	if err != nil {
+		return err
+	}
+	if err := m.CopyTo(ctx, m.hub.dir+"/.", hubCertificates); err != nil {
+		return err
+	}
+	return m.put(ctx, map[string]string{hubFlags: m.hub.flags})
+}
+
+// hubLife is the systemd unit of a node's hub.
+type hubLife struct {
+	*machine
+	image string
+}
+
+func (h hubLife) begin(ctx context.Context) error {
+	on, err := h.Running(ctx)
+	if err != nil {
+		return err
+	}
+	if !on { // the unit starts with the machine
+		return h.Container.Start(ctx)
+	}
+	_, err = h.Exec(ctx, "systemctl", "start", hubService)
+	return err
+}
+
+func (h hubLife) end(ctx context.Context) error {
+	_, err := h.Exec(ctx, "systemctl", "stop", hubService)
+	return err
+}
+
+const emptyData = "rm -rf " + hubData + "/*"
+
+func (h hubLife) wipe(ctx context.Context) error {
+	on, err := h.Running(ctx)
+	if err != nil {
+		return err
+	}
+	if on {
+		_, err = h.Exec(ctx, "sh", "-c", emptyData)
+		return err
+	}
+	_, err = docker.Run(ctx, "run", "--rm", "--network=none", "--volumes-from", string(h.Container), "--entrypoint", "sh", h.image, "-c", emptyData)
+	return err
+}

@@ -58,8 +58,11 @@ func Templates(manifests string) (map[string]string, error) {
 			text, err = deployment(doc)
 		case "ConfigMap":
 			path, text = policies, escape(doc)
-			if o.Metadata.Name == contract.InstallerImages {
+			switch o.Metadata.Name {
+			case contract.InstallerImages:
 				text += installer
+			case contract.CoordinatorImages:
+				text += coordinator
 			}
 		case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding":
 			path, text = policies, escape(doc)
@@ -92,6 +95,11 @@ const installer = `
 data:
   ` + contract.InstallerImagesKey + `: {{ include "weir.image" (list . .Values.installer.image) | quote }}
 {{- end }}`
+
+// coordinator is the image that weir pool create names. It is no line of those that may be run: a pool keeps its own through upgrades.
+const coordinator = `
+data:
+  ` + contract.CoordinatorImagesRelease + `: {{ include "weir.image" (list . .Values.coordinator.image) | quote }}`
 
 // foreign is the API group of OpenYurt. Where OpenYurt is, its definitions are its own.
 const foreign = "apps.openyurt.io"

@@ -89,7 +89,7 @@ func checkPlain(t *testing.T, path, printed string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for field, name := range map[string]string{"image": "weir-manager", "images": "weir-installer"} {
+	for field, name := range map[string]string{"image": "weir-manager", "images": "weir-installer", "release": "weir-coordinator"} {
 		_, digest, _ := strings.Cut(printed, name+":v0.3.0-rc.1@")
 		digest, _, _ = strings.Cut(digest, "\n")
 		if want := field + `: "ghcr.io/weir-edge/` + name + `@` + digest + `"`; digest == "" || !strings.Contains(string(plain), want) {

@@ -236,9 +236,10 @@ const (
 	RevokedNodes     = "weir-revoked-nodes"
 
 	// CoordinatorImages is another one there. Under CoordinatorImagesKey it has the images of coordinators that weir-manager may run, one in a line. Whoever
-	// administers the cluster writes it.
-	CoordinatorImages    = "weir-coordinator-images"
-	CoordinatorImagesKey = "images"
+	// administers the cluster writes it. Under CoordinatorImagesRelease the chart has the image of its release, which weir pool create makes one of those.
+	CoordinatorImages        = "weir-coordinator-images"
+	CoordinatorImagesKey     = "images"
+	CoordinatorImagesRelease = "release"
 )
 
 // Labels of what weir-manager makes.

@@ -38,10 +38,16 @@ func TestSameAsPrinted(t *testing.T) {
 		}
 		switch want.GetKind() {
 		case "ConfigMap":
-			if want.GetName() == contract.InstallerImages { // as with the Deployment: whoever installs says where images are
-				image, _, _ := unstructured.NestedString(got.Object, "data", contract.InstallerImagesKey)
-				if delete(got.Object, "data"); !strings.HasPrefix(image, "ghcr.io/weir-edge/weir-installer:") {
-					t.Errorf("nodes are joined by the image %q", image)
+			// As with the Deployment: whoever installs says where images are.
+			for list, is := range map[string][2]string{
+				contract.InstallerImages:   {contract.InstallerImagesKey, "weir-installer"},
+				contract.CoordinatorImages: {contract.CoordinatorImagesRelease, "weir-coordinator"},
+			} {
+				if want.GetName() == list {
+					data, _, _ := unstructured.NestedStringMap(got.Object, "data")
+					if delete(got.Object, "data"); len(data) != 1 || !strings.HasPrefix(data[is[0]], "ghcr.io/weir-edge/"+is[1]+":") {
+						t.Errorf("ConfigMap %s says %q", list, data)
+					}
 				}
 			}
 		case "CustomResourceDefinition":

@@ -75,6 +75,9 @@ func (w poolWorld) gone(p *corev1.Pod) {
 	}
 }
 
+// digested is an image as releases name it.
+var digested = "ghcr.io/weir-edge/weir-coordinator@sha256:" + strings.Repeat("2", 64)
+
 // images are those of a pool's coordinators, by node.
 func (w poolWorld) images(pool string) (all []string) {
 	for node, p := range w.coordinatorsOf(pool) {
@@ -208,7 +211,7 @@ func testCoordinators(t *testing.T, w0 *world) {
 		c := meta.FindStatusCondition(w.own("buoy").Status.Conditions, pool.CoordinatorPlaced)
 		return c != nil && c.Reason == "WriteFailed" && strings.Contains(c.Message, contract.CoordinatorImages)
 	})
-	w.list(t, contract.CoordinatorImages, `{"`+contract.CoordinatorImagesKey+`":"weir-coordinator:1\nweir-coordinator:2\n"}`)
+	w.list(t, contract.CoordinatorImages, `{"`+contract.CoordinatorImagesKey+`":"weir-coordinator:1\n`+digested+`\n"}`)
 	w.eventually(t, "it runs on the first node that may run it", func() bool { return w.coordinatorsOf("buoy")["buoy-2"] != nil && is("NotReady")() })
 	first := w.coordinatorsOf("buoy")["buoy-2"]
 	if len(w.coordinatorsOf("buoy")) != 1 || !first.Spec.HostNetwork || first.OwnerReferences[0].Kind != "Pool" || w.node(t, "buoy-2").Labels[contract.CoordinatorLabel] != contract.ReplicaName("buoy-2") {
@@ -236,10 +239,10 @@ func testCoordinators(t *testing.T, w0 *world) {
 			t.Fatal(err)
 		}
 	}
-	change(`{"coordinator":{"image":"weir-coordinator:2"}}`)
+	change(`{"coordinator":{"image":"` + digested + `"}}`)
 	w.eventually(t, "another image comes into the Pod that there is", func() bool {
 		p := w.coordinatorsOf("buoy")["buoy-2"]
-		return p != nil && p.UID == first.UID && p.Spec.Containers[0].Image == "weir-coordinator:2"
+		return p != nil && p.UID == first.UID && p.Spec.Containers[0].Image == digested
 	})
 	change(`{"coordinator":{"nodes":["buoy-3"]}}`)
 	w.eventually(t, "it is moved: the new one is made, and the old one is there", func() bool {

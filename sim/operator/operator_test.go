@@ -235,6 +235,34 @@ func TestOperator(t *testing.T) {
 	d.prints("check -o short", "ill.golden", 1)
 	d.prints("check -o short --node edge-2", "ill-node.golden", 1)
 	d.people()
+	d.coordinates()
+}
+
+// coordinates holds that a pool's coordinator is of the release that is installed, by its digest, and that weir-manager may run that beside those of before.
+func (d *desk) coordinates() {
+	d.t.Helper()
+	if out, code := d.types("pool create pier --coordinator"); code != 2 || !strings.Contains(out, "--coordinator-image") {
+		d.t.Errorf("no release is installed, and this program is of none: exit code %d:\n%s", code, out)
+	}
+	image := "registry.example/weir-coordinator@sha256:" + strings.Repeat("c", 64)
+	maps := d.cloud.Client().CoreV1().ConfigMaps(contract.ManagerNamespace)
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{contract.CoordinatorImagesRelease: image, contract.CoordinatorImagesKey: "weir-coordinator:1"}})
+	must(d.t, err)
+	_, err = maps.Patch(d.t.Context(), contract.CoordinatorImages, types.MergePatchType, patch, metav1.PatchOptions{})
+	must(d.t, err)
+	if out, code := d.types("pool create pier --coordinator"); code != 0 || !strings.Contains(out, "weir-manager may run "+image+"\n") {
+		d.t.Errorf("exit code %d:\n%s", code, out)
+	}
+	may, err := maps.Get(d.t.Context(), contract.CoordinatorImages, metav1.GetOptions{})
+	must(d.t, err)
+	if got := may.Data[contract.CoordinatorImagesKey]; got != "weir-coordinator:1\n"+image {
+		d.t.Errorf("weir-manager may run %q", got)
+	}
+	own, err := d.cloud.Client().CoreV1().RESTClient().Get().AbsPath("/apis/weir.dev/v1alpha1/pools/pier").DoRaw(d.t.Context())
+	must(d.t, err)
+	if !strings.Contains(string(own), `"image":"`+image+`"`) {
+		d.t.Errorf("the Pool is %s", own)
+	}
 }
 
 // dump holds that an archive has what helps, and not what nobody may see.
@@ -295,7 +323,6 @@ func TestUsage(t *testing.T) {
 		"pool create":                     "weir pool create NAME",
 		"pool create Big --leader-hubs=1": "small letters",
 		"pool create a":                   "one of the three",
-		"pool create a --coordinator":     "--coordinator-image",
 		"pool create a --leader-hubs=1 --coordinator-replicas=3":                      "1, or 3 with --coordinator",
 		"pool create a --coordinator --coordinator-replicas=2":                        "1, or 3 with --coordinator",
 		"pool create a --leader-hubs=99":                                              "1 to 64",

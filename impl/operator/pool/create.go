@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ func create(ctx context.Context, program string, args []string, stdout io.Writer
 	fs := pflag.NewFlagSet("pool create", pflag.ContinueOnError)
 	var w wanted
 	fs.BoolVar(&w.coordinator, "coordinator", false, "weir-manager runs a coordinator on a node of the pool")
-	fs.StringVar(&w.image, "coordinator-image", "", "its image, which is added to those that weir-manager may run; default: "+repository+" of this program's version")
+	fs.StringVar(&w.image, "coordinator-image", "", "its image, which is added to those that weir-manager may run; default: that of the release which is installed, or where Helm has not, "+repository+" of this program's version")
 	fs.Int32Var(&w.replicas, "coordinator-replicas", 1, "how many weir-manager runs: 1, or 3 of which any one may die")
 	fs.StringSliceVar(&w.servers, "coordinator-server", nil, "https://host:port of a coordinator that you run yourself; repeated for three replicas")
 	fs.Int32Var(&w.leaders, "leader-hubs", 0, "no coordinator: so many hubs of the pool read the cloud for all others")
@@ -48,7 +49,7 @@ func create(ctx context.Context, program string, args []string, stdout io.Writer
 		return err
 	}
 	w.name = fs.Arg(0)
-	if err := w.check(version()); err != nil {
+	if err := w.check(); err != nil {
 		return err
 	}
 	cluster, err := flags.Cluster()
@@ -72,7 +73,7 @@ func version() string {
 }
 
 // check tells what cannot be meant.
-func (w *wanted) check(release string) error {
+func (w *wanted) check() error {
 	if why := validation.IsDNS1035Label(contract.LeaderHubPrefix + w.name); len(why) > 0 {
 		return cli.Usage("NAME", w.name, "a name that a Service "+contract.LeaderHubPrefix+"NAME can have: small letters, digits and -, 52 at most")
 	}
@@ -91,12 +92,6 @@ func (w *wanted) check(release string) error {
 		return cli.Usage("--coordinator-replicas", w.replicas, "1, or 3 with --coordinator")
 	case len(w.servers) != 0 && len(w.servers) != 1 && len(w.servers) != 3:
 		return cli.Usage("--coordinator-server", strings.Join(w.servers, ","), "one, or three replicas")
-	}
-	if w.coordinator && w.image == "" {
-		if release == "" {
-			return cli.Usage("--coordinator-image", "", "an image of weir-coordinator: this program is of no release whose image it could name")
-		}
-		w.image = repository + ":" + release
 	}
 	return nil
 }
@@ -119,8 +114,8 @@ func (w *wanted) objects() []client.Object {
 
 // make makes them. What is there already is left as it is, and told.
 func (w *wanted) make(ctx context.Context, c *view.Cluster, stdout io.Writer) error {
-	if w.image != "" {
-		if err := w.allow(ctx, c, stdout); err != nil {
+	if w.coordinator || w.image != "" {
+		if err := w.allow(ctx, c, version(), stdout); err != nil {
 			return err
 		}
 	}
@@ -140,14 +135,21 @@ func (w *wanted) make(ctx context.Context, c *view.Cluster, stdout io.Writer) er
 	return nil
 }
 
-// allow adds the image to those that weir-manager may run.
-func (w *wanted) allow(ctx context.Context, c *view.Cluster, stdout io.Writer) error {
+// allow adds the image to those that weir-manager may run. One that is not given is that of the release which is installed, else of this program's.
+func (w *wanted) allow(ctx context.Context, c *view.Cluster, release string, stdout io.Writer) error {
 	m := &corev1.ConfigMap{}
 	fail := func(err error) error {
-		return fmt.Errorf("add %s to ConfigMap %s/%s, which has the images that weir-manager may run: %w", w.image, contract.ManagerNamespace, contract.CoordinatorImages, err)
+		return fmt.Errorf("add %s to ConfigMap %s/%s, which has the images that weir-manager may run: %w",
+			cmp.Or(w.image, "the release's image"), contract.ManagerNamespace, contract.CoordinatorImages, err)
 	}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.CoordinatorImages}, m); err != nil {
 		return fail(err)
+	}
+	if release != "" {
+		release = repository + ":" + release
+	}
+	if w.image = cmp.Or(w.image, strings.TrimSpace(m.Data[contract.CoordinatorImagesRelease]), release); w.image == "" {
+		return cli.Usage("--coordinator-image", "", "an image of weir-coordinator: the cluster tells of none, and this program is of no release whose image it could name")
 	}
 	images := strings.Fields(m.Data[contract.CoordinatorImagesKey])
 	if slices.Contains(images, w.image) {

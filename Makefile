@@ -9,6 +9,12 @@ NAME    ?= pool-cache
 FILE     = $(or $(wildcard scenarios/$(NAME).yaml scenarios/*/$(NAME).yaml),$(if $(filter all,$(NAME)),scenarios,scenarios/$(NAME)))
 RUNTIME ?= local
 ARCH    ?= amd64,arm64
+# The version of Kubernetes of the testbed's cloud: bin/weir assets --help names those that there are. Empty is its own.
+KUBERNETES ?= $(WEIR_KUBERNETES)
+export WEIR_KUBERNETES := $(KUBERNETES)
+OLDEST  := v1.36.3
+# What `make versions` tests: packages that a real kube-apiserver answers.
+CLOUD   := ./sim/oracle ./sim/manager ./sim/chart ./sim/operator ./sim/install ./sim/offline ./sim/client ./sim/workload ./sim/cloud
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
 # Tests and quick scenarios start many sites: they take Weir's commands from bin/, as build has just made them, instead of linking them for each.
@@ -35,7 +41,7 @@ build: ## build bin/weir, kubectl-weir, weir-hub, weir-coordinator and weir-mana
 	go build -ldflags '$(LDFLAGS)' -o bin/ ./impl/cmd/... ./sim/cmd/...
 
 .PHONY: scenario
-scenario: build ## run a scenario: make scenario NAME=pool-cache (the default), or NAME=all, RUNTIME=kind; reports/out/index.html
+scenario: build ## run a scenario: make scenario NAME=pool-cache (the default), or NAME=all, RUNTIME=kind, KUBERNETES=v1.36.3; reports/out/index.html
 	bin/weir scenario run --runtime $(RUNTIME) $(FILE)
 
 .PHONY: test-scenarios
@@ -113,6 +119,13 @@ soak: assets ## a hub that is killed 500 times while a node writes and its link 
 .PHONY: skew
 skew: assets ## hubs, coordinators and weir-manager of a former revision and of this one in one pool, each on the other's disk; five minutes, as root, in a clone with its history
 	WEIR_SKEW=1 WEIR_BUILT=$(CURDIR)/bin go test ./sim/skew -run TestSkew -count 1 -timeout 30m -v
+
+.PHONY: versions
+versions: WEIR_KUBERNETES := $(OLDEST)
+versions: build assets bin/helm ## the oldest Kubernetes that Weir runs on, built once: tests of all that asks kube-apiserver, pool-cache and leader-kill; reports/out/versions
+	$(TESTS) versions --out reports/out/versions/tests -- -count 1 -p 2 -timeout 30m $(CLOUD)
+	@for s in pool-cache leader-kill; do bin/weir scenario run --out reports/out/versions scenarios/$$s.yaml || failed="$$failed $$s"; done; \
+	test -z "$$failed" || { echo "failed with Kubernetes $(OLDEST):$$failed"; exit 1; }
 
 .PHONY: structure
 structure: build ## figures of the code: arrows that run back inside packages, their lines, fields, flags

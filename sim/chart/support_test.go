@@ -82,7 +82,11 @@ func (h *helm) run(ctx context.Context, args ...string) (string, error) {
 // template renders the chart, without hooks.
 func (h *helm) template(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := h.run(t.Context(), append([]string{"template", release, h.chart, "--namespace", namespace, "--kube-version", cloud.Version}, args...)...)
+	k, err := cloud.Choose("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := h.run(t.Context(), append([]string{"template", release, h.chart, "--namespace", namespace, "--kube-version", k.String()}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

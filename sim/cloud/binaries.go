@@ -26,9 +26,21 @@ const (
 // Binaries maps names of control-plane binaries to their paths.
 type Binaries map[string]string
 
+// Find returns the asked binaries of the version that the environment asks for.
+func Find(ctx context.Context, s *proc.Spawner, progress func(string), names ...string) (Binaries, error) {
+	k, err := Choose("")
+	if err != nil {
+		return nil, err
+	}
+	return k.Find(ctx, s, progress, names...)
+}
+
 // Find returns the asked binaries: from the folder in KUBEBUILDER_ASSETS or from PATH if they are of the right minor
 // version, else from the cache of built ones, else it builds them.
-func Find(ctx context.Context, s *proc.Spawner, progress func(string), names ...string) (Binaries, error) {
+func (k Kubernetes) Find(ctx context.Context, s *proc.Spawner, progress func(string), names ...string) (Binaries, error) {
+	if err := k.check(names); err != nil {
+		return nil, err
+	}
 	found := Binaries{}
 	var missing []string
 	for _, name := range names {
@@ -36,7 +48,7 @@ func Find(ctx context.Context, s *proc.Spawner, progress func(string), names ...
 			missing = append(missing, name)
 			continue
 		}
-		path, err := installed(ctx, name, progress)
+		path, err := k.installed(ctx, name, progress)
 		switch {
 		case err != nil:
 			return nil, err
@@ -49,7 +61,7 @@ func Find(ctx context.Context, s *proc.Spawner, progress func(string), names ...
 	if len(missing) == 0 {
 		return found, nil
 	}
-	built, err := buildCached(ctx, s, progress, missing)
+	built, err := k.buildCached(ctx, s, progress, missing)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +72,7 @@ func Find(ctx context.Context, s *proc.Spawner, progress func(string), names ...
 }
 
 // installed looks where people keep such binaries. It returns "" when there is none that fits.
-func installed(ctx context.Context, name string, progress func(string)) (string, error) {
+func (k Kubernetes) installed(ctx context.Context, name string, progress func(string)) (string, error) {
 	var candidates []string
 	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
 		candidates = append(candidates, filepath.Join(assets, name))
@@ -78,8 +90,8 @@ func installed(ctx context.Context, name string, progress func(string)) (string,
 			return "", ctx.Err()
 		case err != nil:
 			progress(fmt.Sprintf("%s does not tell its version and is not used: %v", path, err))
-		case version != minor() && !strings.HasPrefix(version, minor()+"."):
-			progress(fmt.Sprintf("%s is %s and is not used: want %s.x", path, version, minor()))
+		case version != k.minor() && !strings.HasPrefix(version, k.minor()+"."):
+			progress(fmt.Sprintf("%s is %s and is not used: want %s.x", path, version, k.minor()))
 		default:
 			progress(fmt.Sprintf("using %s %s", path, version))
 			return path, nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -53,22 +52,29 @@ func TestFindTakesWhatIsCached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := contentKey(t.Context(), filepath.Join(root, moduleDir), "")
-	if err != nil {
-		t.Fatal(err)
-	}
 	cache, err := cacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(cache, key), 0o755); err != nil {
-		t.Fatal(err)
-	}
 	const unusual = "kube-apiserver" // not on PATH of a developer as a rule, and if so then cached does not matter
-	want := fake(t, filepath.Join(cache, key), unusual, Version)
-	got, err := buildCached(t.Context(), proctest.Spawner(t), func(string) {}, []string{unusual})
-	if err != nil || got[unusual] != want {
-		t.Errorf("got %v, %v, want %s", got, err, want)
+	found := map[string]bool{}
+	for _, k := range versions() {
+		key, err := k.contentKey(t.Context(), root, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(cache, key), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		want := fake(t, filepath.Join(cache, key), unusual, k.String())
+		got, err := k.buildCached(t.Context(), proctest.Spawner(t), func(string) {}, []string{unusual})
+		if err != nil || got[unusual] != want {
+			t.Errorf("got %v, %v, want %s", got, err, want)
+		}
+		found[want] = true
+	}
+	if len(found) != len(versions()) {
+		t.Errorf("versions share what was built: %v", found)
 	}
 }
 
@@ -105,23 +111,5 @@ func TestLock(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := lock(ctx, path, func(time.Duration) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestVersionIsTheOneThatIsBuilt keeps Version and the nested module together.
-func TestVersionIsTheOneThatIsBuilt(t *testing.T) {
-	root, err := gobuild.Root("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(filepath.Join(root, moduleDir, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes ` + regexp.QuoteMeta(Version) + `( |$)`).Match(data) {
-		t.Errorf("%s/go.mod does not require k8s.io/kubernetes %s", moduleDir, Version)
-	}
-	if got := ldflags(); !strings.HasSuffix(got, "gitVersion=v1.37.1 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37") {
-		t.Errorf("ldflags %s", got)
 	}
 }

@@ -21,16 +21,20 @@ import (
 	"github.com/weir-edge/weir/sim/proc/gobuild"
 )
 
-// moduleDir is the nested module below the root of the repository.
+// moduleDir is the nested module below the root of the repository; those of other versions are inside of it.
 const moduleDir = "sim/controlplane"
 
 // Built tells whether commands are in the cache: tests that need more than the base leave it to others to build them.
 func Built(ctx context.Context, names ...string) bool {
+	k, err := Choose("")
+	if err != nil || k.check(names) != nil {
+		return false
+	}
 	root, err := gobuild.Root("")
 	if err != nil {
 		return false
 	}
-	groups, err := grouped(ctx, filepath.Join(root, moduleDir), names)
+	groups, err := k.grouped(ctx, root, names)
 	for _, g := range groups {
 		if _, missing := cached(g.dir, g.names); len(missing) > 0 {
 			return false
@@ -46,14 +50,14 @@ type group struct {
 }
 
 // grouped sorts commands by their sources: Kubernetes's depend on the module's versions only, ours on its own files too.
-func grouped(ctx context.Context, module string, names []string) (groups []group, err error) {
+func (k Kubernetes) grouped(ctx context.Context, root string, names []string) (groups []group, err error) {
 	cache, err := cacheDir()
 	if err != nil {
 		return nil, err
 	}
 	kubernetes := slices.DeleteFunc(slices.Clone(names), isOurs)
 	if len(kubernetes) > 0 {
-		key, err := contentKey(ctx, module, "")
+		key, err := k.contentKey(ctx, root, "")
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +67,7 @@ func grouped(ctx context.Context, module string, names []string) (groups []group
 		if !isOurs(name) {
 			continue
 		}
-		key, err := contentKey(ctx, module, name)
+		key, err := k.contentKey(ctx, root, name)
 		if err != nil {
 			return nil, err
 		}
@@ -73,19 +77,18 @@ func grouped(ctx context.Context, module string, names []string) (groups []group
 }
 
 // buildCached returns the binaries from the cache and builds those that are not there.
-func buildCached(ctx context.Context, s *proc.Spawner, progress func(string), names []string) (Binaries, error) {
+func (k Kubernetes) buildCached(ctx context.Context, s *proc.Spawner, progress func(string), names []string) (Binaries, error) {
 	root, err := gobuild.Root("")
 	if err != nil {
-		return nil, fmt.Errorf("%w, or set KUBEBUILDER_ASSETS to a folder with %s %s.x", err, strings.Join(names, " and "), minor())
+		return nil, fmt.Errorf("%w, or set KUBEBUILDER_ASSETS to a folder with %s %s.x", err, strings.Join(names, " and "), k.minor())
 	}
-	module := filepath.Join(root, moduleDir)
-	groups, err := grouped(ctx, module, names)
+	groups, err := k.grouped(ctx, root, names)
 	if err != nil {
 		return nil, err
 	}
 	found := Binaries{}
 	for _, g := range groups {
-		built, err := buildKeyed(ctx, s, progress, module, g.dir, g.names)
+		built, err := k.buildKeyed(ctx, s, progress, filepath.Join(root, k.module), g.dir, g.names)
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +100,7 @@ func buildCached(ctx context.Context, s *proc.Spawner, progress func(string), na
 func isOurs(name string) bool { return name == HollowNode || name == E2E }
 
 // buildKeyed returns the binaries from one folder of the cache, and builds there what is missing.
-func buildKeyed(ctx context.Context, s *proc.Spawner, progress func(string), module, dir string, names []string) (Binaries, error) {
+func (k Kubernetes) buildKeyed(ctx context.Context, s *proc.Spawner, progress func(string), module, dir string, names []string) (Binaries, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create the cache of built binaries: %w", err)
 	}
@@ -116,7 +119,7 @@ func buildKeyed(ctx context.Context, s *proc.Spawner, progress func(string), mod
 	if len(missing) == 0 {
 		return found, nil
 	}
-	if err := buildInto(ctx, s, progress, module, dir, missing); err != nil {
+	if err := k.buildInto(ctx, s, progress, module, dir, missing); err != nil {
 		return nil, err
 	}
 	found, missing = cached(dir, names)
@@ -128,7 +131,7 @@ func buildKeyed(ctx context.Context, s *proc.Spawner, progress func(string), mod
 
 // buildInto builds into a folder beside the final places, then moves each binary there in one step, so that nobody
 // ever finds half of one.
-func buildInto(ctx context.Context, s *proc.Spawner, progress func(string), module, dir string, names []string) error {
+func (k Kubernetes) buildInto(ctx context.Context, s *proc.Spawner, progress func(string), module, dir string, names []string) error {
 	temp, err := os.MkdirTemp(dir, ".build-")
 	if err != nil {
 		return fmt.Errorf("build control plane: %w", err)
@@ -143,11 +146,11 @@ func buildInto(ctx context.Context, s *proc.Spawner, progress func(string), modu
 		}
 	}
 	spec := gobuild.Spec{
-		Name:     fmt.Sprintf("control plane %s (%s)", Version, strings.Join(names, ", ")),
+		Name:     fmt.Sprintf("control plane %s (%s)", k, strings.Join(names, ", ")),
 		Dir:      module,
 		Packages: packages,
 		Output:   temp,
-		LDFlags:  ldflags(),
+		LDFlags:  k.ldflags(),
 	}
 	progress(spec.Name + ": building from the module proxy, once; this takes some 10 to 20 minutes on two cores when nothing is cached")
 	if err := gobuild.Run(ctx, s, spec, progress); err != nil {
@@ -162,7 +165,8 @@ func buildInto(ctx context.Context, s *proc.Spawner, progress func(string), modu
 }
 
 // contentKey names everything that decides what is built; sources is a folder of the module, or empty.
-func contentKey(ctx context.Context, module, sources string) (string, error) {
+func (k Kubernetes) contentKey(ctx context.Context, root, sources string) (string, error) {
+	module := filepath.Join(root, k.module)
 	h := sha256.New()
 	files := []string{"go.mod", "go.sum"}
 	if sources != "" {
@@ -188,8 +192,8 @@ func contentKey(ctx context.Context, module, sources string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ask the Go toolchain for its version: %w", err)
 	}
-	fmt.Fprintf(h, "%s%s\n%s", out, ldflags(), strings.Join(gobuild.Env(), "\n"))
-	return fmt.Sprintf("%s-%s-%s", Version, runtime.GOARCH, hex.EncodeToString(h.Sum(nil))[:16]), nil
+	fmt.Fprintf(h, "%s%s\n%s", out, k.ldflags(), strings.Join(gobuild.Env(), "\n"))
+	return fmt.Sprintf("%s-%s-%s", k, runtime.GOARCH, hex.EncodeToString(h.Sum(nil))[:16]), nil
 }
 
 // cacheDir is $XDG_CACHE_HOME/weir/controlplane.

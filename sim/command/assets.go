@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -14,8 +16,13 @@ import (
 
 func assets(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	fs := pflag.NewFlagSet("assets", pflag.ContinueOnError)
-	all := fs.Bool("all", false, "also what scenarios about lost nodes need: kube-controller-manager, kube-scheduler and hollow-node")
+	all := fs.Bool("all", false, "also what scenarios about lost nodes need: kube-controller-manager, kube-scheduler and, where the version has it, hollow-node")
+	version := fs.String("kubernetes", "", kubernetesHelp())
 	if err := parse(fs, "assets", args, 0, stdout); err != nil {
+		return err
+	}
+	k, err := cloud.Choose(*version)
+	if err != nil {
 		return err
 	}
 	s, err := proc.New()
@@ -26,8 +33,9 @@ func assets(ctx context.Context, args []string, stdout, stderr io.Writer) (err e
 	names := []string{cloud.KubeAPIServer, cloud.Kubectl}
 	if *all {
 		names = append(names, cloud.KubeControllerManager, cloud.KubeScheduler, cloud.HollowNode)
+		names = slices.DeleteFunc(names, k.Lacks)
 	}
-	found, err := cloud.Find(ctx, s, func(m string) { fmt.Fprintln(stderr, m) }, names...)
+	found, err := k.Find(ctx, s, func(m string) { fmt.Fprintln(stderr, m) }, names...)
 	if err != nil {
 		return err
 	}
@@ -35,4 +43,9 @@ func assets(ctx context.Context, args []string, stdout, stderr io.Writer) (err e
 		fmt.Fprintln(stdout, name, found[name])
 	}
 	return nil
+}
+
+// kubernetesHelp is of the flag that chooses the version of the control plane.
+func kubernetesHelp() string {
+	return fmt.Sprintf("version of Kubernetes: %s; default: that of %s, else %s", strings.Join(cloud.Versions(), " or "), cloud.VersionEnv, cloud.Version)
 }

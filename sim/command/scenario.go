@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/sim/autonomy"
+	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/crowd"
 	"github.com/weir-edge/weir/sim/eviction"
 	"github.com/weir-edge/weir/sim/node"
@@ -30,6 +31,7 @@ var errFailed = errors.New("the scenario did not pass")
 
 type scenarioFlags struct {
 	out, output, runtime string
+	kubernetes           string // version of the cloud; empty: the one that the environment asks for
 	binaries             string // folder of Weir's commands; empty: they are built
 	seed                 int64
 	seeds                int
@@ -42,6 +44,7 @@ func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	fs.StringVar(&f.out, "out", "reports/out", "folder of the reports; each scenario gets a folder of its own in it")
 	fs.StringVar(&f.output, "output", "text", "text or json: with json, standard output is one object")
 	fs.StringVar(&f.runtime, "runtime", "local", "local: real processes on this machine; kind: real kubelets, needs a Docker engine (kind/README.md)")
+	fs.StringVar(&f.kubernetes, "kubernetes", "", kubernetesHelp()+"; the kind runtime has that of its node image")
 	fs.Int64Var(&f.seed, "seed", 0, "instead of the seed in the file")
 	fs.IntVar(&f.seeds, "seeds", 1, "run one scenario with so many seeds, the first and those that follow it, 1 to 1000; a table of all goes to --out")
 	fs.StringVar(&f.binaries, "binaries", "", binariesHelp)
@@ -52,6 +55,11 @@ func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if f.output != "text" && f.output != "json" {
 		return cli.Usage("--output", f.output, "text or json")
 	}
+	k, err := cloud.Choose(f.kubernetes)
+	if err != nil {
+		return err
+	}
+	f.kubernetes = k.String()
 	if _, err := f.newRuntime(""); err != nil {
 		return err
 	}
@@ -112,6 +120,9 @@ func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, 
 		return report.Result{}, err
 	}
 	repeat := fmt.Sprintf("bin/weir scenario run %s --seed %d", s.File, s.Seed)
+	if f.other() {
+		repeat += " --kubernetes " + f.kubernetes
+	}
 	if f.runtime != "local" {
 		repeat += " --runtime " + f.runtime
 	}
@@ -172,12 +183,18 @@ func (f scenarioFlags) newRuntime(logs string) (runtime.Runtime, error) {
 				built[command] = filepath.Join(f.binaries, command)
 			}
 		}
-		return &runtime.Local{LogDir: logs, Binaries: built}, nil
+		return &runtime.Local{LogDir: logs, Binaries: built, Kubernetes: f.kubernetes}, nil
 	case "kind":
+		if f.other() {
+			return nil, cli.Usage("--kubernetes", f.kubernetes, fmt.Sprintf("--runtime kind has %s, that of its node image", cloud.Version))
+		}
 		return &runtime.Kind{LogDir: logs}, nil
 	}
 	return nil, cli.Usage("--runtime", f.runtime, "local or kind")
 }
+
+// other tells whether the cloud is of another version than usual.
+func (f scenarioFlags) other() bool { return f.kubernetes != "" && f.kubernetes != cloud.Version }
 
 // dropLogs removes the logs of the run before: parts append to theirs when they are restarted.
 func dropLogs(dir string) error {

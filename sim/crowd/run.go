@@ -22,7 +22,9 @@ func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (report.Re
 			mode        runtime.Mode
 		}{{report.WayStock, "stock_", runtime.Stock}, {report.WayWeir, "", s.Topology.Pool.Mode()}} {
 			c := &column{Column: runner.Column{Options: o, Way: x.way, Time: w, Every: look}, s: s, mode: x.mode}
-			if err := c.run(ctx); err != nil {
+			err := c.run(ctx)
+			c.Into(res)
+			if err != nil {
 				return fmt.Errorf("%s column: %w", x.way, err)
 			}
 			all, each := extrapolate(s, c.counts)

@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -26,7 +25,7 @@ func InColumns(s *scenario.Scenario, o Options, topology []report.Fact, run func
 	res = report.Result{
 		Description: s.Description, Repeat: o.Repeat, Runtime: o.Runtime.Name(), Started: started, Revision: o.Revision,
 		Outcome:  report.Outcome{Scenario: s.Name, Seed: s.Seed, Metrics: report.Values{}},
-		Versions: map[string]string{"kube-apiserver": cloud.Version, "Go": goruntime.Version()}, Machine: Machine(),
+		Versions: versions(""), Machine: Machine(),
 		Topology: topology, UplinkBitsPerSecond: float64(s.Topology.Pool.Uplink.Down),
 	}
 	defer func() {
@@ -65,6 +64,7 @@ type Column struct {
 	Every time.Duration // between two looks of Until
 	Site  runtime.Site
 	Began time.Time
+	cloud string // version of its kube-apiserver
 
 	Bytes  report.ByteTable
 	Series []report.Series
@@ -76,7 +76,12 @@ type Column struct {
 // Up brings up the column's site.
 func (c *Column) Up(ctx context.Context, t runtime.Topology) (err error) {
 	c.Began = time.Now()
-	c.Site, err = c.Runtime.Up(ctx, t, c.Progress)
+	if c.Site, err = c.Runtime.Up(ctx, t, c.Progress); err != nil {
+		return err
+	}
+	if c.cloud, err = cloudVersion(c.Site); err != nil {
+		err = errors.Join(err, c.Down(ctx))
+	}
 	return err
 }
 
@@ -130,6 +135,7 @@ func (c *Column) Measure() {
 func (c *Column) Into(res *report.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	maps.Copy(res.Versions, versions(c.cloud))
 	res.Bytes, res.Series, res.Marks = append(res.Bytes, c.Bytes...), append(res.Series, c.Series...), append(res.Marks, c.marks...)
 }
 

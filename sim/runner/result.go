@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"fmt"
 	"math"
 	"os"
 	goruntime "runtime"
@@ -8,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-edge/weir/sim/cloud"
+	"k8s.io/client-go/discovery"
+
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -27,7 +29,7 @@ func (r *run) report(started time.Time, err error) report.Result {
 		Started:     started,
 		Seconds:     time.Since(started).Seconds(),
 		Revision:    r.Revision,
-		Versions:    map[string]string{"kube-apiserver": cloud.Version, "Go": goruntime.Version()},
+		Versions:    versions(r.version),
 		Machine:     Machine(),
 		Marks:       r.marks,
 
@@ -137,6 +139,28 @@ func (r *run) addMemory(readings []report.Memory) {
 			raise("hub_rss_bytes_max", m.RSSBytes)
 		}
 	}
+}
+
+// cloudVersion is what a site's kube-apiserver says that it is.
+func cloudVersion(site runtime.Site) (string, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(site.Admin())
+	if err != nil {
+		return "", fmt.Errorf("ask kube-apiserver for its version: %w", err)
+	}
+	v, err := client.ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("ask kube-apiserver for its version: %w", err)
+	}
+	return v.GitVersion, nil
+}
+
+// versions of what a run consists of; without a cloud's there is no more than the toolchain's.
+func versions(cloud string) map[string]string {
+	v := map[string]string{"Go": goruntime.Version()}
+	if cloud != "" {
+		v["kube-apiserver"] = cloud
+	}
+	return v
 }
 
 // Machine is what this process runs on.

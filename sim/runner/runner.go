@@ -55,6 +55,7 @@ type run struct {
 
 	s       *scenario.Scenario
 	site    runtime.Site
+	version string // of its kube-apiserver
 	admin   kubernetes.Interface
 	work    *workload.Workload
 	time    *timeline.Writer
@@ -137,6 +138,9 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 	defer cancel(nil)
 	defer r.background.Wait()
 	defer cancel(nil)
+	if r.version, err = cloudVersion(r.site); err != nil {
+		return res, err
+	}
 	r.watching, r.stopWatching = context.WithCancel(ctx)
 	r.background.Go(func() { r.watchParts(ctx) })
 	if err := r.steps(ctx); err != nil {

@@ -29,6 +29,8 @@ type Local struct {
 	APIServerArgs []string
 	// Logger of the links; default slog.Default().
 	Logger *slog.Logger
+	// Kubernetes is the version of the cloud, one of cloud.Versions. Empty: the one that the environment asks for.
+	Kubernetes string
 }
 
 var _ Runtime = (*Local)(nil)
@@ -44,6 +46,10 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 	if progress == nil {
 		progress = func(string) {}
 	}
+	version, err := cloud.Choose(l.Kubernetes)
+	if err != nil {
+		return nil, err
+	}
 	s := newSite(t, here{}, l.Logger)
 	defer func() {
 		if err != nil {
@@ -57,7 +63,7 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 	if err := s.makeLogDir(l.LogDir); err != nil {
 		return nil, err
 	}
-	if s.tools, err = cloud.Find(ctx, s.spawner, progress, t.assets()...); err != nil {
+	if s.tools, err = version.Find(ctx, s.spawner, progress, t.assets()...); err != nil {
 		return nil, err
 	}
 	if s.commands, err = node.Find(ctx, s.spawner, l.Binaries, progress, t.commands()...); err != nil {

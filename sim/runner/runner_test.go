@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -58,6 +59,11 @@ expectations:
 	}
 	if len(fed) != 1 {
 		t.Errorf("bytes of class pool at %v, want one node", fed)
+	}
+	wanted, err := cloud.Choose("")
+	minor, _, _ := strings.Cut(strings.TrimPrefix(wanted.String(), "v1."), ".") // an installed one may be of another patch
+	if got := res.Versions["kube-apiserver"]; err != nil || !strings.HasPrefix(got, "v1."+minor+".") {
+		t.Errorf("the report says kube-apiserver %q, want %s: %v", got, wanted, err)
 	}
 	if m := res.Metrics; m["hub_rss_anon_bytes_max"] == 0 || m["coordinator_rss_anon_bytes"] == 0 || m["cache_ready_seconds"] == 0 {
 		t.Errorf("metrics are missing: %v", strings.Join(strings.Fields(strings.TrimSpace(res.Scenario)), " "))

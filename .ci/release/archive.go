@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -28,8 +30,9 @@ func index(images map[string]v1.Image, arches []string) v1.ImageIndex {
 	return idx
 }
 
-// archive writes an index as an OCI layout in a tar file, which ctr, kind, podman, skopeo and crane take. reference is the name that it gets there.
-func archive(path, reference, tag string, idx v1.ImageIndex) (err error) {
+// archive writes an index as an OCI layout in a tar file, which ctr, kind, podman, skopeo and crane take. reference is the name that it gets there. One of a single
+// architecture is such a file for docker load, too.
+func archive(path, reference, tag string, idx v1.ImageIndex, single v1.Image) (err error) {
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".layout-")
 	if err != nil {
 		return err
@@ -43,11 +46,34 @@ func archive(path, reference, tag string, idx v1.ImageIndex) (err error) {
 	if err := l.AppendIndex(idx, layout.WithAnnotations(names)); err != nil {
 		return fmt.Errorf("write layout: %w", err)
 	}
+	if single != nil {
+		if err := describe(dir, reference, single); err != nil {
+			return fmt.Errorf("write manifest.json: %w", err)
+		}
+	}
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	return errors.Join(pack(f, os.DirFS(dir)), f.Close())
+}
+
+// describe tells engines that read no OCI layout where in it an image is.
+func describe(dir, reference string, img v1.Image) error {
+	m, err := img.Manifest()
+	if err != nil {
+		return err
+	}
+	blob := func(d v1.Descriptor) string { return "blobs/" + d.Digest.Algorithm + "/" + d.Digest.Hex }
+	d := tarball.Descriptor{Config: blob(m.Config), RepoTags: []string{reference}}
+	for _, l := range m.Layers {
+		d.Layers = append(d.Layers, blob(l))
+	}
+	text, err := json.Marshal(tarball.Manifest{d})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "manifest.json"), text, 0o644)
 }
 
 // pack writes a folder as a tar that tells nothing of when and by whom.

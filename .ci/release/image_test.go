@@ -16,8 +16,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 	spdx "github.com/spdx/tools-golang/json"
 	"github.com/spdx/tools-golang/spdxlib"
@@ -128,6 +130,33 @@ func TestArchive(t *testing.T) {
 				checkImage(t, p, arch, img)
 			}
 		})
+	}
+}
+
+// TestForEngines: an archive of one architecture is one of docker load, too, with the very same image; and no other image is made than the one that is asked for.
+func TestForEngines(t *testing.T) {
+	root := small(t)
+	if err := run(t.Context(), strings.Fields("images -root "+root+" -version v1 -arch amd64 -only weir-coordinator"), io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	made, err := filepath.Glob(filepath.Join(root, "bin/images/*"))
+	if err != nil || len(made) != 1 {
+		t.Fatalf("%v, %v", made, err)
+	}
+	tag, err := name.NewTag("ghcr.io/weir-edge/weir-coordinator:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := tarball.ImageFromPath(made[0], &tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Image(img); err != nil {
+		t.Error(err)
+	}
+	c, err := img.ConfigFile()
+	if err != nil || !slices.Equal(c.Config.Entrypoint, []string{"/weir-coordinator"}) || c.Architecture != "amd64" {
+		t.Errorf("%+v, %v", c, err)
 	}
 }
 
@@ -314,6 +343,8 @@ func TestBadInput(t *testing.T) {
 		"images -version v1 -arch s390x":       `-arch "s390x": want`,
 		"images -version v1 more":              `argument "more"`,
 		"images -version v1 -repository A/B":   `-repository "A/B": want`,
+		"images -version v1 -only weir":        `-only "weir": want`,
+		"all -version v1 -only weir-hub":       `-only "weir-hub": want`,
 		"images -version v1 -nothing":          "flag provided but not defined",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard)

@@ -22,6 +22,9 @@ func (c *config) images(ctx context.Context, stdout io.Writer) (programs []progr
 	}
 	digests = map[string]string{}
 	for _, b := range everyImage() {
+		if c.only != "" && b.name != c.only {
+			continue
+		}
 		if digests[b.name], err = c.write(b, programs, stdout); err != nil {
 			return nil, nil, fmt.Errorf("image of %s: %w", b.name, err)
 		}
@@ -61,7 +64,11 @@ func (c *config) write(of bundle, programs []program, stdout io.Writer) (string,
 	}
 	reference := c.repository + "/" + of.name + ":" + c.version
 	path := filepath.Join(c.out, of.name+".tar")
-	if err := archive(path, reference, c.version, idx); err != nil {
+	var single v1.Image
+	if len(c.arches) == 1 {
+		single = images[c.arches[0]]
+	}
+	if err := archive(path, reference, c.version, idx, single); err != nil {
 		return "", err
 	}
 	fmt.Fprintf(stdout, "%-16s %s@%s\n", of.name, reference, digest)

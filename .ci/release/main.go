@@ -45,6 +45,7 @@ type config struct {
 	repository string   // what the names of images begin with
 	arches     []string // of GOARCH
 	helm       string   // command that packages the chart
+	only       string   // the one image that is made; "": all
 }
 
 var (
@@ -62,6 +63,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags.StringVar(&c.version, "version", "", "version of Weir and tag of its images")
 	flags.StringVar(&c.repository, "repository", "ghcr.io/weir-edge", "what the names of images begin with")
 	flags.StringVar(&c.helm, "helm", "", "helm command that packages the chart; bin/helm")
+	flags.StringVar(&c.only, "only", "", "the one image that is made; all of them")
 	arches := flags.String("arch", strings.Join(known, ","), "architectures, with commas between")
 	verb := ""
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -85,6 +87,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return usageError(fmt.Sprintf("-version %q: want what a tag of an image may be, for example v0.1.0", c.version))
 	case !repositories.MatchString(c.repository):
 		return usageError(fmt.Sprintf("-repository %q: want a name of images in small letters, for example ghcr.io/weir-edge", c.repository))
+	}
+	if c.only != "" && (verb != "images" || !slices.ContainsFunc(everyImage(), func(b bundle) bool { return b.name == c.only })) {
+		return usageError(fmt.Sprintf("-only %q: want the name of an image, and the verb images", c.only))
 	}
 	for i, a := range c.arches {
 		if !slices.Contains(known, a) || slices.Contains(c.arches[:i], a) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -84,6 +85,12 @@ func remove(ctx context.Context, id string, n *docker.Network) error {
 	errs = append(errs, err)
 	for _, b := range boxes {
 		errs = append(errs, b.Remove(ctx))
+	}
+	images, err := docker.Run(ctx, "image", "ls", "--filter", "reference="+imagesOf(id)+"/*", "--format", "{{.Repository}}:{{.Tag}}")
+	errs = append(errs, err)
+	for _, image := range strings.Fields(images) {
+		_, err := docker.Run(ctx, "rmi", image)
+		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("remove run %s: %w; try again: weir clean", id, err)

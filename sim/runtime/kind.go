@@ -28,7 +28,7 @@ import (
 // A hub that is killed or frozen is its whole machine (docker kill, docker pause), with kubelet and pods; one that is stopped
 // is the hub alone.
 type Kind struct {
-	// Binaries are the commands of Weir; those that are needed and not given are built from the repository.
+	// Binaries are the commands of Weir; those that are needed and not given are built from the repository. Coordinators are of an image, which is made of the sources.
 	Binaries node.Binaries
 	// NodeImage of all nodes; empty: what kind/node-image/build provides.
 	NodeImage string
@@ -152,10 +152,11 @@ type kindSite struct {
 	*localSite
 	progress Progress
 
-	run     *kind.Run
-	image   string
-	control *machine
-	byNode  map[string]*machine // workers
+	run         *kind.Run
+	image       string // of nodes
+	coordinates string // the image of coordinators
+	control     *machine
+	byNode      map[string]*machine // workers
 
 	down sync.Once
 }
@@ -179,6 +180,8 @@ func (s *kindSite) prepare(ctx context.Context, k *Kind) (err error) {
 		}
 	}
 	commands := s.topology.commands()
+	coordinated := slices.Contains(commands, node.CoordinatorCommand)
+	commands = slices.DeleteFunc(commands, func(c string) bool { return c == node.CoordinatorCommand })
 	if slices.Contains(commands, node.HubCommand) {
 		commands = append(commands, node.OperatorCommand)
 	}
@@ -189,7 +192,9 @@ func (s *kindSite) prepare(ctx context.Context, k *Kind) (err error) {
 	if err != nil {
 		return err
 	}
-	s.run, err = kind.Begin(ctx, dir)
+	if s.run, err = kind.Begin(ctx, dir); err == nil && coordinated {
+		err = s.makeCoordinator(ctx)
+	}
 	return err
 }
 

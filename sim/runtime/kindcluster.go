@@ -5,16 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"path/filepath"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/cloud"
-	"github.com/weir-edge/weir/sim/docker"
 	"github.com/weir-edge/weir/sim/node"
 	"github.com/weir-edge/weir/sim/pki"
 )
@@ -100,18 +96,6 @@ func (s *kindSite) attach(ctx context.Context) error {
 
 // near implements ground: links end where this machine is in the network.
 func (s *kindSite) near(string) string { return net.JoinHostPort(s.run.Network.Gateway, "0") }
-
-// coordinator implements ground.
-func (s *kindSite) coordinator(l node.Launch, c node.CoordinatorConfig, viewer http.RoundTripper) (Part, error) {
-	config, err := c.Write(l.Dir)
-	if err != nil {
-		return nil, err
-	}
-	name := s.run.ID + "-" + strings.ReplaceAll(strings.TrimPrefix(l.LogFile, s.logDir+string(filepath.Separator)), ".log", "")
-	m := &machine{Container: docker.Container(name), node: name, network: s.run.Network, address: c.BindAddress, fixed: true}
-	box := coordinatorLife{machine: m, image: s.image, labels: s.run.Labels(), command: l.Path, config: config, dir: l.Dir, log: l.LogFile, data: c.DataDir}
-	return &kindPart{prober: node.CoordinatorProbe(l.Name, c, viewer), life: box, machine: m, name: l.Name, command: node.CoordinatorCommand, log: l.LogFile}, nil
-}
 
 // Down implements Site.
 func (s *kindSite) Down(ctx context.Context) error {

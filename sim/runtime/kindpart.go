@@ -2,12 +2,9 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -269,53 +266,4 @@ func tail(path string) string {
 	}
 	data, _ := io.ReadAll(f)
 	return string(data)
-}
-
-// coordinatorLife is a container for the coordinator alone, which runs as the user that runs the testbed.
-type coordinatorLife struct {
-	*machine
-	image  string // any with a shell
-	labels map[string]string
-
-	command, config, dir, data, log string
-}
-
-func (c coordinatorLife) begin(ctx context.Context) error {
-	if _, err := c.ID(ctx); docker.Gone(err) {
-		if err := c.create(ctx); err != nil {
-			return err
-		}
-	}
-	return c.Container.Start(ctx)
-}
-
-func (c coordinatorLife) create(ctx context.Context) error {
-	args := []string{
-		"create", "--name", string(c.Container), "--hostname", string(c.Container), "--network", c.network.Name, "--ip", c.address,
-		"--user", strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid()), "--stop-timeout", "15",
-		"--entrypoint", "/bin/sh",
-	}
-	for _, path := range []string{c.dir, filepath.Dir(c.log)} {
-		args = append(args, "--volume", path+":"+path)
-	}
-	args = append(args, "--volume", c.command+":"+c.command+":ro")
-	for k, v := range c.labels {
-		args = append(args, "--label", k+"="+v)
-	}
-	_, err := docker.Run(ctx, append(args, c.image, "-c", `exec "$0" "$1" >>"$2" 2>&1`, c.command, "--config="+c.config, c.log)...)
-	return err
-}
-
-func (c coordinatorLife) end(ctx context.Context) error { return c.Container.Stop(ctx) }
-
-func (c coordinatorLife) wipe(context.Context) error {
-	entries, err := os.ReadDir(c.data)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, e := range entries {
-		errs = append(errs, os.RemoveAll(filepath.Join(c.data, e.Name())))
-	}
-	return errors.Join(errs...)
 }

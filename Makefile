@@ -18,7 +18,7 @@ CLOUD   := ./sim/oracle ./sim/manager ./sim/chart ./sim/operator ./sim/install .
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
 # Tests and quick scenarios start many sites: they take Weir's commands from bin/, as build has just made them, instead of linking them for each.
-unit quick: export WEIR_BUILT := $(CURDIR)/bin
+unit quick versions: export WEIR_BUILT := $(CURDIR)/bin
 QUICK   := pool-cache leader-kill coordinator-restart glitch autonomy/offline-first-boot
 # The longest come first, and more run at once than there are processors: they wait half of the time. What unit and race share, both run:
 # race goes without what its slowness would make another test (-short), and unit without the detector bounds memory.

@@ -23,6 +23,7 @@ func fake(t *testing.T, dir, name, version string) string {
 }
 
 func TestFindTakesWhatIsInstalled(t *testing.T) {
+	t.Setenv(VersionEnv, Version)
 	s := proctest.Spawner(t)
 	assets, bin := t.TempDir(), t.TempDir()
 	t.Setenv("KUBEBUILDER_ASSETS", assets)

@@ -113,7 +113,7 @@ func checkVersion(_ context.Context, l *looker) error {
 		return skip{fmt.Errorf("it says that it is %q", v.GitVersion)}
 	}
 	if v.Major == "1" && minor < least {
-		return fmt.Errorf("it is %s: it does not serve MutatingAdmissionPolicies, without which pods of pools that fall silent are evicted", v.GitVersion)
+		return fmt.Errorf("it is %s: it does not serve MutatingAdmissionPolicies, without which pods of pools that fall silent are marked as not ready", v.GitVersion)
 	}
 	return nil
 }

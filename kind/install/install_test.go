@@ -175,6 +175,10 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 		AddReportEntry("seconds of weir check, 3 nodes", fmt.Sprintf("%.1f", time.Since(began).Seconds()))
 		byDigest(ctx, on.run.Control().Exec, "weir-manager")
 		byDigest(ctx, machine(1).Exec, "weir-installer")
+		var at int
+		_, err := fmt.Sscanf(typed(ctx, "kubectl -n kube-system get pods -l app.kubernetes.io/name="+contract.CoordinatorPods+" -o jsonpath={.items[0].spec.nodeName}"), "edge-%d", &at)
+		Expect(err).NotTo(HaveOccurred())
+		byDigest(ctx, machine(at).Exec, "weir-coordinator")
 		served.none()
 	}, SpecTimeout(3*long))
 

@@ -135,6 +135,7 @@ structure: build ## figures of the code: arrows that run back inside packages, t
 lint: bin/golangci-lint ## gofmt, go vet and golangci-lint
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'not gofmt-ed: run gofmt -w'; exit 1; }
 	bin/golangci-lint run --allow-parallel-runners ./...
+	@for m in .ci/release charts/helm charts/alerts; do (cd $$m && $(CURDIR)/bin/golangci-lint run --allow-parallel-runners ./...) || exit 1; done
 
 bin/golangci-lint: .ci/lint/go.mod
 	@echo "building golangci-lint (once, some minutes)"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,7 +108,7 @@ func checkPlain(t *testing.T, path, printed string) {
 func TestReleaseVersion(t *testing.T) {
 	for _, bad := range []string{"devel", "0.1.0", "v1", "v1.2.3.4", "v01.2.3"} {
 		err := run(t.Context(), []string{"all", "-root", small(t), "-version", bad}, &bytes.Buffer{})
-		if _, ok := err.(usageError); !ok || !strings.Contains(err.Error(), "v0.1.0-rc.1") {
+		if !errors.As(err, new(usageError)) || !strings.Contains(err.Error(), "v0.1.0-rc.1") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -250,7 +251,7 @@ func unpack(t *testing.T, from io.Reader, dir string) (names []string) {
 	t.Helper()
 	for r := tar.NewReader(from); ; {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return names
 		}
 		if err != nil {
@@ -354,7 +355,7 @@ func TestBadInput(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
-		if _, ok := err.(usageError); !ok {
+		if !errors.As(err, new(usageError)) {
 			t.Errorf("%s: %T", args, err)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -84,7 +85,7 @@ func (s *server) put(d v1.Descriptor, repository, reference string) error {
 	if err != nil {
 		return err
 	}
-	r := httptest.NewRequest(http.MethodPut, "/v2/"+repository+"/manifests/"+reference, bytes.NewReader(data))
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPut, "/v2/"+repository+"/manifests/"+reference, bytes.NewReader(data))
 	r.Header.Set("Content-Type", string(d.MediaType))
 	said := httptest.NewRecorder()
 	s.handler.ServeHTTP(said, r)
@@ -103,7 +104,7 @@ func (s *server) unpack(archive string) (err error) {
 	defer f.Close()
 	for r := tar.NewReader(f); ; {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -34,8 +34,9 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *dashboard, *rules, *out, flag.Args()); err != nil {
+	err := run(ctx, *dashboard, *rules, *out, flag.Args())
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "board:", err)
 		os.Exit(1)
 	}

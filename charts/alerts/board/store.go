@@ -93,12 +93,12 @@ func (s *store) ask(ctx context.Context, address string) error {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil //nolint:nilerr // it speaks no plain HTTP, or has ended
+		return nil // it speaks no plain HTTP, or has ended
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil || resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
-		return nil //nolint:nilerr // likewise
+		return nil
 	}
 	now := time.Now()
 	p, err := textparse.New(text, resp.Header.Get("Content-Type"), labels.NewSymbolTable(), textparse.ParserOptions{FallbackContentType: "text/plain"})

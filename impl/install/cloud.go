@@ -161,25 +161,25 @@ func (c *cloud) tell(ctx context.Context, reason, message string) error {
 	condition := corev1.NodeCondition{
 		Type: contract.JoinedCondition, Status: status, Reason: reason, Message: bounded(message), LastHeartbeatTime: now, LastTransitionTime: now,
 	}
-	if err := c.patch(ctx, map[string]any{"conditions": []any{condition}}); err != nil {
+	if err := c.patch(ctx, condition, map[string]any{}); err != nil {
 		return err
 	}
 	return c.event(ctx, kind, reason, message)
 }
 
-// forget takes the condition away.
+// forget takes the condition away, and what the hub told of itself: a node that is labelled again has not joined by that.
 func (c *cloud) forget(ctx context.Context, message string) error {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	gone := map[string]any{"$patch": "delete", "type": contract.JoinedCondition}
-	if err := c.patch(ctx, map[string]any{"conditions": []any{gone}}); err != nil {
+	if err := c.patch(ctx, gone, map[string]any{contract.HoldsAnnotation: nil}); err != nil {
 		return err
 	}
 	return c.event(ctx, corev1.EventTypeNormal, ReasonLeft, message)
 }
 
-func (c *cloud) patch(ctx context.Context, status map[string]any) error {
-	text, err := json.Marshal(map[string]any{"status": status})
+func (c *cloud) patch(ctx context.Context, condition any, annotations map[string]any) error {
+	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}, "status": map[string]any{"conditions": []any{condition}}})
 	if err == nil {
 		_, err = c.client.CoreV1().Nodes().Patch(ctx, c.node, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
 	}

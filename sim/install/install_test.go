@@ -15,6 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/weir-edge/weir/impl/await"
@@ -185,8 +186,14 @@ func TestNode(t *testing.T) {
 	if out, err := run(join...); err != nil || !strings.Contains(out, "is in pool harbour already") {
 		t.Errorf("join again: %v\n%s", err, out)
 	}
+	told := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"what a hub tells when it is in its pool"}}}`, contract.HoldsAnnotation)
+	_, err = c.Client().CoreV1().Nodes().Patch(t.Context(), nodeName, types.MergePatchType, told, metav1.PatchOptions{})
+	check(t, err)
 	if out, err := run("node", "leave"); err != nil {
 		t.Fatalf("leave: %v\n%s", err, out)
+	}
+	if n, err := c.Client().CoreV1().Nodes().Get(t.Context(), nodeName, metav1.GetOptions{}); err != nil || n.Annotations[contract.HoldsAnnotation] != "" {
+		t.Errorf("after a leave the Node still says what a hub holds: %v, %v", n.Annotations, err)
 	}
 	s.heard(t)
 	same(t, before, files(t, root))

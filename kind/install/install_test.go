@@ -241,24 +241,15 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 
 	It("works without the cloud, and starts a machine without it", func(ctx SpecContext) {
 		served.none()
-		own, err := on.run.Control().Addresses(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		cloud := func(line string) {
-			GinkgoHelper()
-			_, err := on.run.Control().Exec(ctx, "sh", "-c", line)
-			Expect(err).NotTo(HaveOccurred())
-		}
-		subnet := on.run.Network.Gateway + "/16"
-		cloud(fmt.Sprintf("nft add table ip cut; nft 'add chain ip cut in { type filter hook input priority -5; }'; "+
-			"nft add rule ip cut in ip saddr != %s ip saddr != %s ip saddr %s tcp dport 6443 reject with tcp reset", own[0], on.run.Network.Gateway, subnet))
-		_, err = docker.Run(ctx, "restart", string(machine(3)))
+		heal := cutOff(ctx)
+		_, err := docker.Run(ctx, "restart", string(machine(3)))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, func() error { // the rules of Services are gone with its network: kube-proxy has to come back
 			_, err := onNode(ctx, 3, "curl -sf -m 2 http://127.0.0.1:10248/healthz && /usr/local/bin/weir-app get http://"+on.address)
 			return err
 		}, long, poll).Should(Succeed())
 		Expect(source(ctx, 3)).NotTo(Equal("cloud"))
-		cloud("nft delete table ip cut")
+		heal()
 		typed(ctx, "kubectl weir check --wait 5m")
 		served.forget() // the pod on that machine was away
 	}, SpecTimeout(3*long))

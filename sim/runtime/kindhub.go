@@ -115,7 +115,7 @@ func (s *kindSite) join(ctx context.Context, m *machine) error {
 		return err
 	}
 	err = s.wait(ctx, "pods of "+m.node+" are led to its hub", func() (bool, string, error) {
-		out, err := m.Exec(ctx, "curl", "-sf", "http://127.0.0.1:10267"+contract.StatusPath)
+		out, err := m.Exec(ctx, "curl", "-sf", fmt.Sprintf("http://127.0.0.1:%d%s", contract.HubHealthPort, contract.StatusPath))
 		return strings.Contains(strings.ReplaceAll(out, " ", ""), `"led":true`), out, err
 	})
 	if err != nil {

@@ -320,8 +320,8 @@ func TestHistory(t *testing.T) {
 		if i == 2 {
 			r.Accepted = []Accepted{{"x", "safer\tso"}}
 		}
-		h.Add(r)
-		h.Add(r) // the same revision again: one line
+		h.Add(r, SideHead)
+		h.Add(r, SideHead) // the same revision again: one line
 	}
 	golden(t, "history.tsv", []byte(h.String()))
 	read, err := ReadHistory([]byte(h.String()))
@@ -336,11 +336,22 @@ func TestHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "history.html", page)
+	if got := read.Drift(4, 0.03); len(got) != 0 {
+		t.Errorf("drift over four changes, one of which was accepted: %v", got)
+	}
+	read.Rows[2].Reason = ""
 	if got := read.Drift(4, 0.03); len(got) != 1 || !strings.Contains(got[0], "heartbeat") {
 		t.Errorf("drift over four changes: %v", got)
 	}
 	if got := read.Drift(2, 0.03); len(got) != 0 {
 		t.Errorf("drift over two changes, of 2.7 %%: %v", got)
+	}
+	old := &Report{Base: Side{Revision: "rev1", Date: "2026-11-19"}, Head: Side{Revision: "rev3"}, Figures: []Figure{
+		{Subject: "heartbeat", Name: "bytes", Unit: "B", Kind: Bytes, Base: same(700, 3), Head: same(9, 3)},
+	}}
+	read.Add(old, SideBase)
+	if r := read.Rows[1]; len(read.Rows) != 4 || r.Revision != "rev1" || r.Date != "2026-11-19" || r.Values[0] != 700 {
+		t.Errorf("the base of a report, in the place where it was: %+v", read.Rows)
 	}
 	for _, bad := range []string{"", "x", "date\trevision\taccepted\ta\n1\t2\t3\n", "date\trevision\taccepted\ta\n1\t2\t3\tx\n"} {
 		if _, err := ReadHistory([]byte(bad)); err == nil {

@@ -2,6 +2,7 @@ package change
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
@@ -65,18 +66,25 @@ func ReadHistory(data []byte) (h History, err error) {
 	return h, nil
 }
 
-// Add appends a line for the head of a report. A revision that is there already is replaced.
-func (h *History) Add(r *Report) {
-	row := Landed{Date: r.Began.UTC().Format("2006-01-02"), Revision: r.Head.name(), Values: make([]float64, len(h.Columns))}
+// Add appends a line for one side of a report, SideHead or SideBase: the base is measured by the testbed of the head, so old revisions can be
+// added by the testbed of today. A revision that is there already is replaced, in its place.
+func (h *History) Add(r *Report, side string) {
+	of, samples := r.Head, func(f *Figure) []float64 { return flat(f.Head) }
+	if side == SideBase {
+		of, samples = r.Base, func(f *Figure) []float64 { return flat(f.Base) }
+	}
+	row := Landed{Date: cmp.Or(of.Date, r.Began.UTC().Format("2006-01-02")), Revision: of.name(), Values: make([]float64, len(h.Columns))}
 	for i := range row.Values {
 		row.Values[i] = math.NaN()
 	}
-	for _, a := range r.Accepted {
-		row.Reason = strings.Join(strings.Fields(strings.TrimSpace(row.Reason+" "+a.Reason)), " ")
+	if side != SideBase {
+		for _, a := range r.Accepted {
+			row.Reason = strings.Join(strings.Fields(strings.TrimSpace(row.Reason+" "+a.Reason)), " ")
+		}
 	}
 	for _, f := range r.Figures {
-		head := flat(f.Head)
-		if len(head) == 0 {
+		values := samples(&f)
+		if len(values) == 0 {
 			continue
 		}
 		name := f.Key()
@@ -93,10 +101,14 @@ func (h *History) Add(r *Report) {
 			}
 		}
 		if i >= 0 {
-			row.Values[i] = median(head)
+			row.Values[i] = median(values)
 		}
 	}
-	h.Rows = append(slices.DeleteFunc(h.Rows, func(l Landed) bool { return l.Revision == row.Revision }), row)
+	if i := slices.IndexFunc(h.Rows, func(l Landed) bool { return l.Revision == row.Revision }); i >= 0 {
+		h.Rows[i] = row
+		return
+	}
+	h.Rows = append(h.Rows, row)
 }
 
 // String is the table, tabs between fields.
@@ -204,18 +216,24 @@ const historyTemplate = `<!DOCTYPE html>
 {{end}}</div></body></html>
 `
 
-// Drift names the figures that grew by more than a share from the first of the last so many landed changes to the last of them: small losses, each within its band.
+// Drift names the figures that grew by more than a share over the last so many landed changes: small losses, each within its band. What a figure grew by
+// where a change accepted its losses does not count.
 func (h *History) Drift(last int, share float64) (grown []string) {
 	rows := h.Rows[max(len(h.Rows)-last, 0):]
 	for i, name := range h.Columns {
-		var values []float64
+		before, growth := math.NaN(), 1.0
 		for _, r := range rows {
-			if !math.IsNaN(r.Values[i]) {
-				values = append(values, r.Values[i])
+			v := r.Values[i]
+			if math.IsNaN(v) {
+				continue
 			}
+			if before > 0 && r.Reason == "" {
+				growth *= v / before
+			}
+			before = v
 		}
-		if n := len(values); n > 1 && values[0] > 0 && values[n-1]/values[0]-1 > share && !strings.HasSuffix(name, " [s]") {
-			grown = append(grown, fmt.Sprintf("%s: %+.1f %%", name, 100*(values[n-1]/values[0]-1)))
+		if growth-1 > share && !strings.HasSuffix(name, " [s]") {
+			grown = append(grown, fmt.Sprintf("%s: %+.1f %%", name, 100*(growth-1)))
 		}
 	}
 	return grown

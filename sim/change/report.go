@@ -21,6 +21,7 @@ const maxReport = 64 << 20
 type Side struct {
 	Revision string `json:"revision"`
 	Subject  string `json:"subject,omitempty"` // of its last commit
+	Date     string `json:"date,omitempty"`    // of its last commit: 2026-11-23
 	Changed  bool   `json:"changed,omitempty"` // with changes that are not committed
 }
 

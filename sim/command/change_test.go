@@ -36,6 +36,7 @@ func TestChangeUsage(t *testing.T) {
 		{[]string{"report", "bands"}, 2, "reports whose base and head"},
 		{[]string{"report", "history", "a", "b"}, 2, "one report"},
 		{[]string{"report", "history", "--last", "1"}, 2, "--last"},
+		{[]string{"report", "history", "--side", "twin"}, 2, "--side"},
 		{[]string{"report", "history", "--drift", "NaN"}, 2, "--drift"},
 		{[]string{"report", "baseline", dir}, 2, "--reason"},
 		{[]string{"report", "baseline", "--reason", "x", dir}, 2, "result.json"},

@@ -155,12 +155,13 @@ func loadBands(path string) (change.Bands, error) {
 	return bands, lines.Err()
 }
 
-// reportHistory adds a line for the head of a report, and draws the page.
+// reportHistory adds a line for a side of a report, and draws the page.
 func reportHistory(_ context.Context, args []string, stdout, _ io.Writer) error {
 	fs := pflag.NewFlagSet("report history", pflag.ContinueOnError)
 	file := fs.String("file", "reports/history.tsv", "the table")
 	page := fs.String("page", "reports/out/history.html", "the page that plots it")
-	limit := fs.Float64("drift", 0.03, "fail if a figure grew by more than this share over the last --last landed changes")
+	side := fs.String("side", change.SideHead, "whose line: head; or base, for a revision of before, which the testbed of now has measured")
+	limit := fs.Float64("drift", 0.03, "fail if a figure grew by more than this share over the last --last landed changes; what grew where a loss was accepted does not count")
 	last := fs.Int("last", 20, "landed changes over which small losses are added up, 2 or more")
 	if err := parse(fs, "report history [FILE|DIR]", args, cli.AnyArgs, stdout); err != nil {
 		return err
@@ -168,6 +169,8 @@ func reportHistory(_ context.Context, args []string, stdout, _ io.Writer) error 
 	switch {
 	case fs.NArg() > 1:
 		return cli.Usage("arguments", strings.Join(fs.Args(), " "), "one report at most")
+	case *side != change.SideHead && *side != change.SideBase:
+		return cli.Usage("--side", *side, "head or base")
 	case *last < 2:
 		return cli.Usage("--last", fmt.Sprint(*last), "2 or more")
 	case !(*limit >= 0):
@@ -188,7 +191,7 @@ func reportHistory(_ context.Context, args []string, stdout, _ io.Writer) error 
 		if err != nil {
 			return err
 		}
-		h.Add(r)
+		h.Add(r, *side)
 		if err := os.WriteFile(*file, []byte(h.String()), 0o644); err != nil {
 			return err
 		}

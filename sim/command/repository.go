@@ -70,8 +70,9 @@ func (r repository) dirty(ctx context.Context) (bool, error) {
 }
 
 func (r repository) side(ctx context.Context, revision string) (change.Side, error) {
-	subject, err := r.git(ctx, "log", "-1", "--format=%s", revision)
-	return change.Side{Revision: revision, Subject: subject}, err
+	out, err := r.git(ctx, "log", "-1", "--format=%cs %s", revision)
+	date, subject, _ := strings.Cut(out, " ")
+	return change.Side{Revision: revision, Subject: subject, Date: date}, err
 }
 
 func (r repository) head(ctx context.Context) (change.Side, error) {

@@ -29,7 +29,7 @@ const (
 	refusedPause = 5 * time.Second  // between two times that somebody is asked because a certificate is refused
 	slowReads    = 6                // after which it is told that nobody answers
 	spread       = 20 * time.Second // within which a pool renews what another authority signs from now on
-	look         = time.Hour        // how often a Keeper looks whether its certificate is due, at least: clocks are set
+	look         = time.Hour        // how often a Keeper looks whether its certificate is due, at least; see held.often
 )
 
 // Config of a Keeper.
@@ -294,7 +294,13 @@ func (k *Keeper) rest() time.Duration {
 	if !k.soon.IsZero() && k.soon.Before(due) {
 		due = k.soon
 	}
-	return max(0, min(look, due.Sub(k.Clock.Now())))
+	return max(0, min(look, h.often(), due.Sub(k.Clock.Now())))
+}
+
+// often is within what time who holds it does something about it: a twentieth of its life. Its clock may be set meanwhile, as that of a machine which started in
+// 1970 and hears the cloud: a timer does not know that.
+func (h *held) often() time.Duration {
+	return max(firstPause, h.chain[0].NotAfter.Sub(h.chain[0].NotBefore)/20)
 }
 
 // vouched is verify, once for each change of authorities. The end of a certificate is seen by its being due.
@@ -342,7 +348,7 @@ func (k *Keeper) pause(err error, failures int) time.Duration {
 		k.reads++
 	}
 	if h := k.held.Load(); h != nil {
-		most = min(most, max(firstPause, h.chain[0].NotAfter.Sub(h.chain[0].NotBefore)/20))
+		most = min(most, h.often())
 	}
 	if reason := reasonOf(err); reason == denied || reason == mismatch { // each one is another request
 		first, most = deniedPause, max(most, deniedPause)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,6 +172,33 @@ func TestRenewal(t *testing.T) {
 		b.run(140 * day)
 		if n := len(b.cloud.names); n != 4 {
 			t.Errorf("%d requests in 213 days", n)
+		}
+	})
+}
+
+// setClock is a clock that somebody sets. Timers do not know of that.
+type setClock struct {
+	clock.RealClock
+	ahead atomic.Int64
+}
+
+func (c *setClock) Now() time.Time { return c.RealClock.Now().Add(time.Duration(c.ahead.Load())) }
+
+// TestClockIsSet: a certificate is renewed soon after the clock was set past when it is due, as on a machine that started in 1970 and hears the cloud.
+func TestClockIsSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &setClock{}
+		b := newBed(t, "", func(s *Config) { s.Clock = c })
+		b.cloud.answer = signer(b.authority, time.Hour)
+		b.run(time.Minute)
+		b.cloud.answer = signer(b.authority, 90*day)
+		go func() {
+			time.Sleep(time.Minute)
+			c.ahead.Store(int64(55 * time.Minute))
+		}()
+		b.run(5 * time.Minute)
+		if b.renewals() != 2 {
+			t.Errorf("%v renewals: %s", b.renewals(), b.log)
 		}
 	})
 }

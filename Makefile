@@ -193,8 +193,8 @@ report-compare: build ## two runs of one scenario side by side: make report-comp
 	@bin/weir report compare '$(or $(A),reports/baseline/$(NAME).json)' '$(or $(B),reports/out/$(NAME))'
 
 .PHONY: baseline
-baseline: build ## put the last run of a scenario into reports/baseline: make baseline NAME=pool-cache REASON='why it is another'
-	bin/weir report baseline --reason '$(REASON)' reports/out/$(NAME)
+baseline: build ## put the last run of a scenario into reports/baseline: make baseline NAME=pool-cache REASON='why it is another'; NAME=all: all that make test-scenarios ran
+	bin/weir report baseline --reason '$(REASON)' $(if $(filter all,$(NAME)),$(wildcard reports/out reports/out/eviction reports/out/autonomy),reports/out/$(NAME))
 
 .PHONY: history
 history: build ## add the head of the last make report to reports/history.tsv, and plot it: reports/out/history.html

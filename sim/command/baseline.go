@@ -34,20 +34,22 @@ func reportBaseline(_ context.Context, args []string, stdout, _ io.Writer) error
 	case why == "":
 		return cli.Usage("--reason", *reason, "a sentence that says why the baseline changes")
 	case flags.NArg() == 0:
-		return cli.Usage("arguments", "", "folders of runs, as reports/out/pool-cache")
+		return cli.Usage("arguments", "", "folders of runs, as reports/out/pool-cache or reports/out/eviction")
 	}
 	var results []report.Result
+	var failed []string
 	for _, path := range flags.Args() {
-		r, err := report.Load(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return cli.Usage("argument", path, "the folder of a run, which has a result.json")
-		case err != nil:
+		runs, err := runsOf(path)
+		if err != nil {
 			return err
-		case !r.Passed:
-			return fmt.Errorf("%s did not pass: what fails is no baseline", path)
 		}
-		results = append(results, r)
+		for _, r := range runs {
+			if r.Passed {
+				results = append(results, r)
+			} else {
+				failed = append(failed, r.Scenario)
+			}
+		}
 	}
 	if err := os.MkdirAll(*dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder of baselines: %w", err)
@@ -75,5 +77,36 @@ func reportBaseline(_ context.Context, args []string, stdout, _ io.Writer) error
 		}
 		fmt.Fprintf(stdout, "%s: %s\n", name, why)
 	}
+	if len(failed) > 0 {
+		return fmt.Errorf("%s did not pass: what fails is no baseline", strings.Join(failed, ", "))
+	}
 	return nil
+}
+
+// runsOf are the runs of a folder: its own, or else those of the folders in it that have one.
+func runsOf(path string) (runs []report.Result, err error) {
+	r, err := report.Load(path)
+	switch {
+	case err == nil:
+		return []report.Result{r}, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(path, "*", "result.json"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		r, err := report.Load(file)
+		switch {
+		case err == nil:
+			runs = append(runs, r)
+		case !errors.Is(err, report.ErrNoScenario):
+			return nil, err
+		}
+	}
+	if len(runs) == 0 {
+		return nil, cli.Usage("argument", path, "the folder of a run, which has a result.json, or a folder of such folders")
+	}
+	return runs, nil
 }

@@ -78,6 +78,30 @@ func TestBaselineCommand(t *testing.T) {
 	if err := Run(t.Context(), []string{"report", "compare", filepath.Join(base, "pool-cache.json"), run}, &out, io.Discard); err != nil || !strings.Contains(out.String(), "client_relists") {
 		t.Errorf("%v: %s", err, &out)
 	}
+	// A folder of runs: those that passed are taken, and the command says which did not.
+	r.Passed, r.Scenario = false, "storm"
+	if err := report.Write(filepath.Join(dir, "runs", "storm"), r); err != nil {
+		t.Fatal(err)
+	}
+	r.Passed, r.Scenario = true, "glitch"
+	if err := report.Write(filepath.Join(dir, "runs", "glitch"), r); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "runs", "bench"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "runs", "bench", "result.json"), []byte(`{"parts":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err = Run(t.Context(), []string{"report", "baseline", "--dir", base, "--reason", "x", filepath.Join(dir, "runs")}, io.Discard, io.Discard)
+	if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "storm did not pass") {
+		t.Errorf("a folder of runs: %v", err)
+	}
+	_, glitch := report.Load(filepath.Join(base, "glitch.json"))
+	if _, storm := report.Load(filepath.Join(base, "storm.json")); glitch != nil || storm == nil {
+		t.Errorf("of a folder of runs: %v, and of one that failed: %v", glitch, storm)
+	}
+	r.Scenario = "pool-cache"
 	r.Passed = false
 	if err := report.Write(run, r); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/weir-edge/weir/impl/disk"
 )
 
 // The files of a report.
@@ -82,12 +84,18 @@ func WriteOutcome(w io.Writer, r Result) error {
 	return err
 }
 
+// ErrNoScenario is of a file that is no result of a scenario.
+var ErrNoScenario = errors.New("it names no scenario")
+
+// maxResult bounds what Load reads.
+const maxResult = 256 << 20
+
 // Load reads the result of the report in dir, or the result file at that path.
 func Load(path string) (Result, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, resultFile)
 	}
-	data, err := os.ReadFile(path)
+	data, err := disk.ReadFile(path, maxResult)
 	if err != nil {
 		return Result{}, fmt.Errorf("load report: %w: run the scenario first", err)
 	}
@@ -96,7 +104,7 @@ func Load(path string) (Result, error) {
 		return Result{}, fmt.Errorf("load report %s: %w", path, err)
 	}
 	if r.Scenario == "" {
-		return Result{}, fmt.Errorf("load report %s: it names no scenario: want a %s that weir wrote", path, resultFile)
+		return Result{}, fmt.Errorf("load report %s: %w: want a %s that weir wrote", path, ErrNoScenario, resultFile)
 	}
 	return r.clean(), nil
 }

@@ -201,8 +201,8 @@ history: build ## add the head of the last make report to reports/history.tsv, a
 	bin/weir report history $(wildcard reports/out/change/report.json)
 
 .PHONY: bench
-bench: build assets ## measure Weir, fail on a missed target: ARGS='--only hub', ARGS=--resume; reports/out/bench
-	go build -o bin/ ./bench/cmd/weir-bench && bin/weir-bench $(ARGS)
+bench: build assets ## measure Weir, fail on a missed target: ARGS='--only hub', ARGS='--peer FILE', ARGS=--resume; reports/out/bench
+	bin/weir bench $(ARGS)
 
 .PHONY: generate
 generate: bin/controller-gen ## generated code

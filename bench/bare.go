@@ -71,7 +71,7 @@ func (r *run) bare(ctx context.Context) (t target, stop func() error, err error)
 	if err := errors.Join(err, body.Close()); err != nil {
 		return target{}, nil, err
 	}
-	authority, err := pki.NewAuthority("weir-bench")
+	authority, err := pki.NewAuthority("weir bench")
 	if err != nil {
 		return target{}, nil, err
 	}
@@ -89,7 +89,7 @@ func (r *run) bare(ctx context.Context) (t target, stop func() error, err error)
 	if err != nil {
 		return target{}, nil, err
 	}
-	p, err := s.Start(proc.Spec{Name: "bare server", Path: self, Args: []string{"--serve-bare", dir}, LogFile: filepath.Join(dir, "log")})
+	p, err := s.Start(proc.Spec{Name: "bare server", Path: self, Args: []string{Command, "--" + ServeBareFlag, dir}, LogFile: filepath.Join(dir, "log")})
 	if err != nil {
 		return target{}, nil, err
 	}

@@ -40,6 +40,8 @@ const (
 	managerGrace   = 30 * time.Second // to end
 	managerPoll    = 250 * time.Millisecond
 	settleFor      = 30 * time.Second // after the manager has heard everybody
+	fewestNodes    = 100              // a tenth of them is cut off
+	mostNodes      = 50_000           // each has an address below 10.20.0.0
 )
 
 // ManagerConfig says how large a cluster weir-manager is measured with.
@@ -52,8 +54,8 @@ type ManagerConfig struct {
 
 func (c ManagerConfig) validate() error {
 	switch {
-	case c.Nodes < 0:
-		return cli.Usage("--manager-nodes", c.Nodes, "at least 0")
+	case c.Nodes != 0 && (c.Nodes < fewestNodes || c.Nodes > mostNodes):
+		return cli.Usage("--manager-nodes", c.Nodes, fmt.Sprintf("%d to %d, or 0 to leave the part out", fewestNodes, mostNodes))
 	case c.Pools < 1:
 		return cli.Usage("--manager-pools", c.Pools, "at least 1")
 	case c.Steady < time.Second:

@@ -69,7 +69,7 @@ func Opening(ctx context.Context, rounds int, progress func(string)) (_ []Figure
 		if err := uncache(filepath.Join(dir, "cache.db")); err != nil {
 			return nil, err
 		}
-		out, err := exec.CommandContext(ctx, self, "--open-store", dir).Output()
+		out, err := exec.CommandContext(ctx, self, Command, "--"+OpenStoreFlag, dir).Output()
 		if err != nil {
 			return nil, fmt.Errorf("open the store: %w", err)
 		}

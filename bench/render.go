@@ -32,17 +32,12 @@ func (r *Report) stat() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// benchstat is the command that compares two files of stat. Runs differ by revision, and would each get a table of their own.
+const benchstat = "go run golang.org/x/perf/cmd/benchstat -ignore revision,machine"
+
 // besides tells how a peer is measured.
 const besides = "Pools of equal size behind equal uplinks, with the same clients, saw the same changes of one kube-apiserver at the same time: " +
 	"hub has Weir, direct nothing, and reference is one protobuf informer for each resource, alone. Requests were timed with a wide link."
-
-// args are what make bench needs to measure the peer again.
-func (p *PeerReport) args() string {
-	if p == nil {
-		return ""
-	}
-	return " ARGS='--peer " + p.Profile + "'"
-}
 
 // Markdown renders the report: what was missed first, then a table for each part.
 func (r *Report) Markdown() string {
@@ -67,11 +62,11 @@ func (r *Report) Markdown() string {
 	} else {
 		fmt.Fprintf(&b, "# %s beside Weir\n\n%s\n\n", r.Peer.Name, strings.TrimSpace(r.Peer.About+" "+besides))
 	}
-	fmt.Fprintf(&b, "Revision %s, %s, %s. Repeat: `make bench%s`.\n\n", r.Revision, r.Began.Format("2006-01-02"), r.Machine, r.Peer.args())
+	fmt.Fprintf(&b, "Revision %s, %s, %s. Repeat: `%s`.\n\n", r.Revision, r.Began.Format("2006-01-02"), r.Machine, r.Repeat)
 	b.WriteString("Each figure is the median of its rounds; behind it stands the interval in which the median lies, with 95 % of confidence from 6 rounds on, " +
 		"from the least to the most of fewer.")
 	if r.Peer == nil {
-		b.WriteString(" `benchstat reports/bench/bench.txt reports/out/bench/bench.txt` compares two runs.")
+		b.WriteString(" `" + benchstat + " reports/bench/bench.txt reports/out/bench/bench.txt` compares two runs.")
 	}
 	b.WriteString("\n")
 	if len(missed) > 0 {

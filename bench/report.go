@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,6 +21,7 @@ type Report struct {
 	Revision string     `json:"revision"` // of the source; "-dirty" behind it: with changes
 	Began    time.Time  `json:"began"`
 	Machine  string     `json:"machine"`
+	Repeat   string     `json:"repeat,omitempty"` // the command line that measures the same again
 	Parts    []Measured `json:"parts"`
 	// Peer is the other hub of a report with one.
 	Peer *PeerReport `json:"peer,omitempty"`
@@ -44,6 +47,7 @@ const (
 	resultFile  = "result.json"
 	summaryFile = "summary.md"
 	statFile    = "bench.txt" // benchstat reads it
+	maxResult   = 8 << 20     // bytes that are read; 30 kB are usual
 )
 
 func newReport(ctx context.Context) Report {
@@ -67,14 +71,37 @@ func revision(ctx context.Context) string {
 	return name
 }
 
-// Load reads the report in a folder.
-func Load(dir string) (r Report, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, resultFile))
-	if err != nil {
-		return r, err
+// Load reads the report in a folder, or its result.json.
+func Load(path string) (Report, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, resultFile)
 	}
+	f, err := os.Open(path)
+	if err != nil {
+		return Report{}, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxResult+1))
+	if err != nil {
+		return Report{}, err
+	}
+	wrong := func(what any) (Report, error) {
+		return Report{}, fmt.Errorf("%s: %v: want a %s that weir bench wrote", path, what, resultFile)
+	}
+	if len(data) > maxResult {
+		return wrong(fmt.Sprintf("it has more than %d bytes", maxResult))
+	}
+	var r Report
 	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("%s: %w", filepath.Join(dir, resultFile), err)
+		return wrong(err)
+	}
+	if len(r.Parts) == 0 {
+		return wrong("it has no parts")
+	}
+	for _, p := range r.Parts {
+		if p.Name == "" || slices.ContainsFunc(p.Figures, func(f Figure) bool { return f.Name == "" }) {
+			return wrong("a part or a figure has no name")
+		}
 	}
 	return r, nil
 }

@@ -4,12 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/weir-edge/weir/bench/peer"
 	"github.com/weir-edge/weir/impl/cli"
+)
+
+// Command is that of weir which measures. With these flags it is a process of a benchmark that is under way: ServeBare and OpenStore.
+const (
+	Command       = "bench"
+	ServeBareFlag = "serve-bare"
+	OpenStoreFlag = "open-store"
 )
 
 // Suite is all benchmarks, one after another.
@@ -24,6 +32,8 @@ type Suite struct {
 	Resume bool
 	// Peer is another hub, which is measured beside Weir's, and nothing else is.
 	Peer *peer.Profile
+	// Repeat is the command line that measures the same again, for the report.
+	Repeat string
 
 	all      []part // of tests; nil: those of parts
 	revision string // likewise; empty: that of the source
@@ -34,6 +44,14 @@ type part struct {
 	about  string // one sentence without its point
 	config string // what its figures depend on
 	run    func(context.Context) ([]Figure, error)
+}
+
+func (p part) measure(ctx context.Context) (m Measured, err error) {
+	m = Measured{Name: p.name, Config: p.config, Load: [2]float64{load(), 0}}
+	since := time.Now()
+	m.Figures, err = p.run(ctx)
+	m.Seconds, m.Load[1] = time.Since(since).Seconds(), load()
+	return m, err
 }
 
 func (s Suite) parts() []part {
@@ -94,6 +112,15 @@ func Parts() (names []string) {
 	return names
 }
 
+// List tells of each part what it measures, a line each.
+func List() string {
+	var b strings.Builder
+	for _, p := range (Suite{}).parts() {
+		fmt.Fprintf(&b, "%-13s %s.\n", p.name, p.about)
+	}
+	return b.String()
+}
+
 // Validate checks what flags gave; the error is a cli.UsageError.
 func (s Suite) Validate() error {
 	for _, name := range s.Only {
@@ -124,6 +151,10 @@ func (s Suite) Run(ctx context.Context) (r Report, err error) {
 	if r = newReport(ctx); s.revision != "" {
 		r.Revision = s.revision
 	}
+	r.Repeat = s.Repeat
+	if err := os.MkdirAll(s.Out, 0o755); err != nil { // before an hour is measured for nothing
+		return r, cli.Usage("--out", s.Out, "a folder that the report can be written to: "+err.Error())
+	}
 	if s.Peer != nil {
 		r.Peer = &PeerReport{Name: s.Peer.Name, About: s.Peer.About, Profile: s.Peer.Path()}
 	}
@@ -139,33 +170,29 @@ func (s Suite) Run(ctx context.Context) (r Report, err error) {
 	var failed error
 	began, parts := time.Now(), s.parts()
 	for i, p := range parts {
-		if done, ok := old.has(p.name, p.config); ok {
+		m, ok := old.has(p.name, p.config)
+		switch {
+		case ok:
 			s.Progress(fmt.Sprintf("part %s was measured before, at this revision", p.name))
-			r.Parts = append(r.Parts, done)
+		case len(s.Only) > 0 && !slices.Contains(s.Only, p.name):
 			continue
-		}
-		if len(s.Only) > 0 && !slices.Contains(s.Only, p.name) {
-			continue
-		}
-		s.Progress(fmt.Sprintf("part %d of %d after %v: %s", i+1, len(parts), time.Since(began).Round(time.Second), p.name))
-		m := Measured{Name: p.name, Config: p.config, Load: [2]float64{load(), 0}}
-		since := time.Now()
-		if m.Figures, err = p.run(ctx); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("part %s was not measured: %w", p.name, err))
-			if ctx.Err() != nil {
-				return r, failed
+		default:
+			s.Progress(fmt.Sprintf("part %d of %d after %v: %s", i+1, len(parts), time.Since(began).Round(time.Second), p.name))
+			if m, err = p.measure(ctx); err != nil {
+				failed = errors.Join(failed, fmt.Errorf("part %s was not measured: %w", p.name, err))
+				if ctx.Err() != nil {
+					return r, failed
+				}
+				if len(parts) > 1 { // else the error comes at once
+					s.Progress(fmt.Sprintf("%s: %v", p.name, err))
+				}
+				continue
 			}
-			s.Progress(fmt.Sprintf("%s: %v", p.name, err))
-			continue
 		}
-		m.Seconds, m.Load[1] = time.Since(since).Seconds(), load()
 		r.Parts = append(r.Parts, m)
 		if err := r.Write(s.Out); err != nil {
 			return r, err
 		}
-	}
-	if err := r.Write(s.Out); err != nil {
-		return r, err
 	}
 	return r, errors.Join(failed, r.Judge())
 }

@@ -44,3 +44,26 @@ func TestResume(t *testing.T) {
 		}
 	}
 }
+
+// TestInterrupted: what was measured before, and what was measured since, is kept on disk when a run that was resumed is interrupted.
+func TestInterrupted(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	fine := func(context.Context) ([]Figure, error) {
+		return []Figure{{Name: "x", Unit: "ms", Samples: []float64{1}}}, nil
+	}
+	bad := func(context.Context) ([]Figure, error) { return nil, errors.New("planted") }
+	s := Suite{Config: Config{Progress: func(string) {}}, Out: t.TempDir(), Resume: true, revision: "abc"}
+	s.all = []part{{name: "a", run: bad}, {name: "b", run: fine}, {name: "c", run: bad}}
+	if r, err := s.Run(ctx); err == nil || len(r.Parts) != 1 {
+		t.Fatalf("%+v: %v", r.Parts, err)
+	}
+	s.all[0].run = fine
+	s.all[2].run = func(ctx context.Context) ([]Figure, error) { interrupt(); return nil, ctx.Err() }
+	if _, err := s.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	r, err := Load(s.Out)
+	if err != nil || len(r.Parts) != 2 {
+		t.Errorf("%+v is kept: %v", r.Parts, err)
+	}
+}

@@ -157,8 +157,7 @@ func (x *Peer) until(ctx context.Context, field, url string, ask func() error) e
 			last = err
 		}
 		if !x.Running() {
-			return fmt.Errorf("%s ended before it was ready: %w\n  look at args, env and files of %s, and at %s",
-				x.Name(), orExit(x.Err()), x.profile.path, x.log)
+			return fmt.Errorf("the peer ended before it was ready: %w", x.Ended())
 		}
 		if err == nil {
 			return nil
@@ -176,11 +175,13 @@ func (x *Peer) until(ctx context.Context, field, url string, ask func() error) e
 	}
 }
 
-func orExit(err error) error {
+// Ended says how a process ended that was to go on, and what is to be looked at.
+func (x *Peer) Ended() error {
+	err := x.Err()
 	if err == nil {
-		return errors.New("exit status 0")
+		err = errors.New(x.Name() + ": exit status 0")
 	}
-	return err
+	return fmt.Errorf("%w\n  look at args, env and files of %s, and at %s", err, x.profile.path, x.log)
 }
 
 func orSilence(log string) string {

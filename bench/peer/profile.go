@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -84,7 +85,11 @@ func Load(path string) (*Profile, error) {
 	}
 	p := &Profile{path: path}
 	if err := yaml.UnmarshalStrict(data, p); err != nil {
-		return nil, cli.Usage("--peer", path, "a profile in YAML with the fields of bench/peer.Profile: "+strings.Join(strings.Fields(err.Error()), " "))
+		why := strings.Join(strings.Fields(err.Error()), " ")
+		for _, step := range []string{"error unmarshaling JSON: ", "error converting YAML to JSON: ", "while decoding JSON: "} { // the reader wrote YAML
+			why = strings.TrimPrefix(why, step)
+		}
+		return nil, cli.Usage("--peer", path, "a profile in YAML with the fields "+strings.Join(fields(), ", ")+" (docs/peers.md): "+why)
 	}
 	if p.Ready.Duration == 0 {
 		p.Ready.Duration = usualReady
@@ -99,6 +104,16 @@ func Load(path string) (*Profile, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// fields are those of a profile, as YAML has them.
+func fields() (names []string) {
+	for f := range reflect.TypeFor[Profile]().Fields() {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Path is the file of the profile.
@@ -117,8 +132,8 @@ func (p *Profile) wrong(field string, value any, allowed string) error {
 }
 
 func (p *Profile) validate() error {
-	if problems := validation.IsDNS1123Label(p.Name); len(problems) > 0 {
-		return p.wrong("name", p.Name, "a name for reports: "+problems[0])
+	if len(validation.IsDNS1123Label(p.Name)) > 0 {
+		return p.wrong("name", p.Name, "a name for reports of lower case letters, digits and -, 63 at most")
 	}
 	if slices.Contains([]string{direct, hub, reference}, p.Name) {
 		return p.wrong("name", p.Name, "another name: the report has a column that is called so")

@@ -48,7 +48,7 @@ func TestBadProfiles(t *testing.T) {
 		{without("serve", "serve: ftp://{{.Address}}"), []string{"serve", "ftp", "https"}},
 		{without("serve", "serve: '{{.Address}}:10268'"), []string{"serve", "{{.Address}}:10268", "https"}},
 		{without("health", ""), []string{"health", "URL"}},
-		{with("flags: [x]"), []string{"unknown field", "flags"}},
+		{with("flags: [x]"), []string{"unknown field", "flags", "fields name, about, binary, args", "docs/peers.md"}},
 		{with("name: again"), []string{"already set"}},
 		{with("args: [a, '--node={{.Nod}}']"), []string{"args[1]", "--node={{.Nod}}", "{{.Node}}"}},
 		{with("args: ['{{.Node']"), []string{"args[0]", "{{.Node"}},

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -76,6 +77,8 @@ type rival struct {
 	work     *workload.Workload
 	marker   *workload.Marker
 	watching context.Context
+	lose     context.CancelCauseFunc // ends the benchmark
+	guards   sync.WaitGroup
 	peaks    memoryPeaks
 }
 
@@ -100,9 +103,13 @@ func Rival(ctx context.Context, t Testbed, p *peer.Profile, rounds int) (_ []Fig
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.site.Down(context.WithoutCancel(ctx))) }()
+	ctx, lose := context.WithCancelCause(ctx)
+	r.lose = lose
 	watching, stop := context.WithCancel(ctx)
 	defer func() {
 		stop()
+		lose(nil)
+		r.guards.Wait()
 		for _, s := range r.streams() {
 			s.Wait()
 		}
@@ -110,10 +117,32 @@ func Rival(ctx context.Context, t Testbed, p *peer.Profile, rounds int) (_ []Fig
 	r.watching = watching
 	for _, step := range []func(context.Context) error{r.fill, r.start, r.sync, r.churn, r.requests} {
 		if err := step(ctx); err != nil {
+			var lost *lostError
+			if errors.As(context.Cause(ctx), &lost) {
+				return nil, lost
+			}
 			return nil, err
 		}
 	}
 	return r.figures(), nil
+}
+
+// lostError is of a peer that ended while it was measured.
+type lostError struct{ how error }
+
+func (e *lostError) Error() string { return "the peer ended while it was measured: " + e.how.Error() }
+
+// guard ends the benchmark if a peer ends: its clients would wait for what never comes.
+func (r *rival) guard(ctx context.Context) {
+	for _, x := range r.peers {
+		r.guards.Go(func() {
+			select {
+			case <-x.Done():
+				r.lose(&lostError{x.Ended()})
+			case <-ctx.Done():
+			}
+		})
+	}
 }
 
 // topology has a pool for each side, each behind a link of its own.
@@ -347,6 +376,7 @@ func (r *rival) start(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
+	r.guard(ctx)
 	r.Progress(fmt.Sprintf("all are ready after %v", time.Since(began).Round(100*time.Millisecond)))
 	for i, id := range ids {
 		p, err := r.site.Part(id)

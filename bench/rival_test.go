@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -66,7 +67,7 @@ func TestRival(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Suite{Config: Config{Rounds: 1, Progress: func(m string) { t.Log(m) }}, Peer: p, Out: dir + "/out"}
+	s := Suite{Config: Config{Rounds: 1, Progress: func(m string) { t.Log(m) }}, Peer: p, Out: dir + "/out", Repeat: "bin/weir bench --peer X"}
 	s.Testbed = Testbed{Scenarios: dir, Rounds: 2, Parallel: 1, Out: s.Out, Progress: s.Config.Progress}
 	report, err := s.Run(t.Context())
 	if err != nil {
@@ -93,7 +94,7 @@ func TestRival(t *testing.T) {
 		t.Errorf("%v lists were repeated", n)
 	}
 	text := report.Markdown()
-	for _, want := range []string{"# weir-hub-alone beside Weir", "make bench ARGS='--peer ", p.About} {
+	for _, want := range []string{"# weir-hub-alone beside Weir", "Repeat: `bin/weir bench --peer X`", p.About} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report does not say %q:\n%s", want, text)
 		}
@@ -170,5 +171,43 @@ func TestRivalFigures(t *testing.T) {
 	}
 	if f := find("CPU of a hub for a list: other ÷ hub"); f != nil {
 		t.Errorf("a ratio to nothing: %v", f)
+	}
+}
+
+// TestGuard: a peer that ends while it is measured ends the benchmark, with what it said last, and one that runs on does not.
+func TestGuard(t *testing.T) {
+	for script, lost := range map[string]bool{"echo no memory; exit 3": true, "true": true, "exec sleep 60": false} {
+		dir := t.TempDir()
+		text := fmt.Sprintf("name: other\nbinary: sh\nargs: [-c, '%s']\nserve: http://127.0.0.1:1\nhealth: http://127.0.0.1:1\n", script)
+		if err := os.WriteFile(filepath.Join(dir, "profile.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := peer.Load(filepath.Join(dir, "profile.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		spawner, err := proc.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer spawner.Close()
+		x, err := p.Start(spawner, peer.Machine{Node: "other-1", CA: os.DevNull, Data: dir}, filepath.Join(dir, "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, lose := context.WithCancelCause(t.Context())
+		r := &rival{peers: []*peer.Peer{x}, lose: lose}
+		r.guard(ctx)
+		if !lost {
+			lose(nil)
+		}
+		r.guards.Wait()
+		var gone *lostError
+		if errors.As(context.Cause(ctx), &gone) != lost {
+			t.Errorf("%s: %v", script, context.Cause(ctx))
+		}
+		if lost && (!strings.Contains(gone.Error(), "while it was measured: other on other-1: exit status") || !strings.Contains(gone.Error(), "profile.yaml")) {
+			t.Errorf("%s: %v", script, gone)
+		}
 	}
 }

@@ -237,6 +237,24 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestRounds: a scenario that was run several times is one line, which says how many of its runs failed, and holds if each does.
+func TestRounds(t *testing.T) {
+	run := func(side, scenario string, seed int64, violations int) Run {
+		return Run{Scenario: scenario, Side: side, Seed: seed, Passed: violations == 0, Violations: violations, Failed: []string{fmt.Sprintf("got %d", violations)}}
+	}
+	r := &Report{Runs: []Run{
+		run(SideBase, "storm", 1, 0), run(SideHead, "storm", 1, 0), run(SideBase, "storm", 1, 0), run(SideHead, "storm", 1, 2), run(SideHead, "storm", 1, 1),
+		run(SideHead, "storm", 2, 0), run(SideBase, "glitch", 1, 1), run(SideHead, "glitch", 1, 1), run(SideHead, "glitch", 1, 0),
+	}}
+	s := r.Sum()
+	if len(s.Broken) != 1 || s.Broken[0].why() != "got 2 (2 of 3 runs)" || s.RunsOfHead != 3 || s.RunsOfHeadThatHold != 1 {
+		t.Errorf("%+v", s)
+	}
+	if len(s.AlsoBase) != 1 || s.AlsoBase[0].why() != "got 1 (1 of 2 runs)" {
+		t.Errorf("at the base as well: %+v", s.AlsoBase)
+	}
+}
+
 func TestJSON(t *testing.T) {
 	r := sample()
 	r.Finish(nil)

@@ -180,8 +180,15 @@ func (r *Report) held(t Total) string {
 	return fmt.Sprintf("%d of %s held.", t.RunsOfHeadThatHold, plural(t.RunsOfHead, "scenario", "scenarios"))
 }
 
-// why a run did not pass.
+// why a run did not pass, and how many of its scenario did not.
 func (r Run) why() string {
+	if r.of > 1 {
+		return fmt.Sprintf("%s (%d of %d runs)", r.reason(), r.failed, r.of)
+	}
+	return r.reason()
+}
+
+func (r Run) reason() string {
 	switch {
 	case r.First != nil:
 		return fmt.Sprintf("%s of a watch's promises, first at %.2f s: %s, %s: %s", plural(r.Violations, "violation", "violations"), r.First.Seconds, r.First.Where, r.First.Rule, r.First.Detail)

@@ -58,6 +58,8 @@ type Run struct {
 	Violations int      `json:"violations,omitempty"`
 	First      *Broken  `json:"first,omitempty"`
 	Track      *Track   `json:"track,omitempty"`
+
+	of, failed int // runs of its scenario, and those that failed; see worst
 }
 
 // The sides of a Run.
@@ -118,7 +120,7 @@ type Total struct {
 	Worse, Accepted, Better        int
 	Same, Unjudged, NewFigures     int
 	Unmeasured                     bool // not even one figure: nothing can be said
-	RunsOfHead, RunsOfHeadThatHold int
+	RunsOfHead, RunsOfHeadThatHold int  // scenarios: one holds if each of its runs does
 }
 
 // Sum counts.
@@ -129,10 +131,7 @@ func (r *Report) Sum() (t Total) {
 			failing[run.Scenario] = true
 		}
 	}
-	for _, run := range r.Runs {
-		if run.Side != SideHead {
-			continue
-		}
+	for _, run := range r.worst() {
 		t.RunsOfHead++
 		switch {
 		case run.Passed:
@@ -162,6 +161,29 @@ func (r *Report) Sum() (t Total) {
 	}
 	t.Unmeasured = len(r.Lines) == 0 && !r.Identical
 	return t
+}
+
+// worst is of each scenario and seed that the head ran the run that broke most, with how many runs there were and how many failed.
+func (r *Report) worst() (runs []Run) {
+	for _, run := range r.Runs {
+		if run.Side != SideHead {
+			continue
+		}
+		i := slices.IndexFunc(runs, func(o Run) bool { return o.Scenario == run.Scenario && o.Seed == run.Seed })
+		if i < 0 {
+			i = len(runs)
+			runs = append(runs, run)
+		}
+		of, failed := runs[i].of+1, runs[i].failed
+		if !run.Passed {
+			failed++
+			if runs[i].Passed || run.Violations > runs[i].Violations {
+				runs[i] = run
+			}
+		}
+		runs[i].of, runs[i].failed = of, failed
+	}
+	return runs
 }
 
 // Err is nil if nothing is worse that is not accepted, and no promise is broken that the base keeps.

@@ -68,19 +68,16 @@ func (r *Report) track() (runs []Run, ok bool) {
 			with = append(with, run)
 		}
 	}
-	name := ""
-	for _, run := range slices.Concat(r.Sum().Broken, preferred(with)) {
-		if run.Track != nil {
-			name = run.Scenario
-			break
+	for _, head := range slices.Concat(r.Sum().Broken, preferred(with)) {
+		if head.Track == nil {
+			continue
 		}
-	}
-	for _, side := range []string{SideBase, SideHead} {
-		if i := slices.IndexFunc(with, func(run Run) bool { return run.Scenario == name && run.Side == side }); i >= 0 {
+		if i := slices.IndexFunc(with, func(run Run) bool { return run.Scenario == head.Scenario && run.Side == SideBase }); i >= 0 {
 			runs = append(runs, with[i])
 		}
+		return append(runs, head), true
 	}
-	return runs, len(runs) > 0
+	return nil, false
 }
 
 // preferred are runs of the head, those in which a leader changes first.

@@ -68,7 +68,7 @@ func reportChange(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	if m.out, err = filepath.Abs(f.out); err != nil {
 		return err
 	}
-	r, err := m.measure(ctx)
+	r, err := m.measure(ctx, bands)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ type changing struct {
 
 func (m *changing) wants(part string) bool { return len(m.only) == 0 || slices.Contains(m.only, part) }
 
-func (m *changing) measure(ctx context.Context) (r *change.Report, err error) {
+func (m *changing) measure(ctx context.Context, bands change.Bands) (r *change.Report, err error) {
 	began := time.Now()
 	m.repo = repository{m.root}
 	r = &m.report
@@ -142,7 +142,7 @@ func (m *changing) measure(ctx context.Context) (r *change.Report, err error) {
 		m.card(ctx, dirs)
 	}
 	if m.wants("scenarios") {
-		if err := m.scenarios(ctx, dirs); err != nil {
+		if err := m.scenarios(ctx, dirs, bands); err != nil {
 			return nil, err
 		}
 	}
@@ -177,8 +177,12 @@ func (m *changing) card(ctx context.Context, dirs map[string]string) {
 	}
 }
 
-// scenarios runs them with the testbed of the head and the commands of each side in turn.
-func (m *changing) scenarios(ctx context.Context, dirs map[string]string) error {
+// confirming is in how many rounds at most a scenario is run before a figure of it is called worse.
+const confirming = 3
+
+// scenarios runs them with the testbed of the head and the commands of each side in turn. What seems to be worse after the rounds that all have is run again:
+// one run of a scenario is one sample of what its processes take at most.
+func (m *changing) scenarios(ctx context.Context, dirs map[string]string, bands change.Bands) error {
 	names, rounds := quickScenarios, 1
 	if !m.quick {
 		names, rounds = allScenarios, 2
@@ -187,7 +191,14 @@ func (m *changing) scenarios(ctx context.Context, dirs map[string]string) error 
 		results := map[string][]report.Result{}
 		file := filepath.Join(m.root, "scenarios", name+scenario.Extension)
 		repeat := "make scenario NAME=" + name
-		for round := range rounds {
+		var figures []change.Figure
+		for round := range confirming {
+			if round >= rounds && !slices.ContainsFunc(change.Judge(figures, bands), func(l change.Line) bool { return l.Verdict == change.Worse }) {
+				break
+			}
+			if round >= rounds {
+				m.say(fmt.Sprintf("scenario %s seems to be worse: once more", name))
+			}
 			for _, side := range []string{change.SideBase, change.SideHead} {
 				if dirs[side] == "" {
 					continue
@@ -205,8 +216,9 @@ func (m *changing) scenarios(ctx context.Context, dirs map[string]string) error 
 					results[side] = append(results[side], res)
 				}
 			}
+			figures = change.ScenarioFigures(results[change.SideBase], results[change.SideHead], repeat)
 		}
-		m.report.Figures = append(m.report.Figures, change.ScenarioFigures(results[change.SideBase], results[change.SideHead], repeat)...)
+		m.report.Figures = append(m.report.Figures, figures...)
 	}
 	return nil
 }

@@ -10,7 +10,8 @@
 //   - memory (RssAnon, VmRSS beside it) of hub and coordinator: idle, with objects, while 20 clients list everything at once;
 //   - what the certificates of a node cost its uplink in a year, per day: requests and watches of a hub, over a link that counts;
 //   - what reaches an edge node when the status of its NodePool changes: to a watch of the NodePool, and to that of a hub;
-//   - what weir-manager costs in a cluster of 5,000 nodes and 200 pools: CPU, memory, requests; beside one of an earlier commit, if one is given;
+//   - what weir-manager costs in a cluster of 5,000 nodes and 200 pools, once it has written what pools need: CPU, memory, requests; beside one of an
+//     earlier commit, if one is given;
 //   - what the store of a hub writes in an hour of virtual time, and how soon a new process answers from one of 200 MB.
 //
 // Beside that, and alone, it measures another hub that a profile describes (bench/peer, Rival): Weir's hubs and the peer stand behind equal uplinks of

@@ -35,13 +35,13 @@ import (
 const (
 	managerCommand = "weir-manager"
 	beatEvery      = 10 * time.Second // as kubelets renew their Leases
+	holdFor        = 40 * time.Second // as long as kubelets hold their Leases
 	writers        = 16
 	nodeImages     = 50               // that a kubelet reports, at most
 	managerGrace   = 30 * time.Second // to end
 	managerPoll    = 250 * time.Millisecond
-	settleFor      = 30 * time.Second // after the manager has heard everybody
-	fewestNodes    = 100              // a tenth of them is cut off
-	mostNodes      = 50_000           // each has an address below 10.20.0.0
+	fewestNodes    = 100    // a tenth of them is cut off
+	mostNodes      = 50_000 // each has an address below 10.20.0.0
 )
 
 // ManagerConfig says how large a cluster weir-manager is measured with.
@@ -77,9 +77,6 @@ func (c ManagerConfig) text() string {
 	}
 	return text
 }
-
-// cost is what one weir-manager took. The first two are of the steady phase, the others of the one in which nodes are cut off.
-type cost struct{ beat, rss, cut, cutRSS float64 }
 
 // managed is that benchmark under way.
 type managed struct {
@@ -201,36 +198,6 @@ func (m *managed) describe(ctx context.Context) error {
 	return nil
 }
 
-// compare measures this weir-manager, and before it the one of before, if there is one. The ratios are of what both cost one after the other in one cluster.
-func (m *managed) compare(ctx context.Context) error {
-	if m.Before != "" {
-		if err := m.one(ctx, m.Before, "weir-manager of before"); err != nil {
-			return err
-		}
-		m.delegated.Store(0)
-	}
-	if err := m.one(ctx, m.command, managerCommand); err != nil {
-		return err
-	}
-	if m.Before == "" {
-		return nil
-	}
-	was, now := m.costs[0], m.costs[1]
-	for _, x := range []struct {
-		name, unit string
-		now, was   float64
-	}{
-		{"CPU for a heartbeat", "µs", now.beat * 1e6, was.beat * 1e6}, {"RssAnon", "MB", now.rss / mb, was.rss / mb},
-		{"CPU until a tenth is known to be cut off", "s", now.cut, was.cut}, {"RssAnon then", "MB", now.cutRSS / mb, was.cutRSS / mb},
-	} {
-		m.figures = append(m.figures, Figure{
-			Name: managerCommand + " ÷ before: " + x.name, Unit: "x", Samples: []float64{x.now / x.was},
-			Limit: AtMost(2, "not above twice what weir-manager cost before pools were objects"), Detail: fmt.Sprintf("%.3g %s ÷ %.3g %s", x.now, x.unit, x.was, x.unit),
-		})
-	}
-	return nil
-}
-
 // one measures one weir-manager and ends it.
 func (m *managed) one(ctx context.Context, path, name string) error {
 	grants, err := exec.CommandContext(ctx, path, "--print-manifests").Output() // each has its own
@@ -288,7 +255,7 @@ func (m *managed) lease(i int) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: m.name(i)},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: ptr.To(m.name(i)), LeaseDurationSeconds: ptr.To[int32](40), RenewTime: ptr.To(metav1.NowMicro()),
+			HolderIdentity: ptr.To(m.name(i)), LeaseDurationSeconds: ptr.To(int32(holdFor / time.Second)), RenewTime: ptr.To(metav1.NowMicro()),
 		},
 	}
 }
@@ -324,66 +291,6 @@ func (m *managed) beat(ctx context.Context, from int) error {
 		m.held[i] = renewed
 		m.beats.Add(1)
 	}
-}
-
-func (m *managed) measure(ctx context.Context, who string) error {
-	m.Progress(who + ": waiting until every node was heard")
-	if err := m.until(ctx, func(v parts.Metrics) bool { return v[`weir_manager_nodes{state="normal"}`] == float64(m.Nodes) }); err != nil {
-		return err
-	}
-	if err := sleep(ctx, settleFor); err != nil { // Roles of all pools are written, lists are empty
-		return err
-	}
-	size := fmt.Sprintf("%d nodes, %d pools", m.Nodes, m.Pools)
-	cpu, beats, rss, err := m.phase(ctx, who+", "+size, func() error { return sleep(ctx, m.Steady) })
-	if err != nil {
-		return err
-	}
-	took := cost{beat: cpu / float64(beats), rss: rss}
-	cut := m.Nodes / 10
-	m.delegated.Store(int64(cut))
-	took.cut, _, took.cutRSS, err = m.phase(ctx, fmt.Sprintf("%s, %d of them cut off", who, cut), func() error {
-		return m.until(ctx, func(v parts.Metrics) bool {
-			return v[`weir_manager_condition_changes_total{reason="HeartbeatDelegated"}`] >= float64(cut) &&
-				v[`weir_manager_taint_changes_total{change="add"}`] >= float64(cut)
-		})
-	})
-	m.costs = append(m.costs, took)
-	return err
-}
-
-// phase measures while something is done: seconds of CPU, heartbeats, and memory at its end.
-func (m *managed) phase(ctx context.Context, name string, do func() error) (cpu float64, beats int64, rss float64, err error) {
-	m.Progress("measuring: " + name)
-	before, err := m.probe.Metrics(ctx)
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	u0, err := m.process.Usage()
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	begin, from := time.Now(), m.beats.Load()
-	if err := do(); err != nil {
-		return 0, 0, 0, err
-	}
-	took, beats := time.Since(begin).Seconds(), m.beats.Load()-from
-	u1, err := m.process.Usage()
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	after, err := m.probe.Metrics(ctx)
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	requests := after.Sum("rest_client_requests_total") - before.Sum("rest_client_requests_total")
-	detail := fmt.Sprintf("%.0f s, %.0f heartbeats/s, Nodes with %d images", took, float64(beats)/took, nodeImages)
-	m.figures = append(m.figures,
-		Figure{Name: name + ": CPU of a core", Samples: []float64{100 * (u1.CPU - u0.CPU).Seconds() / took}, Unit: "%", Detail: detail},
-		Figure{Name: name + ": RssAnon", Samples: []float64{float64(u1.RSSAnon) / mb}, Unit: "MB", Detail: fmt.Sprintf("VmRSS %.0f MB, peak %.0f MB", float64(u1.RSS)/mb, float64(u1.PeakRSS)/mb)},
-		Figure{Name: name + ": requests", Samples: []float64{requests / took}, Unit: "/s", Detail: fmt.Sprintf("%.0f in all", requests)},
-	)
-	return (u1.CPU - u0.CPU).Seconds(), beats, float64(u1.RSSAnon), nil
 }
 
 // until waits until the manager's metrics say something.

@@ -3,7 +3,10 @@ package change
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
+
+	"github.com/weir-edge/weir/sim/report/svg"
 )
 
 // MaxLines bounds the Markdown of a report: a reviewer reads it.
@@ -16,6 +19,7 @@ const (
 	shownLines    = 15
 	shownNotes    = 3
 	shownAccepted = 2
+	widestSubject = 80
 )
 
 // PictureFile is where the picture of a Markdown is, beside it.
@@ -31,7 +35,9 @@ func (r *Report) Markdown() string {
 	t := r.Sum()
 	add("%s", Marker)
 	add("### Weir report: %s", r.headline(t))
-	add("")
+	if len(t.Broken) > 0 {
+		add("")
+	}
 	for i, run := range t.Broken {
 		if i == shownBroken {
 			add("- and %d more", len(t.Broken)-i)
@@ -54,22 +60,14 @@ func (r *Report) Markdown() string {
 		if shown++; shown > shownLines {
 			continue
 		}
-		before, after := Format(l.Before, l.Unit), Format(l.After, l.Unit)
-		switch l.Verdict {
-		case New:
-			before = "–"
-		case Gone:
-			after = "–"
-		}
+		before, after := l.sides()
 		add("| %s | %s | %s | %s | %s | %s | %s |", l.sign(), cell(l.Subject), cell(l.Name), before, after, l.Delta(), cell(l.Why))
 	}
 	if shown > shownLines {
 		add("")
 		add("%d more lines are in report.json.", shown-shownLines)
 	}
-	if shown > 0 {
-		add("")
-	}
+	add("")
 	add("= %s", r.unchanged(t))
 	for i, a := range r.Accepted {
 		if i == shownAccepted {
@@ -97,19 +95,25 @@ func (r *Report) Markdown() string {
 		add("![what happened in a scenario, base above head](%s)", PictureFile)
 	}
 	add("")
-	add("<details><summary>Repeat each line</summary>")
+	add("<details><summary>Repeat each line, and what the words mean</summary>")
 	add("")
 	add("```sh")
 	repeats := r.repeats(t)
-	for _, c := range repeats[:min(len(repeats), max(MaxLines-len(out)-5, 1))] {
+	for _, c := range repeats[:min(len(repeats), max(MaxLines-len(out)-7, 1))] {
 		add("%s", c)
 	}
 	add("```")
+	add("")
+	add("%s", words)
 	add("</details>")
 	add("")
 	add("%s", r.ground())
 	return strings.Join(out, "\n") + "\n"
 }
+
+// words are those that a reader may not know.
+const words = "Bytes are those on the link between a pool and the cloud, both ways. *Class pool* is the one copy that all nodes of a pool share. A ratio compares with one informer " +
+	"per resource, alone. A list is a full read at kube-apiserver or the coordinator. RssAnon is the memory that a process has for itself. n counts samples of base and head."
 
 // headline says it all in one line.
 func (r *Report) headline(t Total) string {
@@ -140,6 +144,18 @@ func (s Side) name() string {
 		return s.Revision + "+"
 	}
 	return s.Revision
+}
+
+// sides are the medians as text.
+func (l Line) sides() (before, after string) {
+	before, after = Format(l.Before, l.Unit), Format(l.After, l.Unit)
+	switch l.Verdict {
+	case New:
+		before = "–"
+	case Gone:
+		after = "–"
+	}
+	return before, after
 }
 
 // sign does not depend on colours.
@@ -200,24 +216,32 @@ func (r Run) reason() string {
 	return "did not pass"
 }
 
-// repeats are commands, each once, the worst line's first.
+// repeats are commands, each once with what it measures, the worst line's first.
 func (r *Report) repeats(t Total) (all []string) {
-	seen := map[string]bool{}
-	add := func(c string) {
-		if c != "" && !seen[c] {
-			seen[c] = true
-			all = append(all, strings.ReplaceAll(c, "\n", " "))
+	of := map[string][]string{}
+	add := func(c, what string) {
+		if c = strings.ReplaceAll(c, "\n", " "); c == "" {
+			return
+		}
+		if of[c] == nil {
+			all = append(all, c)
+		}
+		if !slices.Contains(of[c], what) {
+			of[c] = append(of[c], what)
 		}
 	}
-	for _, run := range t.Broken {
-		add(run.Repeat)
+	for _, run := range slices.Concat(t.Broken, t.AlsoBase) {
+		add(run.Repeat, run.Scenario)
 	}
 	for _, l := range r.Lines {
 		if l.Verdict != Same {
-			add(l.Repeat)
+			add(l.Repeat, l.Subject)
 		}
 	}
-	add(r.Command)
+	add(r.Command, "all")
+	for i, c := range all {
+		all[i] = c + "  # " + strings.Join(of[c], ", ")
+	}
 	return all
 }
 
@@ -225,11 +249,11 @@ func (r *Report) repeats(t Total) (all []string) {
 func (r *Report) ground() string {
 	s := fmt.Sprintf("Base %s", code(r.Base.name()))
 	if r.Base.Subject != "" {
-		s += " (" + cell(r.Base.Subject) + ")"
+		s += " (" + cell(svg.Shorten(r.Base.Subject, widestSubject)) + ")"
 	}
 	s += ", head " + code(r.Head.name())
 	if r.Head.Subject != "" {
-		s += " (" + cell(r.Head.Subject) + ")"
+		s += " (" + cell(svg.Shorten(r.Head.Subject, widestSubject)) + ")"
 	}
 	if r.Head.Changed {
 		s += " with changes that are not committed"

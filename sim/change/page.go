@@ -39,6 +39,7 @@ type page struct {
 	Jump                  bool
 	Scenarios             []scenarioView
 	Repeats               []string
+	Words                 string
 	Base, Head, Unchanged string
 }
 
@@ -84,7 +85,7 @@ func (r *Report) page(style template.CSS) page {
 	t := r.Sum()
 	p := page{
 		Style: style, Title: "Weir report", Lead: plain(r.headline(t)), Ground: plain(r.ground()), Notes: r.Notes, Accepted: r.Accepted,
-		Unchanged: r.unchanged(t), Repeats: r.repeats(t), Base: r.Base.name(), Head: r.Head.name(),
+		Unchanged: r.unchanged(t), Repeats: r.repeats(t), Words: plain(words), Base: r.Base.name(), Head: r.Head.name(),
 	}
 	for _, run := range t.Broken {
 		p.Broken = append(p.Broken, fmt.Sprintf("%s, seed %d, %s: %s", run.Scenario, run.Seed, run.File, run.why()))
@@ -99,7 +100,8 @@ func (r *Report) page(style template.CSS) page {
 		g := group{Title: v.title, Open: v.verdict != Same && v.verdict != Unjudged}
 		for _, l := range r.Lines {
 			if l.Verdict == v.verdict {
-				g.Lines = append(g.Lines, lineView{plain(l.sign()), l.Subject, l.Name, Format(l.Before, l.Unit), Format(l.After, l.Unit), l.Delta(), l.Why, string(l.Verdict)})
+				before, after := l.sides()
+				g.Lines = append(g.Lines, lineView{plain(l.sign()), l.Subject, l.Name, before, after, l.Delta(), l.Why, string(l.Verdict)})
 			}
 		}
 		if len(g.Lines) > 0 {
@@ -121,22 +123,18 @@ func (r *Report) scenarios(t Total) (views []scenarioView, jump bool) {
 	}
 	for _, name := range names {
 		v := scenarioView{Name: name}
-		last := 0.0
-		for _, run := range r.Runs {
-			if run.Scenario == name && run.Track != nil {
-				last = max(last, run.Track.Seconds)
-			}
-		}
+		runs := slices.DeleteFunc(slices.Clone(r.Runs), func(run Run) bool { return run.Scenario != name || run.Track == nil })
+		last, most := extent(runs)
 		for _, side := range []string{SideBase, SideHead} {
-			for _, run := range r.Runs {
-				if run.Scenario != name || run.Side != side || run.Track == nil {
+			for _, run := range runs {
+				if run.Side != side {
 					continue
 				}
 				at, _, bad := run.Track.first()
 				if side != SideHead {
 					bad = false
 				}
-				v.Sides = append(v.Sides, run.view(last, at, bad && !jump))
+				v.Sides = append(v.Sides, run.view(last, most, at, bad && !jump))
 				jump = jump || bad
 			}
 		}
@@ -145,7 +143,7 @@ func (r *Report) scenarios(t Total) (views []scenarioView, jump bool) {
 	return views, jump
 }
 
-func (r Run) view(last, first float64, jump bool) trackView {
+func (r Run) view(last float64, tallest map[string]float64, first float64, jump bool) trackView {
 	last = max(last, 1e-9)
 	left := func(at float64) string { return fmt.Sprintf("%.3f%%", 100*min(max(at/last, 0), 1)) }
 	v := trackView{Caption: r.caption()}
@@ -176,8 +174,8 @@ func (r Run) view(last, first float64, jump bool) trackView {
 			lv.Points = append(lv.Points, markView{left(m.At), fmt.Sprintf("%.2f s: %s", m.At, m.Label), class, here})
 		}
 		if len(l.Amounts) > 0 {
-			most := max(slices.Max(l.Amounts), 1)
-			lv.Most = "most " + Format(most, l.Unit) + " in a second"
+			most := tallest[l.Name]
+			lv.Most = l.most()
 			for i, n := range l.Amounts {
 				if n > 0 && float64(i) < last {
 					lv.Bars = append(lv.Bars, spanView{left(float64(i)), fmt.Sprintf("%.3f%%", 100/last), fmt.Sprintf("%.1f%%", max(100*n/most, 4)), "",

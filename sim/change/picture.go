@@ -2,7 +2,6 @@ package change
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/weir-edge/weir/sim/report/svg"
@@ -11,7 +10,7 @@ import (
 // Measures of the picture.
 const (
 	pictureWidth = 1000.0
-	laneLeft     = 150.0
+	laneLeft     = 240.0
 	laneHeight   = 18.0
 	laneGap      = 5.0
 	trackHead    = 30.0
@@ -24,11 +23,11 @@ func (r *Report) Picture() []byte {
 	if !ok {
 		return nil
 	}
-	height, last := 0.0, 0.0
+	height := 0.0
 	for _, run := range runs {
 		height += trackHead + float64(len(run.Track.Lanes))*(laneHeight+laneGap) + trackFoot
-		last = max(last, run.Track.Seconds)
 	}
+	last, tallest := extent(runs)
 	c := svg.New("change", pictureWidth, height, "what happened in "+runs[0].Scenario, "lanes of link, roles, caches and streams over time, one block for each side")
 	scale := svg.Scale{Max: last, From: laneLeft, To: pictureWidth - 10}
 	y := 0.0
@@ -37,7 +36,7 @@ func (r *Report) Picture() []byte {
 		y += trackHead
 		top := y
 		for _, l := range run.Track.Lanes {
-			drawLane(c, l, scale, y)
+			drawLane(c, l, scale, tallest[l.Name], y)
 			y += laneHeight + laneGap
 		}
 		for _, m := range run.Track.Marks {
@@ -53,11 +52,14 @@ func (r *Report) Picture() []byte {
 	return []byte(c.Standalone(pictureStyle))
 }
 
-func drawLane(c *svg.Canvas, l Lane, scale svg.Scale, y float64) {
-	c.TextTip("lane", svg.End, svg.Point{X: laneLeft - 8, Y: y + laneHeight - 5}, l.Name, 22)
+func drawLane(c *svg.Canvas, l Lane, scale svg.Scale, most, y float64) {
+	name := l.Name
+	if len(l.Amounts) > 0 {
+		name += ", " + l.most()
+	}
+	c.TextTip("lane", svg.End, svg.Point{X: laneLeft - 8, Y: y + laneHeight - 5}, name, 36)
 	c.Rect("track", "", svg.Point{X: laneLeft, Y: y}, scale.To-laneLeft, laneHeight)
 	if len(l.Amounts) > 0 {
-		most := max(slices.Max(l.Amounts), 1)
 		wide := max(scale.At(1)-scale.At(0), 0.5)
 		for i, v := range l.Amounts {
 			if tall := laneHeight * v / most; tall > 0 && float64(i) < scale.Max {

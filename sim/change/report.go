@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -116,7 +117,7 @@ func Rank(lines []Line) []Line {
 // Total is what a report comes to.
 type Total struct {
 	Broken                         []Run // runs of the head that broke a promise which the base keeps
-	AlsoBase                       []Run // and those that the base breaks as well
+	AlsoBase                       []Run // and those that broke nothing but what the base breaks as well
 	Worse, Accepted, Better        int
 	Same, Unjudged, NewFigures     int
 	Unmeasured                     bool // not even one figure: nothing can be said
@@ -125,18 +126,23 @@ type Total struct {
 
 // Sum counts.
 func (r *Report) Sum() (t Total) {
-	failing := map[string]bool{}
+	atBase := map[string]bool{}
 	for _, run := range r.Runs {
-		if run.Side == SideBase && !run.Passed {
-			failing[run.Scenario] = true
+		if run.Side == SideBase {
+			for _, promise := range run.broke() {
+				atBase[run.Scenario+": "+promise] = true
+			}
 		}
 	}
-	for _, run := range r.worst() {
+	news := func(run Run) bool {
+		return slices.ContainsFunc(run.broke(), func(promise string) bool { return !atBase[run.Scenario+": "+promise] })
+	}
+	for _, run := range r.worst(news) {
 		t.RunsOfHead++
 		switch {
 		case run.Passed:
 			t.RunsOfHeadThatHold++
-		case failing[run.Scenario]:
+		case !news(run):
 			t.AlsoBase = append(t.AlsoBase, run)
 		default:
 			t.Broken = append(t.Broken, run)
@@ -163,8 +169,8 @@ func (r *Report) Sum() (t Total) {
 	return t
 }
 
-// worst is of each scenario and seed that the head ran the run that broke most, with how many runs there were and how many failed.
-func (r *Report) worst() (runs []Run) {
+// worst is of each scenario and seed that the head ran the run that broke most, one that breaks what the base keeps before all others, with how many runs there were and how many failed.
+func (r *Report) worst(news func(Run) bool) (runs []Run) {
 	for _, run := range r.Runs {
 		if run.Side != SideHead {
 			continue
@@ -177,13 +183,31 @@ func (r *Report) worst() (runs []Run) {
 		of, failed := runs[i].of+1, runs[i].failed
 		if !run.Passed {
 			failed++
-			if runs[i].Passed || run.Violations > runs[i].Violations {
+			if now, before := news(run), news(runs[i]); runs[i].Passed || now && !before || now == before && run.Violations > runs[i].Violations {
 				runs[i] = run
 			}
 		}
 		runs[i].of, runs[i].failed = of, failed
 	}
 	return runs
+}
+
+// broke are the promises that a run broke, by name.
+func (r Run) broke() (promises []string) {
+	if r.Passed {
+		return nil
+	}
+	if r.Violations > 0 || r.First != nil {
+		promises = append(promises, "watches")
+	}
+	for _, f := range r.Failed {
+		name, _, _ := strings.Cut(f, ":")
+		promises = append(promises, name)
+	}
+	if r.Error != "" || len(promises) == 0 {
+		promises = append(promises, "end")
+	}
+	return promises
 }
 
 // Err is nil if nothing is worse that is not accepted, and no promise is broken that the base keeps.

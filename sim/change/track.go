@@ -46,6 +46,21 @@ type Mark struct {
 	Bad   bool    `json:"bad,omitempty"`
 }
 
+// most is the largest amount of a second, as text.
+func (l Lane) most() string { return "to " + Format(slices.Max(l.Amounts), l.Unit) + "/s" }
+
+// extent of runs that lie beside one another: the longest, and the largest amount of each lane, by which all are drawn.
+func extent(runs []Run) (last float64, most map[string]float64) {
+	most = map[string]float64{}
+	for _, run := range runs {
+		last = max(last, run.Track.Seconds)
+		for _, l := range run.Track.Lanes {
+			most[l.Name] = max(most[l.Name], slices.Max(append([]float64{1}, l.Amounts...)))
+		}
+	}
+	return last, most
+}
+
 // first is the first moment that is bad.
 func (t *Track) first() (at float64, label string, ok bool) {
 	var all []Mark

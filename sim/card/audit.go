@@ -13,6 +13,7 @@ import (
 // What hubs ask of kube-apiserver, as it is counted.
 const (
 	lists   = "lists" // streaming lists too
+	others  = "lists of anything else"
 	watches = "watches"
 	reviews = "access reviews"
 )
@@ -66,12 +67,11 @@ func count(r io.Reader) (map[string]map[string]float64, error) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			continue // the last line may be under way
 		}
-		pool, _, _ := strings.Cut(strings.TrimPrefix(e.User.Username, contract.HubUserPrefix), ":")
-		what := e.kind()
+		pool, what := e.pool(), e.kind()
 		if what == lists {
 			what = e.list()
 		}
-		if !strings.HasPrefix(e.User.Username, contract.HubUserPrefix) || what == "" {
+		if pool == "" || what == "" {
 			continue
 		}
 		if did[pool] == nil {
@@ -85,13 +85,29 @@ func count(r io.Reader) (map[string]map[string]float64, error) {
 	return did, nil
 }
 
+// pool is that of the hub who asks, as itself or as its node, whose name is that of its pool and a number; "": another asks.
+func (e *request) pool() string {
+	if name, ok := strings.CutPrefix(e.User.Username, contract.HubUserPrefix); ok {
+		pool, _, _ := strings.Cut(name, ":")
+		return pool
+	}
+	node, ok := strings.CutPrefix(e.User.Username, "system:node:")
+	if i := strings.LastIndexByte(node, '-'); ok && i > 0 {
+		return node[:i]
+	}
+	return ""
+}
+
 // list tells lists apart by what is listed: hubs compare samples of a namespace, or look where the cloud's history stands, at moments of their own.
 func (e *request) list() string {
-	name := lists + " of " + e.ObjectRef.Resource
-	if e.ObjectRef.Namespace != "" {
-		name += " of one namespace"
+	switch of := e.ObjectRef; {
+	case of.Resource != "endpointslices" && of.Resource != "endpoints":
+		return others
+	case of.Namespace != "":
+		return lists + " of " + of.Resource + " of one namespace"
+	default:
+		return lists + " of " + of.Resource
 	}
-	return name
 }
 
 func (e *request) kind() string {

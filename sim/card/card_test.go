@@ -33,7 +33,7 @@ func TestCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]map[string]float64{
-		"pool-head": {"lists of endpointslices": 2, "lists of endpointslices of one namespace": 1, "watches": 2, "access reviews": 1},
+		"pool-head": {"lists of endpointslices": 2, "lists of endpointslices of one namespace": 1, "lists of anything else": 1, "watches": 2, "access reviews": 1},
 		"pool-base": {"lists of endpoints": 1},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

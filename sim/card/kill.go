@@ -34,7 +34,7 @@ func (b *bench) kills(ctx context.Context) error {
 			return err
 		}
 		for i, s := range b.sides {
-			for _, what := range []string{lists + " of endpointslices", lists + " of endpoints", watches, reviews} {
+			for _, what := range []string{lists + " of endpointslices", lists + " of endpoints", others, watches, reviews} {
 				b.book.add(meaning{"leader change", what + " by hubs at kube-apiserver", "", change.Count}, i, 0, did[s.name][what])
 			}
 		}

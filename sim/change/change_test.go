@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -88,6 +89,13 @@ func TestJudge(t *testing.T) {
 		{"one outlier among counts", Figure{Kind: Count, Base: same(0, 5), Head: [][]float64{{0, 0, 3, 0, 0}}}, 0, Same},
 		{"counts that vary at the base", Figure{Kind: Count, Base: [][]float64{{3, 5, 4}}, Head: same(5, 3)}, 0, Same},
 		{"counts beyond what varies", Figure{Kind: Count, Base: [][]float64{{3, 5, 4}}, Head: same(6, 3)}, 0, Worse},
+		{"one list more, where some moments have one and some two", Figure{
+			Kind: Count, Base: [][]float64{{2, 1, 2, 1, 1}}, Again: [][]float64{{2, 1, 1, 1, 1}}, Head: [][]float64{{3, 2, 3, 2, 2}},
+		}, 0, Worse},
+		{"one list more in three of five moments", Figure{
+			Kind: Count, Base: [][]float64{{2, 1, 2, 1, 1}}, Again: [][]float64{{2, 1, 1, 1, 1}}, Head: [][]float64{{3, 2, 3, 1, 1}},
+		}, 0, Same},
+		{"counts by chance", Figure{Kind: Count, Base: [][]float64{{0, 0, 1, 1, 1}}, Again: [][]float64{{0, 0, 0, 1, 1}}, Head: [][]float64{{1, 0, 0, 0, 1}}}, 0, Same},
 		{"a heartbeat of 10 bytes more", Figure{Kind: Bytes, Base: same(812, 40), Again: same(812, 40), Head: same(822, 40)}, 0, Worse},
 		{"a heartbeat of 1 byte more", Figure{Kind: Bytes, Base: same(812, 40), Again: same(812, 40), Head: same(813, 40)}, 0, Worse},
 		{"bytes within what was learned", Figure{Kind: Bytes, Base: same(1000, 40), Head: same(1009, 40)}, 0.01, Same},
@@ -235,6 +243,20 @@ func TestGolden(t *testing.T) {
 	golden(t, "junit.xml", junit.Bytes())
 	if err := xml.Unmarshal(junit.Bytes(), new(suites)); err != nil {
 		t.Errorf("JUnit: %v", err)
+	}
+}
+
+// TestLearn: bands are learned of bytes and memory. A share of a count of one would hide one more.
+func TestLearn(t *testing.T) {
+	of := func(kind Kind, name string, base, head float64) Figure {
+		return Figure{Subject: "card", Name: name, Kind: kind, Base: same(base, 1), Head: same(head, 1)}
+	}
+	got := Learn(
+		&Report{Figures: []Figure{of(Bytes, "bytes", 100, 101), of(Memory, "memory", 100, 95), of(Count, "lists", 1, 2), of(Time, "time", 1, 2)}},
+		&Report{Figures: []Figure{of(Bytes, "bytes", 100, 98)}},
+	)
+	if len(got) != 2 || math.Abs(got["card: bytes"]-0.02) > 1e-9 || math.Abs(got["card: memory"]-0.05) > 1e-9 {
+		t.Errorf("learned %v", got)
 	}
 }
 

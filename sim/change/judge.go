@@ -18,6 +18,8 @@ const (
 	leastTime    = 0.02  // … and by this share
 	floorBytes   = 0.01  // of bytes and ratios of bytes with less than LeastSamples
 	floorMemory  = 0.05
+	leastMoments = 5 // in which a count was taken on all sides, …
+	mostMoments  = 5 // and of which the head must be beyond both bases in all but one of so many
 )
 
 // Verdict is what became of a figure.
@@ -132,6 +134,38 @@ func (l *Line) judgeBand(known float64) {
 	if p > 0 {
 		l.Why += fmt.Sprintf(", p = %.2g", p)
 	}
+	if beyond, moments := l.beyond(); l.Kind == Count && beyond != 0 {
+		l.Verdict, l.Why = Worse, fmt.Sprintf("more than both bases in %d of %d moments", beyond, moments)
+		if beyond < 0 {
+			l.Verdict, l.Why = Better, fmt.Sprintf("less than both bases in %d of %d moments", -beyond, moments)
+		}
+	}
+}
+
+// beyond tells in how many moments, of all, the head had more than the base and its twin had at that moment; negative: less. 0: too few to say so. What the machine
+// did at a moment all sides saw, so counts that change from one moment to the next are compared as well.
+func (l *Line) beyond() (beyond, moments int) {
+	base, again, head := flat(l.Base), flat(l.Again), flat(l.Head)
+	if moments = len(head); len(base) != moments || len(again) != moments || moments < leastMoments {
+		return 0, moments
+	}
+	more, less := 0, 0
+	for i, v := range head {
+		switch {
+		case v > max(base[i], again[i]):
+			more++
+		case v < min(base[i], again[i]):
+			less++
+		}
+	}
+	enough := moments - moments/mostMoments
+	switch {
+	case more >= enough:
+		return more, moments
+	case less >= enough:
+		return -less, moments
+	}
+	return 0, moments
 }
 
 // differ is how likely samples of one distribution are that far apart.

@@ -192,6 +192,9 @@ func TestGolden(t *testing.T) {
 	unchanged.Finish(nil)
 	identical := &Report{Identical: true, Base: Side{Revision: "a"}, Head: Side{Revision: "b", Changed: true}, Command: "make report BASE=a"}
 	identical.Finish(nil)
+	unfinished := sample()
+	unfinished.Figures, unfinished.Runs, unfinished.Unfinished = unfinished.Figures[4:5], unfinished.Runs[:1], []string{"build the head: impl/hub/hub.go:1: no package"}
+	unfinished.Finish(nil)
 	crowded := sample()
 	for i := range 100 {
 		f := crowded.Figures[1]
@@ -199,11 +202,11 @@ func TestGolden(t *testing.T) {
 		f.Repeat = fmt.Sprintf("command %03d", i)
 		crowded.Figures = append(crowded.Figures, f)
 		crowded.Runs = append(crowded.Runs, Run{Scenario: fmt.Sprintf("scenario-%03d", i), Side: SideHead, Failed: []string{"x"}})
-		crowded.Notes = append(crowded.Notes, "a note")
+		crowded.Notes, crowded.Unfinished = append(crowded.Notes, "a note"), append(crowded.Unfinished, "x")
 		crowded.Accepted = append(crowded.Accepted, Accepted{"x", "y"})
 	}
 	crowded.Finish(nil)
-	for name, r := range map[string]*Report{"broken": broken, "accepted": accepted, "unchanged": unchanged, "identical": identical, "crowded": crowded} {
+	for name, r := range map[string]*Report{"broken": broken, "accepted": accepted, "unchanged": unchanged, "identical": identical, "unfinished": unfinished, "crowded": crowded} {
 		t.Run(name, func(t *testing.T) {
 			text := r.Markdown()
 			if n := strings.Count(text, "\n"); n > MaxLines {

@@ -67,6 +67,10 @@ func (r *Report) Markdown() string {
 		add("")
 		add("%d more lines are in report.json.", shown-shownLines)
 	}
+	if len(r.Unfinished) > 0 {
+		add("")
+		add("? Not measured: %s", cell(strings.Join(r.Unfinished, "; ")))
+	}
 	add("")
 	add("= %s", r.unchanged(t))
 	for i, a := range r.Accepted {
@@ -130,7 +134,10 @@ func (r *Report) headline(t Total) string {
 	part(t.NewFigures, "+", "new")
 	switch {
 	case t.Unmeasured:
-		parts = append(parts, "nothing was measured")
+		parts = append(parts, "? nothing was measured")
+	case len(r.Unfinished) > 0:
+		parts = append(parts, "? not all was measured")
+		part(t.Same, "=", "unchanged")
 	case len(parts) == 0:
 		parts = append(parts, "unchanged")
 	default:

@@ -32,7 +32,7 @@ func (r *Report) Page() ([]byte, error) {
 type page struct {
 	Style                 template.CSS
 	Title, Lead, Ground   string
-	Notes                 []string
+	Notes, Unfinished     []string
 	Accepted              []Accepted
 	Groups                []group
 	Broken                []string
@@ -84,7 +84,7 @@ type markView struct {
 func (r *Report) page(style template.CSS) page {
 	t := r.Sum()
 	p := page{
-		Style: style, Title: "Weir report", Lead: plain(r.headline(t)), Ground: plain(r.ground()), Notes: r.Notes, Accepted: r.Accepted,
+		Style: style, Title: "Weir report", Lead: plain(r.headline(t)), Ground: plain(r.ground()), Notes: r.Notes, Unfinished: r.Unfinished, Accepted: r.Accepted,
 		Unchanged: r.unchanged(t), Repeats: r.repeats(t), Words: plain(words), Base: r.Base.name(), Head: r.Head.name(),
 	}
 	for _, run := range t.Broken {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -41,7 +42,9 @@ type Report struct {
 	Lines     []Line     `json:"lines"`
 	Runs      []Run      `json:"runs,omitempty"`
 	Accepted  []Accepted `json:"accepted,omitempty"`
-	Notes     []string   `json:"notes,omitempty"` // what could not be measured, and why
+	Notes     []string   `json:"notes,omitempty"`
+
+	Unfinished []string `json:"unfinished,omitempty"` // what could not be measured, and why: the report cannot speak for it
 }
 
 // Run is a scenario that was run.
@@ -218,17 +221,12 @@ func (r *Report) Err() error {
 		return fmt.Errorf("%s broke a promise that the base keeps, the first: %s", plural(len(t.Broken), "scenario", "scenarios"), t.Broken[0].Scenario)
 	case t.Worse > 0:
 		return fmt.Errorf("%s worse, the first: %s; a commit accepts it by a line \"Perf-OK: reason\"", plural(t.Worse, "figure is", "figures are"), r.Lines[0].Key())
+	case len(r.Unfinished) > 0:
+		return fmt.Errorf("not all was measured: %s", r.Unfinished[0])
 	case t.Unmeasured:
-		return fmt.Errorf("nothing was measured: %s", first(r.Notes))
+		return errors.New("nothing was measured: no figure of either side")
 	}
 	return nil
-}
-
-func first(notes []string) string {
-	if len(notes) == 0 {
-		return "no figure of either side"
-	}
-	return notes[0]
 }
 
 func plural(n int, one, many string) string {

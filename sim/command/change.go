@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/sim/card"
 	"github.com/weir-edge/weir/sim/change"
 	"github.com/weir-edge/weir/sim/node"
@@ -68,6 +69,11 @@ func reportChange(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	if m.out, err = filepath.Abs(f.out); err != nil {
 		return err
 	}
+	lock, err := disk.Take(m.out)
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	defer lock.Release()
 	r, err := m.measure(ctx, bands)
 	if err != nil {
 		return err
@@ -116,6 +122,9 @@ func (m *changing) measure(ctx context.Context, bands change.Bands) (r *change.R
 	if err != nil {
 		return nil, err
 	}
+	if err := dropChange(m.out); err != nil {
+		return nil, err
+	}
 	m.say(fmt.Sprintf("base %s, head %s, %d files of code or configuration differ", r.Base.Revision, r.Head.Revision, len(different)))
 	product := slices.ContainsFunc(different, ofProduct)
 	r.Identical = !product && !m.always
@@ -125,7 +134,7 @@ func (m *changing) measure(ctx context.Context, bands change.Bands) (r *change.R
 	}
 	dirs := map[string]string{change.SideHead: filepath.Join(m.out, "head", "bin")}
 	if err := m.repo.build(ctx, m.root, dirs[change.SideHead], m.say); err != nil {
-		return nil, fmt.Errorf("build the head: %w", err)
+		return m.unfinished(ctx, "build the head: %w", err)
 	}
 	if product {
 		tree := filepath.Join(m.out, "base", "source")
@@ -135,8 +144,11 @@ func (m *changing) measure(ctx context.Context, bands change.Bands) (r *change.R
 		defer func() { err = errors.Join(err, m.repo.remove(context.WithoutCancel(ctx), tree)) }()
 		dirs[change.SideBase] = filepath.Join(m.out, "base", "bin")
 		if err := m.repo.build(ctx, tree, dirs[change.SideBase], m.say); err != nil {
-			return nil, fmt.Errorf("build the base: %w", err)
+			return m.unfinished(ctx, "build the base: %w", err)
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		return m.unfinished(ctx, "%w", err)
 	}
 	if product && m.wants("card") {
 		m.card(ctx, dirs)
@@ -147,9 +159,20 @@ func (m *changing) measure(ctx context.Context, bands change.Bands) (r *change.R
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, errors.New("interrupted")
+		return nil, errInterrupted
 	}
 	return r, nil
+}
+
+var errInterrupted = errors.New("interrupted: there is no report")
+
+// unfinished is a report that tells why there is nothing more in it.
+func (m *changing) unfinished(ctx context.Context, format string, err error) (*change.Report, error) {
+	if ctx.Err() != nil {
+		return nil, errInterrupted
+	}
+	m.report.Unfinished = append(m.report.Unfinished, fmt.Errorf(format, err).Error())
+	return &m.report, nil
 }
 
 // binaries of Weir in a folder.
@@ -167,13 +190,13 @@ func (m *changing) card(ctx context.Context, dirs map[string]string) {
 		c.Starts, c.Changes, c.Kills, c.Batches = 10, 300, 12, 30
 	}
 	if err := dropLogs(c.LogDir); err != nil {
-		m.report.Notes = append(m.report.Notes, err.Error())
+		m.report.Unfinished = append(m.report.Unfinished, err.Error())
 		return
 	}
 	figures, err := card.Measure(ctx, c)
 	m.report.Figures = append(m.report.Figures, figures...)
 	if err != nil {
-		m.report.Notes = append(m.report.Notes, fmt.Sprintf("the card was not measured to its end: %v; logs in %s", err, c.LogDir))
+		m.report.Unfinished = append(m.report.Unfinished, fmt.Sprintf("the card was not measured to its end: %v; logs in %s", err, c.LogDir))
 	}
 }
 
@@ -208,7 +231,7 @@ func (m *changing) scenarios(ctx context.Context, dirs map[string]string, bands 
 					return err
 				}
 				if ctx.Err() != nil {
-					return errors.New("interrupted")
+					return errInterrupted
 				}
 				run.Repeat = repeat
 				m.report.Runs = append(m.report.Runs, run)
@@ -217,6 +240,9 @@ func (m *changing) scenarios(ctx context.Context, dirs map[string]string, bands 
 				}
 			}
 			figures = change.ScenarioFigures(results[change.SideBase], results[change.SideHead], repeat)
+		}
+		if dirs[change.SideBase] != "" && len(figures) == 0 {
+			m.report.Notes = append(m.report.Notes, "scenario "+name+" did not come to its end on both sides, so its figures were not compared")
 		}
 		m.report.Figures = append(m.report.Figures, figures...)
 	}
@@ -245,7 +271,11 @@ func (m *changing) scenario(ctx context.Context, file, side, dir string, round i
 		res.Scenario, res.Error = s.Name, fmt.Sprint(failed)
 	}
 	folder := filepath.Join(f.out, s.Name)
-	return res, change.NewRun(side, rel, folder, res, events(filepath.Join(folder, "timeline.jsonl"))), nil
+	shown := folder
+	if rel, err := filepath.Rel(m.root, folder); err == nil && filepath.IsLocal(rel) {
+		shown = rel
+	}
+	return res, change.NewRun(side, rel, shown, res, events(filepath.Join(folder, "timeline.jsonl"))), nil
 }
 
 // events of a timeline, as far as it can be read.

@@ -61,6 +61,16 @@ func writeChange(dir string, r *change.Report, stdout io.Writer) error {
 	return r.Err()
 }
 
+// dropChange removes what writeChange wrote before: an interrupted report leaves none of another revision.
+func dropChange(dir string) error {
+	for _, name := range []string{changeJSON, changeText, changePage, changeJUnit, change.PictureFile} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the report before: %w", err)
+		}
+	}
+	return nil
+}
+
 func loadChange(path string) (*change.Report, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, changeJSON)

@@ -189,11 +189,11 @@ comment: ## post the last make report to a pull request, as one comment: PULL_RE
 	.ci/comment
 
 .PHONY: report-compare
-report-compare: build ## two runs of one scenario side by side: make report-compare NAME=pool-cache lays the last run beside its baseline; or A=... B=...
+report-compare: build ## two runs side by side: make report-compare NAME=pool-cache, or NAME=bench, lays the last run beside its baseline; or A=... B=...
 	@bin/weir report compare '$(or $(A),reports/baseline/$(NAME).json)' '$(or $(B),reports/out/$(NAME))'
 
 .PHONY: baseline
-baseline: build ## put the last run of a scenario into reports/baseline: make baseline NAME=pool-cache REASON='why it is another'; NAME=all: all that make test-scenarios ran
+baseline: build ## put the last run of a scenario into reports/baseline: make baseline NAME=pool-cache REASON='why it is another'; NAME=all: all that make test-scenarios ran; NAME=bench
 	bin/weir report baseline --reason '$(REASON)' $(if $(filter all,$(NAME)),$(wildcard reports/out reports/out/eviction reports/out/autonomy),reports/out/$(NAME))
 
 .PHONY: history

@@ -11,9 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/weir-edge/weir/bench"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/sim/report"
 )
@@ -36,7 +38,7 @@ func reportBaseline(_ context.Context, args []string, stdout, _ io.Writer) error
 	case flags.NArg() == 0:
 		return cli.Usage("arguments", "", "folders of runs, as reports/out/pool-cache or reports/out/eviction")
 	}
-	var results []report.Result
+	var results []kept
 	var failed []string
 	for _, path := range flags.Args() {
 		runs, err := runsOf(path)
@@ -44,10 +46,10 @@ func reportBaseline(_ context.Context, args []string, stdout, _ io.Writer) error
 			return err
 		}
 		for _, r := range runs {
-			if r.Passed {
+			if r.failed == nil {
 				results = append(results, r)
 			} else {
-				failed = append(failed, r.Scenario)
+				failed = append(failed, fmt.Sprintf("%s (%v)", r.name, r.failed))
 			}
 		}
 	}
@@ -59,14 +61,14 @@ func reportBaseline(_ context.Context, args []string, stdout, _ io.Writer) error
 		enc := json.NewEncoder(&data)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", " ")
-		if err := enc.Encode(r.Small()); err != nil {
+		if err := enc.Encode(r.small); err != nil {
 			return err
 		}
-		name := filepath.Join(*dir, r.Scenario+".json")
+		name := filepath.Join(*dir, r.name+".json")
 		if err := os.WriteFile(name, data.Bytes(), 0o644); err != nil {
 			return err
 		}
-		line := strings.Join([]string{r.Started.UTC().Format("2006-01-02"), r.Revision, r.Scenario, why}, "\t") + "\n"
+		line := strings.Join([]string{r.began.UTC().Format("2006-01-02"), r.revision, r.name, why}, "\t") + "\n"
 		log, err := os.OpenFile(filepath.Join(*dir, baselineLog), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
 			return err
@@ -78,17 +80,48 @@ func reportBaseline(_ context.Context, args []string, stdout, _ io.Writer) error
 		fmt.Fprintf(stdout, "%s: %s\n", name, why)
 	}
 	if len(failed) > 0 {
-		return fmt.Errorf("%s did not pass: what fails is no baseline", strings.Join(failed, ", "))
+		return fmt.Errorf("what fails is no baseline: %s", strings.Join(failed, "; "))
 	}
 	return nil
 }
 
-// runsOf are the runs of a folder: its own, or else those of the folders in it that have one.
-func runsOf(path string) (runs []report.Result, err error) {
+// kept is a run of a scenario or of benchmarks, as a baseline keeps it.
+type kept struct {
+	name, revision string
+	began          time.Time
+	failed         error
+	small          any
+}
+
+// load reads the run in a folder, or its result file.
+func load(path string) (kept, error) {
 	r, err := report.Load(path)
+	if errors.Is(err, report.ErrNoScenario) {
+		b, err := bench.Load(path)
+		if err != nil {
+			return kept{}, fmt.Errorf("%w, and %w", report.ErrNoScenario, err)
+		}
+		return kept{name: benchmarks, revision: b.Revision, began: b.Began, failed: b.Judge(), small: b}, nil
+	}
+	if err != nil {
+		return kept{}, err
+	}
+	k := kept{name: r.Scenario, revision: r.Revision, began: r.Started, small: r.Small()}
+	if !r.Passed {
+		k.failed = errors.New("the scenario did not pass")
+	}
+	return k, nil
+}
+
+// benchmarks is what the baseline of weir bench is called.
+const benchmarks = "bench"
+
+// runsOf are the runs of a folder: its own, or else those of the folders in it that have one.
+func runsOf(path string) (runs []kept, err error) {
+	r, err := load(path)
 	switch {
 	case err == nil:
-		return []report.Result{r}, nil
+		return []kept{r}, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
@@ -97,11 +130,11 @@ func runsOf(path string) (runs []report.Result, err error) {
 		return nil, err
 	}
 	for _, file := range files {
-		r, err := report.Load(file)
+		r, err := load(file)
 		switch {
 		case err == nil:
 			runs = append(runs, r)
-		case !errors.Is(err, report.ErrNoScenario):
+		case !errors.Is(err, report.ErrNoScenario): // others write a result.json as well
 			return nil, err
 		}
 	}

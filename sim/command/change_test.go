@@ -90,16 +90,30 @@ func TestBaselineCommand(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "runs", "bench"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "runs", "bench", "result.json"), []byte(`{"parts":[]}`), 0o600); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "runs", "mutants"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	measured := `{"revision":"def","machine":"m","parts":[{"name":"hub","figures":[{"name":"CPU","unit":"s","samples":[3]}]}]}`
+	for of, text := range map[string]string{"mutants": `{"mutants":[]}`, "bench": measured} {
+		if err := os.WriteFile(filepath.Join(dir, "runs", of, "result.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	err = Run(t.Context(), []string{"report", "baseline", "--dir", base, "--reason", "x", filepath.Join(dir, "runs")}, io.Discard, io.Discard)
-	if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "storm did not pass") {
+	if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "storm (the scenario did not pass)") {
 		t.Errorf("a folder of runs: %v", err)
 	}
 	_, glitch := report.Load(filepath.Join(base, "glitch.json"))
 	if _, storm := report.Load(filepath.Join(base, "storm.json")); glitch != nil || storm == nil {
 		t.Errorf("of a folder of runs: %v, and of one that failed: %v", glitch, storm)
+	}
+	out.Reset()
+	benched := filepath.Join(base, "bench.json")
+	if err := Run(t.Context(), []string{"report", "compare", benched, filepath.Join(dir, "runs", "bench")}, &out, io.Discard); err != nil || !strings.Contains(out.String(), "| CPU |") {
+		t.Errorf("benchmarks side by side: %v: %s", err, &out)
+	}
+	if err := Run(t.Context(), []string{"report", "compare", benched, run}, io.Discard, io.Discard); cli.ExitCode(err) != 2 {
+		t.Errorf("benchmarks beside a scenario: %v", err)
 	}
 	r.Scenario = "pool-cache"
 	r.Passed = false

@@ -21,7 +21,7 @@ func own() []cli.Command {
 		{Name: "report bands", Args: "FILE|DIR…", About: "print by what share figures differ from themselves, from reports of changes that change nothing", Run: reportBands},
 		{Name: "report history", Args: "[FILE|DIR]", About: "add a line for a landed change to the history, and plot it", Run: reportHistory},
 		{Name: "report baseline", Args: "--reason REASON DIR…", About: "put the results of runs in the place of the committed baselines", Run: reportBaseline},
-		{Name: "report compare", Args: "A B", About: "lay two runs of one scenario side by side", Run: compare},
+		{Name: "report compare", Args: "A B", About: "lay two runs of one scenario, or of weir bench, side by side", Run: compare},
 		{Name: bench.Command, Args: "", About: "measure what Weir is for and what it costs, or another hub beside it (--peer), and hold it to its targets", Run: runBench},
 		{Name: "attack", Args: "", About: "try to break pools, and report which attempts are refused", Run: runAttacks},
 		{Name: "mutants", Args: "", About: "plant bugs, one at a time, and report which are caught by the check that must catch them", Run: plantMutants},

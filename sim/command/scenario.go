@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/weir-edge/weir/bench"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/sim/autonomy"
 	"github.com/weir-edge/weir/sim/cloud"
@@ -224,18 +225,32 @@ func compare(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if err := parse(fs, "report compare A B", args, 2, stdout); err != nil {
 		return err
 	}
-	var results [2]report.Result
-	for i := range results {
+	var scenarios [2]report.Result
+	var benches [2]bench.Report
+	of := 0 // of both, those that are of benchmarks
+	for i := range scenarios {
 		var err error
-		if results[i], err = report.Load(fs.Arg(i)); errors.Is(err, os.ErrNotExist) {
-			return cli.Usage("argument", fs.Arg(i), "a report's folder or its result.json")
+		scenarios[i], err = report.Load(fs.Arg(i))
+		if errors.Is(err, report.ErrNoScenario) {
+			benches[i], err = bench.Load(fs.Arg(i))
+			of++
+		}
+		if errors.Is(err, os.ErrNotExist) {
+			return cli.Usage("argument", fs.Arg(i), "a report's folder or its result.json, of a scenario or of weir bench")
 		} else if err != nil {
 			return err
 		}
 	}
-	text, err := report.Compare(results[0], results[1])
-	fmt.Fprint(stdout, text)
-	return err
+	switch of {
+	case 0:
+		text, err := report.Compare(scenarios[0], scenarios[1])
+		fmt.Fprint(stdout, text)
+		return err
+	case 1:
+		return cli.Usage("arguments", strings.Join(fs.Args(), " "), "two runs of one scenario, or two of weir bench")
+	}
+	fmt.Fprint(stdout, bench.Compare(benches[0], benches[1]))
+	return nil
 }
 
 func listMetrics(_ context.Context, args []string, stdout, _ io.Writer) error {

@@ -99,12 +99,16 @@ func Load(path string) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("load report: %w: run the scenario first", err)
 	}
+	var of struct{ Scenario string }
+	if err := json.Unmarshal(data, &of); err != nil {
+		return Result{}, fmt.Errorf("load report %s: %w", path, err)
+	}
+	if of.Scenario == "" { // others write a file of that name, too, whose fields are of other types
+		return Result{}, fmt.Errorf("load report %s: %w: want a %s that weir wrote", path, ErrNoScenario, resultFile)
+	}
 	var r Result
 	if err := json.Unmarshal(data, &r); err != nil {
 		return Result{}, fmt.Errorf("load report %s: %w", path, err)
-	}
-	if r.Scenario == "" {
-		return Result{}, fmt.Errorf("load report %s: %w: want a %s that weir wrote", path, ErrNoScenario, resultFile)
 	}
 	return r.clean(), nil
 }

@@ -73,7 +73,7 @@ func reportChange(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	defer lock.Release()
+	defer func() { _ = lock.Release() }() // it ends with the process
 	r, err := m.measure(ctx, bands)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/proc"
@@ -104,7 +105,6 @@ func (r *run) bare(ctx context.Context) (t target, stop func() error, err error)
 	if len(address) == 0 {
 		return target{}, nil, fmt.Errorf("the bare server does not run: %w", p.Err())
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(authority.CertPEM())
-	return target{name: "bare server", url: "https://" + string(address), ca: roots, part: p}, s.Close, nil
+	trust := rest.TLSClientConfig{CAData: authority.CertPEM()}
+	return target{name: "bare server", url: "https://" + string(address), trust: trust, part: p}, s.Close, nil
 }

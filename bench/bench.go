@@ -2,13 +2,13 @@ package bench
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	parts "github.com/weir-edge/weir/sim/node"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -104,12 +104,8 @@ func (r *run) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	hubCA, cloudCA := x509.NewCertPool(), x509.NewCertPool()
-	if !hubCA.AppendCertsFromPEM(door.CAPEM) || !cloudCA.AppendCertsFromPEM(r.site.Admin().CAData) {
-		return errors.New("the testbed's authorities cannot be read")
-	}
-	r.hub = target{name: "hub", url: door.URL, ca: hubCA, token: token, part: r.hubPart}
-	r.cloud = target{name: "kube-apiserver", url: r.site.Admin().Host, ca: cloudCA, token: token, part: apiserver}
+	r.hub = target{name: "hub", url: door.URL, trust: door.Trust(), token: token, part: r.hubPart}
+	r.cloud = target{name: "kube-apiserver", url: r.site.Admin().Host, trust: rest.TLSClientConfig{CAData: r.site.Admin().CAData}, token: token, part: apiserver}
 	return r.synced(ctx)
 }
 

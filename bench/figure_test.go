@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/pem"
 	"errors"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"golang.org/x/perf/benchfmt"
+	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/sim/proc"
@@ -67,7 +69,11 @@ func server(t *testing.T, name string, each time.Duration) target {
 		_, _ = w.Write(body)
 	}))
 	t.Cleanup(s.Close)
-	return target{name: name, url: s.URL, ca: s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, part: m}
+	return target{name: name, url: s.URL, trust: trusts(s), part: m}
+}
+
+func trusts(s *httptest.Server) rest.TLSClientConfig {
+	return rest.TLSClientConfig{CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})}
 }
 
 type meter struct {

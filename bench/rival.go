@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
@@ -410,15 +409,7 @@ func (r *rival) aim(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		pem := c.CAData
-		if len(pem) == 0 && c.CAFile != "" {
-			if pem, err = os.ReadFile(c.CAFile); err != nil {
-				return err
-			}
-		}
-		roots := x509.NewCertPool()
-		roots.AppendCertsFromPEM(pem)
-		s.target = target{name: s.name, url: c.Host, ca: roots, token: c.BearerToken}
+		s.target = target{name: s.name, url: c.Host, trust: c.TLSClientConfig, token: c.BearerToken}
 	}
 	return nil
 }

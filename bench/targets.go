@@ -3,13 +3,15 @@ package bench
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/sim/proc"
 )
@@ -22,17 +24,28 @@ var pieces = sync.Pool{New: func() any { b := make([]byte, 256<<10); return &b }
 type target struct {
 	name  string
 	url   string
-	ca    *x509.CertPool
+	trust rest.TLSClientConfig // who signed its certificate
 	token string
 	part  interface{ Usage() (proc.Usage, error) }
 	http1 bool // the client speaks HTTP/1.1
 }
 
-// client has connections of its own, so that targets and watchers share none.
+// client has connections of its own, so that targets and watchers share none. Whom to trust is read for each connection: a hub with an empty disk
+// makes a new authority when it starts.
 func (t target) client() *http.Client {
-	return &http.Client{Transport: &http.Transport{
-		ForceAttemptHTTP2: !t.http1, TLSClientConfig: &tls.Config{RootCAs: t.ca, MinVersion: tls.VersionTLS12},
-	}}
+	protocols := []string{"h2", "http/1.1"}
+	if t.http1 {
+		protocols = protocols[1:]
+	}
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		config, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: t.trust})
+		if err != nil {
+			return nil, fmt.Errorf("who signed the certificate of %s: %w", t.name, err)
+		}
+		config.NextProtos = protocols
+		return (&tls.Dialer{Config: config}).DialContext(ctx, network, address)
+	}
+	return &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: !t.http1, DialTLSContext: dial}}
 }
 
 // get opens a read in protobuf, uncompressed.

@@ -51,6 +51,10 @@ test-scenarios: build ## all scenarios but those of a night, times included: som
 	@bin/weir scenario run scenarios || failed=1; \
 	for d in eviction autonomy; do bin/weir scenario run --out reports/out/$$d scenarios/$$d || failed=1; done; test -z "$$failed"
 
+.PHONY: night
+night: build ## the scenarios of a night, thousands of kills and a hundred pools among them: some hours; reports/out/nightly
+	bin/weir scenario run --out reports/out/nightly scenarios/nightly
+
 .PHONY: quick
 quick: LABELS := smoke
 quick: build assets ## the specs that are labelled smoke, without limits of time: the byte ratios of pool-cache and the quickest faults; and what hubs may do against what they did
@@ -166,6 +170,10 @@ bin/helm: charts/helm/go.mod
 release: bin/helm ## binaries, images, SBOMs, a manual page, the chart, plain manifests and checksums for ARCH in bin/release: make release VERSION=v0.1.0
 	cd .ci/release && go run . all -version '$(VERSION)' -arch '$(ARCH)'
 
+.PHONY: publish
+publish: ## push the images of make release to the registry that the chart names, by skopeo, and make a release of GitHub of bin/release: VERSION and GH_TOKEN are set
+	.ci/publish '$(VERSION)'
+
 .PHONY: kind-node-image
 kind-node-image: ## the node image of kind clusters: pulled, or built once from Debian packages and Go modules (kind/README.md)
 	kind/node-image/build
@@ -185,7 +193,7 @@ report: build assets ## what a change makes better or worse: make report BASE=<r
 	bin/weir report change $(if $(BASE),--base '$(BASE)') $(if $(QUICK),--quick) $(if $(ONLY),--only '$(ONLY)')
 
 .PHONY: comment
-comment: ## post the last make report to a pull request, as one comment: PULL_REQUEST, GITHUB_REPOSITORY and GH_TOKEN are set
+comment: ## post the last make report to the pull request whose head it measured, as one comment: HEAD, RUN, GITHUB_REPOSITORY and GH_TOKEN are set
 	.ci/comment
 
 .PHONY: report-compare
@@ -199,6 +207,10 @@ baseline: build ## put the last run of a scenario into reports/baseline: make ba
 .PHONY: history
 history: build ## add the head of the last make report to reports/history.tsv, and plot it: reports/out/history.html
 	bin/weir report history $(wildcard reports/out/change/report.json)
+
+.PHONY: landed
+landed: ## commit reports/history.tsv as make history left it, and push it to main: what CI does for each landed change
+	.ci/landed
 
 .PHONY: bench
 bench: build assets ## measure Weir, fail on a missed target: ARGS='--only hub', ARGS='--peer FILE', ARGS=--resume; reports/out/bench

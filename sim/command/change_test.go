@@ -158,6 +158,9 @@ func TestRepository(t *testing.T) {
 	write("impl/c_test.go", "package a\n")
 	git("add", "-A")
 	git("commit", "-qm", "first")
+	if _, err := r.base(t.Context(), ""); cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "--unshallow") {
+		t.Errorf("the base of the only commit: %v", err)
+	}
 	write("docs/x.md", "x")
 	git("add", "-A")
 	git("commit", "-qm", "second")

@@ -60,7 +60,11 @@ func (r repository) base(ctx context.Context, asked string) (string, error) {
 	if dirty {
 		return head, nil
 	}
-	return r.git(ctx, "rev-parse", "--short=12", "HEAD~1")
+	before, err := r.git(ctx, "rev-parse", "--short=12", "--verify", "--quiet", "HEAD~1")
+	if err != nil {
+		return "", cli.Usage("--base", "", "a revision: this clone has none but its head. git fetch --unshallow gets the others")
+	}
+	return before, nil
 }
 
 // dirty tells whether files that git knows, or would take, have changes that are not committed. Reports are no source.

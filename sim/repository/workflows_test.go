@@ -2,7 +2,6 @@ package repository
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -155,41 +154,6 @@ func TestWorkflowProblems(t *testing.T) {
 		}
 		if got := problems([]byte(text), []string{"test"}); len(got) == 0 {
 			t.Errorf("%s is not found", name)
-		}
-	}
-}
-
-// TestComment: a comment is made once, and written anew afterwards.
-func TestComment(t *testing.T) {
-	dir := t.TempDir()
-	gh := `#!/usr/bin/env bash
-echo "$@" >>"$LOG"
-case "$*" in *--jq*) cat "$HAS" ;; esac
-`
-	files := map[string]string{"gh": gh, "report.md": "<!-- weir report -->\n### x\n", "none": "", "one": "77\n", "bare.md": "x\n"}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil { //nolint:gosec // it is run
-			t.Fatal(err)
-		}
-	}
-	run := func(has, report string) (string, error) {
-		log := filepath.Join(dir, "log")
-		_ = os.Remove(log)
-		c := exec.CommandContext(t.Context(), filepath.Join(root(t), ".ci", "comment"), filepath.Join(dir, report))
-		c.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "LOG="+log, "HAS="+filepath.Join(dir, has), "PULL_REQUEST=5", "GITHUB_REPOSITORY=weir-edge/weir", "GH_TOKEN=x")
-		err := c.Run()
-		data, _ := os.ReadFile(log)
-		return string(data), err
-	}
-	if log, err := run("none", "report.md"); err != nil || !strings.Contains(log, "POST repos/weir-edge/weir/issues/5/comments") {
-		t.Errorf("the first time: %v: %s", err, log)
-	}
-	if log, err := run("one", "report.md"); err != nil || !strings.Contains(log, "PATCH repos/weir-edge/weir/issues/comments/77") || strings.Contains(log, "POST") {
-		t.Errorf("the second time: %v: %s", err, log)
-	}
-	for _, bad := range []string{"bare.md", "missing.md"} {
-		if log, err := run("none", bad); err == nil || strings.Contains(log, "POST") {
-			t.Errorf("%s is posted: %s", bad, log)
 		}
 	}
 }

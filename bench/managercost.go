@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -110,7 +109,8 @@ func (m *managed) settle(ctx context.Context) error {
 			return err
 		}
 		if err := sleep(ctx, quietFor); err != nil {
-			return errors.Join(err, fmt.Errorf("weir-manager does not come to rest: it asked %.0f times in the last %.0f s, and less than %d a second were to be", last.sum().requests, last.seconds(), quiet), last.heard(m.Nodes))
+			return fmt.Errorf("%w: weir-manager does not come to rest: it asked %.0f times and heard %d heartbeats in the last %.0f s; wanted: less than %d requests a second, and each node within %v",
+				err, last.sum().requests, last.sum().beats, last.seconds(), quiet, heardWithin)
 		}
 		to, err := m.read(ctx)
 		if err != nil {

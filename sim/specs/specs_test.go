@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 
 	"github.com/weir-edge/weir/sim/command"
@@ -91,6 +92,10 @@ func TestSpecs(t *testing.T) {
 		on = "local"
 	}
 	names, all := quick(t, root), files(t, root)
+	chosen, _ := GinkgoConfiguration()
+	if err := selects(chosen.LabelFilter, names, all); err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(root)
 	Describe("scenario", func() {
 		for name, s := range all {
@@ -106,6 +111,34 @@ func TestSpecs(t *testing.T) {
 	})
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Weir's scenarios")
+}
+
+// selects fails where a filter of labels takes no scenario at all, which would pass.
+func selects(filter string, quick []string, all map[string]*scenario.Scenario) error {
+	takes, err := types.ParseLabelFilter(filter)
+	if err != nil {
+		return fmt.Errorf("LABELS=%q: %w", filter, err)
+	}
+	for name, s := range all {
+		if takes(labels(name, s, quick)) {
+			return nil
+		}
+	}
+	return fmt.Errorf("LABELS=%q: takes no scenario: want smoke, fault, slow, kind, and what &&, || and ! make of them", filter)
+}
+
+// TestSelects: a filter that takes nothing, or cannot be read, is told.
+func TestSelects(t *testing.T) {
+	root, err := gobuild.Root("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, all := quick(t, root), files(t, root)
+	for filter, want := range map[string]string{"": "", "smoke": "", "!slow && fault": "", "nonsense": "want smoke", "smoke && slow": "takes no scenario", "a && (": "LABELS"} {
+		if err := selects(filter, names, all); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", filter, err)
+		}
+	}
 }
 
 // TestLabels: each file has a label, and each label a file.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -305,6 +306,36 @@ func TestJSON(t *testing.T) {
 		if _, err := Read(strings.NewReader(text)); err == nil {
 			t.Errorf("%s is read without an error", name)
 		}
+	}
+}
+
+// TestSchemaIsTold: the README names each field of the JSON.
+func TestSchemaIsTold(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var look func(of reflect.Type)
+	look = func(of reflect.Type) {
+		for of.Kind() == reflect.Slice || of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		if of.Kind() != reflect.Struct || of == reflect.TypeFor[time.Time]() {
+			return
+		}
+		for f := range of.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name != "" && name != "-" && !bytes.Contains(text, []byte("`"+name+"`")) {
+				t.Errorf("README.md does not tell of %s, a field of %s", name, of.Name())
+			}
+			if f.IsExported() {
+				look(f.Type)
+			}
+		}
+	}
+	look(reflect.TypeFor[Report]())
+	if !bytes.Contains(text, []byte("`"+Schema+"`")) {
+		t.Errorf("README.md does not tell of %s", Schema)
 	}
 }
 

@@ -39,9 +39,9 @@ const (
 	writers        = 16
 	nodeImages     = 50               // that a kubelet reports, at most
 	managerGrace   = 30 * time.Second // to end
-	managerPoll    = 250 * time.Millisecond
-	fewestNodes    = 100    // a tenth of them is cut off
-	mostNodes      = 50_000 // each has an address below 10.20.0.0
+	managerPoll    = 2 * time.Second  // each look at its metrics costs it CPU time, which is measured
+	fewestNodes    = 100              // a tenth of them is cut off
+	mostNodes      = 50_000           // each has an address below 10.20.0.0
 )
 
 // ManagerConfig says how large a cluster weir-manager is measured with.

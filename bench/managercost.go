@@ -12,9 +12,9 @@ const (
 	steadyRounds = 6 // of the steady phase, one after the other
 	// heardWithin is how long a Lease may go without a renewal: with 40 s weir-manager takes nodes for lost, and what is measured is no steady phase.
 	heardWithin    = 30 * time.Second
-	quietFor       = 10 * time.Second // how long weir-manager must ask little, once it has written all that pools need
-	quiet          = 10               // requests a second: what it writes at its start comes three times as fast
-	managerPatient = 10 * time.Minute // for that
+	quietFor       = 20 * time.Second // how long weir-manager must ask little, once it has written all that pools need
+	quiet          = 5                // requests a second; at rest it asks less than once
+	managerPatient = 15 * time.Minute // for that
 )
 
 // cost is what one weir-manager took. The first two are of the steady phase, the others of the one in which nodes are cut off.

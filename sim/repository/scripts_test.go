@@ -125,11 +125,11 @@ func TestLanded(t *testing.T) {
 		return string(out)
 	}
 	git(origin, "init", "-q", "--bare", "-b", "main")
-	attributes, err := os.ReadFile(filepath.Join(root(t), ".gitattributes"))
+	attributes, err := os.ReadFile(filepath.Join(root(t), "reports", ".gitattributes"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := copied(t, map[string]string{"reports/history.tsv": "date\trevision\taccepted\n", ".gitattributes": string(attributes)})
+	first := copied(t, map[string]string{"reports/history.tsv": "date\trevision\taccepted\n", "reports/.gitattributes": string(attributes)})
 	git(first, "init", "-q", "-b", "main")
 	git(first, "add", "-A")
 	git(first, "commit", "-qm", "first")

@@ -57,11 +57,10 @@ func TestHearsay(t *testing.T) {
 	}
 	s.hub("c").tells(old(t, 120))
 	eventually(t, "a later one", func() bool { return viewer.reached() == 120 })
-	metrics := viewer.want(http.StatusOK, http.MethodGet, "/metrics", "")
-	for _, node := range []string{"a", "c"} {
-		if !strings.Contains(metrics, `weir_coordinator_refills_total{node="`+node+`",resource="`+slicesName+`"} 1`) {
-			t.Errorf("the metrics do not tell of a refill by node %s", node)
-		}
+	for _, node := range []string{"a", "c"} { // what is served is seen a moment before it is counted
+		eventually(t, "the metrics to tell of a refill by node "+node, func() bool {
+			return strings.Contains(viewer.want(http.StatusOK, http.MethodGet, "/metrics", ""), `weir_coordinator_refills_total{node="`+node+`",resource="`+slicesName+`"} 1`)
+		})
 	}
 
 	a.show(leaderRelay(t, 130))

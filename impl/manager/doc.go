@@ -76,7 +76,8 @@
 // does a node's death: its peers are heard again and it is not. As the controllers have forgotten by then what they were denied, such a node is released
 // when every kube-apiserver knows the shorter list (a tenth of the grace period): its pods are marked not ready, and its unreachable
 // taint is taken away for a moment and set anew, which makes taint eviction forget what it had begun to count, and begin again. It then gives each
-// pod the time that it tolerates. Stock's own limits, for example
+// pod the time that it tolerates. A node that was not heard since it was tainted, and whose pods' times are not over, keeps its taint: they are counted on, and a pool
+// that is given up early is evicted when stock Kubernetes would have done so. Stock's own limits, for example
 // that nothing is evicted while every zone is silent, go on to hold.
 //
 // Pods bound to their node are never evicted: those of Nodes annotated with contract.BindingAnnotation, contract.AutonomyAnnotation or

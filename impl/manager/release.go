@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -77,7 +79,7 @@ func (r *releaser) consider(ctx context.Context, d verdict.Decision) {
 }
 
 func (r *releaser) pay(ctx context.Context, name string, v verdict.Verdict) {
-	if err := r.release(ctx, name); err != nil {
+	if err := r.release(ctx, name, v.Heard); err != nil {
 		if ctx.Err() == nil {
 			r.log.Error("cannot release a node; trying again", "node", name, "err", err)
 		}
@@ -91,8 +93,9 @@ func (r *releaser) pay(ctx context.Context, name string, v verdict.Verdict) {
 // release makes up for what stock controllers tried while the node was kept and do not try again: its pods are marked as not ready, and the
 // taint by which they are evicted is taken away and set anew, so that taint eviction begins again for each pod, with the time that the pod tolerates it.
 // A new time in the taint would not do: what taint eviction has begun to count and not tried yet it counts on from the old one, though the node was heard since.
+// Where it was not, and no pod's time is over, that count is right and stays: a pool that is given up is not kept for longer than that asks for.
 // If the cloud holds the node for alive there is nothing to make up for.
-func (r *releaser) release(ctx context.Context, name string) error {
+func (r *releaser) release(ctx context.Context, name string, heard time.Time) error {
 	var n corev1.Node
 	if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
 		return client.IgnoreNotFound(err)
@@ -100,12 +103,16 @@ func (r *releaser) release(ctx context.Context, name string) error {
 	if !unreachable(&n) {
 		return nil
 	}
-	if err := r.markPods(ctx, name); err != nil {
+	taint := taintOf(&n, corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute)
+	over, err := r.markPods(ctx, name, taint)
+	if err != nil {
 		return err
 	}
-	taint := taintOf(&n, corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute)
 	if taint == nil {
 		return nil // it will come, and evict then
+	}
+	if !over && taint.TimeAdded != nil && !heard.IsZero() && heard.Before(taint.TimeAdded.Time) {
+		return nil
 	}
 	anew := *taint
 	without := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.MatchTaint(taint) })
@@ -137,24 +144,47 @@ func (r *releaser) taint(ctx context.Context, name string, taint corev1.Taint) e
 	return nil
 }
 
-// markPods marks the pods of a node as not ready.
-func (r *releaser) markPods(ctx context.Context, node string) error {
+// markPods marks the pods of a node as not ready, and tells whether one has tolerated its taint for as long as it does: taint eviction may have tried that one.
+func (r *releaser) markPods(ctx context.Context, node string, taint *corev1.Taint) (over bool, err error) {
 	page := client.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node), Limit: podPage}
 	var errs []error
 	for {
 		var pods corev1.PodList
 		if err := r.reader.List(ctx, &pods, &page); err != nil {
-			return fmt.Errorf("list pods of node %s: %w", node, err)
+			return over, fmt.Errorf("list pods of node %s: %w", node, err)
 		}
 		for i := range pods.Items {
+			over = over || toleratedEnough(pods.Items[i].Spec.Tolerations, taint, r.clock.Now())
 			if err := r.markPod(ctx, &pods.Items[i]); err != nil && !apierrors.IsNotFound(err) {
 				errs = append(errs, err)
 			}
 		}
 		if page.Continue = pods.Continue; page.Continue == "" {
-			return errors.Join(errs...)
+			return over, errors.Join(errs...)
 		}
 	}
+}
+
+// clocksApart is by what the clock of whoever set a taint may be behind or ahead.
+const clocksApart = 5 * time.Second
+
+// toleratedEnough tells whether a pod has tolerated a taint for as long as it does, by the least of the times that it tolerates it, as taint eviction takes it.
+func toleratedEnough(tolerations []corev1.Toleration, taint *corev1.Taint, now time.Time) bool {
+	if taint == nil || taint.TimeAdded == nil {
+		return false
+	}
+	tolerates, least := false, time.Duration(math.MaxInt64)
+	for i := range tolerations {
+		t := &tolerations[i]
+		if !t.ToleratesTaint(klog.Background(), taint, true) {
+			continue
+		}
+		tolerates = true
+		if t.TolerationSeconds != nil {
+			least = min(least, time.Duration(max(*t.TolerationSeconds, 0))*time.Second)
+		}
+	}
+	return !tolerates || now.Sub(taint.TimeAdded.Time)+clocksApart >= least
 }
 
 // markPod does what the node lifecycle controller does to a pod of a node that it does not hear, unless the pod changed meanwhile.

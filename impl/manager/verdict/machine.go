@@ -266,7 +266,7 @@ func (m *Machine) stepNode(now time.Time, n *node) Verdict {
 		n.owed = true
 	}
 	n.kept, n.bound = kept, bound
-	return Verdict{State: state, Pool: n.facts.Pool, Dead: n.dead, Kept: kept, Bound: bound, Owed: n.owed}
+	return Verdict{State: state, Pool: n.facts.Pool, Dead: n.dead, Kept: kept, Bound: bound, Owed: n.owed, Heard: n.heard}
 }
 
 func latest(a, b time.Time) time.Time {

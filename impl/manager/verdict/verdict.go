@@ -68,10 +68,11 @@ func (s State) Alive() bool { return s == Normal || s == Delegated }
 type Verdict struct {
 	State State
 	Pool  string
-	Dead  bool // its peers are heard and it is not
-	Kept  bool // stock controllers leave its pods alone
-	Bound bool // its pods are not evicted
-	Owed  bool // it is to be released
+	Dead  bool      // its peers are heard and it is not
+	Kept  bool      // stock controllers leave its pods alone
+	Bound bool      // its pods are not evicted
+	Owed  bool      // it is to be released
+	Heard time.Time // last, by this process; zero: not yet
 }
 
 // PoolVerdict is what is known of a pool.

@@ -127,7 +127,9 @@ func TestJudge(t *testing.T) {
 		}},
 		"a silent pool":          {lifecycle.Config{Schedule: silent}, func(v lifecycle.Verdict) bool { return v.Fine() && v.Evicted == 0 && v.Denied > 0 }},
 		"a node that is cut off": {lifecycle.Config{Schedule: cut}, func(v lifecycle.Verdict) bool { return v.Fine() && v.Unknown == 0 && v.Forwarded > 30 }},
-		"a dead node":            {lifecycle.Config{Schedule: dead}, func(v lifecycle.Verdict) bool { return v.Fine() && v.Evicted == 2 }},
+		"a silent pool that is given up": {lifecycle.Config{Schedule: day(lifecycle.Fault{At: 10 * time.Second, What: "policy", Target: pool, Value: "evict:2m"},
+			lifecycle.Fault{At: 100 * time.Second, For: 400 * time.Second, What: "pool-cut", Target: pool})}, func(v lifecycle.Verdict) bool { return v.Fine() && v.Evicted == 6 }},
+		"a dead node": {lifecycle.Config{Schedule: dead}, func(v lifecycle.Verdict) bool { return v.Fine() && v.Evicted == 2 }},
 		"a dead node, and nobody evicts": {lifecycle.Config{Schedule: dead, Controllers: func(ctx context.Context, _ *rest.Config) error {
 			<-ctx.Done()
 			return nil

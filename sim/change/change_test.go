@@ -413,15 +413,28 @@ func TestHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "history.html", page)
-	if got := read.Drift(4, 0.03); len(got) != 0 {
+	if got := read.Drift(4, 0.03, nil); len(got) != 0 {
 		t.Errorf("drift over four changes, one of which was accepted: %v", got)
 	}
 	read.Rows[2].Reason = ""
-	if got := read.Drift(4, 0.03); len(got) != 1 || !strings.Contains(got[0], "heartbeat") {
+	if got := read.Drift(4, 0.03, nil); len(got) != 1 || !strings.Contains(got[0], "heartbeat") {
 		t.Errorf("drift over four changes: %v", got)
 	}
-	if got := read.Drift(2, 0.03); len(got) != 0 {
+	if got := read.Drift(2, 0.03, nil); len(got) != 0 {
 		t.Errorf("drift over two changes, of 2.7 %%: %v", got)
+	}
+	if got := read.Drift(4, 0.03, Bands{"heartbeat: bytes": 0.04}); len(got) != 0 {
+		t.Errorf("drift within what the figure differs by from itself: %v", got)
+	}
+	counts := History{Columns: []string{"leader change: lists", "time [s]"}}
+	for _, v := range []float64{0, 1, 2} {
+		counts.Rows = append(counts.Rows, Landed{Values: []float64{v, 1 + v}})
+	}
+	if got := counts.Drift(2, 0.03, nil); len(got) != 0 {
+		t.Errorf("one list more: %v", got)
+	}
+	if got := counts.Drift(3, 0.03, nil); len(got) != 1 || !strings.Contains(got[0], "+2") {
+		t.Errorf("two lists more: %v", got)
 	}
 	old := &Report{Base: Side{Revision: "rev1", Date: "2026-11-19"}, Head: Side{Revision: "rev3"}, Figures: []Figure{
 		{Subject: "heartbeat", Name: "bytes", Unit: "B", Kind: Bytes, Base: same(700, 3), Head: same(9, 3)},

@@ -216,23 +216,31 @@ const historyTemplate = `<!DOCTYPE html>
 {{end}}</div></body></html>
 `
 
-// Drift names the figures that grew by more than a share over the last so many landed changes: small losses, each within its band. What a figure grew by
-// where a change accepted its losses does not count.
-func (h *History) Drift(last int, share float64) (grown []string) {
+// Drift names the figures that grew by more than a share over the last so many landed changes, or by more than what they differ by from themselves where that
+// is more: small losses, each within its band. A count has to grow by more than one. What a figure grew by where a change accepted its losses does not count.
+func (h *History) Drift(last int, share float64, bands Bands) (grown []string) {
 	rows := h.Rows[max(len(h.Rows)-last, 0):]
-	for i, name := range h.Columns {
-		before, growth := math.NaN(), 1.0
+	for i, column := range h.Columns {
+		name, unit, measured := strings.Cut(strings.TrimSuffix(column, "]"), " [")
+		before, growth, more := math.NaN(), 1.0, 0.0
 		for _, r := range rows {
 			v := r.Values[i]
 			if math.IsNaN(v) {
 				continue
 			}
-			if before > 0 && r.Reason == "" {
-				growth *= v / before
+			if before >= 0 && r.Reason == "" {
+				more += v - before
+				if before > 0 {
+					growth *= v / before
+				}
 			}
 			before = v
 		}
-		if growth-1 > share && !strings.HasSuffix(name, " [s]") {
+		switch {
+		case unit == "s": // of another hour, on another machine
+		case !measured && more > 1:
+			grown = append(grown, fmt.Sprintf("%s: %+.4g", name, more))
+		case measured && growth-1 > max(share, bands[name]):
 			grown = append(grown, fmt.Sprintf("%s: %+.1f %%", name, 100*(growth-1)))
 		}
 	}

@@ -92,7 +92,7 @@ func loadChange(path string) (*change.Report, error) {
 // reportJudge judges and writes a stored report anew, by the bands of now.
 func reportJudge(_ context.Context, args []string, stdout, _ io.Writer) error {
 	fs := pflag.NewFlagSet("report judge", pflag.ContinueOnError)
-	bandsFile := fs.String("bands", "reports/baseline/bands.tsv", "what figures differ by from themselves")
+	bandsFile := fs.String("bands", defaultBands, "what figures differ by from themselves")
 	out := fs.String("out", "reports/out/judged", "folder of the files")
 	if err := parse(fs, "report judge FILE|DIR", args, 1, stdout); err != nil {
 		return err
@@ -139,6 +139,8 @@ func reportBands(_ context.Context, args []string, stdout, _ io.Writer) error {
 	return nil
 }
 
+const defaultBands = "reports/baseline/bands.tsv"
+
 // loadBands reads what reportBands prints. A file that is not there has none.
 func loadBands(path string) (change.Bands, error) {
 	f, err := os.Open(path)
@@ -172,6 +174,7 @@ func reportHistory(_ context.Context, args []string, stdout, _ io.Writer) error 
 	page := fs.String("page", "reports/out/history.html", "the page that plots it")
 	side := fs.String("side", change.SideHead, "whose line: head; or base, for a revision of before, which the testbed of now has measured")
 	limit := fs.Float64("drift", 0.03, "fail if a figure grew by more than this share over the last --last landed changes; what grew where a loss was accepted does not count")
+	bandsFile := fs.String("bands", defaultBands, "what figures differ by from themselves, which is no drift")
 	last := fs.Int("last", 20, "landed changes over which small losses are added up, 2 or more")
 	if err := parse(fs, "report history [FILE|DIR]", args, cli.AnyArgs, stdout); err != nil {
 		return err
@@ -185,6 +188,10 @@ func reportHistory(_ context.Context, args []string, stdout, _ io.Writer) error 
 		return cli.Usage("--last", fmt.Sprint(*last), "2 or more")
 	case !(*limit >= 0):
 		return cli.Usage("--drift", fmt.Sprint(*limit), "0 or more")
+	}
+	bands, err := loadBands(*bandsFile)
+	if err != nil {
+		return err
 	}
 	var h change.History
 	data, err := os.ReadFile(*file)
@@ -217,7 +224,7 @@ func reportHistory(_ context.Context, args []string, stdout, _ io.Writer) error 
 		return err
 	}
 	fmt.Fprintf(stdout, "%d landed changes: %s\n", len(h.Rows), *page)
-	if grown := h.Drift(*last, *limit); len(grown) > 0 {
+	if grown := h.Drift(*last, *limit, bands); len(grown) > 0 {
 		return fmt.Errorf("figures drifted over the last %d landed changes: %s", *last, strings.Join(grown, "; "))
 	}
 	return nil

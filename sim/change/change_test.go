@@ -277,6 +277,13 @@ func TestRounds(t *testing.T) {
 	if len(s.Broken) != 1 || s.Broken[0].why() != "got 2 (2 of 3 runs)" || s.RunsOfHead != 3 || s.RunsOfHeadThatHold != 1 {
 		t.Errorf("%+v", s)
 	}
+	var order []string
+	for _, run := range beside([]Run{{Side: SideBase, Seed: 1}, {Side: SideHead, Seed: 1}, {Side: SideBase, Seed: 2}, {Side: SideHead, Seed: 2}, {Side: SideHead, Seed: 3}}) {
+		order = append(order, fmt.Sprint(run.Side, run.Seed))
+	}
+	if diff := cmp.Diff([]string{"base1", "head1", "base2", "head2", "head3"}, order); diff != "" {
+		t.Errorf("side by side: %s", diff)
+	}
 	if len(s.AlsoBase) != 1 || s.AlsoBase[0].why() != "got 1 (1 of 2 runs)" {
 		t.Errorf("at the base as well: %+v", s.AlsoBase)
 	}

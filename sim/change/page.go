@@ -125,22 +125,35 @@ func (r *Report) scenarios(t Total) (views []scenarioView, jump bool) {
 		v := scenarioView{Name: name}
 		runs := slices.DeleteFunc(slices.Clone(r.Runs), func(run Run) bool { return run.Scenario != name || run.Track == nil })
 		last, most := extent(runs)
-		for _, side := range []string{SideBase, SideHead} {
-			for _, run := range runs {
-				if run.Side != side {
-					continue
-				}
-				at, _, bad := run.Track.first()
-				if side != SideHead {
-					bad = false
-				}
-				v.Sides = append(v.Sides, run.view(last, most, at, bad && !jump))
-				jump = jump || bad
-			}
+		for _, run := range beside(runs) {
+			at, _, bad := run.Track.first()
+			bad = bad && run.Side == SideHead
+			v.Sides = append(v.Sides, run.view(last, most, at, bad && !jump))
+			jump = jump || bad
 		}
 		views = append(views, v)
 	}
 	return views, jump
+}
+
+// beside puts the runs of each round beside one another, the base's first.
+func beside(runs []Run) (pairs []Run) {
+	var sides [2][]Run
+	for _, run := range runs {
+		i := 0
+		if run.Side == SideHead {
+			i = 1
+		}
+		sides[i] = append(sides[i], run)
+	}
+	for round := range max(len(sides[0]), len(sides[1])) {
+		for _, side := range sides {
+			if round < len(side) {
+				pairs = append(pairs, side[round])
+			}
+		}
+	}
+	return pairs
 }
 
 func (r Run) view(last float64, tallest map[string]float64, first float64, jump bool) trackView {

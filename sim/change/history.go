@@ -152,10 +152,7 @@ func (h *History) Page() ([]byte, error) {
 		if len(values) == 0 {
 			continue
 		}
-		unit := ""
-		if from := strings.LastIndex(name, " ["); from > 0 && strings.HasSuffix(name, "]") {
-			unit = name[from+2 : len(name)-1]
-		}
+		_, unit := figureOf(name)
 		last := values[len(values)-1]
 		drift := 0.0
 		if values[0] != 0 {
@@ -176,6 +173,14 @@ func (h *History) Page() ([]byte, error) {
 		Plots []plot
 	}{template.CSS(style), len(h.Rows), plots}) //nolint:gosec // the style sheet is embedded
 	return b.Bytes(), err
+}
+
+// figureOf is the figure that a column has, and its unit: "" of a count.
+func figureOf(column string) (key, unit string) {
+	if from := strings.LastIndex(column, " ["); from > 0 && strings.HasSuffix(column, "]") {
+		return column[:from], column[from+2 : len(column)-1]
+	}
+	return column, ""
 }
 
 func compareFloat(a, b float64) int {
@@ -221,7 +226,7 @@ const historyTemplate = `<!DOCTYPE html>
 func (h *History) Drift(last int, share float64, bands Bands) (grown []string) {
 	rows := h.Rows[max(len(h.Rows)-last, 0):]
 	for i, column := range h.Columns {
-		name, unit, measured := strings.Cut(strings.TrimSuffix(column, "]"), " [")
+		name, unit := figureOf(column)
 		before, growth, more := math.NaN(), 1.0, 0.0
 		for _, r := range rows {
 			v := r.Values[i]
@@ -238,9 +243,9 @@ func (h *History) Drift(last int, share float64, bands Bands) (grown []string) {
 		}
 		switch {
 		case unit == "s": // of another hour, on another machine
-		case !measured && more > 1:
+		case unit == "" && more > 1:
 			grown = append(grown, fmt.Sprintf("%s: %+.4g", name, more))
-		case measured && growth-1 > max(share, bands[name]):
+		case unit != "" && growth-1 > max(share, bands[name]):
 			grown = append(grown, fmt.Sprintf("%s: %+.1f %%", name, 100*(growth-1)))
 		}
 	}

@@ -125,10 +125,9 @@ func TestBaselineCommand(t *testing.T) {
 	}
 }
 
-// TestRepository asks a repository with a branch: where it left main, what differs, what its commits accept.
-func TestRepository(t *testing.T) {
-	dir := t.TempDir()
-	git := func(args ...string) {
+// inRepository runs git in a folder, and writes files below it.
+func inRepository(t *testing.T, dir string) (git func(args ...string), write func(name, text string)) {
+	git = func(args ...string) {
 		t.Helper()
 		c := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"}, args...)...)
 		c.Dir = dir
@@ -136,13 +135,20 @@ func TestRepository(t *testing.T) {
 			t.Fatalf("git %v: %v: %s", args, err, out)
 		}
 	}
-	write := func(name, text string) {
+	write = func(name, text string) {
 		t.Helper()
 		p := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(p), 0o755), os.WriteFile(p, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return git, write
+}
+
+// TestRepository asks a repository with a branch: where it left main, what differs, what its commits accept.
+func TestRepository(t *testing.T) {
+	dir := t.TempDir()
+	git, write := inRepository(t, dir)
 	r := repository{dir}
 	at := func(rev string) string {
 		t.Helper()

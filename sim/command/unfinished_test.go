@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,21 +15,7 @@ import (
 // TestUnfinished: a head that does not compile gives a report that says so, in the place of that of a run before; the base's tree is gone. A second run beside it is refused.
 func TestUnfinished(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "with a space")
-	git := func(args ...string) {
-		t.Helper()
-		c := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"}, args...)...)
-		c.Dir = dir
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v: %s", args, err, out)
-		}
-	}
-	write := func(name, text string) {
-		t.Helper()
-		p := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(p), 0o755), os.WriteFile(p, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	git, write := inRepository(t, dir)
 	write("go.mod", "module github.com/weir-edge/weir\n\ngo 1.26\n")
 	write(".gitignore", "/reports/out/\n")
 	write("impl/cmd/hub/main.go", "package main\n\nfunc main() {}\n")

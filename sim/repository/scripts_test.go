@@ -63,12 +63,12 @@ func TestComment(t *testing.T) {
 		{"the comment that is there", text, known, []string{head, run}, true, "gh api --method PATCH repos/o/n/issues/comments/41", "", "(change.svg)"},
 		{"the first", text, `case "$*" in *"pulls?"*) echo 7 ;; esac`, []string{head, run}, true, "gh api --method POST repos/o/n/issues/7/comments", "", ""},
 		{"its picture", text, known, []string{head, run}, true, "all figures](https://x/run#artifacts)", "", ""},
-		{"of its own only", text, known, []string{head, run}, true, `.user.login == "github-actions[bot]"`, "", ""},
+		{"of its own only", text, known, []string{head, run}, true, `.user.login == "github-actions[bot]"`, "", "POST"},
 		{"no report", "", known, []string{head, run}, true, "### Weir report: ? none", "", ""},
 		{"no pull request of this head", text, "", []string{head, run}, true, "pulls?", "nothing is posted", "--method"},
-		{"another file", "hello\n", known, []string{head, run}, false, "", "marker", ""},
-		{"a file without end", text + strings.Repeat("x", 60000), known, []string{head, run}, false, "", "60000", ""},
-		{"no revision", text, known, []string{`HEAD=$(id)`, run}, false, "", "40 digits", ""},
+		{"another file", "hello\n", known, []string{head, run}, false, "", "marker", "--method"},
+		{"a file without end", text + strings.Repeat("x", 60000), known, []string{head, run}, false, "", "60000", "--method"},
+		{"no revision", text, known, []string{`HEAD=$(id)`, run}, false, "", "40 digits", "--method"},
 	} {
 		files := map[string]string{}
 		if test.text != "" {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -53,6 +54,24 @@ func TestLinks(t *testing.T) {
 	if _, err := os.Lstat(in("locked")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file was made behind a link: %v", err)
 	}
+}
+
+// TestRelease: a folder is free once it is released, though a program that is being started has a copy of what is open here.
+func TestRelease(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Take(dir)
+	check(t, err)
+	var used *InUseError
+	if _, err := Take(dir); !errors.As(err, &used) {
+		t.Fatalf("it is taken twice: %v", err)
+	}
+	copied, err := syscall.Dup(int(l.file.Fd()))
+	check(t, err)
+	defer syscall.Close(copied)
+	check(t, l.Release())
+	l, err = Take(dir)
+	check(t, err)
+	check(t, l.Release())
 }
 
 // TestWriteNew: it replaces nothing, and leaves nothing but the file.

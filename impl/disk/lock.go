@@ -28,15 +28,35 @@ func Take(dir string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := TryLock(f); err != nil {
 		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+		if errors.Is(err, ErrLocked) {
 			return nil, &InUseError{dir}
 		}
-		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+		return nil, err
 	}
 	return &Lock{f}, nil
 }
 
 // Release gives the folder back.
-func (l *Lock) Release() error { return l.file.Close() }
+func (l *Lock) Release() error { return Unlock(l.file) }
+
+// ErrLocked says that another open file has the lock.
+var ErrLocked = errors.New("it is locked")
+
+// TryLock locks an open file or folder, until Unlock or until this process ends however that may be. The error is ErrLocked if it is locked already.
+func TryLock(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return ErrLocked
+	case err != nil:
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return nil
+}
+
+// Unlock closes a file that was locked. A program that is being started has a copy of it for a moment: to close it alone would leave it locked until then.
+func Unlock(f *os.File) error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
+}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/weir-edge/weir/impl/disk"
@@ -88,12 +86,12 @@ func (h *Host) lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := disk.TryLock(f); err != nil {
 		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+		if errors.Is(err, disk.ErrLocked) {
 			return nil, errors.New("another weir node join or leave runs on this node: wait for its end")
 		}
-		return nil, fmt.Errorf("lock %s: %w", filepath.Clean(state), err)
+		return nil, err
 	}
-	return func() { f.Close() }, nil
+	return func() { _ = disk.Unlock(f) }, nil
 }

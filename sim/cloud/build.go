@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -14,9 +13,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/proc/gobuild"
 )
@@ -229,13 +228,13 @@ func lock(ctx context.Context, path string, waiting func(time.Duration)) (unlock
 	tick := time.NewTicker(retry)
 	defer tick.Stop()
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := disk.TryLock(f)
 		if err == nil {
-			return func() { _ = f.Close() }, nil
+			return func() { _ = disk.Unlock(f) }, nil
 		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+		if !errors.Is(err, disk.ErrLocked) {
 			_ = f.Close()
-			return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
+			return nil, err
 		}
 		if time.Since(told) >= tell {
 			waiting(time.Since(begin))

@@ -7,7 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/weir-edge/weir/impl/disk"
 )
 
 // Dir is a data directory that this process has locked. The lock ends with the process, however it ends.
@@ -48,10 +49,10 @@ func Lock(path string) (*Dir, error) {
 	if d.lock, err = os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(d.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := disk.TryLock(d.lock); err != nil {
 		defer d.lock.Close()
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock %s: %w", d.lock.Name(), err)
+		if !errors.Is(err, disk.ErrLocked) {
+			return nil, err
 		}
 		by, _ := io.ReadAll(io.LimitReader(d.lock, 32))
 		return nil, &LockedError{Path: path, By: strings.TrimSpace(string(by))}
@@ -72,7 +73,7 @@ func (d *Dir) Path() string { return d.path }
 
 // Close gives the directory free.
 func (d *Dir) Close() {
-	d.lock.Close()
+	_ = disk.Unlock(d.lock)
 	if d.handle != nil {
 		d.handle.Close()
 	}

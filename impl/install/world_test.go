@@ -33,6 +33,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/disk"
 )
 
 const (
@@ -188,10 +189,12 @@ func freePort(t testing.TB) int {
 	}
 }
 
+// write is whole at once: the kubelet, which beats meanwhile, would read half a kubeconfig.
 func (w *world) write(path, text string) {
 	w.t.Helper()
-	check(w.t, os.MkdirAll(filepath.Dir(filepath.Join(w.root, path)), 0o755))
-	check(w.t, os.WriteFile(filepath.Join(w.root, path), []byte(text), 0o600))
+	at := filepath.Join(w.root, path)
+	check(w.t, os.MkdirAll(filepath.Dir(at), 0o755))
+	check(w.t, disk.WriteFile(at, []byte(text)))
 }
 
 // quick is a clock of which tickers run fifty times as fast: what waits looks more often.

@@ -19,7 +19,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
 # Tests and quick scenarios start many sites: they take Weir's commands from bin/, as build has just made them, instead of linking them for each.
 unit quick versions: export WEIR_BUILT := $(CURDIR)/bin
-QUICK   := pool-cache leader-kill coordinator-restart glitch autonomy/offline-first-boot
+SMOKE   := pool-cache leader-kill coordinator-restart glitch autonomy/offline-first-boot
 # The longest come first, and more run at once than there are processors: they wait half of the time. What unit and race share, both run:
 # race goes without what its slowness would make another test (-short), and unit without the detector bounds memory.
 RACE    := ./impl/hub/... ./impl/coordinator/... ./impl/store/... ./impl/source/... ./impl/relay/... ./impl/role/... ./impl/heartbeat/... ./impl/snapshot/... ./impl/offline/... \
@@ -59,7 +59,7 @@ night: build ## the scenarios of a night, thousands of kills and a hundred pools
 quick: LABELS := smoke
 quick: build assets ## the specs that are labelled smoke, without limits of time: the byte ratios of pool-cache and the quickest faults; and what hubs may do against what they did
 	@$(SPECS)
-	bin/weir audit $(addprefix reports/out/,$(notdir $(QUICK)))
+	bin/weir audit $(addprefix reports/out/,$(notdir $(SMOKE)))
 
 .PHONY: audit
 audit: build ## what parts may do at kube-apiserver against what they did, in all scenarios that have run: make test-scenarios, then this

@@ -2,6 +2,7 @@ package repository
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -126,6 +127,36 @@ func TestWorkflows(t *testing.T) {
 		}
 		for _, p := range problems(data, targets(t)) {
 			t.Errorf("%s: %s", filepath.Base(path), p)
+		}
+	}
+}
+
+// TestMakeReport: what a user sets on the line of make, and nothing else, is what is asked for.
+func TestMakeReport(t *testing.T) {
+	for line, want := range map[string]string{
+		"report":                        "bin/weir report change",
+		"report QUICK=1":                "bin/weir report change --quick",
+		"report BASE=v1 ONLY=card":      "bin/weir report change --base v1 --only card",
+		"report-compare NAME=glitch":    "bin/weir report compare reports/baseline/glitch.json reports/out/glitch",
+		"report-compare A=x B=y":        "bin/weir report compare x y",
+		"baseline NAME=glitch REASON=r": "bin/weir report baseline --reason r reports/out/glitch",
+		"bench":                         "bin/weir bench",
+		"bench ARGS=--resume":           "bin/weir bench --resume",
+	} {
+		c := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory", "--dry-run"}, strings.Fields(line)...)...)
+		c.Dir = root(t)
+		c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { // of the make that runs this test
+			name, _, _ := strings.Cut(v, "=")
+			return slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "NAME", "BASE", "QUICK", "ONLY", "ARGS", "A", "B"}, name)
+		})
+		out, err := c.Output()
+		if err != nil {
+			t.Fatalf("make %s: %v", line, err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		got := strings.Join(strings.Fields(strings.ReplaceAll(lines[len(lines)-1], "'", "")), " ")
+		if got != want {
+			t.Errorf("make %s runs %q, want %q", line, got, want)
 		}
 	}
 }

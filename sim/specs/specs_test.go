@@ -30,7 +30,7 @@ func quick(t testing.TB, root string) []string {
 		t.Fatal(err)
 	}
 	for _, line := range strings.Split(string(data), "\n") {
-		if names, ok := strings.CutPrefix(line, "QUICK   := "); ok {
+		if names, ok := strings.CutPrefix(line, "SMOKE   := "); ok {
 			return strings.Fields(names)
 		}
 	}

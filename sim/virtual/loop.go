@@ -11,7 +11,8 @@ import (
 type Loop struct {
 	virtualtime.Loop
 
-	rng *rand.Rand
+	rng     *rand.Rand
+	servers []*server // all that there were
 }
 
 func newLoop(seed uint64) *Loop { return &Loop{rng: rand.New(rand.NewPCG(seed, 0))} }

@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -97,6 +98,15 @@ func (p *Pool) Calm() { p.cfg.Churn = 0 }
 
 // Run lets time pass, until a promise is broken.
 func (p *Pool) Run(d time.Duration) { p.RunWhile(p.Now()+d, p.judge.fine) }
+
+// Close ends what watches have open, those of killed processes too: each is a goroutine.
+func (p *Pool) Close() {
+	for _, s := range p.servers {
+		for _, t := range slices.Clone(s.taps) {
+			t.close()
+		}
+	}
+}
 
 // Err is the first broken promise, nil if all were kept.
 func (p *Pool) Err() error { return p.judge.err }

@@ -33,7 +33,9 @@ func newServer(l *Loop) *server {
 	if err != nil {
 		panic(err)
 	}
-	return &server{Relay: r, clock: c}
+	s := &server{Relay: r, clock: c}
+	l.servers = append(l.servers, s)
+	return s
 }
 
 // tap is a watch of a relay, as a coroutine: it runs when the relay may have changed, until it has shown all

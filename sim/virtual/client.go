@@ -25,8 +25,10 @@ type Client struct {
 	version uint64
 	era     int // of what it holds
 	state   map[string]identity
+	crosses bool                // into the era of its hub, which does not know that there is another: what it holds is judged once the hub has shown all
 	listing map[string]identity // not nil: a streaming list is under way
 	gone    map[string]string   // by key, UIDs that a batch removed before their version: who leaves a batch in the middle may see them again
+	behind  map[string]string   // by key, UIDs that a batch had yet to show, changed meanwhile: who leaves it in the middle sees only the change
 	resumed uint64              // version of the last resume
 	seen    place               // where the last version was seen
 	fuse    int                 // events until the connection is cut; 0: it is not
@@ -79,6 +81,9 @@ func (c *Client) open() {
 	c.run++
 	run := c.run
 	c.listing, c.resumed = nil, c.version
+	if c.crosses { // and it left in the middle
+		c.crosses, c.synced = false, false
+	}
 	c.follow()
 	if c.lost() {
 		c.synced = false
@@ -141,13 +146,13 @@ func (c *Client) follow() {
 
 // lost tells whether the client has to list because of what Weir does not promise: that a stock client is warned by a cloud that was
 // restored, or by a hub that began from a disk of before, or comes back from before with a version that means something in the
-// present history, too.
+// present history, too, or that is later than all that its hub knows to be lost.
 func (c *Client) lost() bool {
 	if c.hub == nil {
 		return c.era != c.pool.cloud.era
 	}
 	era := c.hub.server.era
-	return c.era > era || c.era < era && c.version%eraStride == uint64(era)%eraStride
+	return c.era > era || c.era < era && (c.version%eraStride == uint64(era)%eraStride || c.version > c.hub.server.Status().History.Lost)
 }
 
 // keep notes how to end a watch that was opened, or ends it if that was done meanwhile.
@@ -187,8 +192,23 @@ func (c *Client) take(ev *wire.Event) {
 	if c.fuse > 0 {
 		if c.fuse--; c.fuse == 0 {
 			c.pool.trace(c.name, "cut at %d", c.version)
+			c.left()
 			c.cut()
 			c.retry(c.loop.upTo(clientRetry))
+		}
+	}
+}
+
+// left notes what a batch that is left in the middle had yet to show: what came to be before the version reached, and was changed by that of the relay.
+func (c *Client) left() {
+	c.behind = map[string]string{}
+	if c.hub == nil || c.era != c.hub.server.era {
+		return
+	}
+	for _, o := range c.truth().list(c.version) {
+		now, _ := c.truth().at(o.Key, c.hub.server.Status().Version)
+		if _, has := c.state[o.Key]; !has && now.version > c.version {
+			c.behind[o.Key] = o.UID
 		}
 	}
 }
@@ -225,6 +245,9 @@ func (c *Client) bookmark(ev *wire.Event) {
 		c.fail("never backward: a bookmark at %d after %d", ev.Version, c.version)
 	}
 	c.version, c.seen = ev.Version, c.where()
+	if c.crosses {
+		c.crosses, c.era = false, c.hub.server.era
+	}
 	c.complete("bookmark")
 }
 
@@ -239,6 +262,15 @@ func (c *Client) change(ev *wire.Event) {
 	o := ev.Object
 	has, exists := c.state[o.Key]
 	c.pool.detail(c.name, "%s %s@%d", ev.Type, o.Key, ev.Version)
+	if c.crosses = c.crosses || c.hub != nil && c.hub.server.unaware && c.era < c.hub.server.era; c.crosses {
+		if ev.Version < c.version {
+			c.fail("ordered: %s %s@%d after %d", ev.Type, o.Key, ev.Version, c.version)
+		}
+		if c.state[o.Key] = (identity{o.UID, ev.Version}); ev.Type == wire.Deleted {
+			delete(c.state, o.Key)
+		}
+		return
+	}
 	truth := c.truth().event(ev.Version)
 	if ev.Type == wire.Deleted {
 		// A deletion of a batch has the version that the batch starts from, and comes again when it is resumed there.
@@ -270,6 +302,8 @@ func (c *Client) change(ev *wire.Event) {
 		c.fail("complete: %s with %s is modified, but %s is there", o.Key, o.UID, has.uid)
 	case !exists && c.gone[o.Key] == o.UID:
 		delete(c.gone, o.Key)
+	case !exists && ev.Type == wire.Modified && c.behind[o.Key] == o.UID:
+		delete(c.behind, o.Key)
 	case exists != (ev.Type == wire.Modified):
 		c.fail("filtered: %s %s@%d, and it was there: %t", ev.Type, o.Key, ev.Version, exists)
 	}

@@ -216,6 +216,9 @@ func (f *feeder) take(ev *wire.Event) {
 	case f.listing:
 		f.items = append(f.items, ev.Object)
 	default:
+		if f.up.relay != nil && f.up.relay().unaware && f.server.era < f.up.relay().era {
+			f.server.era, f.server.unaware = f.up.relay().era, true
+		}
 		if !f.fed(f.intake.Apply(ev), "%s %d", ev.Type, ev.Version) {
 			f.failed(errors.New("the event is refused"))
 		}
@@ -288,9 +291,10 @@ func (f *feeder) replace(in relay.History, era int, end *wire.Event, items []*wi
 	if f.up.relay != nil && in.Number < f.server.Status().History.Number && f.patient() {
 		take, f.behind = f.intake.Yield, 0
 	}
+	unaware := era != f.server.era && in.Number == f.server.Status().History.Number
 	err := take(in, end, items)
 	if err == nil {
-		f.server.era = era
+		f.server.era, f.server.unaware = era, unaware
 	}
 	return f.fed(err, "list at %d of history %d", end.Version, in.Number)
 }

@@ -20,7 +20,10 @@ type server struct {
 	*relay.Relay
 	clock *relayClock
 	taps  []*tap
-	era   int // of the cloud's, that what it holds is of: what the parts believe is in its history
+	// unaware: it came into its era by a list of one who had not counted that there is another, as one that was away when the cloud was restored, and holds what is
+	// in both. Nothing tells, and so clients see what differs.
+	unaware bool
+	era     int // of the cloud's, that what it holds is of: what the parts believe is in its history
 }
 
 func newServer(l *Loop) *server {

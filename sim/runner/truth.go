@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -70,8 +71,10 @@ func (t *truth) catchUp(ctx context.Context, api kubernetes.Interface) error {
 	return nil
 }
 
-// hold waits until the recorders hold what the cloud holds now.
+// hold waits until the recorders hold what the cloud holds now. Recorders that lost an event never do: then the error tells which.
 func (t *truth) hold(ctx context.Context, api kubernetes.Interface) error {
+	ctx, cancel := context.WithTimeout(ctx, syncPatience)
+	defer cancel()
 	want, err := t.present(ctx, api)
 	if err != nil {
 		return err
@@ -79,19 +82,21 @@ func (t *truth) hold(ctx context.Context, api kubernetes.Interface) error {
 	poll := time.NewTicker(tick)
 	defer poll.Stop()
 	for asked := time.Now(); ; {
-		behind := 0
+		var behind error
 		for _, s := range t.streams {
-			h, err := invariant.NewHistory(s.Recording.Ops())
-			if err != nil || !h.Holds(want[s.Spec.Resource]) {
-				behind++
+			switch h, err := invariant.NewHistory(s.Recording.Ops()); {
+			case err != nil:
+				behind = err
+			case !h.Holds(want[s.Spec.Resource]):
+				behind = fmt.Errorf("the recorder of %s lacks changes", s.Spec.Resource)
 			}
 		}
-		if behind == 0 {
+		if behind == nil {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the recorders of the truth do not show what the cloud has: %w", ctx.Err())
+			return fmt.Errorf("the recorders of the truth do not show what the cloud has: %w; run again on a machine that is not out of memory or stopped", errors.Join(behind, ctx.Err()))
 		case <-poll.C:
 		}
 		if time.Since(asked) > askAgain { // a controller may have changed something meanwhile

@@ -38,6 +38,9 @@ func (b *book) add(m meaning, side, round int, v float64) {
 	(*rounds)[round] = append((*rounds)[round], v)
 }
 
+// roundOf is the round of the n-th time: what is measured often enough is judged in rounds that have to agree.
+func roundOf(n int) int { return n / change.LeastSamples }
+
 func (b *book) figures() []change.Figure {
 	out := make([]change.Figure, 0, len(b.order))
 	for _, key := range b.order {

@@ -26,6 +26,7 @@ type Config struct {
 	Starts     int           // with empty disks; 3 by default
 	Changes    int           // of objects; 60 by default
 	Kills      int           // of leaders; 10 by default
+	Graces     int           // losses of the coordinator; 2 by default
 	Batches    int           // of gets in a round; 12 by default, and change.LeastSamples at the least
 	LogDir     string
 	Repeat     string // the command that measures again, for the figures
@@ -41,6 +42,7 @@ func (c Config) withDefaults() Config {
 	set(&c.Starts, 3)
 	set(&c.Changes, 60)
 	set(&c.Kills, 10)
+	set(&c.Graces, 2)
 	set(&c.Batches, 12)
 	if c.Progress == nil {
 		c.Progress = func(string) {}

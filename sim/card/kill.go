@@ -22,7 +22,7 @@ func (b *bench) kills(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = b.together(ctx, func(ctx context.Context, i int, s *side) error { return b.kill(ctx, i, s) })
+		err = b.together(ctx, func(ctx context.Context, i int, s *side) error { return b.kill(ctx, i, n, s) })
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,8 @@ func (b *bench) kills(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) kill(ctx context.Context, i int, s *side) error {
+// kill is the n-th of a side.
+func (b *bench) kill(ctx context.Context, i, n int, s *side) error {
 	st, err := b.status(ctx, runtime.CoordinatorOf(s.name))
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func (b *bench) kill(ctx context.Context, i int, s *side) error {
 	}
 	b.book.mu.Lock()
 	defer b.book.mu.Unlock()
-	b.book.add(meaning{"leader change", "until another hub leads", "s", change.Time}, i, 0, took)
+	b.book.add(meaning{"leader change", "until another hub leads", "s", change.Time}, i, roundOf(n), took)
 	b.book.add(meaning{"leader change", "lists at the coordinator", "", change.Count}, i, 0, after-before)
 	b.book.add(meaning{"leader change", "bytes of class pool", "B", change.Bytes}, i, 0, crossed(up, runtime.ClassPool, "")-bytes)
 	return nil
@@ -97,7 +98,7 @@ func (b *bench) coordinatorLists(ctx context.Context, s *side) (float64, error) 
 
 // grace kills the coordinators of all pools at once, for less than the grace period.
 func (b *bench) grace(ctx context.Context) error {
-	for range 2 {
+	for n := range b.Graces {
 		if err := b.settled(ctx); err != nil {
 			return err
 		}
@@ -118,12 +119,13 @@ func (b *bench) grace(ctx context.Context) error {
 			b.book.mu.Lock()
 			defer b.book.mu.Unlock()
 			b.book.add(meaning{"grace", "new connections of class pool while the coordinator is away for 6 s", "", change.Count}, i, 0, connections(b.site.Link(s.name), began))
-			b.book.add(meaning{"grace", "from its loss until all caches are fresh", "s", change.Time}, i, 0, time.Since(began).Seconds())
+			b.book.add(meaning{"grace", "from its loss until all caches are fresh", "s", change.Time}, i, roundOf(n), time.Since(began).Seconds())
 			return nil
 		})
 		if err != nil {
 			return err
 		}
+		b.Progress(fmt.Sprintf("card: loss of the coordinator %d of %d", n+1, b.Graces))
 	}
 	return nil
 }

@@ -144,7 +144,7 @@ func (b *bench) start(ctx context.Context) error {
 			}
 			b.book.mu.Lock()
 			defer b.book.mu.Unlock()
-			b.book.add(meaning{"start", "until all caches are ready, empty disks", "s", change.Time}, i, 0, time.Since(began).Seconds())
+			b.book.add(meaning{"start", "until all caches are ready, empty disks", "s", change.Time}, i, roundOf(n), time.Since(began).Seconds())
 			b.book.add(meaning{"start", "bytes of class pool until then", "B", change.Bytes}, i, 0, crossed(up, runtime.ClassPool, "")-before)
 			return nil
 		})

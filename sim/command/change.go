@@ -187,7 +187,8 @@ func (m *changing) card(ctx context.Context, dirs map[string]string) {
 		Repeat: m.report.Command + " ONLY=card",
 	}
 	if !m.quick {
-		c.Starts, c.Changes, c.Kills, c.Batches = 10, 300, 12, 30
+		const each = change.LeastRounds * change.LeastSamples // so that times are judged, too
+		c.Starts, c.Changes, c.Kills, c.Graces, c.Batches = each, 300, each, each, 30
 	}
 	if err := dropLogs(c.LogDir); err != nil {
 		m.report.Unfinished = append(m.report.Unfinished, err.Error())

@@ -1,10 +1,7 @@
 package hub
 
 import (
-	"crypto/rand"
-	"encoding/hex"
-	"fmt"
-	"hash/fnv"
+	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 
@@ -204,19 +201,19 @@ func (h *Hub) buildPool() (err error) {
 		h.pool = member.Alone{Sources: h.sources}
 		return nil
 	}
-	identity, seed, err := newIdentity(h.NodeName)
+	identity, err := member.NewIdentity(h.NodeName)
 	if err != nil {
 		return err
 	}
-	rc := h.role(identity)
-	rc.Seed = seed
+	rc, file := h.role(identity), filepath.Join(h.DataDir, "identity")
+	rc.Seed, rc.Former = rand.Uint64(), member.Former(file, h.NodeName, h.Logger)
 	h.poolDoor = h.buildPoolDoor()
 	h.forwarding = beat.NewForwarding(beat.ForwardingConfig{
 		Cloud: h.cloud.Urgent(uplink.AsForwarder), Coordinator: h.coordinator, Own: h.poolDoor.Desk.Leases, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger,
 		Count: func(step, outcome string) { h.metrics.forwards.WithLabelValues(step, outcome).Inc() }, Leads: h.leads,
 	})
 	h.pool, err = member.New(member.Config{
-		Role: rc, Coordinator: h.coordinator, Policy: h.policy(), Cloud: h.cloud,
+		Role: rc, IdentityFile: file, Coordinator: h.coordinator, Policy: h.policy(), Cloud: h.cloud,
 		Sources: h.sources, MaxAge: h.maxAge(), Read: h.poolDoor.Read, Overrule: h.overrule, Judge: h.cloudAsJudge,
 		Contradicted: counted(h.metrics.contradictions), Desk: h.poolDoor.Desk, Discovery: h.discovery,
 		Mirror: beat.NewMirror(beat.MirrorConfig{
@@ -228,18 +225,6 @@ func (h *Hub) buildPool() (err error) {
 		h.pool.Follow(leaderhub.Designate(h.NodeName, h.directory.Now()))
 	}
 	return err
-}
-
-// newIdentity returns "<node>_<random>" and a seed.
-func newIdentity(node string) (identity string, seed uint64, err error) {
-	var b [8]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return "", 0, fmt.Errorf("make an identity: %w", err)
-	}
-	identity = node + "_" + hex.EncodeToString(b[:])
-	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(identity))
-	return identity, sum.Sum64(), nil
 }
 
 func (h *Hub) buildPoolDoor() *pooldoor.Door {

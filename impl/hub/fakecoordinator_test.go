@@ -91,6 +91,10 @@ func (c *fakeCoordinator) wipe() {
 	c.end()
 	c.life++
 	c.leases = newLeaseLog(strconv.Itoa(c.life), 10)
+	c.begin()
+}
+
+func (c *fakeCoordinator) begin() {
 	now, err := inmemory.New(inmemory.Config{
 		Pool: "pool-a", Relays: slices.Clone(c.relays), Leases: c.leases.Leases, Clock: clock.RealClock{},
 		Line: inmemory.Lines(c.cert, func(ctx context.Context, node, address string) (net.Conn, error) {
@@ -115,12 +119,24 @@ func (c *fakeCoordinator) wipe() {
 	}
 }
 
-// empty is a restart without the disk: what was copied is gone as well.
-func (c *fakeCoordinator) empty() {
+// drop loses what was copied.
+func (c *fakeCoordinator) drop() {
 	c.server.CloseClientConnections()
 	for i, r := range c.relays {
 		c.relays[i] = c.relay(r.Resource().String())
 	}
+}
+
+// forget is a restart that keeps Leases alone.
+func (c *fakeCoordinator) forget() {
+	c.drop()
+	c.end()
+	c.begin()
+}
+
+// empty is a restart without the disk: what was copied is gone as well.
+func (c *fakeCoordinator) empty() {
+	c.drop()
 	c.wipe()
 }
 
@@ -128,6 +144,13 @@ func (c *fakeCoordinator) set(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f()
+}
+
+// identity holds the election Lease.
+func (c *fakeCoordinator) identity() string {
+	l, err := c.leases.Get(c.ctx, contract.LeaseNamespace, contract.ElectionLease)
+	check(c.t, err)
+	return *l.Spec.HolderIdentity
 }
 
 // holder is the node that holds a Lease of the pool.

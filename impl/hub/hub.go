@@ -114,7 +114,7 @@ func (s *serving) config() *tls.Config {
 
 // pool is the hub's part in its pool, if it has one: a *member.Pool, or member.Alone.
 type pool interface {
-	Run(ctx context.Context) error
+	Run(ctx context.Context, told func() bool) error // told: that ctx ends is no failure
 	Snapshot() role.Snapshot
 	Seen() beat.InPool
 	Changed()                                // something may have changed for it

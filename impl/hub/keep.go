@@ -3,6 +3,7 @@ package hub
 import (
 	"errors"
 	"iter"
+	"math/rand/v2"
 	"path/filepath"
 
 	"github.com/weir-edge/weir/impl/cli"
@@ -69,14 +70,10 @@ func (h *Hub) openStore() error {
 }
 
 // buildShelter puts the store beside the way to the cloud.
-func (h *Hub) buildShelter() error {
-	_, seed, err := newIdentity(h.NodeName)
-	if err != nil {
-		return err
-	}
+func (h *Hub) buildShelter() (err error) {
 	h.shelter, err = shelter.New(shelter.Config{
 		Node: h.NodeName, Store: h.store, Judge: h.judge, Cloud: h.cloud, AsNode: h.asNode, Control: h.discovery.Through(h.cloud.Way(uplink.ClassControl, uplink.AsHub)),
-		Shared: h.discovery.Fetch, NodeCounts: h.nodeCounts, Spread: h.ReturnSpread, Seed: seed, Clock: h.clock, Logger: h.Logger,
+		Shared: h.discovery.Fetch, NodeCounts: h.nodeCounts, Spread: h.ReturnSpread, Seed: rand.Uint64(), Clock: h.clock, Logger: h.Logger,
 	})
 	return err
 }

@@ -216,3 +216,29 @@ func TestPoolWithoutCoordinator(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 }
+
+// TestLeadsAgain: the leader of a pool that ends while it cannot give its Lease back, because the coordinator is gone before, leads again once both are there:
+// nobody else may, and the coordinator has nothing. Its name in the election is another.
+func TestLeadsAgain(t *testing.T) {
+	p := newPoolBed(t, "edge-1")
+	p.hubs["edge-1"].config.LeaderElectLeaseDuration = 29 * time.Second // longer than the coordinator lets it be held for nothing
+	p.clouds[0].put("default", "web")
+	p.start("edge-1")
+	eventually(t, "the hub to lead", func() bool { return p.settled("edge-1") != "" })
+	p.coordinator.set(func() { p.coordinator.down = true })
+	p.stops["edge-1"]()
+	if holder := p.coordinator.holder(contract.ElectionLease); holder != "edge-1" {
+		t.Fatalf("the Lease was given back: it is of %q", holder)
+	}
+	before := p.coordinator.identity()
+	p.coordinator.set(func() { p.coordinator.down = false })
+	p.coordinator.forget()
+	p.start("edge-1")
+	eventually(t, "the hub to lead again", func() bool { return p.settled("edge-1") != "" })
+	if led := p.coordinator.leases.led(); len(led) != 1 {
+		t.Errorf("the Lease was free before the hub led again: %v", led)
+	}
+	if now := p.coordinator.identity(); now == before {
+		t.Errorf("two processes are %s", now)
+	}
+}

@@ -77,7 +77,8 @@ func (h *Hub) Close() {
 
 // Run serves until ctx ends. A leader gives back its Lease first.
 func (h *Hub) Run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
+	told := func() bool { return ctx.Err() != nil }
+	g, ending := errgroup.WithContext(ctx) // also when something fails
 	// What serves goes on until the pool has been left.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -131,7 +132,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	g.Go(func() error {
 		defer stop()
 		defer h.door.Close()
-		return h.pool.Run(ctx)
+		return h.pool.Run(ending, told)
 	})
 	err := g.Wait()
 	h.cloud.Close()

@@ -13,6 +13,9 @@ import (
 type Config struct {
 	// Identity is "<node>_<random>"; two machines never have the same one. Required.
 	Identity string
+	// Former is the identity of a machine of this node that has ended for certain; "": of none. While the pool's cache is known not to be ready, this one takes a
+	// Lease that is still Former's as if it were free: nobody else may, and nobody is fed meanwhile.
+	Former string
 	// LeaseDuration is how long others leave an election Lease alone that does not change. Whole seconds, default 15 s. A Lease that
 	// asks for more than maxStretch times as much is left alone for that long.
 	LeaseDuration time.Duration
@@ -49,6 +52,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.Identity == "":
 		return errors.New("role: no identity")
+	case c.Former == c.Identity:
+		return fmt.Errorf("role: %q is the identity of this machine and of a former one: two never have the same", c.Identity)
 	case d.LeaseDuration < time.Second || d.LeaseDuration%time.Second != 0:
 		return fmt.Errorf("role: lease duration %v: want whole seconds", d.LeaseDuration)
 	case d.RenewDeadline <= 0 || d.RenewDeadline >= d.LeaseDuration:

@@ -24,7 +24,8 @@
 // feed, fail for half of SyncDuration (Input.Unable) makes way for a hub that may do better, and leaves the Lease to others
 // for some seconds. Each time that this was in vain it waits four times as long, so that the Lease does not go round
 // where nobody can. Whoever takes a Lease that became free has to
-// have heard from the cloud since (Input.Unproven).
+// have heard from the cloud since (Input.Unproven). In a power cut a hub ends without giving the Lease back. Once it is there again it takes that
+// Lease at once (Config.Former), if the pool's cache is not ready. Its identity is another one, and so its term is.
 //
 // # Readiness and source
 //

@@ -167,7 +167,18 @@ func (e *election) lingers(m *self) time.Duration {
 
 // lost tells that another hub holds the Lease.
 func (e *election) lost(m *self) bool {
-	return e.record.Exists && e.record.Holder != "" && e.record.Holder != m.cfg.Identity
+	return e.record.Exists && e.record.Holder != "" && e.record.Holder != m.cfg.Identity && !e.inherits(m)
+}
+
+// inherits tells that the Lease is one that this hub held before it was started again, and that it may go on with. A pool whose cache is ready has time, and
+// others in it have newer state than a disk.
+func (e *election) inherits(m *self) bool {
+	return m.unready && e.former(m)
+}
+
+// former tells that the Lease is that of the machine before.
+func (e *election) former(m *self) bool {
+	return m.cfg.Former != "" && e.record.Holder == m.cfg.Former
 }
 
 // eligible tells whether the hub may lead.
@@ -205,6 +216,9 @@ func (e *election) next(m *self, in Input) (Action, bool) {
 		return e.send(Acquire, e.lease(m))
 	case read && !e.held:
 		e.due = in.Now + m.jitter(m.cfg.RetryPeriod)
+		if e.former(m) { // whether the cache is ready will be known soon
+			e.due = in.Now + m.jitter(m.cfg.eager())
+		}
 		for _, until := range []time.Duration{e.changed + e.duration(m), e.yields(m, in)} {
 			if eligible && until > in.Now {
 				e.due = min(e.due, until)
@@ -243,7 +257,7 @@ func (e *election) yields(m *self, in Input) time.Duration {
 
 // free tells whether the Lease may be taken.
 func (e *election) free(m *self, now time.Duration) bool {
-	return !e.record.Exists || e.record.Holder == "" || e.record.Holder == m.cfg.Identity || now >= e.changed+e.duration(m)
+	return !e.record.Exists || e.record.Holder == "" || e.record.Holder == m.cfg.Identity || e.inherits(m) || now >= e.changed+e.duration(m)
 }
 
 func (e *election) duration(m *self) time.Duration {

@@ -48,6 +48,7 @@ func (m *Machine) Step(in Input) Output {
 		m.sync.noticed(now, *in.Sync)
 	}
 
+	m.unready = m.sync.unready(&m.self, in)
 	reason := m.elect.judge(&m.self, in)
 	actions = append(actions, m.feed()...)
 	if a, ok := m.elect.next(&m.self, in); ok {

@@ -21,6 +21,7 @@ type pool struct {
 	latency func() time.Duration // one way
 	trace   func(h *hub, format string, args ...any)
 	check   func(h *hub)
+	config  Config
 
 	// The coordinator.
 	incarnation int
@@ -35,6 +36,8 @@ type pool struct {
 type hub struct {
 	name               string
 	m                  *Machine
+	life               int // how often it was started
+	began              time.Duration
 	running, frozen    bool
 	coordinator, cloud bool // healthy, as the hub judges
 	lost               bool // answers of the coordinator do not come back
@@ -57,15 +60,32 @@ func newPool(t *testing.T, c Config, names ...string) *pool {
 		latency: func() time.Duration { return 5 * time.Millisecond },
 		trace:   func(*hub, string, ...any) {}, check: func(*hub) {},
 	}
+	p.config = c
+	p.config.Wait = 9 * time.Second
 	for i, name := range names {
-		c.Identity, c.Wait, c.Seed = name+"_1", 9*time.Second, uint64(i)
-		m, err := New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.hubs = append(p.hubs, &hub{name: name, m: m})
+		p.config.Seed = uint64(i)
+		h := &hub{name: name}
+		p.make(h)
+		p.hubs = append(p.hubs, h)
 	}
 	return p
+}
+
+func (h *hub) identity() string { return fmt.Sprint(h.name, "_", h.life) }
+
+// make makes the machine of another life.
+func (p *pool) make(h *hub) {
+	c := p.config
+	if h.life > 0 {
+		c.Former = h.identity()
+	}
+	h.life++
+	c.Identity = h.identity()
+	var err error
+	if h.m, err = New(c); err != nil {
+		p.t.Fatal(err)
+	}
+	h.out, h.term, h.began = Output{}, contract.Term{}, p.Now()
 }
 
 // step steps a hub with what it observes now.
@@ -77,7 +97,7 @@ func (p *pool) stepWith(h *hub, in Input) {
 	}
 	was := h.out.Snapshot
 	h.have = h.have || was.Source != Nowhere
-	in.Now, in.Coordinator, in.Cloud, in.Fresh = p.Now(), h.coordinator, h.cloud, h.fresh && h.term != contract.Term{}
+	in.Now, in.Coordinator, in.Cloud, in.Fresh = p.Now()-h.began, h.coordinator, h.cloud, h.fresh && h.term != contract.Term{}
 	in.Aged = h.aged && was.Source == Nowhere
 	in.Stop, in.Have, in.Silent = h.stop, h.have, h.silent && was.Source == Cloud
 	in.Unproven, in.Unable = h.silent, !h.fresh && h.term != contract.Term{}
@@ -99,11 +119,11 @@ func (p *pool) stepWith(h *hub, in Input) {
 		p.trace(h, "done")
 		h.running = false
 	}
-	if h.out.Wake <= p.Now() {
+	if h.out.Wake <= in.Now {
 		p.t.Fatalf("%v %s: wake at %v is not in the future", p.Now(), h.name, h.out.Wake)
 	}
 	var seq int
-	seq = p.After(h.out.Wake-p.Now(), func() {
+	seq = p.After(h.out.Wake-in.Now, func() {
 		if h.wakeSeq == seq {
 			p.step(h, nil)
 		}
@@ -124,7 +144,7 @@ func (p *pool) act(h *hub, a Action) {
 		p.trace(h, "stop-feed")
 		return
 	}
-	sent := p.Now()
+	sent, life := p.Now()-h.began, h.life
 	if !h.coordinator {
 		p.t.Fatalf("%v %s: %v to a coordinator that is not healthy", p.Now(), h.name, a.Kind)
 	}
@@ -138,6 +158,9 @@ func (p *pool) act(h *hub, a Action) {
 		p.After(back, func() {
 			if a.Kind == Acquire || a.Kind == Release || r.Outcome != OK {
 				p.trace(h, "%v: %v", a.Kind, r.Outcome)
+			}
+			if h.life != life {
+				return
 			}
 			if h.frozen {
 				h.held = append(h.held, r)
@@ -297,12 +320,15 @@ func (p *pool) do(command string) {
 			continue
 		case "bar": // the coordinator cannot read it
 			h.barred = p.Now() + 15*time.Second
-			if p.leases[ReadElection].Holder == h.name+"_1" {
+			if p.leases[ReadElection].Holder == h.identity() {
 				p.free()
 			}
 			continue
 		case "kill":
 			h.running = false
+		case "again": // kill -9, and the next process of the node
+			h.running, h.frozen, h.held = true, false, nil
+			p.make(h)
 		case "stop":
 			h.stop = true
 		case "freeze":
@@ -324,7 +350,9 @@ func (p *pool) do(command string) {
 func fault(rng *rand.Rand, names []string) string {
 	name := names[rng.IntN(len(names))]
 	one := func(s ...string) string { return s[rng.IntN(len(s))] }
-	switch rng.IntN(15) {
+	switch rng.IntN(16) {
+	case 15:
+		return "again " + name
 	case 12:
 		return "free"
 	case 14:

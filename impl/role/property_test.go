@@ -82,7 +82,7 @@ func schedule(t *testing.T, number uint64) {
 		if s.Term.Version <= p.freed[s.Term.Incarnation] {
 			return // it has not heard yet that the coordinator took the Lease away; its feed is refused
 		}
-		if holder := p.leases[ReadElection].Holder; s.Term.Incarnation == strconv.Itoa(p.incarnation) && holder != h.name+"_1" {
+		if holder := p.leases[ReadElection].Holder; s.Term.Incarnation == strconv.Itoa(p.incarnation) && holder != h.identity() {
 			fail(h, "leads under %v, but %q holds the lease", s.Term, holder)
 		}
 		for _, other := range p.hubs {
@@ -139,7 +139,7 @@ func schedule(t *testing.T, number uint64) {
 		if h == leader {
 			want = Cloud
 		}
-		if s.Leader != leader.name+"_1" || !s.Ready || s.Source != want {
+		if s.Leader != leader.identity() || !s.Ready || s.Source != want {
 			fail(h, "healed, %s leads, but: %+v", leader.name, s)
 		}
 	}

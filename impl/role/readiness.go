@@ -11,6 +11,7 @@ type readiness struct {
 	ask     bool // the coordinator's own status should be asked
 	live    bool // record was seen to change, or to come into being
 	vouched bool // the coordinator said that it is ready
+	denied  bool // or that it is not
 	record  Record
 	changed time.Duration // when a change was last seen
 	shown   time.Duration // when a watch last showed the Lease
@@ -33,6 +34,7 @@ func (s *readiness) result(m *self, now time.Duration, r Result) {
 		s.due = max(now, r.Sent+m.jitter(m.cfg.RetryPeriod))
 		s.renew = s.due
 	case r.Kind == ReadStatus:
+		s.denied = !r.Ready
 		if r.Ready {
 			s.vouched, s.vouchAt = true, now
 		}
@@ -72,6 +74,11 @@ func (s *readiness) observe(now time.Duration, r Record) {
 // ready tells whether the pool's cache is fresh.
 func (s *readiness) ready(m *self, in Input) bool {
 	return in.Coordinator && in.Now < s.expires(m)
+}
+
+// unready tells whether it is known not to be: there is nothing that says so, or the coordinator was asked.
+func (s *readiness) unready(m *self, in Input) bool {
+	return in.Coordinator && s.seen && (!s.record.Exists || s.denied || s.live) && !s.ready(m, in)
 }
 
 // expires is when the cache stops being fresh unless something is seen, 0 if it is not.

@@ -11,6 +11,7 @@ type self struct {
 	rng     *rand.Rand
 	snap    Snapshot // of the last step
 	reached bool     // the coordinator was healthy once
+	unready bool     // the pool's cache is known not to be ready
 }
 
 func newSelf(c Config, stream uint64) self {

@@ -48,6 +48,9 @@ func (h *Hub) boot(state bool) {
 	}
 	c := h.pool.role
 	c.Identity = fmt.Sprintf("%s_%d", h.name, h.life)
+	if state && h.life > 1 {
+		c.Former = fmt.Sprintf("%s_%d", h.name, h.life-1)
+	}
 	c.Seed = h.loop.rng.Uint64()
 	m, err := role.New(c)
 	if err != nil {

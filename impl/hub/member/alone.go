@@ -14,7 +14,7 @@ import (
 type Alone struct{ Sources *feeder.Sources }
 
 // Run blocks until ctx ends.
-func (a Alone) Run(ctx context.Context) error {
+func (a Alone) Run(ctx context.Context, _ func() bool) error {
 	a.Sources.Alone()
 	<-ctx.Done()
 	return nil

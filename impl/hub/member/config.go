@@ -18,10 +18,11 @@ import (
 
 // Config is what a hub's part in its pool is made of. All of it is needed.
 type Config struct {
-	Role        role.Config
-	Coordinator *coordinator.Client
-	Policy      uplink.HealthPolicy // of probes of it
-	Cloud       *uplink.Cloud
+	Role         role.Config
+	IdentityFile string // where Role.Identity is kept for the next process
+	Coordinator  *coordinator.Client
+	Policy       uplink.HealthPolicy // of probes of it
+	Cloud        *uplink.Cloud
 
 	Sources      *feeder.Sources
 	MaxAge       time.Duration                       // of the last sign of a stream from the cloud

@@ -159,13 +159,14 @@ func (p *Pool) Contradict(resource string, err error) {
 	p.doubt.suspect(contract.Doubt{Leader: p.doubt.leader(), Resource: resource, Held: math.MaxInt64}, err) // no other hub took that up either
 }
 
-// Run takes part until ctx ends, and then gives back what the hub holds.
-func (p *Pool) Run(ctx context.Context) error {
+// Run takes part until ctx ends, and then gives back what the hub holds. told tells that the hub ends because it was told to, and not because something failed.
+func (p *Pool) Run(ctx context.Context, told func() bool) error {
 	probing, stopProbing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopProbing()
 	// Requests outlive ctx for a moment: the last one gives back the Lease.
 	asking, stopAsking := context.WithCancel(context.WithoutCancel(ctx))
 	g, _ := errgroup.WithContext(asking)
+	g.Go(func() error { p.leaveIdentity(ctx, told); return nil })
 	g.Go(func() error { return p.checker.Run(probing) })
 	g.Go(func() error { return p.leases.Run(probing) })
 	g.Go(func() error { return p.feed.run(asking) })
@@ -265,7 +266,8 @@ func (p *Pool) vacant(in role.Input) bool {
 		return p.Snapshot().Role != role.Leader
 	case role.Elected:
 	}
-	return p.Snapshot().Leader == "" || showsFree(in)
+	leader := p.Snapshot().Leader
+	return leader == "" || leader == p.Role.Former || showsFree(in)
 }
 
 // showsFree tells whether an input that the machine has not seen yet shows that nobody holds the election Lease.

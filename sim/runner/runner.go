@@ -378,10 +378,37 @@ func (r *run) startWeir(ctx context.Context) error {
 	} else if _, err := r.site.Part(runtime.ControllerManager); err == nil {
 		ids = append(ids, runtime.ControllerManager)
 	}
+	apart := r.s.Topology.JoinEvery
+	if apart == 0 {
+		return runtime.Start(ctx, r.site, append(ids, r.weirHubs()...)...)
+	}
+	if err := runtime.Start(ctx, r.site, ids...); err != nil {
+		return err
+	}
+	next := time.NewTicker(apart)
+	defer next.Stop()
+	for i, id := range r.weirHubs() {
+		if i%10 == 0 {
+			r.Progress(fmt.Sprintf("hub %d of %d starts", i+1, len(r.weir().nodes)))
+		}
+		if err := runtime.Start(ctx, r.site, id); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-next.C:
+		}
+	}
+	return nil
+}
+
+// weirHubs are the hubs of the way with Weir.
+func (r *run) weirHubs() (ids []runtime.PartID) {
 	for _, n := range r.weir().nodes {
 		ids = append(ids, runtime.HubOf(n))
 	}
-	return runtime.Start(ctx, r.site, ids...)
+	return ids
 }
 
 // pollReady notes which caches are there; true when all are.

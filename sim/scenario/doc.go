@@ -19,6 +19,7 @@
 //	    placed: true                # optional, with enrols; weir-manager runs the coordinator, as Pods on nodes of the pool
 //	  pools: [{name: harbour, …}, {name: town, …}]        # instead of pool, which is short for a list of one
 //	  controllers: true             # optional; the stock kube-controller-manager and kube-scheduler run, too
+//	  joinEvery: 400ms              # optional; hubs start one after another, so far apart: a hundred that start together take longer on two processors than leases last
 //	workload:
 //	  services: 40
 //	  endpoints: 100                # of each Service

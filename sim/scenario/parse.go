@@ -27,6 +27,7 @@ const (
 	maxEndpoints   = 1000
 	maxChanges     = 100_000
 	maxQuiet       = time.Hour
+	maxJoinEvery   = 10 * time.Second
 	maxRTT         = 10 * time.Second
 
 	// Extension of scenario files.
@@ -113,13 +114,18 @@ func (r *reader) scenario(v value, s *Scenario) {
 	}
 	s.Seed, _ = o.fields["seed"].integer(0, math.MaxInt64)
 	s.Topology.Pool.Coordinators = 1
-	if t, ok := o.fields["topology"].object("pool", "pools", "beside", "zoneless", "controllers"); ok {
+	if t, ok := o.fields["topology"].object("pool", "pools", "beside", "zoneless", "controllers", "joinEvery"); ok {
 		t.pools(s)
 		t.withBeside(o.has("eviction"), s)
 		if t.has("controllers") {
 			s.Topology.Controllers = t.fields["controllers"].boolean()
-			if o.has("eviction") || o.has("autonomy") || o.has("crowd") {
-				t.fields["controllers"].contradiction("a scenario with eviction, autonomy or crowd says itself what runs: leave it out")
+		}
+		if t.has("joinEvery") {
+			s.Topology.JoinEvery = t.fields["joinEvery"].duration(maxJoinEvery)
+		}
+		for _, name := range []string{"controllers", "joinEvery"} {
+			if t.has(name) && (o.has("eviction") || o.has("autonomy") || o.has("crowd")) {
+				t.fields[name].contradiction("a scenario with eviction, autonomy or crowd says itself what runs, and when: leave it out")
 			}
 		}
 		if len(s.Topology.More) > 0 && (o.has("eviction") || o.has("autonomy") || o.has("crowd")) {

@@ -16,7 +16,8 @@ type Topology struct {
 	Beside   *Beside // only with eviction
 	Zoneless bool
 
-	Controllers bool // the stock controllers run
+	Controllers bool          // the stock controllers run
+	JoinEvery   time.Duration // between the starts of two hubs; 0: they start together
 }
 
 // Pools are all of them, in the order of the file.
@@ -33,8 +34,9 @@ func (t Topology) MarshalYAML() (any, error) {
 		Beside   *Beside `yaml:"beside,omitempty"`
 		Zoneless bool    `yaml:"zoneless,omitempty"`
 
-		Controllers bool `yaml:"controllers,omitempty"`
-	}{Beside: t.Beside, Zoneless: t.Zoneless, Controllers: t.Controllers}
+		Controllers bool          `yaml:"controllers,omitempty"`
+		JoinEvery   time.Duration `yaml:"joinEvery,omitempty"`
+	}{Beside: t.Beside, Zoneless: t.Zoneless, Controllers: t.Controllers, JoinEvery: t.JoinEvery}
 	if len(t.More) == 0 {
 		out.Pool = &t.Pool
 	} else {

@@ -107,12 +107,16 @@ func (p *Pool) agreed() bool {
 	return all
 }
 
-// uncounted tells whether anybody is still in the first history, or has it on disk, and the cloud is not. A hub without a disk that
-// listed from the cloud would believe to be in it as well: nor does Weir promise to tell these apart.
+// uncounted tells whether anybody is still in the first history, or in the latest that anybody knows of, or has it on disk, and the cloud is not. A hub
+// without a disk that listed from the cloud would believe to be in it as well: nor does Weir promise to tell these apart.
 func (p *Pool) uncounted() bool {
 	list, _ := p.beliefs()
+	var latest uint64
 	for _, b := range list {
-		if b.number == 0 && b.era < p.cloud.era {
+		latest = max(latest, b.number)
+	}
+	for _, b := range list {
+		if (b.number == 0 || b.number == latest) && b.era < p.cloud.era {
 			return true
 		}
 	}

@@ -52,7 +52,7 @@ func TestTable(t *testing.T) {
 	ran := Cells("1Mbit", "60%", "both|leader")
 	for i, c := range ran {
 		res := report.Result{}
-		res.Scenario, res.Metrics = c.Name(), report.Values{"watch_violations": 0, "cache_ready_seconds": 3}
+		res.Scenario, res.Revision, res.Metrics = c.Name(), []string{"abc", "def"}[i], report.Values{"watch_violations": 0, "cache_ready_seconds": 3}
 		if i == 0 {
 			res.Metrics["fresh_seconds_max"], res.Metrics["stale_seconds_max"], res.Metrics["catch_up_bytes_share"] = 4.25, 31, 0.5
 		}
@@ -70,7 +70,7 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2 of 126 cells ran", "| leader | 4.2 | 31 | 0.50 | - | 0 | held |", "| both | - | - | - | - | 0 | never as before |", "128kbit-20pct-leader"} {
+	for _, want := range []string{"2 of 126 cells ran. Revision abc and def. Changes", "| leader | 4.2 | 31 | 0.50 | - | 0 | held |", "| both | - | - | - | - | 0 | never as before |", "128kbit-20pct-leader"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/weir-edge/weir/sim/report"
@@ -30,8 +31,11 @@ func Write(dir, repeat string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make folder of the table: %w", err)
 	}
-	rows, ran := read(dir)
+	rows, ran, revisions := read(dir)
 	lead := fmt.Sprintf("%d of %d cells ran.", ran, len(rows))
+	if ran > 0 {
+		lead += fmt.Sprintf(" Revision %s.", strings.Join(revisions, " and "))
+	}
 	var page bytes.Buffer
 	if err := pageTemplate.Execute(&page, map[string]any{"Lead": lead, "Repeat": repeat, "Rows": rows}); err != nil {
 		return fmt.Errorf("write the table: %w", err)
@@ -55,16 +59,20 @@ func cameUp(res report.Result) bool {
 	return ok
 }
 
-func read(dir string) (rows []row, ran int) {
+// read reads what the cells of the table reported, and of which revisions they were.
+func read(dir string) (rows []row, ran int, revisions []string) {
 	for _, c := range Cells() {
 		r := row{Cell: c, Load: "-", Fresh: "-", Oldest: "-", Bytes: "-", Relists: "-", Breaks: "-"}
 		if res, err := report.Load(filepath.Join(dir, c.Name())); err == nil {
 			ran++
 			r.take(res)
+			if !slices.Contains(revisions, res.Revision) {
+				revisions = append(revisions, res.Revision)
+			}
 		}
 		rows = append(rows, r)
 	}
-	return rows, ran
+	return rows, ran, revisions
 }
 
 func (r *row) take(res report.Result) {

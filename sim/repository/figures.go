@@ -32,8 +32,14 @@ type block struct {
 	links []string // to files below reports/
 }
 
+// What makes a whole number a figure: a unit, or what a run counts.
+const (
+	units   = `ms|µs|s|min|seconds|minutes|hours|days|B|bytes|kB|KiB|MB|MiB|GB|%|kbit/s|Mbit/s|times`
+	counted = `kills|failovers|elections|schedules|calls|lists|re-lists|violations|evictions|attacks|mutants|bugs|specs|runs|events`
+)
+
 var (
-	measured = regexp.MustCompile(`(?:^|[^\w.])((\d[\d,]*(?:\.\d+)?)(?:\s?(?:ms|µs|s|min|seconds|minutes|hours|days|B|kB|KiB|MB|MiB|GB|%|kbit/s|Mbit/s|times)(?:$|[^\w/])|(†?)(?:$|[^\w./-])))`)
+	measured = regexp.MustCompile(`(?:^|[^\w.])((\d[\d,]*(?:\.\d+)?)(?:\s?(?:` + units + `|(?:[a-z-]+ )?(?:` + counted + `))(?:$|[^\w/])|(†?)(?:$|[^\w./-])))`)
 	inCode   = regexp.MustCompile("`[^`]*`")
 	linkTo   = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
 	linkText = regexp.MustCompile(`\]\([^)]*\)`)

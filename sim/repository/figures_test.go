@@ -67,6 +67,7 @@ func TestFindsFigures(t *testing.T) {
 		{"4.0 to 4.4 s, 3.3 % and 1,024 kB.", []string{"4.0", "4.4 s", "3.3 %", "1,024 kB"}},
 		{"[a link](../reports/x-1.5/a.md) and port 10268, 2026-11-23", nil},
 		{"7 s† and 8 s", []string{"7 s†", "8 s"}},
+		{"200 kills, 40 leader kills, 3 nodes, 0 re-lists in 1,000 schedules", []string{"200 kills", "40 leader kills", "0 re-lists", "1,000 schedules"}},
 	} {
 		var got []string
 		for _, f := range (block{text: test.text}).figures() {
@@ -103,6 +104,7 @@ func TestFindsUnfounded(t *testing.T) {
 		{"It took 2.3 s ([report](../reports/a)).", 1},
 		{"It took 2.2185 s ([report](../reports/a)).", 1},
 		{"It took 2.2 s.", 1},
+		{"Nobody listed in 200 kills.", 1},
 		{"It took 2.2 s.\n\n[report](../reports/a)", 1},
 		{"- It took 2.2 s.\n- See [report](../reports/a).", 1},
 		{"It took 2.2 s ([report](../reports/c)).", 2},

@@ -18,9 +18,7 @@ const maxBaseline = 32 << 10
 
 // withoutBaseline are scenarios that nobody waits for, and why.
 var withoutBaseline = map[string]string{
-	"leader-kill-2000":   "leader-kill-200 is the same, ten times shorter",
-	"leader-kill-200":    "it runs at night; its last run is in reports",
-	"node-cut-off-stock": "likewise",
+	"leader-kill-2000": "leader-kill-200 is the same, ten times shorter",
 }
 
 // TestBaselines: each scenario has one, and the benchmarks do. Each can be read, is of a run that passed, is small, and says why it is as it is.

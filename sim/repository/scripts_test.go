@@ -90,7 +90,8 @@ func TestPublish(t *testing.T) {
 	if err := sum.Run(); err != nil {
 		t.Fatal(err)
 	}
-	fakes := map[string]string{"gh": "", "skopeo": `while [ $# -gt 0 ]; do [ "$1" != --digestfile ] || printf 'sha256:abc' >"$2"; shift; done`}
+	fakes := map[string]string{"gh": "", "skopeo": `[ "$1" != login ] || [ "$(cat)" = secret ] || exit 1 # it reads its input, as skopeo does: printf in front of it gets a signal otherwise
+while [ $# -gt 0 ]; do [ "$1" != --digestfile ] || printf 'sha256:abc' >"$2"; shift; done`}
 	said, called, err := script(t, dir, "publish v0.1.0-rc.1", fakes)
 	for _, want := range []string{"oci-archive:bin/release/weir-hub.tar docker://ghcr.io/weir-edge/weir-hub:v0.1.0-rc.1", "gh release create v0.1.0-rc.1 --repo o/n --verify-tag", "--prerelease", "bin/release/weir.yaml"} {
 		if err != nil || !strings.Contains(called, want) {

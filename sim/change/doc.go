@@ -6,15 +6,19 @@
 //
 // # How figures are judged
 //
-//   - Counts that were taken on all sides at the same moments are worse if the head has more than both bases in four of five moments.
-//   - Counts and bytes are otherwise compared as they are. Of ten samples or more on each side, medians must differ by more than twice what those of the base and of the
-//     base once more do, and the samples by p < 0.001. Of less, the head's median must be beyond all that the base did, and for bytes by one per cent.
-//   - Memory likewise, by five per cent.
-//   - A scenario of which a figure seems to be worse is run again, up to three times: one run is one sample.
-//   - Bands that earlier runs taught (Learn) widen those of bytes and memory.
-//   - Times are judged by benchmath: ten samples or more in each round and on each side, which must differ with p < 0.001, and their medians by more than
-//     one and a half times what the base differs from itself. All rounds, three or more, must agree. Samples that were measured at the same moment on all sides count in
-//     proportion to the base's, so that what else the machine did then falls out. A time of less samples is not judged.
+// Each figure has samples of the base, of the base once more, and of the head. The second base shows by how much a figure differs from itself.
+//
+//   - A count that was taken on all sides at the same moments is worse if the head has more than both bases in four of five moments.
+//   - All other counts, and bytes, are compared exactly where there are many samples. Many is ten or more on each side. The medians of base and
+//     head must then differ by more than twice what the two bases differ by, and the samples by p < 0.001.
+//   - With fewer samples the median of the head must lie beyond every sample of the base, for bytes by one per cent more.
+//   - Memory is judged as bytes are, with five per cent instead of one.
+//   - A scenario is run again, up to three times, if a figure of it seems to be worse. One run is one sample.
+//   - Earlier runs of a base against itself (Learn) give each figure a band. Bytes and memory must differ by more than their band.
+//   - Times are judged by benchmath. Each of three rounds or more needs ten samples on each side. In every round base and head must differ by
+//     p < 0.001, and their medians by more than one and a half times what the base differs from itself. A time with fewer samples is not judged.
+//   - Times that were measured at the same moment on all sides are divided by the base's time of that moment. What else the machine did at that
+//     moment then falls out.
 //
 // A trailer "Perf-OK: reason" in the message of a commit accepts what is worse. It accepts no broken promise.
 //

@@ -15,6 +15,7 @@ type election struct {
 	reread  bool // the version of the Lease is in doubt
 	record  Record
 	changed time.Duration // when a change of record was last seen, on this machine's clock
+	renews  bool          // and that was its holder's renewal: the holder lives
 	shown   time.Duration // when a watch last showed it
 	due     time.Duration // of the next request
 	could   bool          // was eligible at the last step
@@ -96,6 +97,7 @@ func (e *election) observe(now time.Duration, r Record) {
 	}
 	if r.changed(e.record) {
 		e.changed = now
+		e.renews = e.record.Exists && r.Exists && r.Holder == e.record.Holder
 	}
 	e.record = r
 }
@@ -171,9 +173,9 @@ func (e *election) lost(m *self) bool {
 }
 
 // inherits tells that the Lease is one that this hub held before it was started again, and that it may go on with. A pool whose cache is ready has time, and
-// others in it have newer state than a disk.
+// others in it have newer state than a disk. A former machine that is seen to renew has not ended: it runs on another computer, which was copied.
 func (e *election) inherits(m *self) bool {
-	return m.unready && e.former(m)
+	return m.unready && e.former(m) && !e.renews
 }
 
 // former tells that the Lease is that of the machine before.
@@ -216,7 +218,7 @@ func (e *election) next(m *self, in Input) (Action, bool) {
 		return e.send(Acquire, e.lease(m))
 	case read && !e.held:
 		e.due = in.Now + m.jitter(m.cfg.RetryPeriod)
-		if e.former(m) { // whether the cache is ready will be known soon
+		if eligible && e.former(m) { // whether the cache is ready will be known soon
 			e.due = in.Now + m.jitter(m.cfg.eager())
 		}
 		for _, until := range []time.Duration{e.changed + e.duration(m), e.yields(m, in)} {

@@ -43,6 +43,7 @@ type hub struct {
 	lost               bool // answers of the coordinator do not come back
 	fresh, stop, have  bool
 	aged               bool // what it has
+	restored           bool // it has that from its disk alone
 	silent             bool // its streams from the cloud
 	out                Output
 	term               contract.Term // being fed
@@ -100,6 +101,8 @@ func (p *pool) stepWith(h *hub, in Input) {
 	in.Now, in.Coordinator, in.Cloud, in.Fresh = p.Now()-h.began, h.coordinator, h.cloud, h.fresh && h.term != contract.Term{}
 	in.Aged = h.aged && was.Source == Nowhere
 	in.Stop, in.Have, in.Silent = h.stop, h.have, h.silent && was.Source == Cloud
+	h.restored = h.restored && was.Source != Cloud && !was.Ready
+	in.Restored = h.restored
 	in.Unproven, in.Unable = h.silent, !h.fresh && h.term != contract.Term{}
 	h.out = h.m.Step(in)
 	s := h.out.Snapshot
@@ -327,7 +330,7 @@ func (p *pool) do(command string) {
 		case "kill":
 			h.running = false
 		case "again": // kill -9, and the next process of the node
-			h.running, h.frozen, h.held = true, false, nil
+			h.running, h.frozen, h.held, h.restored = true, false, nil, h.have
 			p.make(h)
 		case "stop":
 			h.stop = true

@@ -1,17 +1,16 @@
 package member
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/pause"
 )
 
 // maxIdentity bounds a file, in bytes: a name of a node and a random part.
@@ -26,7 +25,7 @@ func NewIdentity(node string) (string, error) {
 	return node + "_" + hex.EncodeToString(b[:]), nil
 }
 
-// Former is the identity that the process before left in a file, "" if it left none. It has ended: this one has its folder.
+// Former is the identity that the last process that led left in a file, "" if none did. It has ended: this one has its folder.
 func Former(path, node string, logger *slog.Logger) string {
 	text, err := disk.ReadFile(path, maxIdentity)
 	switch id := string(text); {
@@ -41,13 +40,29 @@ func Former(path, node string, logger *slog.Logger) string {
 	return ""
 }
 
-// leaveIdentity tells the next process who this one was: once it has run for as long as a Lease lasts, or is told to end. One that fails
-// before, perhaps because it leads, leaves nothing, so that others get to lead.
-func (c *Config) leaveIdentity(ctx context.Context, told func() bool) {
-	pause.For(ctx, c.Clock, c.Role.LeaseDuration)
-	if ctx.Err() != nil && !told() {
-		return
+// heritage decides when the next process of the node is told who this one was.
+type heritage struct {
+	holds bool          // this process holds the election Lease, as far as it knows
+	since time.Duration // when it was first seen to
+	left  bool
+}
+
+// due tells, once, that it is time: this process has held the election Lease for as long as a Lease lasts, or holds it when it is told to end. One that
+// fails before, perhaps because it leads, leaves nothing, so that others get to lead.
+func (h *heritage) due(now, lasts time.Duration, holds, told bool) bool {
+	if holds && !h.holds {
+		h.since = now
 	}
+	h.holds = holds
+	if h.left || !holds || !told && now < h.since+lasts {
+		return false
+	}
+	h.left = true
+	return true
+}
+
+// leaveIdentity tells the next process who this one is.
+func (c *Config) leaveIdentity() {
 	if err := disk.WriteFile(c.IdentityFile, []byte(c.Role.Identity)); err != nil {
 		c.Logger.Warn("cannot keep who this process is: a Lease that it holds at its end has to expire", "err", err)
 	}

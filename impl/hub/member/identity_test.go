@@ -1,47 +1,50 @@
 package member
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/role"
 )
 
-// TestLeavesIdentity: a process that has run for as long as a Lease lasts, or that is told to end, leaves who it was; one that fails before does not.
+// TestLeavesIdentity: a process that has held the Lease for as long as one lasts, or that is told to end while it holds it, leaves who it was. One that fails
+// before, or that does not lead, leaves what is there: the one before may still hold the Lease.
 func TestLeavesIdentity(t *testing.T) {
+	type step struct {
+		at          time.Duration
+		holds, told bool
+	}
 	for name, test := range map[string]struct {
-		runs       time.Duration
-		told, left bool
+		steps []step
+		left  int
 	}{
-		"told to end":                {time.Second, true, true},
-		"fails soon":                 {14 * time.Second, false, false},
-		"fails after a Lease's time": {16 * time.Second, false, true},
+		"told to end as leader":                  {[]step{{0, false, false}, {1, true, false}, {2, true, true}, {3, true, true}}, 1},
+		"told to end as follower":                {[]step{{0, false, false}, {40, false, true}}, 0},
+		"fails soon":                             {[]step{{40, true, false}, {54, true, false}}, 0},
+		"leads for a Lease's time":               {[]step{{40, true, false}, {55, true, false}, {90, true, false}}, 1},
+		"leads twice, each time for a moment":    {[]step{{0, true, false}, {10, false, false}, {20, true, false}, {30, true, false}}, 0},
+		"has told, and is told to end":           {[]step{{0, true, false}, {15, true, false}, {20, true, true}}, 1},
+		"follows for longer than a Lease's time": {[]step{{0, false, false}, {16, false, false}, {60, false, false}}, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := &Config{
-				Role: role.Config{Identity: "edge-1_a", LeaseDuration: 15 * time.Second}, IdentityFile: filepath.Join(t.TempDir(), "identity"), Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
+		var h heritage
+		left := 0
+		for _, s := range test.steps {
+			if h.due(s.at*time.Second, 15*time.Second, s.holds, s.told) {
+				left++
 			}
-			synctest.Test(t, func(t *testing.T) {
-				ctx, end := context.WithTimeout(t.Context(), test.runs)
-				defer end()
-				p.leaveIdentity(ctx, func() bool { return test.told })
-			})
-			want := ""
-			if test.left {
-				want = "edge-1_a"
-			}
-			if got := Former(p.IdentityFile, "edge-1", p.Logger); got != want {
-				t.Errorf("left %q, want %q", got, want)
-			}
-		})
+		}
+		if left != test.left {
+			t.Errorf("%s: left %d times, want %d", name, left, test.left)
+		}
+	}
+	c := &Config{Role: role.Config{Identity: "edge-1_a"}, IdentityFile: filepath.Join(t.TempDir(), "identity"), Logger: slog.New(slog.DiscardHandler)}
+	c.leaveIdentity()
+	if got := Former(c.IdentityFile, "edge-1", c.Logger); got != "edge-1_a" {
+		t.Errorf("left %q", got)
 	}
 }
 

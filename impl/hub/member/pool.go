@@ -166,7 +166,6 @@ func (p *Pool) Run(ctx context.Context, told func() bool) error {
 	// Requests outlive ctx for a moment: the last one gives back the Lease.
 	asking, stopAsking := context.WithCancel(context.WithoutCancel(ctx))
 	g, _ := errgroup.WithContext(asking)
-	g.Go(func() error { p.leaveIdentity(ctx, told); return nil })
 	g.Go(func() error { return p.checker.Run(probing) })
 	g.Go(func() error { return p.leases.Run(probing) })
 	g.Go(func() error { return p.feed.run(asking) })
@@ -175,14 +174,15 @@ func (p *Pool) Run(ctx context.Context, told func() bool) error {
 	g.Go(func() error { return p.Mirror.Run(probing) })
 	g.Go(func() error { return p.Mirror.Announce(probing, p.alone) })
 	g.Go(func() error { return p.Forwarding.Run(probing) })
-	p.loop(ctx, asking, g)
+	p.loop(ctx, asking, g, told)
 	stopProbing()
 	stopAsking()
 	return g.Wait()
 }
 
-func (p *Pool) loop(ctx, asking context.Context, g *errgroup.Group) {
+func (p *Pool) loop(ctx, asking context.Context, g *errgroup.Group, told func() bool) {
 	var in role.Input
+	var heritage heritage
 	ended := ctx.Done()
 	var deadline <-chan time.Time
 	for {
@@ -200,6 +200,10 @@ func (p *Pool) loop(ctx, asking context.Context, g *errgroup.Group) {
 		in.Result, in.Election, in.Sync = nil, nil, nil
 		p.publish(out.Snapshot)
 		p.named.show(in, out.Snapshot)
+		holds := in.Designated == role.Elected && out.Snapshot.Leader == p.Role.Identity
+		if heritage.due(in.Now, p.Role.LeaseDuration, holds, in.Stop && told()) {
+			g.Go(func() error { p.leaveIdentity(); return nil })
+		}
 		detoured := p.aim.point(in, out.Snapshot)
 		p.Cloud.Want(p.hurry(in, out.Snapshot))
 		for _, a := range out.Actions {

@@ -3,6 +3,7 @@ package repository
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,19 @@ import (
 )
 
 const registerFile = "reports/figures.tsv"
+
+// documents are those of the top level and of docs, and each README.
+func documents(dir string) (all []string, err error) {
+	for _, pattern := range []string{"*.md", "docs/*.md", "*/README.md", "*/*/README.md"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(file string) bool { return strings.HasPrefix(file, filepath.Join(dir, "reports")) }), nil
+}
 
 // TestFigures: each figure of README and docs stands in a committed report, or is set by a file.
 func TestFigures(t *testing.T) {
@@ -22,12 +36,12 @@ func TestFigures(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s: %v", registerFile, err)
 	}
-	docs, err := filepath.Glob(filepath.Join(dir, "docs", "*.md"))
+	docs, err := documents(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	used := map[[2]string]bool{}
-	for _, file := range append(docs, filepath.Join(dir, "README.md"), filepath.Join(dir, "SECURITY.md")) {
+	for _, file := range docs {
 		if filepath.Base(file) == referenceFile { // what programs are set to, by their own word
 			continue
 		}

@@ -2,6 +2,7 @@ package specs
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,7 +19,7 @@ import (
 )
 
 const (
-	wanted     = "WEIR_SPECS"         // runs them; without, only labels are looked at
+	wanted     = "WEIR_SPECS"         // runs them, as a filter of labels does; without, only labels are looked at
 	runtimeEnv = "WEIR_SPECS_RUNTIME" // local or kind
 	manyNodes  = 20
 )
@@ -80,7 +81,8 @@ func files(t testing.TB, root string) map[string]*scenario.Scenario {
 }
 
 func TestSpecs(t *testing.T) {
-	if os.Getenv(wanted) == "" {
+	chosen, _ := GinkgoConfiguration()
+	if os.Getenv(wanted) == "" && chosen.LabelFilter == "" {
 		t.Skip("make specs runs the scenarios as specs; make quick runs the quickest of them by itself")
 	}
 	root, err := gobuild.Root("")
@@ -92,13 +94,13 @@ func TestSpecs(t *testing.T) {
 		on = "local"
 	}
 	names, all := quick(t, root), files(t, root)
-	chosen, _ := GinkgoConfiguration()
 	if err := selects(chosen.LabelFilter, names, all); err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(root)
-	Describe("scenario", func() {
-		for name, s := range all {
+	Describe("scenario", Serial, func() { // they are measured
+		for _, name := range slices.Sorted(maps.Keys(all)) { // in one order in all processes of ginkgo
+			s := all[name]
 			It(name, labels(name, s, names), func(ctx SpecContext) {
 				args := []string{"scenario", "run", "--no-time-limits", "--runtime", on, filepath.Join("scenarios", filepath.FromSlash(name)+".yaml")}
 				if dir, _ := filepath.Split(name); dir != "" && !slices.Contains(names, name) {

@@ -13,10 +13,7 @@ type election struct {
 	void    bool // and its answer counts for nothing
 	read    bool // the last result was a read: the only moment to acquire
 	reread  bool // the version of the Lease is in doubt
-	record  Record
-	changed time.Duration // when a change of record was last seen, on this machine's clock
-	renews  bool          // and that was its holder's renewal: the holder lives
-	shown   time.Duration // when a watch last showed it
+	sighting
 	due     time.Duration // of the next request
 	could   bool          // was eligible at the last step
 	reached bool          // the coordinator was, at the last step
@@ -91,15 +88,22 @@ func (e *election) noticed(now time.Duration, r Record) {
 	e.read = !e.busy
 }
 
-func (e *election) observe(now time.Duration, r Record) {
-	if r.older(e.record) {
+// sighting is what was last seen of a Lease, times on this machine's clock.
+type sighting struct {
+	record  Record
+	changed time.Duration // when a change of record was last seen
+	renews  bool          // and that was its holder's renewal: the holder lives
+	shown   time.Duration // when a watch last showed it
+}
+
+func (s *sighting) observe(now time.Duration, r Record) {
+	if r.older(s.record) {
 		return
 	}
-	if r.changed(e.record) {
-		e.changed = now
-		e.renews = e.record.Exists && r.Exists && r.Holder == e.record.Holder
+	if r.changed(s.record) {
+		s.changed, s.renews = now, s.record.Exists && r.Exists && r.Holder == s.record.Holder
 	}
-	e.record = r
+	s.record = r
 }
 
 // judge ends a leadership that may not go on and returns why.

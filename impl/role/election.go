@@ -9,10 +9,10 @@ import (
 
 // election is the part of a machine that stands for leader and keeps the election Lease.
 type election struct {
-	busy    bool // a request is under way
-	void    bool // and its answer counts for nothing
-	read    bool // the last result was a read: the only moment to acquire
-	reread  bool // the version of the Lease is in doubt
+	busy   bool // a request is under way
+	void   bool // and its answer counts for nothing
+	read   bool // the last result was a read: the only moment to acquire
+	reread bool // the version of the Lease is in doubt
 	sighting
 	due     time.Duration // of the next request
 	could   bool          // was eligible at the last step

@@ -43,6 +43,17 @@ func TestRestorationKeepsTheHistory(t *testing.T) {
 	}
 }
 
+// TestEachRestoreCounts: a cloud may be restored again before it has come as far as it was. That is another history all the same, and what was lost before stays lost.
+func TestEachRestoreCounts(t *testing.T) {
+	h := History{}
+	for i, reached := range []uint64{1000, 400, 1200} {
+		h = h.Next(reached)
+		if want := (History{uint64(i) + 1, []uint64{1000, 1000, 1200}[i]}); h != want {
+			t.Errorf("restored at %d: %v, want %v", reached, h, want)
+		}
+	}
+}
+
 // TestHistoriesAreBounded: a number that was made up leaves room for the next ones, and none wraps to the first.
 func TestHistoriesAreBounded(t *testing.T) {
 	for header, ok := range map[string]bool{

@@ -25,13 +25,17 @@ type Client struct {
 	version uint64
 	era     int // of what it holds
 	state   map[string]identity
-	crosses bool                // into the era of its hub, which does not know that there is another: what it holds is judged once the hub has shown all
 	listing map[string]identity // not nil: a streaming list is under way
-	gone    map[string]string   // by key, UIDs that a batch removed before their version: who leaves a batch in the middle may see them again
-	behind  map[string]string   // by key, UIDs that a batch had yet to show, changed meanwhile: who leaves it in the middle sees only the change
+	lacks   map[string]lack     // by key, what a batch removed before its time, or had yet to show when it was left in the middle: its next change mends that
 	resumed uint64              // version of the last resume
 	seen    place               // where the last version was seen
 	fuse    int                 // events until the connection is cut; 0: it is not
+}
+
+// lack is an object that a client has not, though it was there at the version that the client had.
+type lack struct {
+	uid string
+	at  uint64
 }
 
 // place is one life of a server. After 410 a client that has changed it may list a state that is older than what it has seen: a
@@ -81,9 +85,6 @@ func (c *Client) open() {
 	c.run++
 	run := c.run
 	c.listing, c.resumed = nil, c.version
-	if c.crosses { // and it left in the middle
-		c.crosses, c.synced = false, false
-	}
 	c.follow()
 	if c.lost() {
 		c.synced = false
@@ -152,7 +153,7 @@ func (c *Client) lost() bool {
 		return c.era != c.pool.cloud.era
 	}
 	era := c.hub.server.era
-	return c.era > era || c.era < era && (c.version%eraStride == uint64(era)%eraStride || c.version > c.hub.server.Status().History.Lost)
+	return c.era > era || c.era < era && (c.version%eraStride == uint64(era)%eraStride || c.version > c.hub.server.lost)
 }
 
 // keep notes how to end a watch that was opened, or ends it if that was done meanwhile.
@@ -201,14 +202,13 @@ func (c *Client) take(ev *wire.Event) {
 
 // left notes what a batch that is left in the middle had yet to show: what came to be before the version reached, and was changed by that of the relay.
 func (c *Client) left() {
-	c.behind = map[string]string{}
-	if c.hub == nil || c.era != c.hub.server.era {
+	if c.hub == nil || c.era != c.hub.server.era || c.hub.server.Resumable(c.version) {
 		return
 	}
 	for _, o := range c.truth().list(c.version) {
 		now, _ := c.truth().at(o.Key, c.hub.server.Status().Version)
 		if _, has := c.state[o.Key]; !has && now.version > c.version {
-			c.behind[o.Key] = o.UID
+			c.lacks[o.Key] = lack{o.UID, c.version}
 		}
 	}
 }
@@ -232,7 +232,7 @@ func (c *Client) list(ev *wire.Event) {
 	if len(c.listing) == 0 && len(c.state) > 0 && len(c.truth().list(ev.Version)) > 0 {
 		c.fail("never empty: an empty list at %d", ev.Version)
 	}
-	c.state, c.listing, c.synced = c.listing, nil, true
+	c.state, c.lacks, c.listing, c.synced = c.listing, map[string]lack{}, nil, true
 	c.version, c.seen = ev.Version, c.where()
 	c.complete("list")
 }
@@ -245,15 +245,19 @@ func (c *Client) bookmark(ev *wire.Event) {
 		c.fail("never backward: a bookmark at %d after %d", ev.Version, c.version)
 	}
 	c.version, c.seen = ev.Version, c.where()
-	if c.crosses {
-		c.crosses, c.era = false, c.hub.server.era
-	}
 	c.complete("bookmark")
 }
 
-// complete holds the state against the truth.
+// complete holds the state against the truth. What it lacks may be missing until it changes.
 func (c *Client) complete(what string) {
-	if d := c.truth().differs(c.state, c.version); d != "" {
+	state := maps.Clone(c.state)
+	for key, l := range c.lacks {
+		now, _ := c.truth().at(key, c.version)
+		if _, has := state[key]; !has && now.uid == l.uid && now.version <= l.at && c.changes(key, l.uid) {
+			state[key] = now
+		}
+	}
+	if d := c.truth().differs(state, c.version); d != "" {
 		c.fail("complete: %s at %d: %s", what, c.version, d)
 	}
 }
@@ -262,15 +266,6 @@ func (c *Client) change(ev *wire.Event) {
 	o := ev.Object
 	has, exists := c.state[o.Key]
 	c.pool.detail(c.name, "%s %s@%d", ev.Type, o.Key, ev.Version)
-	if c.crosses = c.crosses || c.hub != nil && c.hub.server.unaware && c.era < c.hub.server.era; c.crosses {
-		if ev.Version < c.version {
-			c.fail("ordered: %s %s@%d after %d", ev.Type, o.Key, ev.Version, c.version)
-		}
-		if c.state[o.Key] = (identity{o.UID, ev.Version}); ev.Type == wire.Deleted {
-			delete(c.state, o.Key)
-		}
-		return
-	}
 	truth := c.truth().event(ev.Version)
 	if ev.Type == wire.Deleted {
 		// A deletion of a batch has the version that the batch starts from, and comes again when it is resumed there.
@@ -280,8 +275,8 @@ func (c *Client) change(ev *wire.Event) {
 			c.fail("ordered: %s %s@%d after %d", ev.Type, o.Key, ev.Version, c.version)
 		case batch && !c.removedAfter(o, ev.Version):
 			c.fail("complete: %s was never deleted after %d", o.Key, ev.Version)
-		case !exists && c.gone[o.Key] == o.UID:
-			delete(c.gone, o.Key)
+		case !exists && c.lacks[o.Key].uid == o.UID:
+			delete(c.lacks, o.Key)
 		case !exists && (!batch || ev.Version != c.resumed):
 			c.fail("unique: %s is deleted, but was not there", o.Key)
 		case exists && has.uid != o.UID:
@@ -289,7 +284,7 @@ func (c *Client) change(ev *wire.Event) {
 		}
 		delete(c.state, o.Key)
 		if batch {
-			c.gone[o.Key] = o.UID
+			c.lacks[o.Key] = lack{o.UID, ev.Version}
 		}
 		return
 	}
@@ -300,10 +295,8 @@ func (c *Client) change(ev *wire.Event) {
 		c.fail("complete: %s %s@%d (%s) never was", ev.Type, o.Key, ev.Version, o.UID)
 	case exists && has.uid != o.UID:
 		c.fail("complete: %s with %s is modified, but %s is there", o.Key, o.UID, has.uid)
-	case !exists && c.gone[o.Key] == o.UID:
-		delete(c.gone, o.Key)
-	case !exists && ev.Type == wire.Modified && c.behind[o.Key] == o.UID:
-		delete(c.behind, o.Key)
+	case !exists && c.lacks[o.Key].uid == o.UID:
+		delete(c.lacks, o.Key)
 	case exists != (ev.Type == wire.Modified):
 		c.fail("filtered: %s %s@%d, and it was there: %t", ev.Type, o.Key, ev.Version, exists)
 	}
@@ -315,6 +308,16 @@ func (c *Client) removedAfter(o *wire.Object, version uint64) bool {
 	for _, ev := range c.truth().since(version) {
 		if ev.Type == wire.Deleted && ev.Object.Key == o.Key && ev.Object.UID == o.UID {
 			return true
+		}
+	}
+	return false
+}
+
+// changes tells whether what an object was at the version of the client is changed or deleted later.
+func (c *Client) changes(key, uid string) bool {
+	for _, ev := range c.truth().since(c.version) {
+		if ev.Object.Key == key {
+			return ev.Object.UID == uid
 		}
 	}
 	return false

@@ -73,32 +73,34 @@ type believed struct {
 	era    int
 }
 
-// beliefs are those of all relays and disks that hold something; all is false if a relay does not.
-func (p *Pool) beliefs() (list []believed, all bool) {
-	all = p.coord.up
-	look := func(s *server, d *saved) {
+// beliefs are those of all relays that run, and all disks, but for one hub's; all is false if one of them holds nothing.
+func (p *Pool) beliefs(but *Hub) (list []believed, all bool) {
+	all = true
+	look := func(up bool, s *server, d *saved) {
 		st := s.Status()
-		if st.Synced {
+		if up && st.Synced {
 			list = append(list, believed{st.History.Number, s.era})
 		}
-		all = all && st.Synced
 		if d.x != nil {
 			list = append(list, believed{d.x.History.Number, d.era})
 		}
+		all = all && up && st.Synced && d.x != nil
 	}
-	look(p.coord.server, &p.coord.saved)
+	look(p.coord.up, p.coord.server, &p.coord.saved)
 	for _, h := range p.hubs {
-		look(h.server, &h.saved)
-		all = all && h.up
+		if h != but {
+			look(h.up, h.server, &h.saved)
+		}
 	}
 	return list, all
 }
 
-// agreed tells whether everybody, and every disk, is in the present history of the cloud, under one number. Weir does not promise to
+// agreed tells whether everybody, and every disk, is in the present history of the cloud, under one number, and no disk is empty: who is killed before it
+// has saved anything is as one that is wiped, see uncounted. Weir does not promise to
 // tell histories apart of which one came and went while a part was away: they are counted, and two parts may have counted to the
 // same number.
 func (p *Pool) agreed() bool {
-	list, all := p.beliefs()
+	list, all := p.beliefs(nil)
 	for _, b := range list {
 		if b != (believed{list[0].number, p.cloud.era}) {
 			return false
@@ -107,16 +109,12 @@ func (p *Pool) agreed() bool {
 	return all
 }
 
-// uncounted tells whether anybody is still in the first history, or in the latest that anybody knows of, or has it on disk, and the cloud is not. A hub
-// without a disk that listed from the cloud would believe to be in it as well: nor does Weir promise to tell these apart.
-func (p *Pool) uncounted() bool {
-	list, _ := p.beliefs()
-	var latest uint64
+// uncounted tells whether anybody but a hub is in an earlier history than the cloud, or has it on disk. The hub without a disk that listed from the cloud
+// would believe to be in that one as well, because it takes the number of others: nor does Weir promise to tell these apart.
+func (p *Pool) uncounted(but *Hub) bool {
+	list, _ := p.beliefs(but)
 	for _, b := range list {
-		latest = max(latest, b.number)
-	}
-	for _, b := range list {
-		if (b.number == 0 || b.number == latest) && b.era < p.cloud.era {
+		if b.era < p.cloud.era {
 			return true
 		}
 	}
@@ -165,7 +163,7 @@ func (p *Pool) doHub(w []string) error {
 		}
 	case "start", "start-empty":
 		if !h.up {
-			h.boot(w[2] == "start" || p.uncounted())
+			h.boot(w[2] == "start" || p.uncounted(h))
 		}
 	case "stop":
 		if h.up && !h.frozen {

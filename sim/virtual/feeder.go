@@ -45,6 +45,7 @@ type feeder struct {
 	listing bool
 	in      relay.History // of the cloud, that the list is of
 	era     int
+	lost    uint64
 	over    *relay.History // to be taken up from the cloud
 	behind  time.Duration  // since when the upstream is; 0: it is not
 	intake  *relay.Intake
@@ -166,7 +167,7 @@ func (f *feeder) open(from uint64) {
 		mine := f.server.Status()
 		f.in, f.era = f.cloudHistory(), f.pool.cloud.era
 		if at.relay != nil {
-			f.in, f.era = at.relay().Status().History, at.relay().era
+			f.in, f.era, f.lost = at.relay().Status().History, at.relay().era, at.relay().lost
 		}
 		switch theirs := f.in; {
 		case at.relay != nil && !listing && at.relay().Status().Synced && theirs.Number > mine.History.Number:
@@ -216,9 +217,6 @@ func (f *feeder) take(ev *wire.Event) {
 	case f.listing:
 		f.items = append(f.items, ev.Object)
 	default:
-		if f.up.relay != nil && f.up.relay().unaware && f.server.era < f.up.relay().era {
-			f.server.era, f.server.unaware = f.up.relay().era, true
-		}
 		if !f.fed(f.intake.Apply(ev), "%s %d", ev.Type, ev.Version) {
 			f.failed(errors.New("the event is refused"))
 		}
@@ -241,7 +239,7 @@ func (f *feeder) list() {
 	if at.relay != nil {
 		serve = func() {
 			version, items = at.relay().list()
-			in, era = at.relay().Status().History, at.relay().era
+			in, era, f.lost = at.relay().Status().History, at.relay().era, at.relay().lost
 		}
 	}
 	at.l.ask(watchTimeout, serve, func(err error) {
@@ -291,10 +289,16 @@ func (f *feeder) replace(in relay.History, era int, end *wire.Event, items []*wi
 	if f.up.relay != nil && in.Number < f.server.Status().History.Number && f.patient() {
 		take, f.behind = f.intake.Yield, 0
 	}
-	unaware := era != f.server.era && in.Number == f.server.Status().History.Number
+	lost := f.server.lost
+	if f.up.relay != nil {
+		lost = max(lost, f.lost)
+	}
+	if s := f.server.Status(); s.Synced && era != f.server.era {
+		lost = max(lost, s.Version)
+	}
 	err := take(in, end, items)
 	if err == nil {
-		f.server.era, f.server.unaware = era, unaware
+		f.server.era, f.server.lost = era, lost
 	}
 	return f.fed(err, "list at %d of history %d", end.Version, in.Number)
 }

@@ -64,7 +64,7 @@ func New(c Config) *Pool {
 		h.toCoordinator = &link{loop: p.Loop, client: &h.process, server: &p.coord.process, pings: poolPing}
 		h.fromCoordinator = &link{loop: p.Loop, client: &p.coord.process, server: &h.process, pings: pulsePing}
 		for j := range c.Clients {
-			cl := &Client{loop: p.Loop, pool: p, name: fmt.Sprintf("%s%d", h.name, j+1), hub: h, state: map[string]identity{}, gone: map[string]string{}}
+			cl := &Client{loop: p.Loop, pool: p, name: fmt.Sprintf("%s%d", h.name, j+1), hub: h, state: map[string]identity{}, lacks: map[string]lack{}}
 			h.clients, p.clients = append(h.clients, cl), append(p.clients, cl)
 		}
 		p.hubs = append(p.hubs, h)

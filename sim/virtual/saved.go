@@ -10,14 +10,15 @@ const savePeriod = 5 * time.Second // between two snapshots of a relay
 
 // saved is a relay on disk, as it was a while ago.
 type saved struct {
-	x   *relay.Export // nil: there is nothing
-	at  time.Time     // when it was last fresh
-	era int
+	x    *relay.Export // nil: there is nothing
+	at   time.Time     // when it was last fresh
+	era  int
+	lost uint64
 }
 
 func (d *saved) keep(s *server) {
 	if x, ok := s.Export(); ok {
-		*d = saved{x, s.Status().ProgressAt, s.era}
+		*d = saved{x, s.Status().ProgressAt, s.era, s.lost}
 	}
 }
 
@@ -28,7 +29,7 @@ func (d *saved) restore(s *server) {
 	}
 	r := s.Restoration(d.x.From)
 	r.In(d.x.History)
-	s.era = d.era
+	s.era, s.lost = d.era, d.lost
 	_, objects := d.x.Objects()
 	for o := range objects {
 		must(r.Add(o))

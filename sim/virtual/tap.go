@@ -20,10 +20,8 @@ type server struct {
 	*relay.Relay
 	clock *relayClock
 	taps  []*tap
-	// unaware: it came into its era by a list of one who had not counted that there is another, as one that was away when the cloud was restored, and holds what is
-	// in both. Nothing tells, and so clients see what differs.
-	unaware bool
-	era     int // of the cloud's, that what it holds is of: what the parts believe is in its history
+	lost  uint64 // the latest version of earlier eras that it held, or was told of by who fed it: who comes with one of these has to be told
+	era   int    // of the cloud's, that what it holds is of: what the parts believe is in its history
 }
 
 func newServer(l *Loop) *server {

@@ -1,12 +1,15 @@
 package card
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-edge/weir/sim/change"
+	"github.com/weir-edge/weir/sim/node"
 )
 
 // TestCount: lists, streaming lists, watches and reviews of hubs count once each, by pool; what others ask does not, and a line that is under way is left for later.
@@ -72,5 +75,26 @@ func TestNamesAreOfOneLength(t *testing.T) {
 func TestTooFewBatches(t *testing.T) {
 	if _, err := Measure(t.Context(), Config{Batches: change.LeastSamples - 1}); err == nil || !strings.Contains(err.Error(), "batches") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestCopied: the base and the base once more run the same code out of files of their own.
+func TestCopied(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weir-hub")
+	if err := os.WriteFile(path, []byte("code"), 0o755); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	twin, err := copied(node.Binaries{node.HubCommand: path}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile(twin[node.HubCommand])
+	if err != nil || string(code) != "code" {
+		t.Errorf("the copy has %q: %v", code, err)
+	}
+	a, errA := os.Stat(path)
+	b, errB := os.Stat(twin[node.HubCommand])
+	if errA != nil || errB != nil || os.SameFile(a, b) || b.Mode().Perm() != 0o755 {
+		t.Errorf("%v and %v: want two files that can be run", a, b)
 	}
 }

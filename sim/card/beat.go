@@ -23,25 +23,32 @@ func (b *bench) connect(ctx context.Context) error {
 		return err
 	}
 	for _, s := range b.sides {
-		door, err := b.site.Endpoint(s.nodes[0], "node")
-		if err != nil {
-			return err
-		}
-		if s.hub, err = rest.HTTPClientFor(door.RESTConfig(token)); err != nil {
-			return err
-		}
-		s.url = door.URL
-		pair, err := b.cloud.KubeletCertificate(s.nodes[0], 0)
-		if err != nil {
-			return err
-		}
-		trust := door.Trust()
-		trust.CertData, trust.KeyData = pair.CertPEM, pair.KeyPEM
-		if s.kube, err = kubernetes.NewForConfig(&rest.Config{
-			Host: door.URL, TLSClientConfig: trust, Timeout: 20 * time.Second, QPS: -1,
-			ContentConfig: rest.ContentConfig{ContentType: apiruntime.ContentTypeProtobuf, AcceptContentTypes: apiruntime.ContentTypeProtobuf},
-		}); err != nil {
-			return err
+		s.doors = nil
+		for i, node := range s.nodes {
+			door, err := b.site.Endpoint(node, "node")
+			if err != nil {
+				return err
+			}
+			client, err := rest.HTTPClientFor(door.RESTConfig(token))
+			if err != nil {
+				return err
+			}
+			s.doors = append(s.doors, nodeDoor{node, door.URL, client})
+			if i > 0 {
+				continue
+			}
+			pair, err := b.cloud.KubeletCertificate(node, 0)
+			if err != nil {
+				return err
+			}
+			trust := door.Trust()
+			trust.CertData, trust.KeyData = pair.CertPEM, pair.KeyPEM
+			if s.kube, err = kubernetes.NewForConfig(&rest.Config{
+				Host: door.URL, TLSClientConfig: trust, Timeout: 20 * time.Second, QPS: -1,
+				ContentConfig: rest.ContentConfig{ContentType: apiruntime.ContentTypeProtobuf, AcceptContentTypes: apiruntime.ContentTypeProtobuf},
+			}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -71,12 +71,17 @@ const (
 // side is one pool.
 type side struct {
 	name  string
-	hub   *http.Client // of its first node
-	url   string
+	doors []nodeDoor           // of its nodes
 	kube  kubernetes.Interface // its first node's kubelet, through the hub
 	coord runtime.Part
 	hubs  []runtime.PartID
 	nodes []string
+}
+
+// nodeDoor is where clients of a node ask its hub.
+type nodeDoor struct {
+	node, url string
+	client    *http.Client
 }
 
 // bench is a measurement under way.

@@ -5,7 +5,8 @@
 //   - memory: RssAnon of hubs and coordinator, filled;
 //   - changes: bytes of class pool for a series of changes;
 //   - heartbeat: bytes of one renewal of a node's Lease, of class heartbeat;
-//   - get: the time of a get that a relay answers and of one that goes through to the cloud, in rounds, request by request in turn; the hub's CPU for it;
+//   - get: the time of a get that a relay answers and of one that goes through to the cloud, request by request in turn, in each round at another node's hub;
+//     the hub's CPU for it;
 //   - leader change: the hub that leads is killed in all pools at once: lists, watches and reviews at kube-apiserver from the kill until all is as before,
 //     lists at the coordinator, bytes of class pool;
 //   - grace: the coordinator is killed in all pools at once and comes back: new connections of class pool meanwhile.

@@ -15,28 +15,29 @@ import (
 // asked is one kind of get.
 type asked struct {
 	name  string
-	path  func(*side) string
+	path  func(node string) string
 	count int
 }
 
-// gets times gets request by request in turn, so that what else the machine does meets all sides alike.
+// gets times gets request by request in turn, so that what else the machine does meets all sides alike. Each round asks the hubs of other nodes: two processes of one
+// program differ by some per cent for as long as they run, by where their memory and their connections happen to be, and no number of samples of one shows that.
 func (b *bench) gets(ctx context.Context) error {
 	kinds := []asked{
-		{"answered by a relay", func(*side) string {
+		{"answered by a relay", func(string) string {
 			return "/apis/discovery.k8s.io/v1/namespaces/" + namespace + "/endpointslices/" + sliceName(1) + "?resourceVersion=0"
 		}, gets},
-		{"passed through to the cloud", func(s *side) string { return "/api/v1/nodes/" + s.nodes[0] }, passed},
+		{"passed through to the cloud", func(node string) string { return "/api/v1/nodes/" + node }, passed},
 	}
-	for _, kind := range kinds {
-		for range 50 { // connections and code are warm
-			for _, s := range b.sides {
-				if _, err := get(ctx, s, kind.path(s)); err != nil {
-					return err
+	for round := range rounds {
+		for _, kind := range kinds {
+			for range 50 { // connections and code are warm
+				for _, s := range b.sides {
+					if _, err := get(ctx, s.door(round), kind.path); err != nil {
+						return err
+					}
 				}
 			}
 		}
-	}
-	for round := range rounds {
 		for batch := range b.Batches {
 			for _, kind := range kinds {
 				if err := b.batch(ctx, kind, round, batch); err != nil {
@@ -53,7 +54,7 @@ func (b *bench) batch(ctx context.Context, kind asked, round, batch int) error {
 	var took [3][]float64
 	var cpu [3]float64
 	used := func(s *side) (float64, error) {
-		part, err := b.site.Part(runtime.HubOf(s.nodes[0]))
+		part, err := b.site.Part(runtime.HubOf(s.door(round).node))
 		if err != nil {
 			return 0, err
 		}
@@ -70,7 +71,7 @@ func (b *bench) batch(ctx context.Context, kind asked, round, batch int) error {
 	for n := range kind.count {
 		for k := range b.sides {
 			i := (k + n + batch) % len(b.sides) // who is first takes turns
-			d, err := get(ctx, b.sides[i], kind.path(b.sides[i]))
+			d, err := get(ctx, b.sides[i].door(round), kind.path)
 			if err != nil {
 				return err
 			}
@@ -91,15 +92,18 @@ func (b *bench) batch(ctx context.Context, kind asked, round, batch int) error {
 	return nil
 }
 
+// door is the one that is asked in a round.
+func (s *side) door(round int) nodeDoor { return s.doors[round%len(s.doors)] }
+
 // get reads an object through a hub.
-func get(ctx context.Context, s *side, path string) (time.Duration, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+func get(ctx context.Context, at nodeDoor, path func(node string) string) (time.Duration, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.url+path(at.node), nil)
 	if err != nil {
 		return 0, err
 	}
 	req.Header.Set("Accept", "application/json")
 	began := time.Now()
-	resp, err := s.hub.Do(req)
+	resp, err := at.client.Do(req)
 	if err != nil {
 		return 0, err
 	}
@@ -109,7 +113,7 @@ func get(ctx context.Context, s *side, path string) (time.Duration, error) {
 		err = closed
 	}
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: GET %s: %s: %.200s", s.name, path, resp.Status, body)
+		err = fmt.Errorf("%s: GET %s: %s: %.200s", at.node, req.URL.Path, resp.Status, body)
 	}
 	return took, err
 }

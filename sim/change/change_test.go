@@ -443,6 +443,23 @@ func TestHistory(t *testing.T) {
 	if got := counts.Drift(3, 0.03, nil); len(got) != 1 || !strings.Contains(got[0], "+2") {
 		t.Errorf("two lists more: %v", got)
 	}
+	for name, test := range map[string]struct {
+		values []float64
+		want   string
+	}{
+		"what one measurement says of eight":  {[]float64{5.78, 6.39, 6.00, 5.90, 5.98, 5.99, 5.82, 6.50}, ""},
+		"one per cent at each of eight":       {[]float64{100, 101, 102, 103, 104, 105, 106, 107}, "memory: +5.0 %"},
+		"a step, and all after it":            {[]float64{100, 100, 100, 100, 100, 104, 104, 104}, "memory: +4.0 %"},
+		"a figure that is measured since now": {[]float64{math.NaN(), math.NaN(), 100}, ""},
+	} {
+		memory := History{Columns: []string{"memory [B]"}}
+		for _, v := range test.values {
+			memory.Rows = append(memory.Rows, Landed{Values: []float64{v}})
+		}
+		if got := strings.Join(memory.Drift(20, 0.03, nil), "; "); got != test.want {
+			t.Errorf("%s: drift %q, want %q", name, got, test.want)
+		}
+	}
 	old := &Report{Base: Side{Revision: "rev1", Date: "2026-11-19"}, Head: Side{Revision: "rev3"}, Figures: []Figure{
 		{Subject: "heartbeat", Name: "bytes", Unit: "B", Kind: Bytes, Base: same(700, 3), Head: same(9, 3)},
 	}}

@@ -221,32 +221,46 @@ const historyTemplate = `<!DOCTYPE html>
 {{end}}</div></body></html>
 `
 
+// ends is how many landed changes stand for either end of a window, where it has twice as many: one measurement is one sample.
+const ends = 3
+
 // Drift names the figures that grew by more than a share over the last so many landed changes, or by more than what they differ by from themselves where that
 // is more: small losses, each within its band. A count has to grow by more than one. What a figure grew by where a change accepted its losses does not count.
 func (h *History) Drift(last int, share float64, bands Bands) (grown []string) {
 	rows := h.Rows[max(len(h.Rows)-last, 0):]
 	for i, column := range h.Columns {
 		name, unit := figureOf(column)
-		before, growth, more := math.NaN(), 1.0, 0.0
+		var values, counts []float64 // less what was accepted, as a factor and as a number
+		before, accepted, times := math.NaN(), 0.0, 1.0
 		for _, r := range rows {
 			v := r.Values[i]
 			if math.IsNaN(v) {
 				continue
 			}
-			if before >= 0 && r.Reason == "" {
-				more += v - before
-				if before > 0 {
-					growth *= v / before
+			if before >= 0 && r.Reason != "" {
+				accepted += v - before
+				if before > 0 && v > 0 {
+					times *= v / before
 				}
 			}
 			before = v
+			values, counts = append(values, v/times), append(counts, v-accepted)
 		}
+		if len(values) < 2 {
+			continue
+		}
+		few := 1
+		if len(values) >= 2*ends {
+			few = ends
+		}
+		first, now := median(values[:few]), median(values[len(values)-few:])
+		more := median(counts[len(counts)-few:]) - median(counts[:few])
 		switch {
 		case unit == "s": // of another hour, on another machine
 		case unit == "" && more > 1:
 			grown = append(grown, fmt.Sprintf("%s: %+.4g", name, more))
-		case unit != "" && growth-1 > max(share, bands[name]):
-			grown = append(grown, fmt.Sprintf("%s: %+.1f %%", name, 100*(growth-1)))
+		case unit != "" && first > 0 && now/first-1 > max(share, bands[name]):
+			grown = append(grown, fmt.Sprintf("%s: %+.1f %%", name, 100*(now/first-1)))
 		}
 	}
 	return grown

@@ -15,7 +15,7 @@ import (
 // before, or that does not lead, leaves what is there: the one before may still hold the Lease.
 func TestLeavesIdentity(t *testing.T) {
 	type step struct {
-		at          time.Duration
+		at          int // in seconds
 		holds, told bool
 	}
 	for name, test := range map[string]struct {
@@ -33,7 +33,7 @@ func TestLeavesIdentity(t *testing.T) {
 		var h heritage
 		left := 0
 		for _, s := range test.steps {
-			if h.due(s.at*time.Second, 15*time.Second, s.holds, s.told) {
+			if h.due(time.Duration(s.at)*time.Second, 15*time.Second, s.holds, s.told) {
 				left++
 			}
 		}

@@ -69,7 +69,7 @@ func (n *naming) step(m *self, e *election, s *sourcing, in Input) (actions []Ac
 		return actions
 	}
 	// A leader hub that answers is to this hub what a leader is that holds the Lease.
-	e.record, e.changed, e.renews = Record{}, in.Now, false
+	e.record, e.changed = Record{}, in.Now
 	if in.Coordinator {
 		e.record = Record{Exists: true, Holder: "leader hub"}
 	}

@@ -230,7 +230,7 @@ func (h *History) Drift(last int, share float64, bands Bands) (grown []string) {
 	rows := h.Rows[max(len(h.Rows)-last, 0):]
 	for i, column := range h.Columns {
 		name, unit := figureOf(column)
-		var values, counts []float64 // less what was accepted, as a factor and as a number
+		var values []float64 // less what was accepted: of a count as a number, else as a factor
 		before, accepted, times := math.NaN(), 0.0, 1.0
 		for _, r := range rows {
 			v := r.Values[i]
@@ -244,7 +244,10 @@ func (h *History) Drift(last int, share float64, bands Bands) (grown []string) {
 				}
 			}
 			before = v
-			values, counts = append(values, v/times), append(counts, v-accepted)
+			if v /= times; unit == "" {
+				v = before - accepted
+			}
+			values = append(values, v)
 		}
 		if len(values) < 2 {
 			continue
@@ -254,11 +257,10 @@ func (h *History) Drift(last int, share float64, bands Bands) (grown []string) {
 			few = ends
 		}
 		first, now := median(values[:few]), median(values[len(values)-few:])
-		more := median(counts[len(counts)-few:]) - median(counts[:few])
 		switch {
 		case unit == "s": // of another hour, on another machine
-		case unit == "" && more > 1:
-			grown = append(grown, fmt.Sprintf("%s: %+.4g", name, more))
+		case unit == "" && now-first > 1:
+			grown = append(grown, fmt.Sprintf("%s: %+.4g", name, now-first))
 		case unit != "" && first > 0 && now/first-1 > max(share, bands[name]):
 			grown = append(grown, fmt.Sprintf("%s: %+.1f %%", name, 100*(now/first-1)))
 		}

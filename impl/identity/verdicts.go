@@ -75,17 +75,23 @@ func (v *verdicts) last(p place, read digest) (s stamp, known bool) {
 	return s, known
 }
 
-// learn notes a decision. The same one is noted again after stampAge, since a flash should not be written without need.
+// learn notes a decision. The same allowance is noted again after stampAge, since a flash should not be written without need. The same denial is noted each time: it
+// takes back what was allowed before it. It is written where something was allowed since the last one.
 func (v *verdicts) learn(p place, read digest, denied bool, now time.Time) {
 	read = p.hash(read)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.seen(p.caller)
 	of := v.callers[p.caller]
-	if old, ok := of[read]; ok && old.denied() == denied && now.Sub(old.at()).Abs() < stampAge {
+	old, again := of[read]
+	again = again && old.denied() == denied && now.Sub(old.at()).Abs() < stampAge
+	if again && !denied {
 		return
 	}
 	of[read] = newStamp(now, denied)
+	if again && !overtaken(of, old) {
+		return
+	}
 	limit := maxEach
 	if p.caller == v.own {
 		limit = maxOwn
@@ -98,6 +104,16 @@ func (v *verdicts) learn(p place, read digest, denied bool, now time.Time) {
 	case v.changed <- struct{}{}:
 	default:
 	}
+}
+
+// overtaken reports whether a caller was allowed something since a denial.
+func overtaken(of map[digest]stamp, denial stamp) bool {
+	for _, s := range of {
+		if !s.denied() && !s.at().Before(denial.at()) {
+			return true
+		}
+	}
+	return false
 }
 
 // seen puts a caller in front of all others, of whom the last goes if there are too many.

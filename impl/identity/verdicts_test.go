@@ -219,6 +219,37 @@ func TestOwnPods(t *testing.T) {
 	}
 }
 
+// TestDeniedAgain: a denial that is said again within hours is as young as the last time, also after a restart: what was allowed between the two is lost.
+func TestDeniedAgain(t *testing.T) {
+	const all, x = "/api/v1/configmaps", "/api/v1/namespaces/a/configmaps/x"
+	b := newBed(t, nil)
+	node := carrying("Test-Node", "yes")
+	for _, said := range []struct {
+		uri  string
+		code int
+	}{{all, 403}, {all + "?watch=1", 200}, {all, 403}} {
+		b.clock.Step(time.Hour)
+		b.Learn(node.Header, true, read(said.uri), said.code)
+	}
+	ask := func(when string) {
+		t.Helper()
+		for _, uri := range []string{all, all + "?watch=1", all + "?labelSelector=a", x} {
+			if _, refusal := b.authorizeRequest(node, read(uri)); refusal == nil || refusal.ErrStatus.Code != 403 {
+				t.Errorf("%s, %s: %v", when, uri, refusal)
+			}
+		}
+	}
+	ask("at once")
+	b.verdicts.save()
+	b.clock.Step(time.Minute)
+	b.Learn(node.Header, true, read(all), 403)
+	if n := b.Unsaved(); n != 0 {
+		t.Errorf("nothing was allowed since, and %d changes are to be written", n)
+	}
+	b.start(nil)
+	ask("after a restart")
+}
+
 // TestAge: allowances of pods end a week after the cloud said so last, the node's own do not.
 func TestAge(t *testing.T) {
 	b := newBed(t, func(c *Config) { c.Allowance = 10000 * time.Hour })

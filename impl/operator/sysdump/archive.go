@@ -40,12 +40,13 @@ func create(path string, at time.Time) (*archive, error) {
 	return a, nil
 }
 
-// add puts a text into the archive, without its secrets; what is too long loses its beginning.
+// add puts a text into the archive, without its secrets; what is too long then loses its beginning. A secret that was cut before would not look like one.
 func (a *archive) add(name string, text []byte) error {
+	text = redact(text)
 	if cut := len(text) - maxFile; cut > 0 {
 		text = append(fmt.Appendf(nil, "(the first %d bytes are left out)\n", cut), text[cut:]...)
 	}
-	return a.write(name, redact(text))
+	return a.write(name, text)
 }
 
 func (a *archive) write(name string, text []byte) error {

@@ -11,6 +11,21 @@ const removed = "REMOVED"
 // key is a private one, over several lines.
 var key = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
 
+// tail is the end of one whose beginning was cut: the last lines of a log begin anywhere.
+var tail = regexp.MustCompile(`-----(BEGIN|END) [A-Z ]*PRIVATE KEY-----`)
+
+// maxKey bounds a key in a log, with what stands before each of its lines.
+const maxKey = 16 << 10
+
+// cutKey takes out the rest of a private key at the beginning of a text.
+func cutKey(text []byte) []byte {
+	at := tail.FindSubmatchIndex(text)
+	if at == nil || string(text[at[2]:at[3]]) != "END" {
+		return text
+	}
+	return append(append(bytes.Clone(text[:max(0, at[0]-maxKey)]), removed...), text[at[1]:]...)
+}
+
 // secrets are what looks like one in a line. The groups stay. A line without one of the words, in small letters, is not looked at: expressions are slow, and logs are long.
 var secrets = []struct {
 	words []string
@@ -36,7 +51,7 @@ var bootstrap = regexp.MustCompile(`(\b[a-z0-9]{6}\.)[a-z0-9]{16}\b`)
 // redact takes out what looks like a secret.
 func redact(text []byte) []byte {
 	if bytes.Contains(text, []byte("PRIVATE KEY")) {
-		text = key.ReplaceAll(text, []byte(removed))
+		text = key.ReplaceAll(cutKey(text), []byte(removed))
 	}
 	out := make([]byte, 0, len(text))
 	for line := range bytes.Lines(text) {

@@ -20,16 +20,17 @@ func TestRedact(t *testing.T) {
 	for in, want := range map[string]string{
 		"a -----BEGIN EC PRIVATE KEY-----\nMHcCAQ\n-----END EC PRIVATE KEY----- b": "a REMOVED b",
 		"x: |\n  -----BEGIN PRIVATE KEY-----\n  MII\n  cut off":                    "x: |\n  REMOVED",
+		"MHcCAQ\n-----END EC PRIVATE KEY-----\nb":                                  "REMOVED\nb",
 		"-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----":              "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----",
-		"said " + jwt + ", and":                    "said REMOVED, and",
-		"Authorization: Bearer abcdefghijkl":       "Authorization: Bearer REMOVED",
-		"token abcdef.0123456789abcdef is used":    "token abcdef.REMOVED is used",
-		"https://ann:hunter2@registry.example/x":   "https://ann:REMOVED@registry.example/x",
-		"https://registry.example:5000/x@sha256:0": "https://registry.example:5000/x@sha256:0",
-		`{"password": "hunter22"}`:                 `{"password": REMOVED}`,
-		"client-key-data: LS0tLS1CRUdJTg==":        "client-key-data: REMOVED",
-		"bootstrap-token-file: /etc/weir/token":    "bootstrap-token-file: /etc/weir/token",
-		"weir-manager has written 12 tokens":       "weir-manager has written 12 tokens",
+		"said " + jwt + ", and":                                                    "said REMOVED, and",
+		"Authorization: Bearer abcdefghijkl":                                       "Authorization: Bearer REMOVED",
+		"token abcdef.0123456789abcdef is used":                                    "token abcdef.REMOVED is used",
+		"https://ann:hunter2@registry.example/x":                                   "https://ann:REMOVED@registry.example/x",
+		"https://registry.example:5000/x@sha256:0":                                 "https://registry.example:5000/x@sha256:0",
+		`{"password": "hunter22"}`:                                                 `{"password": REMOVED}`,
+		"client-key-data: LS0tLS1CRUdJTg==":                                        "client-key-data: REMOVED",
+		"bootstrap-token-file: /etc/weir/token":                                    "bootstrap-token-file: /etc/weir/token",
+		"weir-manager has written 12 tokens":                                       "weir-manager has written 12 tokens",
 	} {
 		if got := string(redact([]byte(in))); got != want {
 			t.Errorf("%q becomes %q, want %q", in, got, want)
@@ -75,6 +76,38 @@ func files(t *testing.T, path string) map[string]string {
 			t.Fatal(err)
 		}
 		out[strings.TrimPrefix(h.Name, "d/")] = string(text)
+	}
+}
+
+// TestCut: a secret that is cut off, because its text is too long or begins within it, does not come through either.
+func TestCut(t *testing.T) {
+	const line, end = "cGxhbnRlZCBwbGFudGVkIHBsYW50ZWQ\n", "-----END EC PRIVATE KEY-----\n"
+	key := "-----BEGIN EC PRIVATE KEY-----\n" + strings.Repeat(line, 100) + end
+	token := `{"token": "` + strings.Repeat("p1antedp1anted.", 100) + "\"}\n"
+	path := filepath.Join(t.TempDir(), "d.tar.gz")
+	a, err := create(path, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := strings.Repeat("x\n", maxFile/2-100)
+	for name, text := range map[string]string{
+		"key": key + after, "token": token + after, "log": strings.Repeat("host weir-hub[1]: "+line, 60) + "host weir-hub[1]: " + end + "and what follows\n",
+	} {
+		if err := a.add(name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.close(nil); err != nil {
+		t.Fatal(err)
+	}
+	all := files(t, path)
+	for name, text := range all {
+		if strings.Contains(text, "cGxhbnRlZ") || strings.Contains(text, "p1anted") {
+			t.Errorf("%s: %.200q", name, text)
+		}
+	}
+	if len(all) != 3 || !strings.Contains(all["log"], "and what follows") {
+		t.Errorf("%d files, the log is %q", len(all), all["log"])
 	}
 }
 

@@ -46,7 +46,7 @@ func (h *Hub) buildCloud() (err error) {
 		}
 	}
 	c := uplink.CloudConfig{
-		Net: h.Net, Servers: h.servers, Policy: h.policy(), Quantum: h.CloudPostQuantum, Leads: h.EnableCoordinator, Time: h.time, Clock: h.clock, Logger: h.Logger,
+		NodeName: h.NodeName, Net: h.Net, Servers: h.servers, Policy: h.policy(), Quantum: h.CloudPostQuantum, Leads: h.EnableCoordinator, Time: h.time, Clock: h.clock, Logger: h.Logger,
 	}
 	if c.Roots, err = h.reload.Bundle("--cloud-ca-file", h.CloudCAFile); err != nil {
 		return err

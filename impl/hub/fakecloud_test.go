@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/tls"
@@ -52,7 +53,8 @@ type fakeCloud struct {
 
 	mu      sync.Mutex
 	version uint64
-	ready   int                                                           // status of /readyz
+	ready   int                                                           // status of /readyz, or hangs
+	broken  int                                                           // status of everything, 0: none
 	allow   func(user string, a *authorizationv1.ResourceAttributes) bool // verdicts
 	reviews []string                                                      // "user verb resource namespace name"
 	lists   map[string]int                                                // lists of pool-scope resources by user
@@ -77,6 +79,9 @@ type echo struct {
 	Header                         http.Header
 }
 
+// hangs is a status of /readyz that never comes.
+const hangs = -1
+
 func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -96,10 +101,15 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 		running.Go(func() { _ = r.Run(ctx) })
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, req *http.Request) {
 		c.mu.Lock()
-		defer c.mu.Unlock()
-		w.WriteHeader(c.ready)
+		code := c.ready
+		c.mu.Unlock()
+		if code == hangs {
+			<-req.Context().Done()
+			return
+		}
+		w.WriteHeader(code)
 	})
 	mux.HandleFunc("POST "+access.ReviewPath, c.review)
 	c.leases = newLeaseLog("cloud", 1000)
@@ -121,7 +131,7 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 		c.mu.Lock()
 		user := c.user(req)
 		c.seen = append(c.seen, seen{user, req.URL.Path, len(req.TLS.PeerCertificates) > 0})
-		refused := c.refused[user]
+		refused := cmp.Or(c.broken, c.refused[user])
 		if strings.HasPrefix(user, "forged") {
 			refused = http.StatusUnauthorized
 		}

@@ -38,6 +38,7 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 	gauge("own_user", "1 while the hub reads at the cloud as a user of its own, 0 while it does so as its node.", number(user == h.atCloud.Name))
 	for _, server := range h.cloud.Status() {
 		gauge("cloud_server_healthy", "1 while a cloud server answers.", number(server.Healthy), "server", server.Server)
+		gauge("cloud_server_ready", "1 while a cloud server answers, and does not say that it is not ready (/readyz).", number(server.Ready()), "server", server.Server)
 	}
 	for _, c := range uplink.Classes {
 		b := h.cloud.Bytes(c)

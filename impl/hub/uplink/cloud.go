@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/hub/nodelease"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -43,6 +45,8 @@ type Cloud struct {
 	forward Certificate
 	logger  *slog.Logger
 	clock   clock.WithTicker
+	policy  HealthPolicy
+	node    string
 	time    *pki.Proven
 	doubted atomic.Pointer[time.Time] // since when somebody wanted to know of it, see Patience
 	gone    *Link                     // it is away
@@ -52,13 +56,14 @@ type Cloud struct {
 
 // CloudConfig is what a Cloud is made of.
 type CloudConfig struct {
-	Net     Dials
-	Servers map[Class][]*url.URL
-	Policy  HealthPolicy
-	Roots   *Bundle
-	Node    Certificate // of ways AsNode
-	Hub     Certificate // of ways AsHub
-	Forward Certificate // nil: no way is AsForwarder
+	Net      Dials
+	Servers  map[Class][]*url.URL
+	Policy   HealthPolicy
+	NodeName string // whose Lease tells whether a server serves that is not ready
+	Roots    *Bundle
+	Node     Certificate // of ways AsNode
+	Hub      Certificate // of ways AsHub
+	Forward  Certificate // nil: no way is AsForwarder
 	// NodeShows and HubShows are what requests AsNode and AsHub show; nil: nothing.
 	NodeShows, HubShows Bearer
 	Quantum             bool        // post-quantum key exchange
@@ -74,7 +79,7 @@ func NewCloud(c CloudConfig) *Cloud {
 		c.Time = pki.OpenProven("", c.Clock, c.Logger)
 	}
 	k := &Cloud{
-		time: c.Time, doors: map[doorKey]*door{}, meters: map[Class]*Meter{}, logger: c.Logger, clock: c.Clock,
+		policy: c.Policy, node: c.NodeName, time: c.Time, doors: map[doorKey]*door{}, meters: map[Class]*Meter{}, logger: c.Logger, clock: c.Clock,
 		resume: NewSessions(), forward: c.Forward,
 	}
 	k.gone = NewLink(func() bool { return k.Reach() != Away })
@@ -107,7 +112,7 @@ func NewCloud(c CloudConfig) *Cloud {
 			idle: func() bool { // a spare server is asked only while the one in use is in doubt
 				current := k.servers[k.current.Load()]
 				j := current.Judgement()
-				return current != s && (j.Healthy || !j.Known)
+				return current != s && (j.Ready() || !j.Known)
 			},
 		})
 		k.servers = append(k.servers, s)
@@ -194,18 +199,61 @@ func (k *Cloud) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// probe asks for /readyz. Any answer of a server that proved its name by certificate shows that the link and the
-// server work, also 401, 403 and 429; only 500 and more mean that it cannot serve. It asks with a certificate:
-// kube-apiserver closes HTTP/2 connections that carry anonymous requests, and handshakes cost more than anything else here.
+// probe asks a server whether it is ready, and whether it serves if it does not say yes. What is answered counts: one hook of
+// kube-apiserver that is down, or that hangs, makes /readyz fail while everything else is served. So the second question is the read of
+// this node's Lease, over the connections and under the identity of heartbeats. kube-apiserver reads it from etcd.
 func (k *Cloud) probe(ctx context.Context, s *server) error {
-	u := *s.address[ClassControl]
-	u.Path = "/readyz"
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ready, serves := make(chan error, 1), make(chan error, 1)
+	go func() { ready <- k.question(ctx, s, ClassControl, AsHub, "/readyz") }()
+	ask := func() {
+		err := k.question(ctx, s, ClassHeartbeat, AsNode, nodelease.Path+"/"+k.node)
+		if Unsent(err) { // the node has nothing to show: who is refused has an answer as well
+			err = k.question(ctx, s, ClassControl, AsHub, nodelease.Path+"/"+k.node)
+		}
+		serves <- err
+	}
+	timer := time.NewTimer(k.policy.Timeout / 2)
+	defer timer.Stop()
+	var unready, silent error
+	for asked := false; ; {
+		select {
+		case unready = <-ready:
+			if unready == nil || Unsent(unready) {
+				return unready
+			}
+		case silent = <-serves:
+			if silent == nil {
+				return &UnreadyError{cmp.Or(unready, errNoAnswer)}
+			}
+		case <-timer.C:
+		}
+		if unready != nil && silent != nil {
+			return errors.Join(unready, silent)
+		}
+		if !asked {
+			asked = true
+			go ask()
+		}
+	}
+}
+
+// errNoAnswer is why a server counts as not ready that has not said yet whether it is.
+var errNoAnswer = errors.New("GET /readyz: no answer")
+
+// question asks a server something small. Any answer of a server that proved its name by certificate shows that the link and the
+// server work, also 401, 403 and 429; 500 and more mean that it cannot serve this. It asks with a certificate:
+// kube-apiserver closes HTTP/2 connections that carry anonymous requests, and handshakes cost more than anything else here.
+func (k *Cloud) question(ctx context.Context, s *server, class Class, as Credential, path string) error {
+	u := *s.address[class]
+	u.Path = path
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("User-Agent", contract.UserAgent)
-	d := k.doors[doorKey{ClassControl, AsHub, overHTTP2}]
+	d := k.doors[doorKey{class, as, overHTTP2}]
 	if d.shows != nil { // without it the cloud answers 401, which is an answer
 		if token, err := d.shows.Token(ctx); err == nil && token != "" {
 			req.Header.Set("Authorization", "Bearer "+token)
@@ -218,8 +266,8 @@ func (k *Cloud) probe(ctx context.Context, s *server) error {
 	defer resp.Body.Close()
 	k.time.Hear(resp.Header.Get("Date"))
 	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
-	if resp.StatusCode >= 500 {
-		return fmt.Errorf("GET /readyz: %s", resp.Status)
+	if resp.StatusCode >= http.StatusInternalServerError {
+		return fmt.Errorf("GET %s: %s", path, resp.Status)
 	}
 	return nil
 }
@@ -227,16 +275,21 @@ func (k *Cloud) probe(ctx context.Context, s *server) error {
 // judged follows a change of a judgement: it picks the server in use and wakes probes of the others.
 func (k *Cloud) judged() {
 	current := k.servers[k.current.Load()]
-	if !current.OK() {
-		for i, s := range k.servers {
-			if s.OK() {
-				k.current.Store(int32(i))
-				s.Kick() // what is known of it may be old
-				k.logger.Info("another cloud server is used from now on", "server", s.name, "instead-of", current.name)
-				break
-			}
-			if s != current {
-				s.Kick()
+	if j := current.Judgement(); !j.Ready() {
+		better := slices.IndexFunc(k.servers, func(s *server) bool { return s.Judgement().Ready() })
+		if better < 0 && !j.Healthy {
+			better = slices.IndexFunc(k.servers, func(s *server) bool { return s.OK() })
+		}
+		if better >= 0 {
+			s := k.servers[better]
+			k.current.Store(int32(better))
+			s.Kick() // what is known of it may be old
+			k.logger.Info("another cloud server is used from now on", "server", s.name, "instead-of", current.name)
+		} else {
+			for _, s := range k.servers {
+				if s != current {
+					s.Kick()
+				}
 			}
 		}
 	}

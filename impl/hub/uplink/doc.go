@@ -12,10 +12,12 @@
 //
 // # The cloud
 //
-// One kube-apiserver is used as long as it is healthy; a request that cannot connect goes to the next. Health is judged by
-// answers to GET /readyz on a connection of its own. A healthy server from which anything came within the last interval,
+// One kube-apiserver is used as long as it is healthy; a request that cannot connect goes to the next. A probe asks GET /readyz on a
+// connection of its own. A server that answers it by 500 and more, or not within half of the time-out, is asked for the Lease of this
+// node, as the kubelet would. If it answers that, it is healthy and not ready: one hook of kube-apiserver can be down while everything
+// else is served. What is answered counts. Readiness decides only which one of several healthy servers is used. A healthy server from which anything came within the last interval,
 // over a connection on which it had proved its name, is not probed, but for each thirtieth interval, the sixth if it feeds
-// the relays: it may live and not be ready. On class node HTTP/2 pings see to that, 78 bytes each. A server error calls for a probe; a server that failed one
+// the relays: it may live and serve nothing. A server that is not ready is probed each interval. On class node HTTP/2 pings see to that, 78 bytes each. A server error calls for a probe; a server that failed one
 // is judged by probes alone. After a start the first answer to anybody decides, and the hub probes only if none came within an
 // interval, or soon if the pool needs a leader. Spare servers are not asked.
 //

@@ -2,6 +2,7 @@ package uplink
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -81,11 +82,11 @@ type CheckerConfig struct {
 	Policy  HealthPolicy
 	Clock   clock.WithTicker
 	Logger  *slog.Logger
-	Probe   func(ctx context.Context) error
-	Several func() bool   // a probe finds the next server when one is gone; nil: there is one
-	grace   time.Duration // before the first probe, in which an answer to somebody else spares it
-	idle    func() bool   // true: nobody needs to know; wait for a kick. nil: never
-	Changed func()        // called without locks after each change of the judgement
+	Probe   func(ctx context.Context) error // nil or an UnreadyError: the server serves
+	Several func() bool                     // a probe finds the next server when one is gone; nil: there is one
+	grace   time.Duration                   // before the first probe, in which an answer to somebody else spares it
+	idle    func() bool                     // true: nobody needs to know; wait for a kick. nil: never
+	Changed func()                          // called without locks after each change of the judgement
 }
 
 // Checker judges one server: by probes, and by what else is heard of it.
@@ -103,8 +104,17 @@ type Checker struct {
 	within    time.Duration
 	wanted    time.Time // when the first probe is due because somebody has to know; zero: nobody has
 	lastError string
+	unready   string // what the server said of itself last, although it serves; "": it is ready
 	since     time.Time
 }
+
+// UnreadyError is the outcome of a probe of a server that serves, and says of itself that it is not ready. It is a good
+// answer: it never makes a server unhealthy. It only counts where there is a choice among servers.
+type UnreadyError struct{ Because error }
+
+func (e *UnreadyError) Error() string { return "it serves, but is not ready: " + e.Because.Error() }
+
+func (e *UnreadyError) Unwrap() error { return e.Because }
 
 // NewChecker makes a checker that knows nothing yet.
 func NewChecker(c CheckerConfig) *Checker {
@@ -127,7 +137,7 @@ func (c *Checker) Run(ctx context.Context) error {
 		c.Logger.Debug("probe", "err", err)
 		if ctx.Err() == nil { // else the probe was cut short
 			next := c.observe(err)
-			if err != nil { // hubs lose a server all at once: one of them should soon see that it is back, not all late
+			if unready := new(UnreadyError); err != nil && !errors.As(err, &unready) { // hubs lose a server all at once: one of them should soon see that it is back, not all late
 				next = next/2 + rand.N(next/2+1)
 			}
 			c.rest(ctx, began, next)
@@ -198,7 +208,7 @@ func (c *Checker) due(last time.Time, after time.Duration) time.Duration {
 	if !c.state.known && !c.wanted.IsZero() && c.wanted.Before(at) {
 		at = c.wanted
 	}
-	if c.state.ok && c.state.fails == 0 && !c.doubted {
+	if c.state.ok && c.state.fails == 0 && !c.doubted && c.unready == "" {
 		heard := c.born.Add(time.Duration(c.heardAt.Load()) + c.Policy.Interval)
 		longest := spared * c.Policy.Interval
 		if c.fed.Load() {
@@ -274,26 +284,40 @@ func (c *Checker) answered(code int) {
 }
 
 func (c *Checker) observe(err error) (next time.Duration) {
+	unready := ""
+	if u := new(UnreadyError); errors.As(err, &u) {
+		unready, err = u.Because.Error(), nil
+	}
 	c.mu.Lock()
-	before := c.state
+	before, said := c.state, c.unready
 	c.state.observe(c.Policy, err == nil)
 	c.doubted = false
 	turned := c.state.known != before.known || c.state.ok != before.ok
 	c.lastError = ""
 	if err != nil {
 		c.lastError = err.Error()
+	} else {
+		c.unready = unready // a probe that failed tells nothing of it
 	}
 	if turned {
 		c.since = c.Clock.Now()
 	}
 	ok, next := c.state.ok, c.state.next(c.Policy)
 	c.mu.Unlock()
-	if turned {
-		if ok {
-			c.Logger.Info("healthy", "server", c.Name)
-		} else {
-			c.Logger.Warn("not healthy", "server", c.Name, "err", err)
-		}
+	switch {
+	case turned && !ok:
+		c.Logger.Warn("not healthy", "server", c.Name, "err", err)
+	case turned:
+		c.Logger.Info("healthy", "server", c.Name)
+	}
+	readiness := err == nil && (unready == "") != (said == "")
+	switch {
+	case readiness && unready != "":
+		c.Logger.Warn("the server says that it is not ready, and serves: it stays in use unless another one is ready", "server", c.Name, "err", unready)
+	case readiness:
+		c.Logger.Info("the server is ready", "server", c.Name)
+	}
+	if turned || readiness {
 		c.Changed()
 	}
 	return next
@@ -313,14 +337,18 @@ type Judgement struct {
 	Healthy bool      `json:"healthy"`
 	Since   time.Time `json:"since,omitzero"`
 	Error   string    `json:"error,omitempty"`
+	Unready string    `json:"unready,omitempty"` // what it said of itself last although it serves
 }
 
 // Judgement is what is known now.
 func (c *Checker) Judgement() Judgement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Judgement{Known: c.state.known, Healthy: c.state.ok, Since: c.since, Error: c.lastError}
+	return Judgement{Known: c.state.known, Healthy: c.state.ok, Since: c.since, Error: c.lastError, Unready: c.unready}
 }
+
+// Ready reports whether the server serves and does not say that it is not ready.
+func (j Judgement) Ready() bool { return j.Healthy && j.Unready == "" }
 
 // OK tells whether the server is healthy, as far as is known.
 func (c *Checker) OK() bool { return c.Judgement().Healthy }

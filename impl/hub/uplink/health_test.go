@@ -225,3 +225,41 @@ func TestPatience(t *testing.T) {
 		clock.Step(ConnectPatience / 2)
 	}
 }
+
+// TestUnreadyIsHealthy: a server that serves and says that it is not ready is healthy, is told of once, and is asked again each interval.
+func TestUnreadyIsHealthy(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	changes := 0
+	c := NewChecker(CheckerConfig{
+		Name: "server", Policy: testPolicy, Clock: clock, Logger: slog.New(slog.DiscardHandler), Changed: func() { changes++ },
+	})
+	is := func(healthy, ready bool, told int) {
+		t.Helper()
+		if j := c.Judgement(); j.Healthy != healthy || j.Ready() != ready || changes != told {
+			t.Errorf("got %+v after %d changes, want healthy %v, ready %v, %d", j, changes, healthy, ready, told)
+		}
+	}
+	unready := &UnreadyError{errors.New("GET /readyz: 500")}
+	c.observe(nil)
+	is(true, true, 1)
+	for range 2 * testPolicy.Failures {
+		if next := c.observe(unready); next != testPolicy.Interval {
+			t.Errorf("asked again in %s", next)
+		}
+	}
+	is(true, false, 2)
+	c.heard()
+	if due := c.due(clock.Now(), testPolicy.Interval); due != testPolicy.Interval {
+		t.Errorf("signs of life spare the probe of a server that is not ready: due in %s", due)
+	}
+	for range testPolicy.Failures {
+		c.observe(errors.New("refused"))
+	}
+	is(false, false, 3)
+	for range testPolicy.Healthy {
+		c.observe(unready)
+	}
+	is(true, false, 4)
+	c.observe(nil)
+	is(true, true, 5)
+}

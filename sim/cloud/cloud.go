@@ -30,6 +30,7 @@ type Config struct {
 	Port    int      // default: 6443 if it is free, else any
 	Hosts   []string // further addresses that clients reach the apiserver by (the near ends of links)
 	Args    []string // further flags of the apiserver
+	Keys    bool     // it asks a key service, so that SetReady can make it say that it is not ready
 
 	Progress func(string) // may be nil
 }
@@ -55,6 +56,7 @@ type Cloud struct {
 	port    int
 	ca      *pki.Authority
 	signing *pki.SigningKey // of tokens
+	keys    *keys           // nil: it asks none
 	admin   *rest.Config
 	client  kubernetes.Interface
 	etcd    *etcd
@@ -140,7 +142,12 @@ func (c *Cloud) prepare() error {
 	if c.client, err = kubernetes.NewForConfig(c.admin); err != nil {
 		return fmt.Errorf("create administrator's client: %w", err)
 	}
-	c.args, err = c.apiserverArgs(dir, c.config.Hosts)
+	if c.args, err = c.apiserverArgs(dir, c.config.Hosts); err != nil || !c.config.Keys {
+		return err
+	}
+	var flags []string
+	c.keys, flags, err = startKeys(dir)
+	c.args = append(c.args, flags...)
 	return err
 }
 
@@ -164,6 +171,10 @@ func (c *Cloud) Client() kubernetes.Interface { return c.client }
 func (c *Cloud) Close() error {
 	if p := c.APIServer(); p != nil {
 		p.Kill() // everything it knows is thrown away: there is nothing to shut down in order
+	}
+	if c.keys != nil {
+		c.keys.close()
+		c.keys = nil
 	}
 	if c.etcd != nil {
 		c.etcd.stop()

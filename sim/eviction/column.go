@@ -53,6 +53,7 @@ type column struct {
 
 	// Bytes per second of class heartbeat: before anything is cut, and while heartbeats are delegated.
 	direct, delegated float64
+	reads, kept       float64 // what hubs did without the cloud, since the first fault
 	received          float64 // bytes per second from the cloud for each node, before anything is cut
 }
 
@@ -286,6 +287,7 @@ func (c *column) callFailed(node string, err error) {
 
 // faults lets the faults happen, and the changes beside them, and watches until the column is over.
 func (c *column) faults(ctx context.Context) error {
+	before := c.alone(ctx)
 	c.history.Began = time.Now()
 	first := slices.MinFunc(c.s.Faults, func(a, b scenario.Fault) int { return int(a.At - b.At) }).At
 	watch, cancel := context.WithTimeout(ctx, first+c.s.Eviction.Watch)
@@ -305,8 +307,10 @@ func (c *column) faults(ctx context.Context) error {
 	if err := <-ended; err != nil {
 		return err
 	}
+	after := c.alone(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.reads, c.kept = after.since(before)
 	c.history.Ended = time.Now()
 	c.recorder.into(&c.history)
 	c.Measure()

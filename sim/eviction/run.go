@@ -69,6 +69,7 @@ func (c *column) measure(m report.Values, v Verdict) {
 	}
 	m["wrong_evictions"], m["missed_evictions"] = float64(v.Wrong), float64(v.Missed)
 	m["not_ready_while_delegated"], m["late_heartbeats"] = float64(v.Unjust), float64(v.Late)
+	m["store_reads"], m["kept_heartbeats"] = c.reads, c.kept
 	m["marks_missing"], m["marks_left"] = float64(v.Unmarked), float64(v.MarkedLeft)
 	if c.s.Eviction.Calls {
 		m["calls"], m["failed_calls"] = float64(calls), float64(failed)

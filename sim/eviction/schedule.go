@@ -112,6 +112,8 @@ func (c *column) find(ctx context.Context, f scenario.Fault) (*deed, error) {
 			return nil, nil
 		}
 		return &deed{begin: func(ctx context.Context) error { return c.setPolicy(ctx, *f.Policy) }}, nil
+	case scenario.Unready:
+		return c.findUnready()
 	case scenario.Vanish:
 		n, _ := f.Target.Hub()
 		return c.vanish(c.history.Nodes[n-1]), nil
@@ -155,6 +157,21 @@ func each(names []string, do func(string)) {
 	for _, n := range names {
 		do(n)
 	}
+}
+
+func (c *column) findUnready() (*deed, error) {
+	p, err := c.Site.Part(runtime.APIServer)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := p.(runtime.Unready)
+	if !ok {
+		return nil, errors.New("this apiserver cannot be made to say that it is not ready")
+	}
+	return &deed{
+		begin: func(ctx context.Context) error { return u.SetReady(ctx, false) },
+		heal:  func(ctx context.Context) error { return u.SetReady(ctx, true) },
+	}, nil
 }
 
 func (c *column) findSlow(f scenario.Fault) *deed {

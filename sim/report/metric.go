@@ -79,6 +79,8 @@ func Metrics() []Metric {
 		{"not_ready_while_delegated", UnitCount, "times that a node was not Ready in the cloud though it was alive and a hub of its pool was connected long enough"},
 		{"stock_not_ready", UnitCount, "times that a node of the pool was not Ready with stock Kubernetes"},
 		{"late_heartbeats", UnitCount, "gaps between heartbeats at the cloud longer than a Lease lasts, of nodes that were alive; time in which no hub of the pool could reach the cloud is taken off"},
+		{"store_reads", UnitCount, "reads that hubs answered from their stores since the first fault, of hubs that run in the end, since their start"},
+		{"kept_heartbeats", UnitCount, "heartbeats that hubs did not pass to the cloud since the first fault, likewise"},
 		{"failed_calls", UnitCount, "calls of a Service from within the pool that failed, with Weir"},
 		{"stock_failed_calls", UnitCount, "calls of a Service from within the pool that failed, with stock Kubernetes"},
 		{"calls", UnitCount, "calls of a Service from within the pool, with Weir"},

@@ -26,6 +26,7 @@ type apiserverPart struct {
 var (
 	_ Part       = (*apiserverPart)(nil)
 	_ Restorable = (*apiserverPart)(nil)
+	_ Unready    = (*apiserverPart)(nil)
 	_ Part       = (*node.Part)(nil)
 )
 
@@ -65,6 +66,9 @@ func (a *apiserverPart) Backup(ctx context.Context) error {
 	a.backup = b
 	return nil
 }
+
+// SetReady implements Unready.
+func (a *apiserverPart) SetReady(ctx context.Context, ready bool) error { return a.cloud.SetReady(ctx, ready) }
 
 // Restore implements Restorable.
 func (a *apiserverPart) Restore(ctx context.Context) (revision uint64, err error) {

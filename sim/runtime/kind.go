@@ -136,6 +136,9 @@ func (k *Kind) Up(ctx context.Context, t Topology, progress Progress) (_ Site, e
 
 // suits tells what of a topology cannot be had.
 func (*Kind) suits(t Topology) error {
+	if t.Unready {
+		return errors.New("kube-apiserver cannot be made to say that it is not ready: kind starts it without a key service")
+	}
 	for _, p := range t.Pools {
 		if p.Unlinked && p.Mode != Stock {
 			return fmt.Errorf("pool %s of mode %s has no link: only one of mode %s can be without", p.Name, p.Mode, Stock)

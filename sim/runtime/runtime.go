@@ -101,6 +101,12 @@ type Part interface {
 	LogFile() string
 }
 
+// Unready is a Part that can be made to say that it is not ready, while it serves everything.
+type Unready interface {
+	// SetReady returns when the part says so.
+	SetReady(ctx context.Context, ready bool) error
+}
+
 // Restorable is a Part whose data can be put back to an earlier time.
 type Restorable interface {
 	Part

@@ -38,6 +38,8 @@ type Topology struct {
 	Described bool
 	// Lifecycle adds the stock controllers that look after nodes and what belongs to them, and no others.
 	Lifecycle bool
+	// Unready: kube-apiserver can be made to say that it is not ready while it serves, see the interface Unready.
+	Unready bool
 	// Timers of controllers and kubelets; the zero value are those of stock Kubernetes.
 	Timers cloud.Timers
 }

@@ -116,6 +116,7 @@
 //	kill     kubelet/<n>, hub/<n>, leader, coordinator, apiserver
 //	slow     pool
 //	policy   pool                                          policy: another one, from then on
+//	unready  apiserver                                     /readyz says 500, since its key service is down; it serves everything
 //
 // # Crowd
 //

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,7 +151,10 @@ func (s *Scenario) ColumnTopology(mode runtime.Mode) runtime.Topology {
 	beside := runtime.Pool{Name: s.Topology.Beside.Name, Nodes: s.Topology.Beside.Nodes, Mode: runtime.Stock, Unlinked: true}
 	pool.Kubelets, beside.Kubelets = true, true
 	pool.Zoneless, beside.Zoneless = s.Topology.Zoneless, s.Topology.Zoneless
-	return runtime.Topology{Pools: []runtime.Pool{pool, beside}, Controllers: true, Manager: mode == runtime.Weir, Timers: s.Eviction.Timers.Timers()}
+	return runtime.Topology{
+		Pools: []runtime.Pool{pool, beside}, Controllers: true, Manager: mode == runtime.Weir, Timers: s.Eviction.Timers.Timers(),
+		Unready: slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Unready }),
+	}
 }
 
 // evictionRules are the actions that stock Kubernetes can be put through as well.
@@ -161,6 +165,7 @@ func evictionRules() []actionRule {
 		{Cut, []Target{hubPrefix, Followers, WholePool}, []string{"for", "link"}, []string{"direction", "repeat", "every"}},
 		{Slow, []Target{WholePool}, []string{"for", "link"}, []string{"rate", "rtt"}},
 		{SetPolicy, []Target{WholePool}, []string{"policy"}, nil},
+		{Unready, []Target{APIServer}, []string{"for"}, nil},
 	}
 }
 
@@ -173,7 +178,7 @@ func evictionMetrics() []string {
 		"wrong_evictions", "missed_evictions", stockEvictions, "not_ready_while_delegated", "stock_not_ready", "late_heartbeats",
 		"failed_calls", "stock_failed_calls", "calls", "heartbeat_bytes_per_second", "delegation_bytes_per_second", "detect_seconds_max",
 		"quiet_received_bytes_per_second", "stock_quiet_received_bytes_per_second",
-		"eviction_later_seconds_max", "marks_missing", "marks_left",
+		"eviction_later_seconds_max", "marks_missing", "marks_left", "store_reads", "kept_heartbeats",
 	}
 }
 

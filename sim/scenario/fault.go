@@ -67,6 +67,8 @@ const (
 
 	Storm Action = "storm" // faults of many kinds, on top of each other, as the seed decides
 
+	Unready Action = "unready" // with eviction: the apiserver says that it is not ready, since its key service is down, and serves everything
+
 	SetPolicy Action = "policy" // with eviction: another policy for a silent pool
 
 	// The rest is for scenarios with autonomy.

@@ -228,6 +228,8 @@ func (k *Cloud) probe(ctx context.Context, s *server) error {
 				return &UnreadyError{cmp.Or(unready, errNoAnswer)}
 			}
 		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 		if unready != nil && silent != nil {
 			return errors.Join(unready, silent)

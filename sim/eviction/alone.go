@@ -1,0 +1,46 @@
+package eviction
+
+import (
+	"context"
+
+	"github.com/weir-edge/weir/sim/runtime"
+)
+
+// alone is what each hub has done without the cloud since its start: reads from its store, and heartbeats that it kept.
+type alone map[runtime.PartID]struct{ reads, kept float64 }
+
+// alone asks the hubs that run.
+func (c *column) alone(ctx context.Context) alone {
+	all := alone{}
+	for _, id := range c.Site.Parts() {
+		if id.Kind() != "hub" {
+			continue
+		}
+		p, err := c.Site.Part(id)
+		if err != nil || !p.Running() {
+			continue
+		}
+		m, err := p.Metrics(ctx)
+		if err != nil {
+			c.Note("no metrics of " + string(id) + ": " + err.Error())
+			continue
+		}
+		x := all[id]
+		x.reads = m.Sum("weir_hub_requests_total", `route="store"`)
+		x.kept = m.Sum("weir_hub_heartbeats_total", `outcome="kept"`)
+		all[id] = x
+	}
+	return all
+}
+
+// since sums what came since an earlier look. A hub that has started since counts from its start.
+func (a alone) since(before alone) (reads, kept float64) {
+	for id, x := range a {
+		was := before[id]
+		if x.reads < was.reads || x.kept < was.kept {
+			was = alone{}[id]
+		}
+		reads, kept = reads+x.reads-was.reads, kept+x.kept-was.kept
+	}
+	return reads, kept
+}

@@ -68,7 +68,9 @@ func (a *apiserverPart) Backup(ctx context.Context) error {
 }
 
 // SetReady implements Unready.
-func (a *apiserverPart) SetReady(ctx context.Context, ready bool) error { return a.cloud.SetReady(ctx, ready) }
+func (a *apiserverPart) SetReady(ctx context.Context, ready bool) error {
+	return a.cloud.SetReady(ctx, ready)
+}
 
 // Restore implements Restorable.
 func (a *apiserverPart) Restore(ctx context.Context) (revision uint64, err error) {

@@ -134,13 +134,16 @@ const PoolAddress = "weir/pool-address"
 // PoolAddressReverse says that a node accepts no connection from its pool: its hub connects to the coordinator, and shows its relays over that connection.
 const PoolAddressReverse = "reverse"
 
-// ParsePoolAddress reads a value of PoolAddress.
+// ParsePoolAddress reads a value of PoolAddress. An address that is no node's, or means another machine wherever it is read, is none: link-local ones are where clouds keep the
+// credentials of machines, and a hub its pods.
 func ParsePoolAddress(s string) (a netip.AddrPort, reverse bool, err error) {
 	if s == PoolAddressReverse {
 		return a, true, nil
 	}
 	a, err = netip.ParseAddrPort(s)
-	if err != nil || a.Port() == 0 || a.Addr().IsUnspecified() || a.Addr().IsMulticast() || a.Addr().Zone() != "" {
+	a = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+	at := a.Addr()
+	if err != nil || a.Port() == 0 || at.Zone() != "" || at.IsUnspecified() || at.IsMulticast() || at.IsLinkLocalUnicast() {
 		return netip.AddrPort{}, false, fmt.Errorf("%q: want the IP address of a node and a port, as in 10.0.0.7:%d, or %s", s, HubPoolPort, PoolAddressReverse)
 	}
 	return a, false, nil

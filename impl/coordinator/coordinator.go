@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -17,6 +19,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/coordinator/bounds"
 	"github.com/weir-edge/weir/impl/coordinator/catalog"
 	"github.com/weir-edge/weir/impl/coordinator/election"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
@@ -26,6 +29,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/status"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/memory"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
@@ -61,7 +65,10 @@ func New(config Config) (*Coordinator, error) {
 	}
 	c := &Coordinator{set: set, relays: &scope.Set{}}
 	c.rules = authz.New(set.NodePoolName, c.relayed)
-	c.front, c.listed = &relays{all: c.relays, clock: set.Clock, logger: set.Logger}, &catalog.Catalog{Relays: c.relays.All}
+	c.listed = &catalog.Catalog{Relays: c.relays.All}
+	c.front = &relays{
+		all: c.relays, clock: set.Clock, logger: set.Logger, writes: limit.Rate{Every: time.Second / bounds.WriteRate, Burst: bounds.WriteBurst, Keys: bounds.Writers},
+	}
 	c.front.proves = func(req *http.Request) { c.serving.listener.Proves(req) }
 	c.front.lasts = func(req *http.Request) (*http.Request, func()) { return c.serving.lasts(req, set.Clock) }
 	if c.serving, err = loadCredentials(set); err != nil {
@@ -186,7 +193,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	c.fresh.Store(new(func(r *relay.Relay) bool { return ready.Unready(r) == nil }))
 	metrics := newMetrics(c.relays.All, c.kept, ready.Unready)
 	metrics.registry.MustRegister(c.serving.denied, c.serving.ca.held, c.serving.late.Collector(), c.told)
-	lies.Lied = metrics.lied.Inc
+	lies.Lied, c.front.later = metrics.lied.Inc, metrics.later.Inc
 	health := &recently{check: etcd.Check, lasts: checkLasts, clock: c.set.Clock}
 	ways := &lines{lot: &c.lot, rules: c.rules, clock: c.set.Clock, serving: &c.serving}
 	pulled := pull.Config{
@@ -214,7 +221,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		"/metrics": metrics.handler(),
 		contract.StatusPath: &status.Reporter{
 			Pool: c.set.NodePoolName, Replica: c.set.Name, Replicas: pulled.Replicas, Fence: leader, Relays: c.relays.All, Unknown: follows.Unknown, Ready: ready, Puller: puller,
-			Doubt: lies.Doubt, Clock: c.set.Clock,
+			Doubt: lies.Doubt, Space: etcd.Space, Clock: c.set.Clock,
 		},
 		contract.DocumentsPath: shared.Serve(puller.Upstream),
 		contract.LinePath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -247,6 +254,9 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		g.Go(func() error { return c.peers.follow(ctx, c.told.Directory) })
 		g.Go(func() error { return c.peers.shareTrust(ctx, c.serving.ca.held) })
 	}
+	g.Go(func() error {
+		return etcd.Tend(ctx, c.set.Logger, func(full bool) { metrics.reclaims.WithLabelValues(strconv.FormatBool(full)).Inc() })
+	})
 	g.Go(func() error { return follows.Run(ctx) })
 	g.Go(func() error { return c.kept.Run(ctx) })
 	g.Go(func() error { return vote.Run(ctx) })

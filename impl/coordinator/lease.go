@@ -21,6 +21,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/coordinator/bounds"
 	"github.com/weir-edge/weir/impl/coordinator/election"
 )
 
@@ -93,7 +94,7 @@ func (l *leases) checked(validate rest.ValidateObjectFunc) rest.ValidateObjectFu
 
 func caller(ctx context.Context) election.Caller {
 	u, _ := genericrequest.UserFrom(ctx)
-	return election.Caller{Node: authz.NodeOf(u), Groups: u.GetGroups(), Operates: authz.Operates(u)}
+	return election.Caller{Node: authz.NodeOf(u), Groups: u.GetGroups(), Operates: authz.Operates(u), Near: isNear(ctx)}
 }
 
 // leaseStrategy validates as kube-apiserver does. It implements rest.RESTCreateStrategy and rest.RESTUpdateStrategy.
@@ -103,8 +104,8 @@ type leaseStrategy struct {
 }
 
 func (leaseStrategy) NamespaceScoped() bool                                            { return true }
-func (leaseStrategy) PrepareForCreate(context.Context, runtime.Object)                 {}
-func (leaseStrategy) PrepareForUpdate(_ context.Context, _, _ runtime.Object)          {}
+func (leaseStrategy) PrepareForCreate(_ context.Context, obj runtime.Object)           { bare(obj) }
+func (leaseStrategy) PrepareForUpdate(_ context.Context, obj, _ runtime.Object)        { bare(obj) }
 func (leaseStrategy) Canonicalize(runtime.Object)                                      {}
 func (leaseStrategy) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
 func (leaseStrategy) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []string { return nil }
@@ -123,7 +124,16 @@ func (leaseStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) 
 	return append(errs, validateLeaseSpec(l, field.NewPath("spec"))...)
 }
 
+// bare takes out what nobody needs of a Lease here, and what grows: each manager of a server-side apply stays among the managed fields.
+func bare(obj runtime.Object) {
+	l := obj.(*coordinationv1.Lease)
+	l.ManagedFields, l.GenerateName, l.SelfLink = nil, "", ""
+}
+
 func validateLeaseSpec(l *coordinationv1.Lease, path *field.Path) (errs field.ErrorList) {
+	if n := l.Size(); n > bounds.MaxLease {
+		errs = append(errs, field.Invalid(nil, fmt.Sprintf("%d bytes", n), fmt.Sprintf("a Lease of a pool has at most %d bytes", bounds.MaxLease)))
+	}
 	s, most := &l.Spec, int32(contract.MaxLeaseDuration/time.Second)
 	switch d := s.LeaseDurationSeconds; {
 	case d == nil:

@@ -19,6 +19,8 @@ type metrics struct {
 	registry *prometheus.Registry
 	freed    *prometheus.CounterVec
 	lied     prometheus.Counter
+	later    prometheus.Counter
+	reclaims *prometheus.CounterVec
 	refilled *prometheus.CounterVec
 }
 
@@ -31,11 +33,17 @@ func newMetrics(relays func() []*relay.Relay, kept prometheus.Collector, unready
 		lied: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_coordinator_leaders_lied_total", Help: "Times hubs of the pool found that the cloud contradicts what the leader fed, and it lost the election Lease.",
 		}),
+		later: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_coordinator_refused_writes_total", Help: "Writes that were refused with 429, since their caller sent more than one may.",
+		}),
+		reclaims: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_coordinator_etcd_reclaims_total", Help: "Times etcd had half of its quota in use, or was full and took no writes, and its history was thrown away to make room.",
+		}, []string{"full"}),
 		refilled: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_coordinator_refills_total", Help: "Times a relay that nobody fed was moved forward to what the hub of a node holds. That is not fresh, and the word of one hub.",
 		}, []string{"resource", "node"}),
 	}
-	m.registry.MustRegister(buildinfo.Collector("weir-coordinator"), m.freed, m.lied, m.refilled, relay.NewCollector(relays), kept, ready{relays, unready})
+	m.registry.MustRegister(buildinfo.Collector("weir-coordinator"), m.freed, m.lied, m.later, m.reclaims, m.refilled, relay.NewCollector(relays), kept, ready{relays, unready})
 	return m
 }
 

@@ -1,9 +1,14 @@
 package coordinator
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
+	"net/netip"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,16 +16,20 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/bounds"
+	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/scope"
 )
 
-// relays serves the relayed resources, in front of what the coordinator keeps itself and behind authorization.
+// relays serves the relayed resources, in front of what the coordinator keeps itself and behind authorization. Each write of a caller passes here, and counts.
 type relays struct {
 	all    *scope.Set
 	clock  clock.WithTickerAndDelayedExecution
 	logger *slog.Logger
+	writes limit.Rate                                  // by the name in the certificate
+	later  func()                                      // told of each write that is refused for its number
 	proves func(*http.Request)                         // told of each request of somebody of the pool
 	lasts  func(*http.Request) (*http.Request, func()) // a request that ends with the certificate of its caller
 	fail   func(w http.ResponseWriter, req *http.Request, err error)
@@ -47,9 +56,13 @@ func (x *relays) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	defer end()
 	info, _ := genericrequest.RequestInfoFrom(req.Context())
 	r := x.of(info)
-	switch {
+	switch wait := x.wait(req); {
+	case wait > 0:
+		x.later()
+		x.fail(w, req, apierrors.NewTooManyRequests(fmt.Sprintf("%d writes a second at most of one caller, %d at once", bounds.WriteRate, bounds.WriteBurst), max(1, int(math.Ceil(wait.Seconds())))))
+		return
 	case r == nil:
-		x.next.ServeHTTP(w, req)
+		x.next.ServeHTTP(w, near(req))
 		return
 	case req.Method != http.MethodGet:
 		x.fail(w, req, apierrors.NewMethodNotSupported(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Verb))
@@ -61,3 +74,28 @@ func (x *relays) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	(&rest.Handler{Source: r, Logger: x.logger}).ServeHTTP(w, req)
 }
+
+// wait is for how long the caller of a request has to wait until it may write; 0: it does not write, or may.
+func (x *relays) wait(req *http.Request) time.Duration {
+	if req.Method == http.MethodGet || req.Method == http.MethodHead {
+		return 0
+	}
+	u, _ := genericrequest.UserFrom(req.Context())
+	if u == nil {
+		return 0 // what is let in without a name is only read
+	}
+	return x.writes.Take(u.GetName(), x.clock.Now())
+}
+
+type isNearKey struct{}
+
+// near notes of a request that it came over the loopback interface, if it did.
+func near(req *http.Request) *http.Request {
+	if from, err := netip.ParseAddrPort(req.RemoteAddr); err != nil || !from.Addr().Unmap().IsLoopback() {
+		return req
+	}
+	return req.WithContext(context.WithValue(req.Context(), isNearKey{}, true))
+}
+
+// isNear tells whether near noted that.
+func isNear(ctx context.Context) bool { return ctx.Value(isNearKey{}) != nil }

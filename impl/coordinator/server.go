@@ -34,6 +34,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
+	"github.com/weir-edge/weir/impl/coordinator/bounds"
 	"github.com/weir-edge/weir/impl/coordinator/catalog"
 	definitions "github.com/weir-edge/weir/impl/coordinator/openapi"
 	"github.com/weir-edge/weir/impl/relay"
@@ -77,6 +78,7 @@ func (a api) server() (*genericapiserver.GenericAPIServer, error) {
 	cfg.LoopbackClientConfig = &clientrest.Config{}
 	cfg.Authentication.Authenticator = newAuthenticator(&a.serving)
 	cfg.Authorization.Authorizer = a.authorizer
+	cfg.MaxRequestBodyBytes, cfg.JSONPatchMaxCopyBytes = bounds.MaxBody, bounds.MaxBody
 	cfg.EnableProfiling = false
 	cfg.EnableMetrics = false // ours is served instead
 	cfg.StorageObjectCountTracker = nil

@@ -40,6 +40,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator"
+	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/reverse"
@@ -408,6 +409,7 @@ type state struct {
 	UnknownResources                []string
 	Replica, Fed                    string
 	Doubt                           *contract.Doubt
+	Etcd                            store.Space
 }
 
 type resourceState struct {

@@ -3,6 +3,7 @@ package hub
 import (
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/documents"
+	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/discovery"
 	"github.com/weir-edge/weir/impl/hub/nodelease"
@@ -137,5 +140,50 @@ func TestHostileCoordinator(t *testing.T) {
 	}
 	if !slices.Equal(seen, want) {
 		t.Errorf("a list tells of %q", seen)
+	}
+}
+
+// TestPoisonedList: Leases that are too large, or none, keep nobody from reading the others, and are counted; a list that does not end is left.
+func TestPoisonedList(t *testing.T) {
+	const nodes, large, strange = 250, 130, 200
+	items := make([]json.RawMessage, nodes)
+	for i := range items {
+		items[i] = json.RawMessage(fmt.Sprintf(`{"metadata":{"name":"edge-%d"}}`, i))
+	}
+	items[large] = json.RawMessage(`{"metadata":{"name":"evil"},"spec":{"holderIdentity":"` + strings.Repeat("x", 3<<20) + `"}}`)
+	items[strange] = json.RawMessage(`{"metadata":{"name":"evil"},"spec":{"renewTime":"yesterday"}}`)
+	var endless atomic.Bool
+	var asked atomic.Int64
+	mux := http.NewServeMux()
+	mux.HandleFunc(nodelease.Path, func(w http.ResponseWriter, req *http.Request) {
+		asked.Add(1)
+		from, _ := strconv.Atoi(req.URL.Query().Get("continue"))
+		limit, err := strconv.Atoi(req.URL.Query().Get("limit"))
+		if err != nil || endless.Load() {
+			from, limit = 0, 1
+		}
+		to, more := min(from+limit, nodes), ""
+		if to < nodes {
+			more = strconv.Itoa(to)
+		}
+		_ = json.NewEncoder(w).Encode(struct {
+			Kind     string            `json:"kind"`
+			Metadata map[string]string `json:"metadata"` // first, as API servers do
+			Items    []json.RawMessage `json:"items"`
+		}{"LeaseList", map[string]string{"resourceVersion": "7", "continue": more}, items[from:to]})
+	})
+	r := hostile(t, mux).InUse()
+	list, err := r.ListLeases(t.Context(), nodelease.Path, "labelSelector=a%3Db")
+	check(t, err)
+	if len(list.Items) != nodes-2 || list.Unread != 2 || list.Version != "7" {
+		t.Errorf("%d Leases are read, %d are not, at version %q", len(list.Items), list.Unread, list.Version)
+	}
+	if n := asked.Load(); n > 50 {
+		t.Errorf("%d requests", n)
+	}
+	endless.Store(true)
+	list, err = r.ListLeases(t.Context(), nodelease.Path, "")
+	if len(list.Items) > heartbeat.MaxNodes {
+		t.Errorf("of an endless list %d are kept, %v", len(list.Items), err)
 	}
 }

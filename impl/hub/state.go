@@ -71,6 +71,7 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	gauge("delegated_nodes", "Nodes of the pool that say in the coordinator that they are cut off, as this hub sees it; a leader forwards their heartbeats.", float64(pool.Delegation.Nodes))
+	gauge("delegated_nodes_unread", "Leases of such nodes that cannot be read: nobody speaks for these nodes.", float64(pool.Delegation.Unread))
 	counter("heartbeat_forwards_expired_total", "Heartbeats of other nodes that this hub, as leader, could not forward in time.", float64(pool.Delegation.Expired))
 	if last := pool.Delegation.Last; !last.IsZero() {
 		gauge("heartbeat_forward_age_seconds", "Time since this hub last forwarded a heartbeat; absent if it never did.", h.clock.Since(last).Seconds())

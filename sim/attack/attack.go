@@ -51,7 +51,7 @@ type Attack struct {
 func All() []Attack {
 	all := slices.Concat(
 		identityAttacks(), awayAttacks(), exhaustionAttacks(), coordinatorAttacks(), liarAttacks(), cloudAttacks(),
-		diskAttacks(), stolenAttacks(),
+		diskAttacks(), stolenAttacks(), poolWriteAttacks(),
 	)
 	slices.SortStableFunc(all, func(a, b Attack) int { return compareNumbers(a.Number, b.Number) })
 	return all

@@ -11,12 +11,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/weir-edge/weir/impl/coordinator/bounds"
 	"github.com/weir-edge/weir/impl/denylist"
 )
-
-// maxStrangers is how many connections may be open over which nobody of the pool has asked anything. Hubs that start together each are
-// one of them for the time of a handshake. Who has proven who it is does not count.
-const maxStrangers = 256
 
 // Callers bounds what the connections of strangers cost: the oldest of them ends when there are too many. It is the net.Listener of the API.
 type Callers struct {
@@ -52,7 +49,7 @@ func (c *Callers) Accept() (net.Conn, error) {
 	conn.stranger = c.strangers.PushBack(conn)
 	c.open[raw.RemoteAddr().String()] = conn
 	var oldest *connection
-	if c.strangers.Len() > maxStrangers {
+	if c.strangers.Len() > bounds.MaxStrangers {
 		oldest = c.strangers.Front().Value.(*connection)
 		c.known(oldest)
 	}

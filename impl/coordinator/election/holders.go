@@ -13,13 +13,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/bounds"
 )
+
+// maxUID bounds the UID of a Node, which has 36 bytes.
+const maxUID = 64
 
 // Caller is who wants to write a Lease, as its certificate says. What a hub says of itself, of the time and of others does not count.
 type Caller struct {
 	Node     string   // whose hub it is; "": of none
 	Groups   []string // organizations
 	Operates bool     // it is an operator, and so no hub
+	Near     bool     // it asks over the loopback interface: an address there is of the same machine for both
 }
 
 // Check tells why a caller may not write a Lease so, from its certificate and this coordinator's clock. old is the stored one, which the write is on
@@ -27,7 +32,9 @@ type Caller struct {
 func (e *Election) Check(ctx context.Context, who Caller, lease, old *coordinationv1.Lease) error {
 	node, holder := who.Node, HolderOf(lease)
 	mine, pools := contract.NodeOfIdentity(holder) == node, lease.Namespace == contract.LeaseNamespace
-	switch what := foreign(lease, node); {
+	switch what := foreign(lease, who); {
+	case len(holder) > bounds.MaxHolder:
+		return refuse(lease, fmt.Sprintf("spec.holderIdentity has %d bytes: want %d at most", len(holder), bounds.MaxHolder))
 	case who.Operates && holder != "":
 		return refuse(lease, "an operator only clears it: spec.holderIdentity has to be empty")
 	case who.Operates:
@@ -92,35 +99,41 @@ func (e *Election) checkElection(lease, old *coordinationv1.Lease, node string) 
 	return nil
 }
 
-// foreign names what a hub may not put on a Lease: what would outlive the hub, or make others act on it.
-func foreign(l *coordinationv1.Lease, node string) string {
-	own := l.Namespace == contract.NodeLeaseNamespace
+// foreign names what a hub may not put on a Lease: what would outlive the hub, make others act on it, or lead this coordinator to where only its machine gets.
+func foreign(l *coordinationv1.Lease, who Caller) string {
+	node, own := who.Node, l.Namespace == contract.NodeLeaseNamespace
+	holder := HolderOf(l)
 	switch {
+	case own && holder != "" && contract.NodeOfIdentity(holder) != node:
+		return fmt.Sprintf("spec.holderIdentity %q is not of the node of the certificate: want %s, or nothing", holder, node)
 	case len(l.Finalizers) > 0:
 		return "a hub sets no metadata.finalizers"
 	case len(l.OwnerReferences) > 0 && (!own || !ownedByNode(l.OwnerReferences, node)):
 		return "a hub sets no metadata.ownerReferences, but that of its node to its node's Lease"
 	}
 	for what, pairs := range map[string]map[string]string{"metadata.annotations": l.Annotations, "metadata.labels": l.Labels} {
-		for key := range pairs {
+		for key, value := range pairs {
 			switch {
-			case own && key == contract.DelegateHeartbeat:
+			case own && key == contract.DelegateHeartbeat && value == contract.Delegated:
 			case (own || l.Name == contract.ElectionLease) && what == "metadata.annotations" && key == contract.PoolAddress:
 			default:
-				return "a hub sets no " + what + ", but " + contract.PoolAddress + " to what it holds, and " + contract.DelegateHeartbeat + " to its node's Lease: " + strconv.Quote(key)
+				return "a hub sets no " + what + ", but " + contract.PoolAddress + " to what it holds, and " + contract.DelegateHeartbeat + "=" + contract.Delegated + " to its node's Lease: " + strconv.Quote(key)
 			}
 		}
 	}
 	if address, told := l.Annotations[contract.PoolAddress]; told {
-		if _, _, err := contract.ParsePoolAddress(address); err != nil {
+		switch at, _, err := contract.ParsePoolAddress(address); {
+		case err != nil:
 			return "annotation " + contract.PoolAddress + ": " + err.Error()
+		case at.Addr().IsLoopback() && !who.Near:
+			return fmt.Sprintf("annotation %s: %s is an address of each machine: want one of the node, or %s", contract.PoolAddress, at, contract.PoolAddressReverse)
 		}
 	}
 	return ""
 }
 
 func ownedByNode(refs []metav1.OwnerReference, node string) bool {
-	return len(refs) == 1 && refs[0].APIVersion == "v1" && refs[0].Kind == "Node" && refs[0].Name == node
+	return len(refs) == 1 && len(refs[0].UID) <= maxUID && refs[0].APIVersion == "v1" && refs[0].Kind == "Node" && refs[0].Name == node
 }
 
 func refuse(l *coordinationv1.Lease, why string) error {

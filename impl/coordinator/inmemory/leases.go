@@ -97,7 +97,7 @@ func (l *Leases) check(ctx context.Context, by string, lease, old *coordinationv
 	if l.election == nil {
 		return nil
 	}
-	var who election.Caller
+	who := election.Caller{Near: true}
 	if node, hub := strings.CutPrefix(by, contract.NodeUserPrefix); hub {
 		who.Node = node
 	}

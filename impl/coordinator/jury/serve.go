@@ -10,11 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/bounds"
 	"github.com/weir-edge/weir/impl/relay"
 )
-
-// maxDoubt bounds what a hub says: names of Kubernetes are 253 bytes at most.
-const maxDoubt = 2 << 10
 
 // Serve takes what the hub of a node says at contract.DoubtPath.
 func (j *Jury) Serve(w http.ResponseWriter, req *http.Request, node string) {
@@ -24,13 +22,13 @@ func (j *Jury) Serve(w http.ResponseWriter, req *http.Request, node string) {
 		return
 	}
 	var d contract.Doubt
-	raw, err := io.ReadAll(io.LimitReader(req.Body, maxDoubt+1))
+	raw, err := io.ReadAll(io.LimitReader(req.Body, bounds.MaxDoubt+1))
 	if err == nil {
 		err = json.Unmarshal(raw, &d)
 	}
 	switch {
-	case len(raw) > maxDoubt:
-		err = fmt.Errorf("more than %d bytes", maxDoubt)
+	case len(raw) > bounds.MaxDoubt:
+		err = fmt.Errorf("more than %d bytes", bounds.MaxDoubt)
 	case err == nil:
 		err = j.check(d)
 	}

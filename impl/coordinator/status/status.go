@@ -11,6 +11,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
+	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -24,6 +25,7 @@ type Status struct {
 	Replica     string           `json:"replica,omitempty"` // name of this one of several
 	Fed         string           `json:"fed,omitempty"`     // the replica that reads the leader; "": none yet, or this is the only one
 	Doubt       *contract.Doubt  `json:"doubt,omitempty"`   // what hubs that follow and reach the cloud are asked; see jury
+	Etcd        *store.Space     `json:"etcd,omitempty"`    // how full it is
 	Resources   []ResourceStatus `json:"resources"`
 	Unknown     []string         `json:"unknownResources,omitempty"` // that the pool is to share, and why they are not relayed
 }
@@ -61,6 +63,7 @@ type Reporter struct {
 	Ready    Readiness
 	Puller   *pull.Puller
 	Doubt    func() *contract.Doubt // that is open; nil: there is none
+	Space    func() store.Space     // nil: there is no etcd
 	Clock    clock.PassiveClock
 }
 
@@ -74,6 +77,9 @@ func (x *Reporter) Status() Status {
 		s.Fed, _ = x.Replicas.Reads()
 	}
 	s.Doubt = x.Doubt()
+	if x.Space != nil {
+		s.Etcd = new(x.Space())
+	}
 	for _, r := range x.Relays() {
 		st := r.Status()
 		rs := ResourceStatus{

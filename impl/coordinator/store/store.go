@@ -10,13 +10,15 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+
+	"github.com/weir-edge/weir/impl/coordinator/bounds"
 )
 
 const (
@@ -34,7 +36,9 @@ type Store struct {
 	incarnation string
 	peers       []Peer        // none: it is alone
 	renewed     func() []Peer // as they are to be now; nil: they never change
-	moved       func()        // ends what Open started, and waits for it; nil: it started nothing
+	quota       int64
+	reclaims    atomic.Int64
+	moved       func() // ends what Open started, and waits for it; nil: it started nothing
 }
 
 // small sets what etcd offers as a variable of its package only: a WAL segment is written in full when it is made, 64 MiB by
@@ -71,7 +75,6 @@ func config(d *Dir, cluster *Cluster, l *slog.Logger, f *failure) (*embed.Config
 	c.SnapshotCount, c.SnapshotCatchUpEntries = 2000, 100
 	// The WAL makes a write durable. The database behind it may lag: fewer pages are written to flash.
 	c.BackendBatchInterval = time.Second
-	c.QuotaBackendBytes = 512 << 20
 	c.BootstrapDefragThresholdMegabytes = 32
 	c.EnableGRPCGateway = false
 	if cluster == nil {
@@ -83,11 +86,16 @@ func config(d *Dir, cluster *Cluster, l *slog.Logger, f *failure) (*embed.Config
 // Open starts etcd in a locked directory and waits until it serves. A member of a cluster may have to wait for others; cluster is nil
 // for a store that is alone.
 func Open(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger) (*Store, error) {
-	s := &Store{failure: newFailure()}
+	return openIn(ctx, d, cluster, l, bounds.Quota)
+}
+
+func openIn(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger, quota int64) (*Store, error) {
+	s := &Store{failure: newFailure(), quota: quota}
 	c, err := config(d, cluster, l, s.failure)
 	if err != nil {
 		return nil, err
 	}
+	c.QuotaBackendBytes = quota
 	s.endpoint = "unix://" + c.AdvertiseClientUrls[0].Path
 	if cluster != nil {
 		s.peers, s.renewed = cluster.Peers, cluster.Now
@@ -112,6 +120,11 @@ func Open(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger) (*Store
 		s.moved = cluster.move(s.client, s.etcd.Server.MemberID(), l)
 	}
 	for s.incarnation == "" {
+		if len(s.alarms()) > 0 { // it was full when it ended: then it does not even take a write that changes nothing
+			if err := s.reclaim(ctx); err != nil {
+				l.Warn("etcd is full, and its history cannot be thrown away", "err", err)
+			}
+		}
 		if s.incarnation, err = s.draw(ctx); err != nil && (cluster == nil || rest(ctx) != nil) {
 			s.Close()
 			return nil, fmt.Errorf("read incarnation: %w", err)
@@ -148,10 +161,8 @@ func (s *Store) Failed() <-chan error { return s.failure.c }
 
 // Check tells whether the store answers and takes writes.
 func (s *Store) Check(ctx context.Context) error {
-	for _, a := range s.etcd.Server.Alarms() {
-		if a.Alarm == etcdserverpb.AlarmType_NOSPACE {
-			return errors.New("etcd is full and takes no writes")
-		}
+	if len(s.alarms()) > 0 {
+		return errors.New("etcd is full and takes no writes")
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkPatience)
 	defer cancel()

@@ -41,6 +41,7 @@ type Forwarding struct {
 	began time.Time
 
 	leads   atomic.Bool
+	unread  atomic.Int64 // Leases of the last list
 	poke    chan struct{}
 	seen    chan sighting
 	results chan heartbeat.Result
@@ -66,6 +67,8 @@ type DelegationStatus struct {
 	Forwarded int       `json:"forwarded"` // heartbeats, since the start of the hub
 	Expired   int       `json:"expired"`   // heartbeats that could not be forwarded in time
 	Last      time.Time `json:"last,omitzero"`
+	// Unread are Leases of such nodes in the coordinator that cannot be read: nobody speaks for these nodes.
+	Unread int `json:"unread,omitempty"`
 }
 
 // ForwardingConfig is what a forwarding is made of.
@@ -158,7 +161,7 @@ func (f *Forwarding) see(forwarder *heartbeat.Forwarder, s sighting) {
 }
 
 func (f *Forwarding) publish(forwarder *heartbeat.Forwarder) {
-	s := DelegationStatus{Nodes: forwarder.Delegated(), Forwarded: forwarder.Forwarded, Expired: forwarder.Expired}
+	s := DelegationStatus{Unread: int(f.unread.Load()), Nodes: forwarder.Delegated(), Forwarded: forwarder.Forwarded, Expired: forwarder.Expired}
 	if forwarder.Last > 0 {
 		s.Last = f.began.Add(forwarder.Last).UTC()
 	}
@@ -317,13 +320,16 @@ func (f *Forwarding) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if n := int64(list.Unread); f.unread.Swap(n) != n && n > 0 {
+		f.Logger.Warn("Leases of nodes that are cut off cannot be read: nobody speaks for these nodes", "leases", n, "read", len(list.Items), "coordinator", r.URL.Host)
+	}
 	names := make([]string, 0, len(list.Items))
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)
 		f.saw(ctx, sighting{name: list.Items[i].Name, lease: beatOf(&list.Items[i])})
 	}
 	f.saw(ctx, sighting{listed: names})
-	return r.WatchLeases(ctx, nodelease.Path, delegatedOnly+"&resourceVersion="+list.ResourceVersion, func(kind string, l *coordinationv1.Lease) {
+	return r.WatchLeases(ctx, nodelease.Path, delegatedOnly+"&resourceVersion="+list.Version, func(kind string, l *coordinationv1.Lease) {
 		s := sighting{name: l.Name, lease: beatOf(l), live: true}
 		if kind == "DELETED" {
 			s.lease.Delegated = false

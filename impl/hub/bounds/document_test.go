@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-edge/weir/impl/contract"
+	pool "github.com/weir-edge/weir/impl/coordinator/bounds"
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/offline"
 )
@@ -14,7 +16,7 @@ import (
 // limitsFile is made by TestLimitsDocument.
 const limitsFile = "../../../docs/limits.md"
 
-const limitsHead = `# Limits of a hub
+const limitsHead = `# Limits of a hub, and of a coordinator
 
 What one caller may take, and what all callers together may take. *This node* (the caller that shows the node's own certificate), the hub's probes and
 heartbeats are not limited by any row that says "others". They have connections of their own, so they never wait behind others.
@@ -30,6 +32,41 @@ This file is made from the constants: ` + "`WEIR_WRITE_DOCS=1 go test ./impl/hub
 | what | limit | flag | beyond the limit |
 | --- | --- | --- | --- |
 `
+
+const coordinatorHead = `
+## A coordinator
+
+A caller is a certificate, by the name in it. Sizes are argued in ` + "`impl/coordinator/bounds`" + `. A write that is refused for its number is counted in ` + "`weir_coordinator_refused_writes_total`" + `. What travels with a
+signature (the denylist, the authorities of the pool) has bounds of its own.
+
+| what | limit | flag | beyond the limit |
+| --- | --- | --- | --- |
+`
+
+// coordinatorRows are those of a coordinator.
+func coordinatorRows() []limitRow {
+	size := func(n int) string {
+		if n%(1<<20) == 0 {
+			return fmt.Sprintf("%d MiB", n>>20)
+		}
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return []limitRow{
+		{"bytes of a request", size(pool.MaxBody), "", "413"},
+		{"bytes of a Lease", size(pool.MaxLease), "", "422"},
+		{"bytes of the holder of a Lease", fmt.Sprint(pool.MaxHolder), "", "403"},
+		{"what a hub sets on a Lease", "spec, the mark of a node that is cut off, where its relays are, the owner of its node's Lease", "", "403; managed fields are left out"},
+		{"where its relays are", "no link-local, multicast or unspecified address; loopback from this machine only", "", "403"},
+		{"how long a Lease of the pool is held", fmt.Sprintf("%d s", contract.MaxLeaseDuration/time.Second), "", "422"},
+		{"writes of one caller", fmt.Sprintf("%d a second, %d at once", pool.WriteRate, pool.WriteBurst), "", "429"},
+		{"callers whose writes are counted apart", fmt.Sprint(pool.Writers), "", "further ones share"},
+		{"bytes of what a hub says against its leader", size(pool.MaxDoubt), "", "400"},
+		{"connections over which nobody of the pool has asked anything", fmt.Sprint(pool.MaxStrangers), "", "the oldest one is closed"},
+		{"bytes of a relay", size(128 << 20), "--relay-max-bytes", "what the leader feeds is not taken"},
+		{"bytes of recent changes of a relay", size(16 << 20), "--ring-bytes", "a client that is further behind lists anew"},
+		{"bytes of etcd's database", size(pool.Quota), "", fmt.Sprintf("from %s on its history is thrown away; at the limit it takes no writes for the seconds that this takes (weir_coordinator_etcd_reclaims_total)", size(pool.Quota/pool.ReclaimAt))},
+	}
+}
 
 // limitRow is a line of the table.
 type limitRow struct{ what, limit, flag, beyond string }
@@ -98,6 +135,10 @@ func TestLimitsDocument(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(limitsHead)
 	for _, r := range limitRows() {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.what, r.limit, r.flag, r.beyond)
+	}
+	b.WriteString(coordinatorHead)
+	for _, r := range coordinatorRows() {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.what, r.limit, r.flag, r.beyond)
 	}
 	if os.Getenv("WEIR_WRITE_DOCS") != "" {

@@ -55,7 +55,7 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 // Doubt tells whether the cloud contradicts what the leader fed. refused: the coordinator does not want to hear it, also not later.
 func (c *Client) Doubt(ctx context.Context, d contract.Doubt) (refused bool, err error) {
 	code, err := c.Do(ctx, http.MethodPost, contract.DoubtPath, d, nil)
-	return err != nil && code >= 400 && code < 500, err
+	return err != nil && code >= 400 && code < 500 && code != http.StatusTooManyRequests, err
 }
 
 // ReadLease reads a Lease; one that does not exist is no error.

@@ -7,19 +7,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -113,6 +109,16 @@ func (n *notingNet) DialContext(ctx context.Context, network, address string) (n
 	return c, err
 }
 
+// maxAnswer bounds an answer that is read as a whole, in bytes.
+const maxAnswer = 1 << 20
+
+// sees minds that a replica knows this hub no more.
+func (r *Replica) sees(code int) {
+	if code == http.StatusUnauthorized && r.refused != nil {
+		r.refused()
+	}
+}
+
 func (r *Replica) do(ctx context.Context, method, uri string, in, out any) (code int, err error) {
 	var body io.Reader
 	if in != nil {
@@ -136,13 +142,11 @@ func (r *Replica) do(ctx context.Context, method, uri string, in, out any) (code
 		return 0, err
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return 0, err
 	}
-	if resp.StatusCode == http.StatusUnauthorized && r.refused != nil {
-		r.refused()
-	}
+	r.sees(resp.StatusCode)
 	if resp.StatusCode > 299 {
 		var s metav1.Status
 		_ = json.Unmarshal(answer, &s)
@@ -154,57 +158,4 @@ func (r *Replica) do(ctx context.Context, method, uri string, in, out any) (code
 		}
 	}
 	return resp.StatusCode, nil
-}
-
-// maxLeaseEvent bounds one event: a Lease is some hundred bytes.
-const maxLeaseEvent = 1 << 20
-
-// isName tells whether a name can be that of a Lease, so that a path has one element for it.
-func isName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
-
-// ListLeases lists some.
-func (r *Replica) ListLeases(ctx context.Context, path, query string) (*coordinationv1.LeaseList, error) {
-	var list coordinationv1.LeaseList
-	_, err := r.do(ctx, http.MethodGet, path+"?"+query, nil, &list)
-	list.Items = slices.DeleteFunc(list.Items, func(l coordinationv1.Lease) bool { return !isName(l.Name) })
-	return &list, err
-}
-
-// WatchLeases tells of changes of Leases until the watch ends.
-func (r *Replica) WatchLeases(ctx context.Context, path, query string, take func(kind string, l *coordinationv1.Lease)) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.at(path)+"?watch=1&"+query, nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("User-Agent", contract.UserAgent)
-	req.Header.Set("Accept", "application/json")
-	resp, err := r.Transport.RoundTrip(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("watch leases: %s", resp.Status)
-	}
-	bounded := &io.LimitedReader{R: resp.Body}
-	frames := json.NewDecoder(bounded)
-	for {
-		bounded.N = maxLeaseEvent
-		var ev struct {
-			Type   string
-			Object coordinationv1.Lease
-		}
-		if err := frames.Decode(&ev); err != nil {
-			return fmt.Errorf("watch leases: %w", err)
-		}
-		switch ev.Type {
-		case "ADDED", "MODIFIED", "DELETED":
-			if !isName(ev.Object.Name) {
-				continue // requests would name something else by it
-			}
-			take(ev.Type, &ev.Object)
-		default:
-			return errors.New("watch leases: " + ev.Type)
-		}
-	}
 }

@@ -218,8 +218,9 @@ func (s *state) refuse(cert *x509.Certificate) error {
 	for _, ip := range cert.IPAddresses {
 		hosts = append(hosts, ip.String())
 	}
+	keys := []string{KeyOf(cert.PublicKey)}
 	for _, e := range s.entries {
-		if e.serves(hosts) && !cert.NotBefore.After(e.Before) {
+		if e.serves(hosts, keys) && !cert.NotBefore.After(e.Before) {
 			return &RefusedError{e}
 		}
 	}

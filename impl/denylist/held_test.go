@@ -64,11 +64,11 @@ func TestFloor(t *testing.T) {
 	for _, k := range []pki.Kind{pki.Hub, pki.Replica, pki.Coordinator} {
 		i := pki.Must(k)
 		c := must(i.Template(s, now, i.Life.Usual))
-		if floor := l.Floor(c.CommonName, c.Hosts); !floor.Equal(now.Add(time.Second)) {
+		if floor := l.Floor(c.CommonName, c.Hosts, nil); !floor.Equal(now.Add(time.Second)) {
 			t.Errorf("floor of a %s: %s", k, floor)
 		}
 		r := must(pki.ParseRequest(must(i.Request(s, must(pki.NewKey())))))
-		cert := must(pki.ParseCertificates(must(p.authority.AnswerFrom(l.Floor(c.CommonName, c.Hosts), i, s, r, now.Add(time.Minute), i.Life.Usual))))[0]
+		cert := must(pki.ParseCertificates(must(p.authority.AnswerFrom(l.Floor(c.CommonName, c.Hosts, nil), i, s, r, now.Add(time.Minute), i.Life.Usual))))[0]
 		if err := h.Refuse(cert); err != nil || cert.NotBefore.After(now.Add(time.Minute)) {
 			t.Errorf("a new %s that begins %s: %v", k, cert.NotBefore, err)
 		}
@@ -79,7 +79,7 @@ func TestFloor(t *testing.T) {
 			t.Errorf("taken back again within the second: %s until %s", e.Node, e.Before)
 		}
 	}
-	if floor := l.Floor("system:node:edge-2", nil); !floor.IsZero() {
+	if floor := l.Floor("system:node:edge-2", nil, nil); !floor.IsZero() {
 		t.Errorf("floor of another: %s", floor)
 	}
 }
@@ -245,6 +245,17 @@ func TestFull(t *testing.T) {
 	h := p.holder("")
 	if _, err := h.Take(text); err != nil || len(h.Entries()) != MaxEntries {
 		t.Errorf("%d entries, %v", len(h.Entries()), err)
+	}
+	var wide []Entry
+	for i := range MaxEntries {
+		e := Entry{Node: fmt.Sprintf("edge-%d", i), Replica: "one", Before: now.Add(time.Duration(i) * time.Second)}
+		for j := range 2 * MaxHosts {
+			e.Hosts, e.Keys = append(e.Hosts, fmt.Sprintf("fd00::%x:%x", i, j)), append(e.Keys, strings.Repeat("k", 32))
+		}
+		wide = append(wide, e)
+	}
+	if long, dropped := (List{Pool: p.name}).Next(now, wide...); len(p.text(long)) > maxList || len(long.Entries)+len(dropped) != MaxEntries || dropped[0].Node != "edge-0" || len(long.Entries) < 64 {
+		t.Errorf("with many addresses: %d entries, %d dropped", len(long.Entries), len(dropped))
 	}
 	again, _ := l.Next(now, Entry{Node: "edge-9", Before: now.Add(time.Hour)})
 	if len(again.Entries) != MaxEntries || again.Number != l.Number+1 {

@@ -3,7 +3,10 @@ package denylist
 import (
 	"bytes"
 	"cmp"
+	"crypto"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,8 +22,10 @@ const (
 	MaxEntries = 1024
 	MaxLists   = 4       // that one holds, the newest and those with entries that it lacks
 	MaxText    = 1 << 20 // of all lists that one holds
+	MaxHosts   = 32      // of an entry
+	MaxKeys    = 32      // likewise
 	maxList    = MaxText / MaxLists
-	maxHosts   = 32
+	room       = maxList - 1<<10 // of it, for entries
 )
 
 // subject is what an authority says that it signs.
@@ -35,7 +40,8 @@ type Entry struct {
 	UID     string    `json:"uid,omitempty"`     // of the Node, for people
 	Deleted bool      `json:"deleted,omitempty"` // the Node was; else it left the pool
 	Replica string    `json:"replica,omitempty"` // of the pool's coordinator, if one ran there
-	Hosts   []string  `json:"hosts,omitempty"`   // of that replica
+	Hosts   []string  `json:"hosts,omitempty"`   // of that replica, and of no other one
+	Keys    []string  `json:"keys,omitempty"`    // of its certificates as a coordinator, by KeyOf
 	Before  time.Time `json:"before"`            // whole seconds
 }
 
@@ -51,9 +57,36 @@ func (e Entry) commonNames(pool string) []string {
 	return names
 }
 
-// serves tells whether the coordinator at some addresses is the one on the node: its common name is that of all.
-func (e Entry) serves(hosts []string) bool {
-	return e.Replica != "" && slices.ContainsFunc(hosts, func(h string) bool { return slices.Contains(e.Hosts, h) })
+// serves reports whether the coordinator of some addresses and keys is the one on the node: its common name is that of all.
+func (e Entry) serves(hosts, keys []string) bool {
+	in := func(all []string) func(string) bool { return func(s string) bool { return slices.Contains(all, s) } }
+	return e.Replica != "" && (slices.ContainsFunc(hosts, in(e.Hosts)) || slices.ContainsFunc(keys, in(e.Keys)))
+}
+
+// KeyOf names a public key in an Entry.
+func KeyOf(public crypto.PublicKey) string {
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil { // of a type that no certificate of Weir has
+		return ""
+	}
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:16])
+}
+
+// sound is the entry as a list may have it. What it has too much of goes.
+func (e Entry) sound() Entry {
+	e.Hosts, e.Keys = e.Hosts[:min(len(e.Hosts), MaxHosts)], e.Keys[:min(len(e.Keys), MaxKeys)]
+	e.Before = e.Before.UTC().Truncate(time.Second)
+	return e
+}
+
+// size is what the entry takes of a list.
+func (e Entry) size() int {
+	text, err := json.Marshal(e)
+	if err != nil { // its time is of no year that there is: check says so
+		return 0
+	}
+	return len(text) + 1
 }
 
 // List is what is signed.
@@ -69,9 +102,10 @@ type List struct {
 func (l List) Next(now time.Time, more ...Entry) (next List, dropped []Entry) {
 	more = slices.Clone(more)
 	for i, e := range more {
-		floor := l.Floor(contract.CoordinatorName, e.Hosts)
+		more[i] = e.sound()
+		floor := l.Floor(contract.CoordinatorName, e.Hosts, e.Keys)
 		for _, name := range e.commonNames(l.Pool) {
-			if f := l.Floor(name, nil); f.After(floor) {
+			if f := l.Floor(name, nil, nil); f.After(floor) {
 				floor = f
 			}
 		}
@@ -81,10 +115,16 @@ func (l List) Next(now time.Time, more ...Entry) (next List, dropped []Entry) {
 	}
 	next = List{Pool: l.Pool, Number: max(l.Number+1, uint64(max(now.UnixMilli(), 0))), Issued: now.UTC().Truncate(time.Millisecond)}
 	next.Entries = merge(now, l.Entries, more)
-	if over := len(next.Entries) - MaxEntries; over > 0 {
-		slices.SortFunc(next.Entries, func(a, b Entry) int { return a.Before.Compare(b.Before) })
-		dropped, next.Entries = next.Entries[:over:over], next.Entries[over:]
-		slices.SortFunc(next.Entries, func(a, b Entry) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortStableFunc(next.Entries, func(a, b Entry) int { return b.Before.Compare(a.Before) })
+	kept, size := 0, 0
+	for ; kept < min(len(next.Entries), MaxEntries); kept++ {
+		if size += next.Entries[kept].size(); size > room {
+			break
+		}
+	}
+	dropped, next.Entries = slices.Clone(next.Entries[kept:]), next.Entries[:kept:kept]
+	for _, all := range [][]Entry{dropped, next.Entries} {
+		slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.Node, b.Node) })
 	}
 	return next, dropped
 }
@@ -107,10 +147,11 @@ func merge(now time.Time, lists ...[]Entry) []Entry {
 	return all
 }
 
-// Floor is when a certificate that is asked for has to begin at the earliest, so that the list does not refuse it; the zero time: whenever.
-func (l List) Floor(commonName string, hosts []string) (floor time.Time) {
+// Floor is when a certificate that is asked for has to begin at the earliest, so that the list does not refuse it; the zero time: whenever. The hosts and
+// keys of a coordinator count beside its common name.
+func (l List) Floor(commonName string, hosts, keys []string) (floor time.Time) {
 	for _, e := range l.Entries {
-		names := slices.Contains(e.commonNames(l.Pool), commonName) || commonName == contract.CoordinatorName && e.serves(hosts)
+		names := slices.Contains(e.commonNames(l.Pool), commonName) || commonName == contract.CoordinatorName && e.serves(hosts, keys)
 		if after := e.Before.Add(time.Second); names && after.After(floor) {
 			floor = after
 		}
@@ -181,8 +222,8 @@ func (l List) check() error {
 		switch {
 		case e.Node == "" || i > 0 && e.Node <= l.Entries[i-1].Node:
 			return fmt.Errorf("entry %d is of node %q, want each node once, in order", i, e.Node)
-		case len(e.Hosts) > maxHosts:
-			return fmt.Errorf("entry of node %s: %d hosts, want %d at most", e.Node, len(e.Hosts), maxHosts)
+		case len(e.Hosts) > MaxHosts || len(e.Keys) > MaxKeys:
+			return fmt.Errorf("entry of node %s: %d hosts and %d keys, want %d at most of each", e.Node, len(e.Hosts), len(e.Keys), MaxHosts)
 		case e.Before.Nanosecond() != 0 || e.Before.IsZero():
 			return fmt.Errorf("entry of node %s: before is %s, want whole seconds", e.Node, e.Before)
 		}

@@ -38,15 +38,15 @@ func (m *certifier) add() error {
 		return nil
 	}
 	c, r := m.ctrl.GetClient(), m.ctrl.GetAPIReader()
-	revoker := &revocation.Revoker{Config: revocation.Config{
-		Client: c, Reader: r, Clock: m.set.Clock, Metrics: m.metrics.revocations, Log: m.set.Logger,
+	revoker := revocation.New(revocation.Config{
+		Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock, Metrics: m.metrics.revocations, Log: m.set.Logger,
 		Authority: func(ctx context.Context, pool string) (*pki.Succession, error) {
 			if m.set.Certificates != signCertificates { // another signer has the keys
 				return nil, nil
 			}
 			return certificates.Authority(ctx, c, r, m.set.Clock, pool)
 		},
-	}}
+	})
 	keys, err := m.keys()
 	if err != nil {
 		return err

@@ -32,6 +32,8 @@ const (
 	CertificatesCurrent = "CertificatesCurrent"
 	// NodesInstalled tells whether each node of the pool has joined, where weir-manager sees to that.
 	NodesInstalled = "NodesInstalled"
+	// DeletionsConfirmed is False while nodes of the pool were deleted, and nobody has confirmed it. Else it is not there.
+	DeletionsConfirmed = "DeletionsConfirmed"
 )
 
 // Spec is what a person asks of a pool beside its NodePool.

@@ -51,7 +51,7 @@ type Attack struct {
 func All() []Attack {
 	all := slices.Concat(
 		identityAttacks(), awayAttacks(), exhaustionAttacks(), coordinatorAttacks(), liarAttacks(), cloudAttacks(),
-		diskAttacks(), stolenAttacks(), poolWriteAttacks(),
+		diskAttacks(), stolenAttacks(), poolWriteAttacks(), irrevocableAttacks(),
 	)
 	slices.SortStableFunc(all, func(a, b Attack) int { return compareNumbers(a.Number, b.Number) })
 	return all

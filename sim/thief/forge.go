@@ -33,6 +33,7 @@ type Request struct {
 	Name    string
 	Control bool // it is the node's own, and has to be signed
 	Signed  bool
+	PEM     []byte // what was signed
 	Said    string // why not
 	// Wrong tells what is not as it has to be; "": nothing. A request that is refused for another reason than its own proves nothing.
 	Wrong string
@@ -153,6 +154,23 @@ func AskDeleted(ctx context.Context, site runtime.Site, pool, node string) (Requ
 	return p.send(ctx)
 }
 
+// Ask asks as a node for a certificate that is its own.
+func Ask(ctx context.Context, site runtime.Site, k weirpki.Kind, s weirpki.Subject) (Request, error) {
+	vault, ok := site.(runtime.Vault)
+	if !ok {
+		return Request{}, errors.New("this runtime does not give away keys of nodes")
+	}
+	me, err := atCloud(vault, s.Pool, s.Node)
+	if err != nil {
+		return Request{}, err
+	}
+	client, err := kubernetes.NewForConfig(as(vault, me["node"]))
+	if err != nil {
+		return Request{}, err
+	}
+	return plan{name: string(k) + " of " + s.Node, by: client, kind: k, subject: s}.send(ctx)
+}
+
 // text is a request of a kind, for a fresh key.
 func text(k weirpki.Kind, s weirpki.Subject, change func(*x509.CertificateRequest)) ([]byte, error) {
 	key, err := weirpki.NewKey()
@@ -222,7 +240,7 @@ func (p plan) send(ctx context.Context) (Request, error) {
 				return out.judged(p.field), nil
 			}
 		}
-		if out.Signed = len(made.Status.Certificate) > 0; out.Signed {
+		if out.PEM, out.Signed = made.Status.Certificate, len(made.Status.Certificate) > 0; out.Signed {
 			return out.judged(p.field), nil
 		}
 		select {

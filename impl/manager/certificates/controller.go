@@ -2,6 +2,7 @@ package certificates
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,8 +44,9 @@ type Config struct {
 	Events events.EventRecorder
 	Clock  clock.WithTicker
 	Sign   bool // else another signer signs what is approved
-	// Begin tells when a certificate of a node has to begin at the earliest, because those before are refused; an error: that is not known yet.
-	Begin func(ctx context.Context, pool string, node *corev1.Node, commonName string, hosts []string) (time.Time, error)
+	// Begin is when a certificate of a node has to begin at the earliest that is asked for, because those before are refused, and lets what is signed until an end be
+	// taken back. An error: that is not known yet, or, a *pki.MismatchError, not possible.
+	Begin func(ctx context.Context, pool string, node *corev1.Node, asked *x509.CertificateRequest, end time.Time) (time.Time, error)
 	// Granted tells whether it is written that a node is there, so that what it gets can be taken back, and what its users may do at kube-apiserver. Before that
 	// nothing is approved or signed for it.
 	Granted func(ctx context.Context, pool string, node *corev1.Node) (bool, error)
@@ -190,11 +192,15 @@ func (c *Controller) sign(ctx context.Context, r *certificatesv1.CertificateSign
 	if now := c.Clock.Now(); s.MaySign(now) != nil {
 		return &laterError{s.MaySign(now), s.SignsAt.Sub(now)}
 	}
-	begin, err := c.Begin(ctx, f.subject.Pool, f.node, f.request.Subject.CommonName, f.subject.Hosts)
+	now := c.Clock.Now()
+	begin, err := c.Begin(ctx, f.subject.Pool, f.node, f.request, now.Add(f.life))
+	if no := refusal(err); no != nil {
+		return c.refuse(ctx, r, no)
+	}
 	if err != nil {
 		return fmt.Errorf("request %s: %w", r.Name, err)
 	}
-	if r.Status.Certificate, err = s.Signer.AnswerFrom(begin, f.identity, f.subject, f.request, c.Clock.Now(), f.life); err != nil {
+	if r.Status.Certificate, err = s.Signer.AnswerFrom(begin, f.identity, f.subject, f.request, now, f.life); err != nil {
 		return fmt.Errorf("request %s: %w", r.Name, err)
 	}
 	if err := c.Client.SubResource("status").Update(ctx, r); err != nil {

@@ -73,7 +73,7 @@ func asked(k pki.Kind, key crypto.Signer) *certificatesv1.CertificateSigningRequ
 }
 
 // anytime is when certificates may begin where nothing was ever taken back.
-func anytime(context.Context, string, *corev1.Node, string, []string) (begin time.Time, err error) {
+func anytime(context.Context, string, *corev1.Node, *x509.CertificateRequest, time.Time) (begin time.Time, err error) {
 	return begin, nil
 }
 

@@ -2,6 +2,7 @@ package certificates
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"strings"
 	"testing"
@@ -94,9 +95,9 @@ func TestRotation(t *testing.T) {
 // TestBegin: a certificate begins no earlier than what is taken back of its name ends, and is not signed while that is not known.
 func TestBegin(t *testing.T) {
 	d, known := newDesk(newCluster(coordinator())), errors.New("not known")
-	d.Begin = func(_ context.Context, pool string, n *corev1.Node, commonName string, _ []string) (time.Time, error) {
-		if pool != "harbour" || n.UID != "u-1" || commonName != "system:node:edge-1" {
-			t.Errorf("asked for %s of pool %s", commonName, pool)
+	d.Begin = func(_ context.Context, pool string, n *corev1.Node, asked *x509.CertificateRequest, _ time.Time) (time.Time, error) {
+		if pool != "harbour" || n.UID != "u-1" || asked.Subject.CommonName != "system:node:edge-1" {
+			t.Errorf("asked for %s of pool %s", asked.Subject, pool)
 		}
 		return now.Add(-time.Second), known
 	}

@@ -11,7 +11,20 @@
 //   - if the Node was deleted: the right to register itself again. Its name is entered in the ConfigMap that the policy weir-revoked reads. Whoever
 //     operates the cluster makes the Node in its place, or takes the name out.
 //
-// The roster is written last. Who is stopped between these steps does them again.
+// The roster is written last. Who is stopped between these steps does them again. Something that fails, or cannot be written, does not keep the rest: who could not be
+// denied stays on the roster, who finds no room there is granted nothing, and what others wrote and cannot be read counts for nothing.
+//
+// # The coordinator's certificates
+//
+// They have one common name, so they are known by their addresses and keys. The roster has those that were signed, and not what the status of the Node says, which is the node's own
+// word. It is written before the certificate is signed. An address that was signed for another node of the pool as well denies neither: then the key does. Of a node
+// denylist.MaxKeys keys at most are alive.
+//
+// # Deletions that nobody has confirmed
+//
+// A Node may be deleted by an administrator, because it is lost or stolen, or by a controller that does not know the machine. Both revoke at once: whoever waits for an
+// answer lets a thief in meanwhile. But the second is told, until somebody answers: by an Event, the condition DeletionsConfirmed of the Pool, and a metric. weir node
+// revoke confirms, before the deletion or after it, by a line in the ConfigMap of the policy weir-revoked (Barred). weir node restore makes the Node again.
 //
 // # A cluster that was restored
 //
@@ -31,7 +44,7 @@
 // # Bounds
 //
 // A list has denylist.MaxEntries, the policy's ConfigMap MaxNames. What ends first makes room, which is an error in the log and a metric: replace
-// the authority of the pool then. A pool has MaxNodes on its roster; beyond that nothing is taken back, and each look says so. A binding of MaxNodes takes
+// the authority of the pool then. A pool has MaxNodes on its roster; others get nothing, and each look says so. A binding of MaxNodes takes
 // 700 kB, and is written once for all nodes that join within half a second.
 //
 // # Goroutines

@@ -107,3 +107,16 @@ func (c *cluster) Update(_ context.Context, o client.Object, _ ...client.UpdateO
 	c.store(o)
 	return nil
 }
+
+// Status implements client.StatusClient: a status is written as the whole.
+func (c *cluster) Status() client.SubResourceWriter { return statuses{c: c} }
+
+type statuses struct {
+	client.SubResourceWriter
+	c *cluster
+}
+
+// Update implements client.SubResourceWriter.
+func (s statuses) Update(ctx context.Context, o client.Object, _ ...client.SubResourceUpdateOption) error {
+	return s.c.Update(ctx, o)
+}

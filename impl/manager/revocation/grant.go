@@ -61,8 +61,9 @@ func Grant(ctx context.Context, r *Config, pool string, nodes []string) error {
 	return errors.Join(grantReads(ctx, r, pool, nodes), grantTrust(ctx, r, pool, nodes))
 }
 
-// grantReads keeps the subjects of the pool's Bindings. That of topology is kept if it is there.
+// grantReads keeps the subjects of the pool's Bindings. That of topology is kept if it is there. One that cannot be written does not keep the other.
 func grantReads(ctx context.Context, r *Config, pool string, nodes []string) error {
+	var errs []error
 	for _, role := range []string{HubRole, TopologyRole} {
 		want, have := Binding(role, pool, nodes), &rbacv1.ClusterRoleBinding{}
 		if role == TopologyRole {
@@ -70,16 +71,15 @@ func grantReads(ctx context.Context, r *Config, pool string, nodes []string) err
 			case apierrors.IsNotFound(err):
 				continue
 			case err != nil:
-				return fmt.Errorf("ClusterRoleBinding %s: %w", want.Name, err)
+				errs = append(errs, fmt.Errorf("ClusterRoleBinding %s: %w", want.Name, err))
+				continue
 			}
 		}
-		if err := put(ctx, r, want, have, func() bool {
+		errs = append(errs, put(ctx, r, want, have, func() bool {
 			return equality.Semantic.DeepEqual(have.Subjects, want.Subjects)
-		}); err != nil {
-			return err
-		}
+		}))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // grantTrust keeps what nodes of the pool may read beside the pool's authority, and the one thing that its hubs may write.
@@ -112,18 +112,17 @@ func returnable(ctx context.Context, r *Config, pool string) error {
 	return nil
 }
 
-// grantIn keeps a Role in contract.KeyNamespace and whom it is bound to.
+// grantIn keeps a Role in contract.KeyNamespace and whom it is bound to: who left loses that also where the Role cannot be written.
 func grantIn(ctx context.Context, r *Config, name string, rule rbacv1.PolicyRule, to []rbacv1.Subject) error {
 	meta := metav1.ObjectMeta{Namespace: contract.KeyNamespace, Name: name, Labels: map[string]string{"app.kubernetes.io/part-of": "weir"}}
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}
 	binding := &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: to}
 	var haveRole rbacv1.Role
-	err := put(ctx, r, role, &haveRole, func() bool { return equality.Semantic.DeepEqual(haveRole.Rules, role.Rules) })
 	var haveBinding rbacv1.RoleBinding
-	if err == nil {
-		err = put(ctx, r, binding, &haveBinding, func() bool { return equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects) })
-	}
-	return err
+	return errors.Join(
+		put(ctx, r, role, &haveRole, func() bool { return equality.Semantic.DeepEqual(haveRole.Rules, role.Rules) }),
+		put(ctx, r, binding, &haveBinding, func() bool { return equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects) }),
+	)
 }
 
 // put creates an object or makes it what it should be. have is filled with what there is.

@@ -2,7 +2,11 @@ package revocation
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -18,18 +22,25 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/quiet"
 )
 
 const (
 	lag   = 100 * time.Millisecond // after which a cache has heard of what was written
 	again = time.Hour              // after which a pool is looked at anyway: its authority may be another one
+	soon  = time.Minute            // and while a deletion is not confirmed
 
-	// MaxNodes are on a roster: an object has a megabyte.
-	MaxNodes = 5000
+	mostReturned = 64 // lines that are looked at of what hubs gave back
 )
 
 // Revoker takes back what nodes had. See the package comment.
-type Revoker struct{ Config }
+type Revoker struct {
+	Config
+	quiet *quiet.Log
+}
+
+// New returns one that does nothing yet.
+func New(c Config) *Revoker { return &Revoker{c, quiet.New(c.Clock, c.Log)} }
 
 // Reconcile implements reconcile.Reconciler: a request is the name of a pool.
 func (r *Revoker) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
@@ -37,38 +48,43 @@ func (r *Revoker) Reconcile(ctx context.Context, q reconcile.Request) (reconcile
 	if len(validation.IsDNS1123Subdomain(contract.DenylistPrefix+pool)) > 0 { // nor has it an authority
 		return reconcile.Result{}, nil
 	}
-	stale, err := r.look(ctx, pool)
+	s, err := r.look(ctx, pool)
 	if ctx.Err() != nil { // who takes over does it
 		err = nil
 	}
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), err == nil && stale:
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), err == nil && s.stale:
 		return reconcile.Result{RequeueAfter: lag}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("pool %s: %w", pool, err)
+	case len(s.unconfirmed) > 0: // an answer may come at any time
+		return reconcile.Result{RequeueAfter: soon}, nil
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// look compares a pool with its roster. stale says that the cache is behind.
-func (r *Revoker) look(ctx context.Context, pool string) (stale bool, err error) {
+// look compares a pool with its roster. stale says that the cache is behind. Something that fails does not keep the rest: who left and could not be taken back stays on the
+// roster, and who could not be granted anything comes there later.
+func (r *Revoker) look(ctx context.Context, pool string) (s seen, err error) {
 	var nodes corev1.NodeList
 	if err := r.Client.List(ctx, &nodes, client.MatchingLabels{contract.NodePoolLabel: pool}); err != nil {
-		return false, err
-	}
-	if n := len(nodes.Items); n > MaxNodes {
-		return false, fmt.Errorf("it has %d nodes, and certificates of %d at most can be taken back: make two pools of it", n, MaxNodes)
+		return s, err
 	}
 	kept, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.RosterPrefix+pool)
 	if err != nil {
-		return false, err
+		return s, err
 	}
-	before, now := read(kept), map[string]member{}
+	before, unread := read(kept)
+	for _, name := range unread {
+		r.leftOut("line", "a line of the roster of a pool cannot be read: what its node had is not revoked if it was deleted", "pool", pool, "node", name)
+	}
+	now := map[string]member{}
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
 		now[n.Name] = memberOf(n).since(before[n.Name])
 	}
 	var left []gone
+	var errs []error
 	for name, m := range before {
 		if now[name].UID == m.UID {
 			continue
@@ -76,39 +92,66 @@ func (r *Revoker) look(ctx context.Context, pool string) (stale bool, err error)
 		away, deleted, err := r.away(ctx, pool, name, m)
 		switch {
 		case err != nil:
-			return false, err
+			now[name], errs = m, append(errs, err)
 		case !away:
-			stale, now[name] = true, m
+			s.stale, now[name] = true, m
 		default:
 			left = append(left, gone{name, m, deleted})
 		}
 	}
 	slices.SortFunc(left, func(a, b gone) int { return strings.Compare(a.name, b.name) })
-	if err := bar(ctx, &r.Config, pool, left); err != nil {
-		return false, err
-	}
-	if err := r.deny(ctx, pool, left); err != nil {
-		return false, err
-	}
-	ghosts, err := r.ghosts(ctx, pool, now)
-	if err != nil {
-		return false, err
-	}
-	if err := bar(ctx, &r.Config, pool, ghosts); err != nil {
-		return false, err
-	}
+	barred, barring := bar(ctx, &r.Config, pool, left, true)
+	denying := r.deny(ctx, pool, left, now)
 	granted := maps.Clone(now)
+	if barring != nil || denying != nil {
+		for _, g := range left {
+			now[g.name] = g.member
+			delete(granted, g.name)
+		}
+	}
+	s.unconfirmed = unconfirmed(barred, pool, now)
+	if barring == nil {
+		announce(&r.Config, pool, left, barred)
+	}
+	errs = append(errs, barring, denying, tell(ctx, &r.Config, pool, s.unconfirmed))
+	ghosts, err := r.ghosts(ctx, pool, granted)
+	if err != nil {
+		return s, errors.Join(append(errs, err)...)
+	}
+	if _, err := bar(ctx, &r.Config, pool, ghosts, false); err != nil {
+		return s, errors.Join(append(errs, err)...)
+	}
+	data, over, err := encode(now, before)
+	if err != nil {
+		return s, errors.Join(append(errs, err)...)
+	}
 	for _, g := range ghosts {
 		delete(granted, g.name)
 	}
+	for _, name := range over {
+		delete(granted, name)
+	}
+	if n := len(over); n > 0 {
+		r.Metrics.leftOut.WithLabelValues("node").Add(float64(n))
+		errs = append(errs, fmt.Errorf("%d nodes, %s for one, have no room on its roster of %d nodes and %d bytes, and get no certificates: make two pools of it", n, over[0], MaxNodes, maxRoster))
+	}
 	if err := Grant(ctx, &r.Config, pool, slices.Sorted(maps.Keys(granted))); err != nil {
-		return false, err
+		errs = append(errs, err)
+		maps.DeleteFunc(data, func(name, _ string) bool { return before[name].UID != now[name].UID })
 	}
-	data, err := encode(now)
-	if err != nil {
-		return false, err
-	}
-	return stale, write(ctx, r.Client, kept, data)
+	return s, errors.Join(append(errs, write(ctx, r.Client, kept, data))...)
+}
+
+// seen is what a look has seen.
+type seen struct {
+	stale       bool     // the cache is behind
+	unconfirmed []string // nodes that were deleted, and nobody has confirmed it
+}
+
+// leftOut tells of something that counts for nothing, so that all others go on, and counts it.
+func (r *Revoker) leftOut(what, msg string, args ...any) {
+	r.Metrics.leftOut.WithLabelValues(what).Inc()
+	r.quiet.Say(slog.LevelError, what, msg, args...)
 }
 
 // away asks kube-apiserver whether a node of the roster is not in the pool any more: a cache that is behind must not cost a node its certificates.
@@ -124,8 +167,9 @@ func (r *Revoker) away(ctx context.Context, pool, name string, m member) (away, 
 	return deleted || n.Labels[contract.NodePoolLabel] != pool, deleted, nil
 }
 
-// deny writes the pool's list: with those who left, or anew if the authority that signed it is not the one that signs now.
-func (r *Revoker) deny(ctx context.Context, pool string, left []gone) error {
+// deny writes the pool's list: with those who left, or anew if the authority that signed it is not the one that signs now. Addresses of those who are there do not count as
+// those of somebody who left: his own certificates are known by their keys as well.
+func (r *Revoker) deny(ctx context.Context, pool string, left []gone, there map[string]member) error {
 	s, err := r.Authority(ctx, pool)
 	if err != nil || s == nil { // a pool without an authority has no certificates
 		return err
@@ -149,8 +193,17 @@ func (r *Revoker) deny(ctx context.Context, pool string, left []gone) error {
 		r.Metrics.revoked.WithLabelValues("recalled").Inc()
 		r.Log.Warn("the cluster was restored from a backup, and its pool knows of a node whose certificates were taken back since", "pool", pool, "node", e.Node, "uid", e.UID)
 	}
+	others := map[string]bool{}
+	for _, m := range there {
+		for _, h := range m.Hosts {
+			others[h] = true
+		}
+	}
 	for _, g := range left {
-		more = append(more, denylist.Entry{Node: g.name, UID: g.UID, Deleted: g.deleted, Replica: g.Replica, Hosts: g.Hosts, Before: now.UTC().Truncate(time.Second)})
+		hosts := slices.DeleteFunc(slices.Clone(g.Hosts), func(h string) bool { return others[h] })
+		more = append(more, denylist.Entry{
+			Node: g.name, UID: g.UID, Deleted: g.deleted, Replica: g.Replica, Hosts: hosts, Keys: slices.Sorted(maps.Keys(g.Keys)), Before: now.UTC().Truncate(time.Second),
+		})
 	}
 	next, dropped := list.Next(now, more...)
 	text, err := next.Sign(s.Signer)
@@ -172,7 +225,7 @@ func (r *Revoker) deny(ctx context.Context, pool string, left []gone) error {
 }
 
 // Resign signs the list of a pool anew if another authority signs now.
-func (r *Revoker) Resign(ctx context.Context, pool string) error { return r.deny(ctx, pool, nil) }
+func (r *Revoker) Resign(ctx context.Context, pool string) error { return r.deny(ctx, pool, nil, nil) }
 
 // open reads the pool's list. current says that there is nothing to write anew: there is none, or the authority signed it that signs now. A list that no authority
 // of the pool signed was written by somebody else.
@@ -192,22 +245,23 @@ func (r *Revoker) open(kept *corev1.ConfigMap, pool string, s *pki.Succession) (
 	return l, false
 }
 
-// returned are the lists that hubs gave back: this cluster has forgotten them, because it was restored from a backup. Those that an authority of the pool signed count.
+// returned are the lists that hubs gave back: this cluster has forgotten them, because it was restored from a backup. Those that an authority of the pool signed count,
+// denylist.MaxLists at most of the first mostReturned lines. What any hub of the pool wrote there beside them does not.
 func (r *Revoker) returned(ctx context.Context, pool string, s *pki.Succession) (all []denylist.List, err error) {
 	kept, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.ReturnedPrefix+pool)
 	if err != nil {
 		return nil, err
 	}
-	for n, line := range denylist.Lines([]byte(kept.Data[contract.DenylistKey])) {
-		if n == denylist.MaxLists {
-			break
-		}
+	lines := denylist.Lines([]byte(kept.Data[contract.DenylistKey]))
+	for _, line := range lines[:min(len(lines), mostReturned)] {
 		l, err := denylist.Open(line, pool, s.Trusted())
 		if err != nil {
-			r.Log.Warn("a denylist that hubs gave back does not count", "pool", pool, "err", err)
+			r.leftOut("returned", "a denylist that hubs gave back does not count", "pool", pool, "err", err.Error())
 			continue
 		}
-		all = append(all, l)
+		if all = append(all, l); len(all) == denylist.MaxLists {
+			break
+		}
 	}
 	return all, nil
 }
@@ -260,21 +314,48 @@ func (r *Revoker) list(ctx context.Context, pool string) (l denylist.List, err e
 // Granted tells whether a node may read what its user may: it is on the roster, which is written last. A *pki.MismatchError says that it never will.
 func (r *Revoker) Granted(ctx context.Context, pool string, node *corev1.Node) (bool, error) {
 	roster, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.RosterPrefix+pool)
-	if err != nil || read(roster)[node.Name].UID != string(node.UID) {
+	if err != nil {
 		return false, err
+	}
+	if all, _ := read(roster); all[node.Name].UID != string(node.UID) {
+		return false, nil
 	}
 	return true, r.ghost(ctx, pool, node)
 }
 
-// Begin is when a certificate of a node has to begin at the earliest: those that began before are refused. An error says that this is not known yet.
-func (r *Revoker) Begin(ctx context.Context, pool string, node *corev1.Node, commonName string, hosts []string) (time.Time, error) {
+// Begin is when a certificate of a node has to begin at the earliest, which is asked for and is to be signed until an end: those that began before are refused. It notes
+// what has to be known of that certificate so that it can be taken back. An error says that this is not possible yet; a *pki.MismatchError, that it is not.
+func (r *Revoker) Begin(ctx context.Context, pool string, node *corev1.Node, asked *x509.CertificateRequest, end time.Time) (time.Time, error) {
 	roster, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.RosterPrefix+pool)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if m, ok := read(roster)[node.Name]; ok && m.UID != string(node.UID) {
+	all, _ := read(roster)
+	m, ok := all[node.Name]
+	if ok && m.UID != string(node.UID) {
 		return time.Time{}, fmt.Errorf("node %s: the certificates of the Node of this name before it, uid %s, are still to be taken back", node.Name, m.UID)
 	}
+	name, hosts, key := asked.Subject.CommonName, slices.Clone(asked.DNSNames), denylist.KeyOf(asked.PublicKey)
+	for _, ip := range asked.IPAddresses {
+		hosts = append(hosts, ip.String())
+	}
+	if name == contract.CoordinatorName { // that of all
+		if !ok {
+			return time.Time{}, fmt.Errorf("node %s is not on the roster of pool %s yet", node.Name, pool)
+		}
+		if err := m.signs(hosts, key, end, r.Clock.Now()); err != nil {
+			return time.Time{}, err
+		}
+		text, err := json.Marshal(m)
+		if err != nil {
+			return time.Time{}, err
+		}
+		data := maps.Clone(roster.Data)
+		data[node.Name] = string(text)
+		if err := write(ctx, r.Client, roster, data); err != nil {
+			return time.Time{}, err
+		}
+	}
 	list, err := r.list(ctx, pool)
-	return list.Floor(commonName, hosts), err
+	return list.Floor(name, hosts, []string{key}), err
 }

@@ -2,6 +2,7 @@ package revocation
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -44,14 +46,16 @@ type desk struct {
 	cluster   *cluster
 	clock     *clocktesting.FakePassiveClock
 	authority *pki.Succession // nil: the pool has none
+	events    *events.FakeRecorder
 }
 
 func newDesk(t *testing.T, c *cluster) *desk {
 	d := &desk{t: t, cluster: c, clock: clocktesting.NewFakePassiveClock(now), authority: &pki.Succession{Signer: must(pki.NewPoolAuthority("harbour", now))}}
-	d.Revoker = &Revoker{Config{
-		Client: c, Reader: c, Clock: d.clock, Metrics: NewMetrics(), Log: slog.New(slog.DiscardHandler),
+	d.events = events.NewFakeRecorder(10_000)
+	d.Revoker = New(Config{
+		Client: c, Reader: c, Events: d.events, Clock: d.clock, Metrics: NewMetrics(), Log: slog.New(slog.DiscardHandler),
 		Authority: func(context.Context, string) (*pki.Succession, error) { return d.authority, nil },
-	}}
+	})
 	return d
 }
 
@@ -67,6 +71,37 @@ func (d *desk) looks() {
 	if err := d.look(); err != nil {
 		d.t.Fatal(err)
 	}
+}
+
+// asks is a request of a node for a certificate.
+func asks(k pki.Kind, node string, hosts ...string) *x509.CertificateRequest {
+	i := pki.Must(k)
+	return must(pki.ParseRequest(must(i.Request(pki.Subject{Pool: "harbour", Node: node, Name: "one", Hosts: hosts}, must(pki.NewKey())))))
+}
+
+// signs is a coordinator's certificate of a node, as it is signed.
+func (d *desk) signs(n *corev1.Node, hosts ...string) (*x509.Certificate, error) {
+	d.t.Helper()
+	r, i := asks(pki.Coordinator, n.Name, hosts...), pki.Must(pki.Coordinator)
+	begin, err := d.Begin(d.t.Context(), "harbour", n, r, d.clock.Now().Add(i.Life.Usual))
+	if err != nil {
+		return nil, err
+	}
+	pem, err := d.authority.Signer.AnswerFrom(begin, i, pki.Subject{Pool: "harbour", Node: n.Name, Hosts: hosts}, r, d.clock.Now(), i.Life.Usual)
+	if err != nil {
+		return nil, err
+	}
+	return must(pki.ParseCertificates(pem))[0], nil
+}
+
+// hub holds what the pool's list says.
+func (d *desk) hub() *denylist.Held {
+	d.t.Helper()
+	h := denylist.New(denylist.Config{Pool: "harbour", Trusted: d.authority.Trusted, Logger: slog.New(slog.DiscardHandler)})
+	if text := must(notes(d.t.Context(), d.cluster, contract.KeyNamespace, contract.DenylistPrefix+"harbour")).Data[contract.DenylistKey]; text != "" {
+		must(h.Take([]byte(text)))
+	}
+	return h
 }
 
 // list is the pool's denylist as a hub takes it; the zero value if there is none.
@@ -106,9 +141,9 @@ func (d *desk) readers() (users []string) {
 func TestDeleted(t *testing.T) {
 	coordinator := node("edge-1", "harbour", "u-1")
 	coordinator.Labels[contract.CoordinatorLabel] = "one"
-	coordinator.Status.Addresses = []corev1.NodeAddress{{Address: "10.0.0.1"}}
 	d := newDesk(t, newCluster(coordinator, node("edge-2", "harbour", "u-2"), node("edge-3", "quay", "u-3")))
 	d.looks()
+	signed := must(d.signs(coordinator, "10.0.0.1"))
 	if len(d.denied()) != 0 || len(d.barred()) != 0 || len(d.readers()) != 4 {
 		t.Errorf("before: denied %v, barred %v, readers %v", d.denied(), d.barred(), d.readers())
 	}
@@ -120,7 +155,7 @@ func TestDeleted(t *testing.T) {
 	d.cluster.drop(coordinator)
 	d.looks()
 	e := d.list().Entries
-	if len(e) != 1 || e[0].Node != "edge-1" || e[0].UID != "u-1" || e[0].Replica != "one" || !slices.Equal(e[0].Hosts, []string{"10.0.0.1"}) || !e[0].Before.Equal(d.clock.Now()) {
+	if len(e) != 1 || e[0].Node != "edge-1" || e[0].UID != "u-1" || e[0].Replica != "one" || !slices.Equal(e[0].Hosts, []string{"10.0.0.1"}) || !slices.Equal(e[0].Keys, []string{denylist.KeyOf(signed.PublicKey)}) || !e[0].Before.Equal(d.clock.Now()) {
 		t.Errorf("entries %+v", e)
 	}
 	if b := d.barred(); len(b) != 1 || b["edge-1"] == "" {
@@ -224,7 +259,7 @@ func TestBegin(t *testing.T) {
 	d := newDesk(t, c)
 	d.looks()
 	begin := func(n *corev1.Node) (time.Time, error) {
-		return d.Begin(t.Context(), "harbour", n, contract.NodeUserPrefix+n.Name, nil)
+		return d.Begin(t.Context(), "harbour", n, asks(pki.Hub, n.Name), d.clock.Now().Add(time.Hour))
 	}
 	if at, err := begin(node("edge-1", "harbour", "u-1")); err != nil || !at.IsZero() {
 		t.Errorf("before: %s, %v", at, err)
@@ -373,7 +408,7 @@ func TestManyNames(t *testing.T) {
 		for i := range MaxNames {
 			left = append(left, gone{fmt.Sprintf("edge-%d-%d", round, i), member{UID: "u"}, true})
 		}
-		if err := bar(t.Context(), &d.Config, "harbour", left); err != nil {
+		if _, err := bar(t.Context(), &d.Config, "harbour", left, true); err != nil {
 			t.Fatal(err)
 		}
 		d.clock.SetTime(d.clock.Now().Add(time.Hour))
@@ -385,7 +420,7 @@ func TestManyNames(t *testing.T) {
 		}
 	}
 	d.clock.SetTime(now.Add(2 * 366 * 24 * time.Hour))
-	if err := bar(t.Context(), &d.Config, "harbour", []gone{{"edge-9", member{UID: "u"}, true}}); err != nil {
+	if _, err := bar(t.Context(), &d.Config, "harbour", []gone{{"edge-9", member{UID: "u"}, true}}, true); err != nil {
 		t.Fatal(err)
 	}
 	if after := d.barred(); len(names) != MaxNames || len(after) != 1 {

@@ -106,14 +106,15 @@ func (f *forwarders) keep(ctx context.Context, pool string, nodes []corev1.Node)
 	if len(names) == 0 {
 		return errors.Join(f.remove(ctx, role), f.remove(ctx, binding))
 	}
-	if _, err := controllerutil.CreateOrUpdate(ctx, f.client, role, func() error {
+	_, failed := controllerutil.CreateOrUpdate(ctx, f.client, role, func() error {
 		metav1.SetMetaDataLabel(&role.ObjectMeta, contract.ManagedLabel, contract.ManagedBy)
 		role.Rules = []rbacv1.PolicyRule{{
 			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: names, Verbs: []string{"get", "update", "patch"},
 		}}
 		return nil
-	}); err != nil {
-		return fmt.Errorf("role of the forwarder of pool %s: %w", pool, err)
+	})
+	if failed != nil { // who left the pool loses the binding all the same
+		failed = fmt.Errorf("role of the forwarder of pool %s: %w", pool, failed)
 	}
 	if _, err := controllerutil.CreateOrUpdate(ctx, f.client, binding, func() error {
 		metav1.SetMetaDataLabel(&binding.ObjectMeta, contract.ManagedLabel, contract.ManagedBy)
@@ -121,9 +122,9 @@ func (f *forwarders) keep(ctx context.Context, pool string, nodes []corev1.Node)
 		binding.Subjects = subjects
 		return nil
 	}); err != nil {
-		return fmt.Errorf("binding of the forwarder of pool %s: %w", pool, err)
+		return errors.Join(failed, fmt.Errorf("binding of the forwarder of pool %s: %w", pool, err))
 	}
-	return nil
+	return failed
 }
 
 func (f *forwarders) remove(ctx context.Context, o client.Object) error {

@@ -28,6 +28,7 @@ import (
 const (
 	podPage        = 250 // pods of one list
 	releaseWorkers = 8
+	mostPause      = time.Minute // after a release that failed: others have room meanwhile
 )
 
 // releaser releases nodes that are owed it. Its goroutines are those of group, which the keeper waits for.
@@ -48,7 +49,9 @@ type releaser struct {
 
 // debt is of a node that is owed a release.
 type debt struct {
-	since time.Time // when it was seen that the policies do not name it any more
+	since time.Time     // when it was seen that the policies do not name it any more
+	pause time.Duration // after a failure
+	again time.Time     // not before
 	busy  bool
 }
 
@@ -65,29 +68,33 @@ func (r *releaser) consider(ctx context.Context, d verdict.Decision) {
 			o = &debt{since: now}
 			r.owed[name] = o
 		}
-		if o.busy || now.Sub(o.since) < r.settle {
+		if o.busy || now.Sub(o.since) < r.settle || now.Before(o.again) {
 			continue
 		}
 		o.busy = r.group.TryGo(func() error {
-			r.pay(ctx, name, d.Nodes[name])
+			paid := r.pay(ctx, name, d.Nodes[name])
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			o.busy = false
+			if o.busy = false; !paid {
+				o.pause = min(max(r.settle/5, 2*o.pause), mostPause)
+				o.again = r.clock.Now().Add(o.pause)
+			}
 			return nil
 		})
 	}
 }
 
-func (r *releaser) pay(ctx context.Context, name string, v verdict.Verdict) {
+func (r *releaser) pay(ctx context.Context, name string, v verdict.Verdict) (paid bool) {
 	if err := r.release(ctx, name, v.Heard); err != nil {
 		if ctx.Err() == nil {
 			r.log.Error("cannot release a node; trying again", "node", name, "err", err)
 		}
-		return
+		return false
 	}
 	r.board.tell(func(_ time.Time, m *verdict.Machine) { m.Done(name) })
 	r.metrics.releases.Inc()
 	r.log.Info("released", "node", name, "pool", v.Pool, "dead", v.Dead)
+	return true
 }
 
 // release makes up for what stock controllers tried while the node was kept and do not try again: its pods are marked as not ready, and the
@@ -155,7 +162,11 @@ func (r *releaser) markPods(ctx context.Context, node string, taint *corev1.Tain
 		}
 		for i := range pods.Items {
 			over = over || toleratedEnough(pods.Items[i].Spec.Tolerations, taint, r.clock.Now())
-			if err := r.markPod(ctx, &pods.Items[i]); err != nil && !apierrors.IsNotFound(err) {
+			switch err := r.markPod(ctx, &pods.Items[i]); {
+			case apierrors.IsNotFound(err):
+			case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err): // it will never do, and keeps no other pod from its eviction
+				r.log.Error("a pod of a node that is released cannot be marked as not ready, and is left as it is", "node", node, "err", err)
+			case err != nil:
 				errs = append(errs, err)
 			}
 		}

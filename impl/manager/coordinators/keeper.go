@@ -3,6 +3,7 @@ package coordinators
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -72,17 +73,19 @@ func (k *Keeper) Keep(ctx context.Context, p Pool) (Placed, error) {
 		kept.record, kept.Servers, kept.Again, kept.State = next, s.told(), soon, s.state(why)
 		return kept, nil
 	}
-	for i, r := range s.Replicas {
-		if err := k.run(ctx, s, r); err != nil {
-			return Placed{}, err
-		}
+	var failed []error
+	for i, r := range s.Replicas { // one that cannot be run does not keep the others
+		failed = append(failed, k.run(ctx, s, r))
 		s.Replicas[i].Ready = s.ready(r)
 	}
 	wait, err := k.retire(ctx, s, s.serves() || len(s.Nodes) == 0)
+	if err = errors.Join(append(failed, err)...); err != nil {
+		return Placed{}, err
+	}
 	if left := s.patience(); left > 0 && (wait == 0 || left < wait) {
 		wait = left
 	}
-	return Placed{Servers: s.told(), Members: s.members(), State: s.state(why), Again: wait, record: s.record}, err
+	return Placed{Servers: s.told(), Members: s.members(), State: s.state(why), Again: wait, record: s.record}, nil
 }
 
 // retire lets Pods go that are not recorded, linger after hubs have been told of others, and takes back labels of Nodes that run none. serves: there are others.
@@ -92,6 +95,7 @@ func (k *Keeper) retire(ctx context.Context, s *stand, serves bool) (wait time.D
 	}
 	maps.DeleteFunc(k.leaving, func(_ types.UID, since time.Time) bool { return s.now.Sub(since) > time.Hour })
 	runs := map[string]bool{}
+	var failed []error
 	for _, r := range s.Replicas {
 		runs[r.Node] = true
 	}
@@ -114,17 +118,15 @@ func (k *Keeper) retire(ctx context.Context, s *stand, serves bool) (wait time.D
 			continue
 		}
 		if err := k.Client.Delete(ctx, o, client.Preconditions{UID: &o.UID}); client.IgnoreNotFound(err) != nil {
-			return wait, fmt.Errorf("the former coordinator of pool %s on node %s: %w", s.Name, o.Spec.NodeName, err)
+			failed = append(failed, fmt.Errorf("the former coordinator of pool %s on node %s: %w", s.Name, o.Spec.NodeName, err))
 		}
 	}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Labels[contract.CoordinatorLabel] == contract.ReplicaName(n.Name) && !runs[n.Name] {
-			if err := k.label(ctx, n.Name, nil); err != nil {
-				return wait, err
-			}
+			failed = append(failed, k.label(ctx, n.Name, nil))
 		}
 	}
-	return wait, nil
+	return wait, errors.Join(failed...)
 }
 
 // run makes the Pod of a replica, and the label of the Node by which its hub gets the certificates.

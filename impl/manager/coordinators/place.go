@@ -66,7 +66,7 @@ func lot(pool, node string) uint64 {
 // server is where the coordinator of a node is asked.
 func server(n *corev1.Node) (string, bool) {
 	for _, a := range n.Status.Addresses {
-		if ip, err := netip.ParseAddr(a.Address); a.Type == corev1.NodeInternalIP && err == nil && !ip.IsUnspecified() && !ip.IsMulticast() && ip.Zone() == "" {
+		if ip, err := netip.ParseAddr(a.Address); a.Type == corev1.NodeInternalIP && err == nil && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast() && ip.Zone() == "" {
 			return "https://" + net.JoinHostPort(ip.Unmap().String(), strconv.Itoa(contract.CoordinatorPort)), true
 		}
 	}

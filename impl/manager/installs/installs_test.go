@@ -96,6 +96,9 @@ func TestOff(t *testing.T) {
 	if c := w.state("harbour"); c.Reason != reasonRefused || !strings.Contains(c.Message, "of node a: privileged: Forbidden") {
 		t.Errorf("the Pool says %+v", c)
 	}
+	if _, err := w.keeper.Reconcile(t.Context(), reconcile.Request{}); err == nil || !strings.Contains(err.Error(), "of node b: privileged: Forbidden") {
+		t.Errorf("the next one is tried, too: %v", err)
+	}
 	w.refuse = nil
 	w.want("it is switched on", "a→harbour")
 	if got := w.jobs()["a"].Spec.Template.Spec.Containers[0].Image; got != "installer:1" {
@@ -105,6 +108,29 @@ func TestOff(t *testing.T) {
 	w.want("it is switched off again", "a→harbour")
 	w.end("a", true)
 	w.want("and b waits", "")
+}
+
+// TestOneRefused: a node for which no Job can be made does not keep the others of its pool.
+func TestOneRefused(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	w.pool("harbour")
+	w.label("harbour", "a", "b", "c")
+	w.refuse, w.refused = errors.New("forbidden: node a"), "a"
+	if _, err := w.keeper.Reconcile(t.Context(), reconcile.Request{}); err == nil {
+		t.Error("kube-apiserver refuses a Job, and nobody is told")
+	}
+	for _, name := range []string{"b", "c"} {
+		w.want("another one joins", name+"→harbour")
+		w.end(name, true)
+	}
+	if _, err := w.keeper.Reconcile(t.Context(), reconcile.Request{}); err == nil {
+		t.Error("it is not tried again")
+	}
+	if c := w.state("harbour"); c.Reason != reasonRefused || !strings.Contains(c.Message, "of node a: forbidden") {
+		t.Errorf("the Pool says %+v", c)
+	}
+	w.refuse = nil
+	w.want("it can be made now", "a→harbour")
 }
 
 // TestRelease: with another image the nodes that have joined get its hub, one after the other. Who left by hand is left alone, and after two failures the others are.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +44,8 @@ type keeper struct {
 	metrics *Metrics
 	log     *slog.Logger
 
-	told map[types.UID]bool // failed Jobs of which an Event tells
+	told  map[types.UID]bool // failed Jobs of which an Event tells
+	tried map[types.UID]int  // how often a Job of a Node could not be made
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -73,7 +75,7 @@ func (k *keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 
 // read gathers what there is. Jobs come from where it is said.
 func (k *keeper) read(ctx context.Context, from client.Reader) (*stand, error) {
-	s := &stand{described: map[string]bool{}, told: map[string]bool{}, refused: map[string]error{}}
+	s := &stand{described: map[string]bool{}, told: map[string]bool{}, refused: map[string]error{}, tried: k.tried}
 	var nodes corev1.NodeList
 	var all batchv1.JobList
 	var pods corev1.PodList
@@ -133,12 +135,21 @@ func (k *keeper) act(ctx context.Context, s *stand) error {
 	for _, j := range useless {
 		failed = append(failed, k.remove(ctx, j))
 	}
+	if k.tried == nil {
+		k.tried = map[types.UID]int{}
+	}
 	for _, b := range begin {
 		if err := k.begin(ctx, b, s.image); err != nil {
 			failed = append(failed, err)
 			s.refused[b.of] = err
+			k.tried[b.node.UID]++
+		} else {
+			delete(k.tried, b.node.UID)
 		}
 	}
+	maps.DeleteFunc(k.tried, func(of types.UID, _ int) bool {
+		return !slices.ContainsFunc(s.nodes, func(n corev1.Node) bool { return n.UID == of })
+	})
 	return errors.Join(failed...)
 }
 

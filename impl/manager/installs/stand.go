@@ -25,10 +25,11 @@ type stand struct {
 	jobs      []batchv1.Job
 	pods      []corev1.Pod // of Jobs
 	pools     []poolv1.Pool
-	described map[string]bool  // pools with a NodePool and a Pool
-	told      map[string]bool  // pools of which hubs are told
-	image     string           // that Jobs run; "": none is begun
-	refused   map[string]error // why a Job of a pool could not be made
+	described map[string]bool   // pools with a NodePool and a Pool
+	told      map[string]bool   // pools of which hubs are told
+	image     string            // that Jobs run; "": none is begun
+	refused   map[string]error  // why a Job of a pool could not be made
+	tried     map[types.UID]int // how often that of a Node could not: others come first
 
 	byNode map[types.UID]*batchv1.Job // made when it is needed
 }
@@ -165,7 +166,9 @@ func (s *stand) plan() (begin []start, useless []*batchv1.Job) {
 			ready = append(ready, *one)
 		}
 	}
-	slices.SortStableFunc(ready, func(a, b start) int { return cmp.Compare(min(len(a.pool), 1), min(len(b.pool), 1)) })
+	slices.SortStableFunc(ready, func(a, b start) int {
+		return cmp.Or(cmp.Compare(s.tried[a.node.UID], s.tried[b.node.UID]), cmp.Compare(min(len(a.pool), 1), min(len(b.pool), 1)))
+	})
 	for _, one := range ready {
 		if s.image != "" && !busy[one.of] && failures[s.kind(one.of, one.pool)] < most {
 			busy[one.of] = true

@@ -36,10 +36,11 @@ type world struct {
 	events *events.FakeRecorder
 	keeper *keeper
 
-	hidden bool              // the cache has not heard of any Job yet
-	in     map[string]string // pools that the machines are in
-	made   int               // Jobs
-	refuse error             // what kube-apiserver says of a Job
+	hidden  bool              // the cache has not heard of any Job yet
+	in      map[string]string // pools that the machines are in
+	made    int               // Jobs
+	refuse  error             // what kube-apiserver says of a Job
+	refused string            // the node whose Job it says that of; "": of all
 }
 
 func newWorld(t *testing.T, nodes ...string) *world {
@@ -52,7 +53,7 @@ func newWorld(t *testing.T, nodes ...string) *world {
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&poolv1.Pool{}, &corev1.Node{}, &batchv1.Job{}).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			if j, ok := o.(*batchv1.Job); ok {
-				if w.refuse != nil {
+				if w.refuse != nil && (w.refused == "" || o.GetAnnotations()[contract.InstallNode] == w.refused) {
 					return w.refuse
 				}
 				w.made++

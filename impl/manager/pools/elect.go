@@ -87,11 +87,18 @@ func is(n *corev1.Node, t corev1.NodeConditionType) bool {
 // address is the first internal IP address of a node that others can connect to.
 func address(n *corev1.Node) (string, bool) {
 	for _, a := range n.Status.Addresses {
-		if ip, err := netip.ParseAddr(a.Address); a.Type == corev1.NodeInternalIP && err == nil && !ip.IsLoopback() && !ip.IsUnspecified() && !ip.IsMulticast() && ip.Zone() == "" {
-			return ip.Unmap().String(), true
+		if ip, ok := reachable(a.Address); ok && a.Type == corev1.NodeInternalIP {
+			return ip.String(), true
 		}
 	}
 	return "", false
+}
+
+// reachable reads an address that others can connect to. kube-apiserver takes no other one in an EndpointSlice, and would refuse all leaders of the pool for it.
+func reachable(text string) (netip.Addr, bool) {
+	ip, err := netip.ParseAddr(text)
+	ip = ip.Unmap()
+	return ip, err == nil && ip.Zone() == "" && !ip.IsLoopback() && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast()
 }
 
 // lot is the order in which nodes of a pool are chosen.

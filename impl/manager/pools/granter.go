@@ -45,9 +45,7 @@ func (g *granter) keep(ctx context.Context, v *view) error {
 			g.remove(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}}),
 		)
 	case v.nodepool != nil:
-		if err = g.putRole(ctx, role, v.scope); err == nil {
-			err = g.putBinding(ctx, role, v.name, names, true)
-		}
+		err = errors.Join(g.putRole(ctx, role, v.scope), g.putBinding(ctx, role, v.name, names, true)) // who left loses the binding in any case
 	default:
 		err = g.putBinding(ctx, role, v.name, names, false)
 	}

@@ -92,10 +92,7 @@ func (k *keeper) read(ctx context.Context, name string) (*view, error) {
 	}
 	v.nodes = nodes.Items
 	if v.nodepool != nil {
-		var err error
-		if v.scope, err = scopeOf(v.nodepool.Spec.PoolScopeMetadata, k.serves); err != nil {
-			return nil, err
-		}
+		v.scope = scopeOf(v.nodepool.Spec.PoolScopeMetadata, k.serves)
 	}
 	v.plan = planOf(v.nodepool, v.own)
 	return v, nil

@@ -1,9 +1,9 @@
 package pools
 
 import (
+	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,7 +57,7 @@ func annotationsOf(v *view) map[string]string {
 	return all
 }
 
-// leaderHub are the objects leader-hub-<pool> of a pool, as they should be.
+// leaderHub are the objects leader-hub-<pool> of a pool, as they should be. An error beside objects names leaders that are left out.
 func leaderHub(v *view) ([]client.Object, error) {
 	p := v.nodepool
 	name := contract.LeaderHubPrefix + p.Name
@@ -78,12 +78,14 @@ func leaderHub(v *view) ([]client.Object, error) {
 	}}
 	endpoints := &corev1.Endpoints{ObjectMeta: meta(name, map[string]string{discoveryv1.LabelSkipMirror: "true"})}
 	all := []client.Object{service, endpoints}
+	var failed []error
 	families := map[discoveryv1.AddressType][]discoveryv1.Endpoint{}
 	var addresses []corev1.EndpointAddress
 	for _, l := range p.Status.LeaderEndpoints {
-		ip, err := netip.ParseAddr(l.Address)
-		if err != nil {
-			return nil, fmt.Errorf("address %q of the leader %s of pool %s: %w", l.Address, l.NodeName, p.Name, err)
+		ip, ok := reachable(l.Address)
+		if !ok {
+			failed = append(failed, fmt.Errorf("address %.64q of the leader %s of pool %s: want one that others can connect to: it is left out", l.Address, l.NodeName, p.Name))
+			continue
 		}
 		family := discoveryv1.AddressTypeIPv4
 		if ip.Is6() {
@@ -109,5 +111,5 @@ func leaderHub(v *view) ([]client.Object, error) {
 			Endpoints: families[family], Ports: []discoveryv1.EndpointPort{{Name: ptr.To(portName), Port: ptr.To[int32](contract.HubPoolPort), Protocol: ptr.To(corev1.ProtocolTCP)}},
 		})
 	}
-	return all, nil
+	return all, errors.Join(failed...)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -23,10 +25,7 @@ func TestLeaderHubOfTwoFamilies(t *testing.T) {
 		{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}, {Version: "v1", Resource: "services"}, {Version: "v1", Resource: "services"},
 	}
 	p.Status.LeaderEndpoints = []nodepool.Leader{{NodeName: "a", Address: "fd00::1"}, {NodeName: "b", Address: "10.0.0.2"}}
-	s, err := scopeOf(shared, func(nodepool.Resource) (bool, error) { return true, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := scopeOf(shared, func(nodepool.Resource) (bool, error) { return true, nil })
 	all, err := leaderHub(&view{name: p.Name, nodepool: p, scope: s})
 	if err != nil || len(all) != 4 {
 		t.Fatalf("%d objects, %v", len(all), err)
@@ -42,6 +41,39 @@ func TestLeaderHubOfTwoFamilies(t *testing.T) {
 	}
 	if six.Name != "leader-hub-harbour-ipv6" || six.AddressType != discoveryv1.AddressTypeIPv6 || six.Labels[discoveryv1.LabelServiceName] != "leader-hub-harbour" {
 		t.Errorf("slice %+v", six)
+	}
+}
+
+// TestLeaderHubOfOneThatIsRefused: a leader at an address that kube-apiserver takes in no slice is left out and told of, and the others are published.
+func TestLeaderHubOfOneThatIsRefused(t *testing.T) {
+	p := &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "harbour", UID: "u"}}
+	for _, bad := range []string{"169.254.9.9", "fe80::1", "fe80::1%eth0", "::ffff:127.0.0.1", "x", ""} {
+		p.Status.LeaderEndpoints = []nodepool.Leader{{NodeName: "a", Address: bad}, {NodeName: "b", Address: "10.0.0.2"}}
+		all, err := leaderHub(&view{name: p.Name, nodepool: p})
+		if err == nil || !strings.Contains(err.Error(), "leader a") || len(all) != 3 {
+			t.Fatalf("%s: %d objects, %v", bad, len(all), err)
+		}
+		if e := all[1].(*corev1.Endpoints); len(e.Subsets) != 1 || len(e.Subsets[0].Addresses) != 1 || e.Subsets[0].Addresses[0].IP != "10.0.0.2" {
+			t.Errorf("%s: endpoints %+v", bad, e)
+		}
+		n := &corev1.Node{}
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: bad}}
+		if a, ok := address(n); ok {
+			t.Errorf("a node leads at %s", a)
+		}
+	}
+}
+
+// TestLongCondition: what a node says of itself, however long, fits into a condition of its pool: kube-apiserver takes 32 KiB, or none of the status.
+func TestLongCondition(t *testing.T) {
+	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	n.Status.Conditions = []corev1.NodeCondition{{
+		Type: contract.CertificatesCondition, Status: corev1.ConditionTrue, Reason: contract.AuthorityEnded, Message: strings.Repeat("é", 100_000),
+	}}
+	var all []metav1.Condition
+	set(&all, current([]corev1.Node{n}), time.Now())
+	if m := all[0].Message; len(m) > longText || !utf8.ValidString(m) || !strings.Contains(m, "a: éé") {
+		t.Errorf("%d bytes", len(m))
 	}
 }
 

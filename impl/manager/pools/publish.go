@@ -23,7 +23,7 @@ type publisher struct {
 // publish writes the objects leader-hub-<pool>, and removes slices of families that are left.
 func (w *publisher) publish(ctx context.Context, v *view) error {
 	all, err := leaderHub(v)
-	if err != nil {
+	if len(all) == 0 {
 		return err
 	}
 	slicesKept := map[string]bool{}

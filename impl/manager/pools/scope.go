@@ -7,6 +7,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/weir-edge/weir/impl/nodepool"
 )
@@ -16,10 +17,11 @@ type scope struct {
 	shared  []string // group/version/resource, sorted
 	refused []string // what is left out, and why
 	unknown []string // what is shared, and the cloud does not serve
+	unsure  []string // what is shared, and the cloud does not tell whether it serves it: the server of its group is down, for one
 }
 
 // scopeOf reads poolScopeMetadata. Weir's CRD refuses at once what is refused here; OpenYurt's does not.
-func scopeOf(all []nodepool.Resource, serves func(nodepool.Resource) (bool, error)) (s scope, err error) {
+func scopeOf(all []nodepool.Resource, serves func(nodepool.Resource) (bool, error)) (s scope) {
 	versions := map[nodepool.Resource]string{} // by group and resource: the first counts
 	for _, r := range all {
 		name := r.Group + "/" + r.Version + "/" + r.Resource
@@ -31,7 +33,7 @@ func scopeOf(all []nodepool.Resource, serves func(nodepool.Resource) (bool, erro
 		case r.Group == coordinationv1.GroupName:
 			s.refused = append(s.refused, name+": Leases are never shared, the pool has its own")
 			continue
-		case r.Version == "" || r.Resource == "" || r.Resource != strings.ToLower(r.Resource) || strings.ContainsAny(name, ", \t\n") || strings.Count(name, "/") != 2:
+		case r.Group != "" && len(validation.IsDNS1123Subdomain(r.Group)) > 0, len(validation.IsDNS1035Label(r.Version)) > 0, len(validation.IsDNS1035Label(r.Resource)) > 0:
 			s.refused = append(s.refused, fmt.Sprintf("%q: want a group, a version and a resource in the plural", name))
 			continue
 		case again && first != r.Version:
@@ -42,23 +44,21 @@ func scopeOf(all []nodepool.Resource, serves func(nodepool.Resource) (bool, erro
 		}
 		versions[nodepool.Resource{Group: r.Group, Resource: r.Resource}] = r.Version
 		s.shared = append(s.shared, name)
-		there, err := serves(r)
-		if err != nil {
-			return scope{}, fmt.Errorf("ask whether the cloud serves %s: %w", name, err)
-		}
-		if !there {
+		if there, err := serves(r); err != nil {
+			s.unsure = append(s.unsure, fmt.Sprintf("%s (%v)", name, err))
+		} else if !there {
 			s.unknown = append(s.unknown, name)
 		}
 	}
 	slices.Sort(s.shared)
-	return s, nil
+	return s
 }
 
 // text is the scope as an annotation.
 func (s scope) text() string { return strings.Join(s.shared, ",") }
 
-// lacking tells whether the cloud does not serve all of it.
-func (s scope) lacking() bool { return len(s.unknown) > 0 }
+// lacking reports whether the cloud does not serve all of it, or may not.
+func (s scope) lacking() bool { return len(s.unknown)+len(s.unsure) > 0 }
 
 // condition is ScopeAccepted.
 func (s scope) condition() metav1.Condition {
@@ -68,6 +68,8 @@ func (s scope) condition() metav1.Condition {
 		c.Reason, c.Message = "Refused", strings.Join(s.refused, "; ")
 	case len(s.unknown) > 0:
 		c.Reason, c.Message = "NotServed", "the cloud does not serve "+strings.Join(s.unknown, ", ")+": hubs answer as it does, until it does"
+	case len(s.unsure) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, "NotKnown", "the cloud does not tell whether it serves "+strings.Join(s.unsure, ", ")+": it is asked again"
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Accepted", fmt.Sprintf("%d resources", len(s.shared))
 	}

@@ -37,19 +37,24 @@ func TestScope(t *testing.T) {
 		"no version":    {in("a.b//things"), "", "Refused", "want a group"},
 		"a comma":       {in("a.b/v1/things,/v1/secrets"), "", "Refused", "want a group"},
 		"upper case":    {in("/v1/Secrets"), "", "Refused", "want a group"},
+		"a star":        {in("/v1/*", "/v1/services"), "/v1/services", "Refused", "want a group"},
+		"a bad group":   {in("a_b/v1/things", "/v1/services"), "/v1/services", "Refused", "want a group"},
 		"a subresource": {in("/v1/pods/log"), "", "Refused", "want a group"},
 		"not served":    {in("gone.b/v1/things", "/v1/services"), "/v1/services,gone.b/v1/things", "NotServed", "gone.b/v1/things"},
 	} {
-		s, err := scopeOf(c.all, func(r nodepool.Resource) (bool, error) { return r.Group != "gone.b", nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := scopeOf(c.all, func(r nodepool.Resource) (bool, error) { return r.Group != "gone.b", nil })
 		if got := s.condition(); s.text() != c.text || got.Reason != c.reason || !strings.Contains(got.Message, c.says) || (got.Status == metav1.ConditionTrue) != (c.reason == "Accepted") {
 			t.Errorf("%s: %q, %+v", name, s.text(), got)
 		}
 	}
-	if _, err := scopeOf(in("/v1/services"), func(nodepool.Resource) (bool, error) { return false, errors.New("away") }); err == nil {
-		t.Error("a cloud that does not answer is taken for one that serves nothing")
+	s := scopeOf(in("/v1/services", "down.b/v1/things"), func(r nodepool.Resource) (bool, error) {
+		if r.Group == "down.b" {
+			return false, errors.New("away")
+		}
+		return true, nil
+	})
+	if got := s.condition(); s.text() != "/v1/services,down.b/v1/things" || got.Reason != "NotKnown" || got.Status != metav1.ConditionUnknown || !strings.Contains(got.Message, "things (away)") || !s.lacking() {
+		t.Errorf("a group of which the server is down: %q, %+v", s.text(), got)
 	}
 }
 

@@ -13,8 +13,12 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// set puts a condition into a status, and tells whether its state changed.
+// longText bounds the message of a condition: kube-apiserver refuses a status with a longer one than 32 KiB as a whole, and some of it is the word of nodes.
+const longText = 2000
+
+// set puts a condition into a status, and reports whether its state changed.
 func set(all *[]metav1.Condition, c metav1.Condition, now time.Time) bool {
+	c.Message = strings.ToValidUTF8(c.Message[:min(len(c.Message), longText)], "")
 	was := meta.FindStatusCondition(*all, c.Type)
 	changed := was == nil || was.Status != c.Status || was.Reason != c.Reason
 	c.LastTransitionTime = metav1.Time{Time: now.Truncate(time.Second)} // it counts only when the status changes

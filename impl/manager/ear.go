@@ -169,6 +169,12 @@ func taintOf(n *corev1.Node, key string, effect corev1.TaintEffect) *corev1.Tain
 	return nil
 }
 
+// What the node itself may make as long as it likes, a megabyte of each, is held so far only.
+const (
+	maxAddresses = 64
+	maxMessage   = 1 << 10 // of a condition
+)
+
 // trimNode leaves of a Node what is read here: a cluster of thousands has megabytes of images and addresses.
 func trimNode(o any) (any, error) {
 	n, ok := o.(*corev1.Node)
@@ -183,10 +189,11 @@ func trimNode(o any) (any, error) {
 	slim.Annotations = only(n.Annotations, append(attributes.Annotations(record), contract.BindingAnnotation, contract.AutonomyAnnotation, contract.AutonomyDurationAnnotation, contract.PoolAttributes, contract.HoldsAnnotation)...)
 	slim.Spec.Taints = n.Spec.Taints
 	if n.Labels[contract.NodePoolLabel] != "" || record != "" { // its labels say whether it may lead the pool, its addresses where
-		slim.Labels, slim.Status.Addresses = n.Labels, n.Status.Addresses
+		slim.Labels, slim.Status.Addresses = n.Labels, slices.Clone(n.Status.Addresses[:min(len(n.Status.Addresses), maxAddresses)])
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady || c.Type == contract.CutOffCondition || c.Type == contract.CertificatesCondition || c.Type == contract.JoinedCondition {
+			c.Message = strings.Clone(c.Message[:min(len(c.Message), maxMessage)])
 			slim.Status.Conditions = append(slim.Status.Conditions, c)
 		}
 	}

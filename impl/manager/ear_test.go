@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -112,5 +113,21 @@ func TestDescribe(t *testing.T) {
 		if got != c.want && (c.before == nil || got != c.before.Reason) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// TestTrimLong: what a node may make as long as it likes is held so far only.
+func TestTrimLong(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", Labels: map[string]string{contract.NodePoolLabel: "harbour"}}}
+	for range 60_000 {
+		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.0.0.1"})
+	}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: contract.CertificatesCondition, Message: strings.Repeat("x", 1<<20)}}
+	slim, err := trimNode(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := slim.(*corev1.Node).Status; cap(got.Addresses) > 2*maxAddresses || len(got.Addresses) != maxAddresses || len(got.Conditions) != 1 || len(got.Conditions[0].Message) != maxMessage {
+		t.Errorf("%d addresses, a message of %d bytes", len(got.Addresses), len(got.Conditions[0].Message))
 	}
 }

@@ -82,7 +82,7 @@ func (s *said) watch(ctx context.Context) error {
 }
 
 func (s *said) handler() toolscache.ResourceEventHandler {
-	policies := map[string]verdict.Policy{} // handlers run one at a time
+	policies, wrong := map[string]verdict.Policy{}, map[string]string{} // handlers run one at a time
 	tell := func() {
 		now := maps.Clone(policies)
 		s.board.tell(func(_ time.Time, m *verdict.Machine) { m.SetPolicies(s.usual, now) })
@@ -94,7 +94,10 @@ func (s *said) handler() toolscache.ResourceEventHandler {
 		}
 		pools.Restore(s.hubs, p)
 		policy, says, err := policyOf(p.Spec.WhenSilent)
-		if err != nil {
+		if is := fmt.Sprint(err); err == nil {
+			delete(wrong, p.Name)
+		} else if is != wrong[p.Name] { // each change of the status comes here
+			wrong[p.Name] = is
 			s.log.Error("whenSilent of a Pool cannot be meant so: its pods are kept", "pool", p.Name, "err", err)
 		}
 		if delete(policies, p.Name); says {
@@ -108,6 +111,7 @@ func (s *said) handler() toolscache.ResourceEventHandler {
 		DeleteFunc: func(o any) {
 			if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
 				delete(policies, name)
+				delete(wrong, name)
 				tell()
 			}
 		},

@@ -1,9 +1,16 @@
 package manager
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/manager/ledger"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -29,5 +36,34 @@ func TestWhenSilent(t *testing.T) {
 		if got, is, err := policyOf(c.says); got != c.want || is != c.is || (err != nil) != c.bad {
 			t.Errorf("%s: %+v, %v, %v", name, got, is, err)
 		}
+	}
+}
+
+// TestOneBadPool: a Pool that cannot be meant so keeps its pods, is told of once, and keeps no other from being followed.
+func TestOneBadPool(t *testing.T) {
+	var log bytes.Buffer
+	b := newBoard(clock.RealClock{}, verdict.Config{Grace: time.Minute})
+	b.tell(func(now time.Time, m *verdict.Machine) {
+		for _, name := range []string{"bad", "good"} {
+			m.SetNode(now, "node-of-"+name, verdict.Facts{Pool: name})
+		}
+	})
+	s := &said{board: b, hubs: ledger.New(clock.RealClock{}), usual: verdict.Policy{Evict: true, After: time.Hour}, log: slog.New(slog.NewTextHandler(&log, nil))}
+	h := s.handler()
+	pool := func(name, after string) *poolv1.Pool {
+		return &poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: poolv1.Spec{WhenSilent: &poolv1.WhenSilent{Action: poolv1.Evict, After: after}}}
+	}
+	h.OnAdd(pool("bad", "soon"), true)
+	h.OnAdd(pool("good", "2h"), true)
+	for range 3 {
+		h.OnUpdate(nil, pool("bad", "soon"))
+	}
+	b.decide()
+	d, _ := b.read()
+	if d.Pools["bad"].Policy != (verdict.Policy{}) || d.Pools["good"].Policy != (verdict.Policy{Evict: true, After: 2 * time.Hour}) {
+		t.Errorf("%+v", d.Pools)
+	}
+	if n := strings.Count(log.String(), "cannot be meant"); n != 1 {
+		t.Errorf("it is told %d times", n)
 	}
 }

@@ -44,6 +44,7 @@ func TestManager(t *testing.T) {
 	t.Run("certificates that end", func(t *testing.T) { testEnds(t, w) })
 	t.Run("taken back", func(t *testing.T) { testTakenBack(t, w) })
 	t.Run("pools", func(t *testing.T) { testPools(t, w) })
+	t.Run("poison", func(t *testing.T) { testPoison(t, w) })
 	t.Run("coordinators", func(t *testing.T) { testCoordinators(t, w) })
 	t.Run("installs", func(t *testing.T) { testInstalls(t, w) })
 	t.Run("attributes", func(t *testing.T) { testAttributes(t, w) })

@@ -2,6 +2,7 @@ package attributes
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -123,5 +124,21 @@ func TestRefused(t *testing.T) {
 	}
 	if c := Condition(many); c.Status != metav1.ConditionFalse || c.Reason != "Refused" || !strings.Contains(c.Message, contract.NodePoolLabel) {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestTooManyAnnotations: what is more than a Node can have is refused, and does not keep the rest from being put.
+func TestTooManyAnnotations(t *testing.T) {
+	spec := nodepool.Spec{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{}}
+	for i := range 40 {
+		spec.Annotations[fmt.Sprintf("note-%02d", i)] = strings.Repeat("x", maxAnnotation)
+	}
+	s, refused := Of(spec)
+	size := 0
+	for k, v := range s.annotations {
+		size += len(k) + len(v)
+	}
+	if size > maxAnnotations || len(s.annotations)+len(refused) != 40 || s.annotations["note-00"] == "" || s.labels["a"] != "b" {
+		t.Errorf("%d annotations of %d bytes, %d refused", len(s.annotations), size, len(refused))
 	}
 }

@@ -2,6 +2,7 @@ package attributes
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,8 +14,11 @@ import (
 	"github.com/weir-edge/weir/impl/nodepool"
 )
 
-// maxAnnotation bounds one value: all annotations of an object may have 256 KiB.
-const maxAnnotation = 8 << 10
+// All annotations of an object may have 256 KiB. Beyond that kube-apiserver refuses all that is put on a Node.
+const (
+	maxAnnotation  = 8 << 10 // of one value
+	maxAnnotations = 64 << 10
+)
 
 // Of reads what a NodePool puts on its Nodes, and tells what of it cannot be put, and why.
 func Of(spec nodepool.Spec) (s Set, refused []string) {
@@ -30,10 +34,14 @@ func Of(spec nodepool.Spec) (s Set, refused []string) {
 			s.labels[k] = v
 		}
 	}
-	for k, v := range spec.Annotations {
+	size := 0
+	for _, k := range slices.Sorted(maps.Keys(spec.Annotations)) {
+		v := spec.Annotations[k]
 		why := slices.Concat(refusal(k), validation.IsQualifiedName(strings.ToLower(k)))
 		if len(v) > maxAnnotation {
 			why = append(why, fmt.Sprintf("%d bytes, want %d at most", len(v), maxAnnotation))
+		} else if size += len(k) + len(v); size > maxAnnotations {
+			why = append(why, fmt.Sprintf("all annotations have more than %d bytes with it", maxAnnotations))
 		}
 		if !no("annotation", k, why...) {
 			s.annotations[k] = v

@@ -28,7 +28,7 @@ import (
 const (
 	lag   = 100 * time.Millisecond // after which a cache has heard of what was written
 	again = time.Hour              // after which a pool is looked at anyway: its authority may be another one
-	soon  = time.Minute            // and while a deletion is not confirmed
+	soon  = 15 * time.Second       // and while a deletion is not confirmed
 
 	mostReturned = 64 // lines that are looked at of what hubs gave back
 )

@@ -103,6 +103,25 @@ func TestRelease(t *testing.T) {
 	if out, err := h.run(t.Context(), "uninstall", release, "--namespace", namespace); err != nil {
 		t.Fatalf("%v\n%s\n%s\n%s", err, out, k.heard("weir-before-uninstall"), k.heard("weir-after-uninstall"))
 	}
+	// What grants the last hook its deletes it takes away from itself, in case that helm is stopped before it removes the account.
+	k.mu.Lock()
+	if len(k.granted) > 0 {
+		t.Errorf("when its work was done the account of the last hook had %v", k.granted)
+	}
+	k.fails = "weir-after-uninstall"
+	k.mu.Unlock()
+	// One that fails leaves its Job, whose log tells why, and no account that may delete anything.
+	if _, err := h.run(t.Context(), "install", release, h.chart, "--namespace", namespace); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.run(t.Context(), "uninstall", release, "--namespace", namespace); err == nil {
+		t.Error("the last hook failed, and helm did not say so")
+	}
+	for name := range c.everything(t) {
+		if kind, _, _ := strings.Cut(name, " "); strings.HasSuffix(name, "weir-after-uninstall") && kind != "Job" {
+			t.Errorf("the last hook failed, and left %s", name)
+		}
+	}
 	// Helm keeps the namespace that it was told to create. Its definitions are kept on purpose.
 	if err := c.client.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -222,8 +222,10 @@ func (c *cluster) everything(t *testing.T) map[string]bool {
 type kubelet struct {
 	c *cluster
 
-	mu   sync.Mutex
-	said map[string]string // by the app of the pod: what its last one said
+	mu      sync.Mutex
+	said    map[string]string // by the app of the pod: what its last one said
+	granted []string          // bindings of the last hook, when it has done its work
+	fails   string            // an app of which pods fail at once
 }
 
 func (c *cluster) kubelet(t *testing.T) *kubelet {
@@ -264,7 +266,15 @@ func (k *kubelet) run(ctx context.Context, t *testing.T, p *corev1.Pod) {
 	var said bytes.Buffer
 	user := "system:serviceaccount:" + namespace + ":" + p.Spec.ServiceAccountName
 	config := k.c.account(t, user, "system:serviceaccounts", "system:serviceaccounts:"+namespace, "system:authenticated")
-	err := manager.Run(ctx, append(p.Spec.Containers[0].Args, "--kubeconfig="+config), &said, &said)
+	app := p.Labels["app.kubernetes.io/name"]
+	k.mu.Lock()
+	err := errors.New("it cannot be started")
+	fails := k.fails == app
+	k.mu.Unlock()
+	if !fails {
+		err = manager.Run(ctx, append(p.Spec.Containers[0].Args, "--kubeconfig="+config), &said, &said)
+	}
+	granted := k.bindings(ctx, t, p.Spec.ServiceAccountName)
 	p.Status.Phase = corev1.PodSucceeded
 	exit := int32(0)
 	if err != nil {
@@ -272,7 +282,7 @@ func (k *kubelet) run(ctx context.Context, t *testing.T, p *corev1.Pod) {
 		p.Status.Phase, exit = corev1.PodFailed, 1
 	}
 	k.mu.Lock()
-	k.said[p.Labels["app.kubernetes.io/name"]] = said.String()
+	k.said[app], k.granted = said.String(), granted
 	k.mu.Unlock()
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: p.Spec.Containers[0].Name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exit}},
@@ -280,6 +290,27 @@ func (k *kubelet) run(ctx context.Context, t *testing.T, p *corev1.Pod) {
 	if _, err := k.c.client.CoreV1().Pods(namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{}); err != nil && ctx.Err() == nil {
 		t.Logf("status of pod %s: %v", p.Name, err)
 	}
+}
+
+// bindings are those of the name of an account.
+func (k *kubelet) bindings(ctx context.Context, t *testing.T, account string) (names []string) {
+	all, err := k.c.client.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + account})
+	if err == nil {
+		for _, b := range all.Items {
+			names = append(names, b.Name)
+		}
+	}
+	in, also := k.c.client.RbacV1().RoleBindings("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + account})
+	if err := errors.Join(err, also); err != nil {
+		if ctx.Err() == nil {
+			t.Errorf("bindings of %s: %v", account, err)
+		}
+		return names
+	}
+	for _, b := range in.Items {
+		names = append(names, b.Namespace+"/"+b.Name)
+	}
+	return names
 }
 
 func (k *kubelet) heard(app string) string {

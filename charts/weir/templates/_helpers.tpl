@@ -25,7 +25,8 @@
 {{ .Values.metrics.namespace | default .Release.Namespace }}
 {{- end -}}
 
-{{- /* What makes an object one of a hook. The Job of one that failed stays, so that its log can be read. */ -}}
+{{- /* What makes an object one of a hook. The Job of one that failed stays, so that its log can be read. The rest goes then too, or stays if helm itself is stopped:
+what it grants, the Job of weir-after-uninstall takes away from itself. */ -}}
 {{- define "weir.hook" -}}
 labels:
   app.kubernetes.io/part-of: weir

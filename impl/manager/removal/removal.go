@@ -80,7 +80,10 @@ var made = []struct {
 	{corev1.SchemeGroupVersion.WithKind("Pod"), contract.ManagerNamespace}, // of coordinators
 }
 
-// Clean removes what weir-manager made. Something that it may not remove does not keep the rest.
+// hook is what grants the right to do so, by the chart, in the namespaces below and for all.
+const hook = "weir-after-uninstall"
+
+// Clean removes what weir-manager made, and in the end the grants by which it may. Something that it may not remove does not keep the rest.
 func Clean(ctx context.Context, c client.Client) error {
 	var errs []error
 	for _, m := range made {
@@ -100,7 +103,11 @@ func Clean(ctx context.Context, c client.Client) error {
 		}
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.ManagedBy}}
-	return errors.Join(append(errs, gone(c.Delete(ctx, lease)))...)
+	errs = append(errs, gone(c.Delete(ctx, lease)))
+	for _, namespace := range []string{contract.NodeLeaseNamespace, contract.ManagerNamespace} {
+		errs = append(errs, gone(c.Delete(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: hook}})))
+	}
+	return errors.Join(append(errs, gone(c.Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: hook}})))...)
 }
 
 func gone(err error) error {

@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
@@ -47,13 +48,15 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestClean: Jobs of weir-manager and the Pods of its coordinators go, and what others have stays.
+// TestClean: Jobs of weir-manager and the Pods of its coordinators go, and in the end the grants by which they may be removed. What others have stays.
 func TestClean(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(kubescheme.Scheme).Build()
 	ours, theirs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "weir-installer-1", Labels: map[string]string{contract.ManagedLabel: contract.ManagedBy}}},
 		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "theirs"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "weir-coordinator-1", Labels: ours.Labels}}
-	for _, j := range []client.Object{ours, theirs, pod} {
+	every := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: hook}}
+	here := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: hook}}
+	for _, j := range []client.Object{ours, theirs, pod, every, here} {
 		if err := c.Create(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +64,7 @@ func TestClean(t *testing.T) {
 	if err := Clean(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []client.Object{ours, pod} {
+	for _, o := range []client.Object{ours, pod, every, here} {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
 			t.Errorf("%s is left: %v", o.GetName(), err)
 		}

@@ -227,6 +227,7 @@ func TestOperator(t *testing.T) {
 	}
 
 	d.dump()
+	d.deletes()
 
 	d.beat("edge-2", 2*time.Hour)
 	must(t, d.condition("edge-1", corev1.ConditionFalse, "WeirJoinUndone", "the hub serves: not within 2m0s"))
@@ -263,6 +264,72 @@ func (d *desk) coordinates() {
 	if !strings.Contains(string(own), `"image":"`+image+`"`) {
 		d.t.Errorf("the Pool is %s", own)
 	}
+}
+
+// listed waits until the roster of the pool has a node, or has it no more.
+func (d *desk) listed(node string, want bool) {
+	d.t.Helper()
+	await.Until(d.t, time.Minute, fmt.Sprintf("the roster to have node %s: %t", node, want), func() bool {
+		c, err := d.cloud.Client().CoreV1().ConfigMaps(contract.KeyNamespace).Get(d.t.Context(), contract.RosterPrefix+"harbour", metav1.GetOptions{})
+		return err == nil && (c.Data[node] != "") == want
+	})
+}
+
+// says waits until weir check tells of the deletion of a node, or does no more.
+func (d *desk) says(node string, want bool) {
+	d.t.Helper()
+	await.Until(d.t, 2*time.Minute, fmt.Sprintf("check to tell of the deletion of %s: %t", node, want), func() bool {
+		out, _ := d.types("check -o short")
+		return strings.Contains(out, "DeletedUnconfirmed") == want && strings.Contains(out, "kubectl weir node restore "+node+"; if they are lost or stolen: kubectl weir node revoke "+node) == want
+	})
+}
+
+// deletes holds that a Node that a controller deletes is told of, with the commands that take it back or confirm it, and that one that an administrator revokes is not.
+func (d *desk) deletes() {
+	d.t.Helper()
+	ctx, nodes := d.t.Context(), d.cloud.Client().CoreV1().Nodes()
+	told := func(node string) bool {
+		all, err := d.cloud.Client().CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,reason=DeletedUnconfirmed,involvedObject.name=" + node})
+		must(d.t, err)
+		return len(all.Items) > 0
+	}
+	d.node("edge-3", "10.0.0.3", 0)
+	d.listed("edge-3", true)
+	must(d.t, nodes.Delete(ctx, "edge-3", metav1.DeleteOptions{}))
+	d.says("edge-3", true)
+	await.Until(d.t, time.Minute, "an Event", func() bool { return told("edge-3") })
+	if out, code := d.types("node restore edge-3"); code != 0 || !strings.Contains(out, "node edge-3: its Node is there again, in pool harbour") {
+		d.t.Errorf("restore: exit code %d:\n%s", code, out)
+	}
+	n, err := nodes.Get(ctx, "edge-3", metav1.GetOptions{})
+	if err != nil || n.Labels[contract.NodePoolLabel] != "harbour" {
+		d.t.Errorf("the Node is %v, %v", n.Labels, err)
+	}
+	d.says("edge-3", false)
+	d.listed("edge-3", true)
+	if out, code := d.types("node restore edge-3"); code != 1 || !strings.Contains(out, "was restored already") {
+		d.t.Errorf("restore again: exit code %d:\n%s", code, out)
+	}
+
+	must(d.t, nodes.Delete(ctx, "edge-3", metav1.DeleteOptions{}))
+	d.says("edge-3", true)
+	if out, code := d.types("node revoke edge-3"); code != 0 || !strings.Contains(out, "node edge-3: its deletion is confirmed") {
+		d.t.Errorf("revoke later: exit code %d:\n%s", code, out)
+	}
+	d.says("edge-3", false)
+
+	d.node("edge-4", "10.0.0.4", 0)
+	d.listed("edge-4", true)
+	if out, code := d.types("node revoke edge-4 nobody"); code != 1 || !strings.Contains(out, "node edge-4: its Node is deleted") || !strings.Contains(out, "node nobody: there is no Node of this name") {
+		d.t.Errorf("revoke: exit code %d:\n%s", code, out)
+	}
+	d.listed("edge-4", false)
+	barred, err := d.cloud.Client().CoreV1().ConfigMaps(contract.ManagerNamespace).Get(ctx, contract.RevokedNodes, metav1.GetOptions{})
+	must(d.t, err)
+	if barred.Data["edge-4"] == "" || strings.Contains(barred.Data["edge-4"], "unconfirmed") || told("edge-4") {
+		d.t.Errorf("edge-4 was revoked: barred %q, told %t", barred.Data["edge-4"], told("edge-4"))
+	}
+	d.says("edge-4", false)
 }
 
 // dump holds that an archive has what helps, and not what nobody may see.

@@ -26,6 +26,7 @@ type ofPool struct {
 var pools = []ofPool{
 	{"pool-described", "it has a NodePool and a Pool", checkDescribed},
 	{"pool-members", "it has nodes", checkMembers},
+	{"pool-deletions", "no Node of it was deleted that nobody has confirmed", checkDeletions},
 	{"pool-heard", "a node of it is heard", checkHeard},
 	{"pool-told", "its hubs are told how it shares", checkTold},
 	{"pool-scope", "all that it shares may be shared", checkScope},
@@ -78,6 +79,14 @@ func checkMembers(l *looker, pool string) error {
 		return warn("no Node has the label %s=%s", contract.NodePoolLabel, pool)
 	}
 	return nil
+}
+
+func checkDeletions(l *looker, pool string) error {
+	p := l.view.Pool(pool)
+	if p == nil {
+		return errNone
+	}
+	return bad(p.Status.Conditions, poolv1.DeletionsConfirmed)
 }
 
 func checkHeard(l *looker, pool string) error {

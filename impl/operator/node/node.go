@@ -21,6 +21,8 @@ func Commands(program string) []cli.Command {
 		{Name: "node leave", About: "make this machine what it was before", Run: c.leave},
 		{Name: "node status", About: "tell whether the kubelet of this machine calls its hub", Run: c.status},
 		{Name: "node install", Args: "--pool POOL", About: "what a Job of weir-manager runs on a node: join, or leave, as a unit of the machine", Run: c.install},
+		{Name: "node revoke", Args: "NAME...", About: "delete Nodes of machines that are lost or stolen, and revoke what they had; or confirm that they were deleted", Run: c.revoke},
+		{Name: "node restore", Args: "NAME...", About: "make Nodes again that were deleted by mistake", Run: c.restore},
 		{Name: "node certificate", About: "list the certificates of this machine: when each ends, and who signed it", Run: c.certificate},
 	}
 }

@@ -57,7 +57,6 @@ type Config struct {
 	StoreGeneratedKeyFile                         string // "": none is generated
 	StorePlaintextSecrets                         bool   // nothing is encrypted
 	Credentials                                   string // the folder of systemd's credentials; "": there is none
-	APIAudiences                                  []string
 	OfflineTokenAllowance                         time.Duration
 	OfflineAccess                                 time.Duration // 0: identity.DefaultTTL
 	ReturnSpread                                  time.Duration

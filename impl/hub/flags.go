@@ -75,8 +75,6 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.StoreGeneratedKeyFile, "store-generated-key-file", "/etc/weir/store.key",
 		"file in which such a key is made at the first start if none is given, on a disk that survives restarts, outside --data-dir; empty makes none")
 	f.BoolVar(&c.StorePlaintextSecrets, "store-plaintext-secrets", false, "encrypt nothing: whoever gets --data-dir has the Secrets and tokens of this node's pods")
-	f.StringArrayVar(&c.APIAudiences, "api-audiences", nil,
-		"audience of the cloud's API, of which a service account's token must name one while the cloud is away; repeatable; without it, the cluster's issuer, as in kube-apiserver")
 	f.DurationVar(&c.OfflineTokenAllowance, "offline-token-allowance", identity.DefaultAllowance,
 		"how long after its end a token, or this node's own certificate, counts while the cloud is away, since nobody can renew it then")
 	f.DurationVar(&c.OfflineAccess, "offline-access", identity.DefaultTTL,

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/filter"
+	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
@@ -102,8 +103,12 @@ func (h *Hub) storeKey() (*seal.Key, error) {
 
 // buildJudge makes who tells callers apart while the cloud is away.
 func (h *Hub) buildJudge() (err error) {
+	review := access.Reviewer{AsCaller: h.cloud.Prove(), AsNode: h.cloud.Way(uplink.ClassNode, uplink.AsNode)}
 	c := identity.Config{
-		Node: h.NodeName, Cloud: h.cloud.Way(uplink.ClassControl, uplink.AsHub), Callers: h.cloud.Way(uplink.ClassNode, uplink.AsCaller), File: filepath.Join(h.DataDir, "verdicts"), Audiences: h.APIAudiences, Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
+		Node: h.NodeName, Cloud: h.cloud.Way(uplink.ClassControl, uplink.AsHub),
+		Callers: h.cloud.Way(uplink.ClassNode, uplink.AsCaller), File: filepath.Join(h.DataDir, "verdicts"),
+		Allowance: h.OfflineTokenAllowance, TTL: h.OfflineAccess,
+		Away: func() bool { away, _ := h.cloud.IsAway(); return away }, Unbroken: h.cloud.Unbroken, Ask: review.Ask,
 		Documents: h.store, Now: h.time.Now, Pods: identity.PodsOf(h.store), Clock: h.clock, Logger: h.Logger,
 	}
 	if h.EnableCoordinator {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -80,6 +81,7 @@ func TestRefusedTokenHere(t *testing.T) {
 		t.Errorf("the watch of another token ended: %v", err)
 	default:
 	}
+	b.sure()
 	link.set(true)
 	b.away()
 	if resp, _ := get(t, client, b.url()+slicesPath, bob...); resp.StatusCode != http.StatusUnauthorized {
@@ -87,6 +89,60 @@ func TestRefusedTokenHere(t *testing.T) {
 	}
 	if resp, _ := get(t, client, b.url()+slicesPath, alice...); resp.StatusCode != http.StatusOK {
 		t.Errorf("another token, without the cloud: %s", resp.Status)
+	}
+}
+
+// sure waits until the hub has asked the cloud again about all that it denied.
+func (b *bed) sure() {
+	b.t.Helper()
+	eventually(b.t, "no denial to be in doubt", func() bool { return b.hub.judge.Doubts() == 0 })
+}
+
+// TestOneRefusalHere: a cloud that starts refuses good callers once, and is then cut off. While it is there they hear
+// that; without it, what it had allowed them counts as before, also for a hub that was started again.
+func TestOneRefusalHere(t *testing.T) {
+	for _, code := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			b, link := offlineBed(t)
+			cloud := b.clouds[0]
+			cloud.put("default", "web")
+			stop := b.start()
+			b.here()
+			b.fed()
+			cert := b.ca.tls("system:node:edge-1", "system:nodes")
+			bob, carol := []string{"Authorization", "Bearer bob"}, []string{"Authorization", "Bearer carol"}
+			reads := []struct {
+				client *http.Client
+				who    []string
+				path   string
+			}{
+				{b.client(&cert), nil, "/api/v1/endpoints"}, {b.client(nil), alice, "/api/v1/endpoints"},
+				{b.client(nil), bob, slicesPath}, {b.client(nil), carol, slicesPath + "?watch=1&timeoutSeconds=1"},
+			}
+			expect := func(when string, want int) {
+				t.Helper()
+				for i, r := range reads {
+					if resp, body := get(t, r.client, b.url()+r.path, r.who...); resp.StatusCode != want {
+						t.Errorf("%s: %d. %s: %s %.300s, want %d", when, i, r.path, resp.Status, body, want)
+					}
+				}
+			}
+			expect("before", http.StatusOK)
+			b.kept(2)
+			stop()
+			stop = b.start() // of what was asked for relays nothing is fresh
+			b.here()
+			b.fed()
+			cloud.answers(code, "system:node:edge-1", "alice", "bob", "carol")
+			expect("while it starts", code)
+			link.set(true)
+			b.away()
+			expect("without the cloud", http.StatusOK)
+			stop()
+			b.start()
+			b.away()
+			expect("after a restart", http.StatusOK)
+		})
 	}
 }
 

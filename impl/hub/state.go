@@ -49,6 +49,7 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge("authorization_cache_size", "Verdicts remembered.", float64(h.door.Authorizer.Size()))
 	gauge("authorization_unsaved", "Changes of who may read without the cloud that are not on the disk yet.", float64(h.judge.Unsaved()))
+	gauge("authorization_doubts", "Denials that may be ones in passing, which the cloud is asked about again.", float64(h.judge.Doubts()))
 	for _, f := range h.sources.All() {
 		st := f.Status()
 		name := f.Resource

@@ -59,6 +59,7 @@ func TestHiddenTokenIsNotTaken(t *testing.T) {
 	if code := b.nameless(client, "alice"); code != http.StatusBadRequest {
 		t.Errorf("a request that hides its token: %d", code)
 	}
+	b.sure()
 	link.set(true)
 	b.away()
 	if _, _, resp := b.list(client, "", alice...); resp.StatusCode != http.StatusUnauthorized {

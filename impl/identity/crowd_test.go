@@ -120,7 +120,7 @@ func TestNewestDecision(t *testing.T) {
 			b := newBed(t, nil)
 			who := withToken("static")
 			for _, s := range test.said {
-				b.Learn(who.Header, false, read(s.uri), s.code)
+				b.learn(who.Header, false, read(s.uri), s.code)
 				b.clock.Step(24 * time.Hour)
 			}
 			if test.said[0].code == 403 {

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,19 +51,18 @@ func (d decision) String() string {
 }
 
 func (j *Judge) decide(u User, a Attributes) decision {
-	counts := func(s stamp) bool { return u.Node || j.counts(s) }
-	if s, ok := j.last(u, a); ok {
-		if s.denied() {
+	counts := func(w word) bool { return w.allowed != 0 && (u.Node || j.counts(w.allowed)) }
+	w := j.last(u, a)
+	switch {
+	case w.stands():
+		return denied
+	case w.allowed != 0 && a.Verb == "watch": // who was denied to list meanwhile has lost both
+		if list := j.last(u, a.listed()); list.stands() && list.denied >= w.allowed {
 			return denied
 		}
-		if a.Verb == "watch" { // who was denied to list meanwhile has lost both
-			if list, ok := j.last(u, a.listed()); ok && list.denied() && !list.at().Before(s.at()) {
-				return denied
-			}
-		}
-		if counts(s) {
-			return allowed
-		}
+	}
+	if counts(w) {
+		return allowed
 	}
 	steps := a.wider()
 	if u.Node && a.Group == "" && a.Resource == "pods" && a.Subresource == "" && a.Verb == "get" && j.Pods != nil {
@@ -76,24 +74,22 @@ func (j *Judge) decide(u User, a Attributes) decision {
 		}
 	}
 	// An allowance counts unless something was denied later that shows no more than what it allows: the caller has lost that as well.
-	var no, yes time.Time
-	lost := false
+	var no second
+	lost := w.denied != 0 // once, and nothing shows that it was ever allowed
 	for _, step := range steps {
-		yes = time.Time{}
-		for _, w := range step {
-			switch s, ok := j.last(u, w); {
-			case ok && s.denied():
-				no = later(no, s.at())
-			case ok && counts(s):
-				yes = later(yes, s.at())
+		var yes second
+		for _, wide := range step {
+			switch w := j.last(u, wide); {
+			case w.stands():
+				no = max(no, w.denied)
+			case counts(w):
+				yes = max(yes, w.allowed)
 			}
 		}
-		if !yes.IsZero() {
-			if yes.After(no) {
-				return allowed
-			}
-			lost = true
+		if yes > no {
+			return allowed
 		}
+		lost = lost || yes != 0
 	}
 	if lost {
 		return denied
@@ -101,19 +97,8 @@ func (j *Judge) decide(u User, a Attributes) decision {
 	return undecided
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-// last is what the cloud decided last about a read of a user.
-func (j *Judge) last(u User, a Attributes) (s stamp, known bool) {
+// last is what the cloud said last of a read of a user.
+func (j *Judge) last(u User, a Attributes) word {
 	read := a.hash()
-	s, known = j.verdicts.last(u.at, read)
-	if early, ok := j.verdicts.last(u.early, read); ok && (!known || early.at().After(s.at())) {
-		return early, true
-	}
-	return s, known
+	return j.verdicts.last(u.at, read).after(j.verdicts.last(u.early, read))
 }

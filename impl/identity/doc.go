@@ -15,28 +15,42 @@
 // that may not read the keys. A token that says it is of the cluster's issuer is judged by the keys alone as soon as
 // there are any: so a key that was taken away counts no more.
 //
-// An authentic token of a service account must name one of Config.Audiences, must be valid at this time (see below), and must
-// be bound to a pod of this node that the store knows, by name, uid and node, and whose deletion is not over. One that is bound to a node
-// must be bound to this one. One that is bound to nothing or to a Secret counts only if the cloud has taken it before, as
-// does a token of the legacy kind. A 401 of the cloud to a token is remembered as well: it is refused from then on. While the cloud is there it is remembered
-// for 10 s, of any credentials (Refused), and ends the streams that they have opened (While).
+// An authentic token of a service account must be for the API: it names all audiences of one that the cloud has taken
+// in the last Config.TTL (before it has taken any: the issuer, as kube-apiserver has it by default). So nobody has to
+// tell a hub what the API is called. It must be valid at this time (see below), and must be bound to a pod of this node
+// that the store knows, by name, uid and node, and whose deletion is not over. One that is bound to a node must be
+// bound to this one. One that is bound to nothing or to a Secret counts only if the cloud has taken it before, as does
+// a token of the legacy kind. A 401 of the cloud to a token is remembered as well: it is refused from then on, if it
+// stands (see below). While the cloud is there it is remembered for 10 s, of any credentials (Refused), and ends the
+// streams that they have opened (While), be it one in passing or not: they are opened again.
 //
 // Impersonation is part of who calls: what the cloud decided for a caller in another's name counts for both together. It is filed under the caller.
 //
 // # What they may read
 //
 // What the cloud decided last for this caller about this very read: verb, resource, namespace, name and selectors. A
-// read that was answered was allowed (200, 304, 404, 410), 403 was not; the hub tells both of all reads that pass through it
-// (Learn), and what it asked itself for reads from relays. The later decision counts. Who may do a read may do
-// one that shows no more, unless just that was denied: to list is to watch, to list or watch one object is to get it, a whole collection
-// has each part in it, and the pods that the kubelet watches each of them. But what shows no more than such a read, and was denied
-// after it was allowed, has taken it back: who was denied to list has lost the watch that was allowed before. An allowance counts Config.TTL
-// after the cloud said so last; for the node itself it does not age, since its pods must come back however long it is cut off.
+// read that was answered was allowed (200, 304, 404, 410), 403 was not; the hub tells both of all reads that pass
+// through it (Learn), and what it asked itself for reads from relays. The later decision counts, but a denial only if
+// it stands. Who may do a read may do one that shows no more, unless just that was denied: to list is to watch, to list
+// or watch one object is to get it, a whole collection has each part in it, and the pods that the kubelet watches each
+// of them. But what shows no more than such a read, and was denied after it was allowed, has taken it back: who was
+// denied to list has lost the watch that was allowed before. An allowance counts Config.TTL after the cloud said so
+// last; for the node itself it does not age, since its pods must come back however long it is cut off.
 //
 // Decisions are kept on disk as hashes of identities and of what was asked, in a file readable by its owner alone, bounded in number for
 // each caller and in callers. One identity is one caller, whatever tokens it has and whatever names it tries, so it cannot crowd out another. Of more
 // than 1024 those go that were not seen for the longest time, and the node never does. The Node authorizer
 // decides for each object, and so does what is kept: a node that may read a Secret of its own pods has no word on any other.
+//
+// # What stands
+//
+// A kube-apiserver that starts denies what it allows when it knows its rules, for some seconds, and one without its
+// etcd takes no token. So a denial, be it 403 or 401, counts without the cloud only when it was said twice, Stands (10
+// s) apart, with no other answer between them and no break of the link: after a break it may be another process that
+// starts. Until then what was allowed before counts. Whoever was never allowed gains nothing by that. What was denied
+// once and not asked again by its caller, the hub asks itself, 12 s later, by an access review with the caller's
+// credentials, which it keeps in memory so long (Doubts). So who loses a right has to cut the link within these seconds
+// to keep it.
 //
 // # Time
 //

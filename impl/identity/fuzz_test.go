@@ -29,7 +29,7 @@ func FuzzToken(f *testing.F) {
 // FuzzVerdicts: a file of decisions is read or refused.
 func FuzzVerdicts(f *testing.F) {
 	f.Add([]byte(verdictMagic))
-	f.Add(encodeVerdicts(map[digest]map[digest]stamp{hashOf("a"): {hashOf("b"): newStamp(day, true)}}))
+	f.Add(encodeVerdicts(map[digest]map[digest]word{hashOf("a"): {hashOf("b"): {allowed: secondOf(day)}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		withSum := binary.LittleEndian.AppendUint32(slices.Clone(b), castagnoli(b))
 		for _, b := range [][]byte{b, withSum} {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -32,18 +33,23 @@ type Config struct {
 	Shared func(context.Context) (raw []byte, wait bool)
 	// Found is called when keys came from the cloud. May be nil.
 	Found func()
-	// Documents keeps the keys, nil for no longer than the process lives. A *store.Store is one.
+	// Documents keeps the keys and the audiences of tokens, nil for no longer than the process lives. A *store.Store is
+	// one.
 	Documents Documents
 	// Pods knows the pods of this node, see PodsOf. If it is nil, nothing is kept of them, and a token must name this node itself.
 	Pods Pods
 	// File is where decisions are kept, "" for nowhere.
 	File string
-	// Audiences are those of the cloud's API, of which a token must name one. Default: the issuer, as in kube-apiserver.
-	Audiences []string
 	// Allowance is how long after its end a token still counts. 0 is none.
 	Allowance time.Duration
 	// TTL is how long a decision counts for others than the node. Default DefaultTTL.
 	TTL time.Duration
+	// Away reports whether the cloud is away. Default: it never is. Unbroken is for how long it has been there without
+	// a break, as far as connections show. Default: for ever.
+	Away     func() bool
+	Unbroken func() time.Duration
+	// Ask asks the cloud again about a denial that does not stand yet, see Stands. May be nil: then its caller has to.
+	Ask Ask
 	// Now is the time by which validity is judged: that of the cloud, or the latest that was proved. Default: Clock's.
 	Now func() time.Time
 	// Clock is for tests. Default the real one.
@@ -70,11 +76,13 @@ func (c Config) Validate() error {
 // Judge tells who calls and what they may read. See the package comment.
 type Judge struct {
 	Config
-	node     User
-	keys     *keys
-	verdicts *verdicts
-	refused  *refused
-	log      *quiet.Log
+	node      User
+	keys      *keys
+	verdicts  *verdicts
+	refused   *refused
+	doubts    *doubts
+	audiences *audiences
+	log       *quiet.Log
 	streams
 }
 
@@ -93,7 +101,16 @@ func New(c Config) (*Judge, error) {
 	if c.Now == nil {
 		c.Now = c.Clock.Now
 	}
-	j := &Judge{Config: c, node: nodeUser(c.Node), log: quiet.New(c.Clock, c.Logger), refused: newRefused(c.Clock)}
+	if c.Away == nil {
+		c.Away = func() bool { return false }
+	}
+	if c.Unbroken == nil {
+		c.Unbroken = func() time.Duration { return math.MaxInt64 }
+	}
+	j := &Judge{
+		Config: c, node: nodeUser(c.Node), log: quiet.New(c.Clock, c.Logger), refused: newRefused(c.Clock, c.Away),
+		doubts: newDoubts(c.Ask, c.Clock), audiences: newAudiences(c.Documents, c.Logger),
+	}
 	j.streams = streams{clock: c.Clock, now: c.Now, pods: c.Pods, refused: j.refused}
 	j.keys = &keys{
 		asHub: c.Cloud, callers: c.Callers, shared: c.Shared, found: c.Found, docs: c.Documents, now: c.Now, clock: c.Clock, random: c.Random, logger: c.Logger, offers: make(chan *offer, 1),
@@ -111,6 +128,9 @@ func (j *Judge) Run(ctx context.Context) error {
 	if j.Pods != nil {
 		g.Go(func() error { return j.lookAfterPods(ctx) })
 	}
+	if j.Ask != nil {
+		g.Go(func() error { return j.askAgain(ctx) })
+	}
 	return g.Wait()
 }
 
@@ -120,6 +140,9 @@ func (j *Judge) Unsaved() int {
 	defer j.verdicts.mu.Unlock()
 	return j.verdicts.unsaved
 }
+
+// Doubts is how many denials the cloud will be asked about again: they do not stand yet.
+func (j *Judge) Doubts() int { return j.doubts.len() }
 
 // Keys are those that this process has from the cloud, for the rest of its pool; nil: none.
 func (j *Judge) Keys() []byte {
@@ -169,11 +192,11 @@ func authenticated() digest { return hashOf("authenticated") }
 func (j *Judge) ofToken(raw string) (User, error) {
 	t := readToken(raw)
 	itself := tokenUser(t)
-	last, known := j.verdicts.last(itself.at, authenticated())
-	if known && last.denied() {
+	last := j.verdicts.last(itself.at, authenticated())
+	if last.stands() {
 		return User{}, refuse("the cloud refused this token when it was there")
 	}
-	taken := known && j.counts(last)
+	taken := last.allowed != 0 && j.counts(last.allowed)
 	ours, err := j.ours(t)
 	switch {
 	case err != nil:
@@ -199,8 +222,11 @@ func (j *Judge) ofToken(raw string) (User, error) {
 	return itself, nil
 }
 
-// counts tells whether a decision is young enough for others than the node. One in the future is of a clock that was set back.
-func (j *Judge) counts(s stamp) bool { return j.Now().Sub(s.at()) < j.TTL }
+// counts reports whether an allowance is young enough for others than the node. One in the future is of a clock that
+// was set back.
+func (j *Judge) counts(at second) bool { return j.recent(at.time()) }
+
+func (j *Judge) recent(at time.Time) bool { return j.Now().Sub(at) < j.TTL }
 
 // ours tells whether the cluster has signed a token. The error says that it should have.
 func (j *Judge) ours(t *token) (bool, error) {
@@ -234,14 +260,7 @@ func (j *Judge) inTime(t *token) error {
 
 // bound tells whether the token of a service account is for this cluster's API and for a pod of this node.
 func (j *Judge) bound(t *token, ours, taken bool) error {
-	audiences := j.Audiences
-	if set := j.keys.get(); len(audiences) == 0 && set != nil {
-		audiences = []string{set.Issuer}
-	}
-	meant := !ours // what the cloud took is meant for it
-	for _, a := range audiences {
-		meant = meant || t.claims.Audience.Contains(a)
-	}
+	meant := !ours || taken || j.audiences.meant(&t.claims, j.recent) // what the cloud took is meant for it
 	pod, node := t.claims.Kubernetes.Pod, t.claims.Kubernetes.Node
 	switch {
 	case !meant:

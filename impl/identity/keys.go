@@ -110,7 +110,7 @@ func (k *keys) restore() {
 }
 
 func (k *keys) run(ctx context.Context) error {
-	next, failures := turn{due: k.jitter(firstRefresh)}, 0
+	next, failures, forbidden := turn{due: k.jitter(firstRefresh)}, 0, false
 	if age := k.now().Sub(k.since); k.get() != nil && age >= 0 { // a restart costs the cloud nothing
 		next = k.routine(max(refreshPeriod-age, firstRefresh))
 	}
@@ -125,9 +125,11 @@ func (k *keys) run(ctx context.Context) error {
 			continue
 		}
 		err := k.fetch(ctx, with)
-		k.report(err)
-		var answered *answerError
-		if err == nil || errors.As(err, &answered) && answered.code == http.StatusForbidden {
+		before := forbidden
+		if forbidden = isForbidden(err); !forbidden || before { // else it may be one in passing, see Stands
+			k.report(err)
+		}
+		if err == nil || forbidden && before {
 			failures = 0
 			next = k.routine(refreshPeriod)
 			continue
@@ -181,7 +183,6 @@ func (k *keys) jitter(d time.Duration) time.Duration {
 
 // report says what is new about the keys, once.
 func (k *keys) report(err error) {
-	var answered *answerError
 	have := k.current.Load() != nil
 	switch {
 	case err == nil:
@@ -190,7 +191,7 @@ func (k *keys) report(err error) {
 		}
 		k.told = ""
 	case err.Error() == k.told:
-	case errors.As(err, &answered) && answered.code == http.StatusForbidden:
+	case isForbidden(err):
 		k.told = err.Error()
 		k.logger.Warn("the cloud does not let this hub read the keys of service accounts: while it is away, only tokens count that it has taken before; "+
 			"apply the output of weir-manager --print-manifests: weir-manager binds the role weir:hub to this hub", "err", err)
@@ -208,6 +209,12 @@ type answerError struct {
 
 func (e *answerError) Error() string {
 	return fmt.Sprintf("GET %s: %d %s", e.path, e.code, http.StatusText(e.code))
+}
+
+// isForbidden reports whether the cloud does not let this hub read the keys.
+func isForbidden(err error) bool {
+	var answered *answerError
+	return errors.As(err, &answered) && answered.code == http.StatusForbidden
 }
 
 // fetch asks the cloud for its keys, with a token if there is one that can.

@@ -98,6 +98,8 @@ func TestRun(t *testing.T) {
 	b.cloud.answer(http.StatusForbidden)
 	b.clock.Step(refreshPeriod + tokenPatience)
 	b.asks(aboutHub)
+	b.clock.Step(retryFirst + firstRefresh) // it stands
+	b.asks(aboutHub)
 	b.clock.Step(refreshPeriod)
 	b.awaitWelcome()
 	b.passes()
@@ -295,6 +297,11 @@ func TestEarly(t *testing.T) {
 	}
 	b.clock.Step(time.Minute)
 	b.Learn(pod.Header, false, services, 403)
+	if _, refusal := b.authorizeRequest(pod, services); refusal != nil {
+		t.Errorf("a denial that may be one in passing counts: %v", refusal)
+	}
+	b.clock.Step(Stands)
+	b.Learn(pod.Header, false, services, 403)
 	if _, refusal := b.authorizeRequest(pod, services); refusal == nil {
 		t.Error("a later denial does not count")
 	}
@@ -326,5 +333,37 @@ func TestBadAnswers(t *testing.T) {
 		if set, err := parseKeys(issuer, []byte(raw)); err == nil {
 			t.Errorf("%s: %+v", raw, set)
 		}
+	}
+}
+
+// TestForbiddenInPassing: a kube-apiserver that starts forbids the keys to everybody, for some seconds. A hub that
+// hears that asks again soon; only when it hears it again it says so, and leaves the cloud alone for an hour.
+func TestForbiddenInPassing(t *testing.T) {
+	for name, stays := range map[string]bool{"in passing": false, "for good": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, nil)
+			b.cloud.answer(http.StatusForbidden)
+			b.running()
+			b.asks()
+			b.clock.Step(firstRefresh)
+			b.asks(aboutHub)
+			if strings.Contains(b.log.String(), "the role weir:hub") {
+				t.Error("one refusal makes it say that a grant is missing")
+			}
+			if !stays {
+				b.cloud.answer(0)
+			}
+			b.clock.Step(retryFirst + firstRefresh)
+			if stays {
+				b.asks(aboutHub)
+			} else {
+				b.asks(aboutHub, byHub)
+			}
+			if told := strings.Contains(b.log.String(), "the role weir:hub"); told != stays || (b.keys.get() == nil) != stays {
+				t.Errorf("it says so: %v; it has keys: %v", told, b.keys.get() != nil)
+			}
+			b.clock.Step(retryMax)
+			b.asks()
+		})
 	}
 }

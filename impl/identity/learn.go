@@ -2,6 +2,7 @@ package identity
 
 import (
 	"net/http"
+	"time"
 )
 
 // Learn takes the cloud's answer to a read with these headers. certified says that it went there with the hub's certificate, as the node's.
@@ -22,41 +23,57 @@ func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int
 		t := readToken(raw)
 		ours, err := j.ours(t)
 		user = tokenUser(t)
-		_, known := j.verdicts.last(user.at, authenticated())
+		known := j.verdicts.last(user.at, authenticated()) != word{}
 		k := t.claims.Kubernetes
+		if t.claims.ofServiceAccount() {
+			j.audiences.learn(&t.claims, now)
+		}
 		switch {
 		case err != nil: // the cloud took it: there is a new key
 			j.keys.offer(t, true)
-			j.verdicts.learn(user.at, authenticated(), false, now)
+			j.verdicts.allow(user.at, authenticated(), now)
 			return
 		case t.claims.ofServiceAccount() && j.keys.get() == nil: // they are wanted here
 			j.keys.offer(t, true)
-			j.verdicts.learn(user.at, authenticated(), false, now)
+			j.verdicts.allow(user.at, authenticated(), now)
 		case !ours || known || k.Pod == nil && k.Node == nil:
-			j.verdicts.learn(user.at, authenticated(), false, now)
+			j.verdicts.allow(user.at, authenticated(), now)
 		}
 		if ours && t.claims.ofServiceAccount() {
 			j.keys.offer(t, false)
-			user = serviceAccount(&t.claims)
+			user = serviceAccount(&t.claims).with(user)
 		}
 	}
-	j.verdicts.learn(user.acting(header).at, a.hash(), isDenied, now)
+	user = user.acting(header)
+	if !isDenied {
+		j.verdicts.allow(user.at, a.hash(), now)
+		return
+	}
+	j.verdicts.deny(user.at, a.hash(), now, j.whole())
+	name := hashOf(string(user.at.caller[:]), string(user.at.of[:]), a.String(), a.FieldSelector, a.LabelSelector)
+	j.doubts.add(name, header, certified, a, func() bool {
+		return j.last(user, a).denied != 0 && j.decide(user, a) == allowed
+	})
 }
 
-// Refused tells whether the cloud has refused these credentials within RefusedFor.
+// whole is since when the cloud has been there without a break.
+func (j *Judge) whole() time.Time { return j.Now().Add(-j.Unbroken()) }
+
+// Refused reports whether the cloud has refused these credentials within RefusedFor, and can be asked: without it, what
+// it refused counts if it stands.
 func (j *Judge) Refused(h http.Header) bool {
 	d, ok := credentialsOf(h)
 	return ok && j.refused.has(d)
 }
 
-// Revoked tells whether the cloud's last word on a token that it had taken before was 401.
+// Revoked reports whether the cloud's last word on a token that it had taken before was 401, also if that does not
+// stand yet: then it has to be asked.
 func (j *Judge) Revoked(h http.Header) bool {
 	raw, carries, err := bearerOf(h)
 	if err != nil || !carries {
 		return false
 	}
-	last, known := j.verdicts.last(tokenUser(readToken(raw)).at, authenticated())
-	return known && last.denied()
+	return j.verdicts.last(tokenUser(readToken(raw)).at, authenticated()).denied != 0
 }
 
 // Refuse takes the cloud's 401 to a request as it was sent: to a read or a write, of whatever.
@@ -71,14 +88,19 @@ func (j *Judge) refuse(h http.Header, itself bool) {
 	if raw, carries, err := bearerOf(h); carries && err == nil {
 		t := readToken(raw)
 		user := tokenUser(t)
-		last, known := j.verdicts.last(user.at, authenticated())
+		last := j.verdicts.last(user.at, authenticated())
 		ours, _ := j.ours(t)
-		good := known && !last.denied() || !known && ours && j.inTime(t) == nil
+		good := !last.stands() && (last.allowed != 0 || ours && j.inTime(t) == nil)
 		if good && !itself {
 			return
 		}
-		if ours || known { // others are many, and refused anyway
-			j.verdicts.learn(user.at, authenticated(), true, j.Now())
+		if ours || last != (word{}) { // others are many, and refused anyway
+			j.verdicts.deny(user.at, authenticated(), j.Now(), j.whole())
+			name := hashOf("authenticated", string(user.at.caller[:]), string(user.at.of[:]))
+			j.doubts.add(name, h, false, Attributes{Verb: "get", Path: "/version"}, func() bool {
+				last := j.verdicts.last(user.at, authenticated())
+				return last.denied != 0 && !last.stands()
+			})
 		}
 	}
 	j.refused.add(d)

@@ -19,14 +19,15 @@ const (
 // refused are credentials that the cloud does not take, in memory.
 type refused struct {
 	clock clock.PassiveClock
+	away  func() bool // the cloud cannot be asked: then this protects nobody
 
 	mu    sync.Mutex
 	until map[digest]time.Time
 	order []digest // as they were refused, so as they end
 }
 
-func newRefused(c clock.PassiveClock) *refused {
-	return &refused{clock: c, until: map[digest]time.Time{}}
+func newRefused(c clock.PassiveClock, away func() bool) *refused {
+	return &refused{clock: c, away: away, until: map[digest]time.Time{}}
 }
 
 // add notes credentials. Those that are there keep their time: they were not asked about, or more than once at a time. When there is no room the
@@ -49,7 +50,7 @@ func (r *refused) has(d digest) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	until, ok := r.until[d]
-	return ok && r.clock.Now().Before(until)
+	return ok && r.clock.Now().Before(until) && !r.away()
 }
 
 // credentialsOf is what a request shows to be known by, but for a certificate; ok is false if that is nothing.

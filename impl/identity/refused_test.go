@@ -82,7 +82,9 @@ func TestWhoRefuses(t *testing.T) {
 				if b.Refused(who.Header) != want || b.Revoked(who.Header) != want {
 					t.Errorf("%s: refused %v, revoked %v", name, b.Refused(who.Header), b.Revoked(who.Header))
 				}
-				b.clock.Step(RefusedFor) // and then the cloud is away
+				b.clock.Step(RefusedFor)
+				b.Refuse(answered(who, http.MethodGet, uri)) // it stands, and then the cloud is away
+				b.clock.Step(RefusedFor)
 				if _, err := b.Verify(who.Header, false); (err != nil) != want {
 					t.Errorf("%s, while the cloud is away: %v", name, err)
 				}

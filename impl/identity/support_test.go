@@ -185,6 +185,15 @@ func (h asHub) RoundTrip(req *http.Request) (*http.Response, error) {
 	return h.cloud.RoundTrip(req)
 }
 
+// learn lets the cloud answer a read, and once more if it denies it: a denial has to stand.
+func (b *bed) learn(h http.Header, certified bool, a Attributes, code int) {
+	b.Learn(h, certified, a, code)
+	if code == http.StatusForbidden || code == http.StatusUnauthorized {
+		b.clock.Step(Stands)
+		b.Learn(h, certified, a, code)
+	}
+}
+
 // documents is a store of documents in memory.
 type documents struct {
 	mu  sync.Mutex

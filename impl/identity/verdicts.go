@@ -27,25 +27,10 @@ const (
 	maxEach      = 1024 // decisions kept for one caller
 	maxOwn       = 8192 // and for the node: 30 pods with 200 Secrets and config maps are about 1000
 	stampAge     = 12 * time.Hour
-	verdictMagic = "weirverd2"
+	verdictMagic = "weirverd3"
+	formerMagic  = "weirverd2"     // of one number in a row: when, and whether it was denied
 	gatherTime   = 5 * time.Second // in which more may come, before they are written
 )
-
-// stamp is a decision and when the cloud said so, in seconds of the wall clock: good until 2088.
-type stamp uint32
-
-const stampEpoch = 1577836800 // 2020
-
-func newStamp(at time.Time, denied bool) stamp {
-	s := stamp(max(at.Unix()-stampEpoch, 0)) << 1
-	if denied {
-		s |= 1
-	}
-	return s
-}
-
-func (s stamp) denied() bool  { return s&1 != 0 }
-func (s stamp) at() time.Time { return time.Unix(int64(s>>1)+stampEpoch, 0) }
 
 // verdicts are what the cloud decided last, by caller and read.
 type verdicts struct {
@@ -55,49 +40,69 @@ type verdicts struct {
 	logger  *slog.Logger
 
 	mu      sync.Mutex
-	callers map[digest]map[digest]stamp
+	callers map[digest]map[digest]word
 	order   list.List // of callers but the node, the one that was seen last in front
 	places  map[digest]*list.Element
-	unsaved int // changes that are not on the disk
+	unsaved int    // changes that are not on the disk
+	newest  second // of all allowances
 }
 
 func newVerdicts(own digest, path string, logger *slog.Logger) *verdicts {
-	v := &verdicts{own: own, changed: make(chan struct{}, 1), path: path, logger: logger, callers: map[digest]map[digest]stamp{}, places: map[digest]*list.Element{}}
+	v := &verdicts{own: own, changed: make(chan struct{}, 1), path: path, logger: logger, callers: map[digest]map[digest]word{}, places: map[digest]*list.Element{}}
 	v.load()
 	return v
 }
 
-// last is what the cloud decided last, known false if it has not.
-func (v *verdicts) last(p place, read digest) (s stamp, known bool) {
+// last is what the cloud said last; the zero word: nothing.
+func (v *verdicts) last(p place, read digest) word {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s, known = v.callers[p.caller][p.hash(read)]
-	return s, known
+	return v.callers[p.caller][p.hash(read)]
 }
 
-// learn notes a decision. The same allowance is noted again after stampAge, since a flash should not be written without need. The same denial is noted each time: it
-// takes back what was allowed before it. It is written where something was allowed since the last one.
-func (v *verdicts) learn(p place, read digest, denied bool, now time.Time) {
+// allow notes an allowance. The same one is noted again after stampAge, since a flash should not be written without
+// need.
+func (v *verdicts) allow(p place, read digest, now time.Time) {
+	v.learn(p, read, func(w word) (_ word, worth bool) {
+		if w.denied == 0 && w.allowed != 0 && now.Sub(w.allowed.time()).Abs() < stampAge {
+			return w, true
+		}
+		at := secondOf(now)
+		v.newest = max(v.newest, at)
+		return word{allowed: at}, true
+	})
+}
+
+// deny notes a denial. The cloud has been there without a break since whole. A denial that stands is noted with its
+// last time, which counts against allowances that show more; but the disk need not know that before there is one.
+func (v *verdicts) deny(p place, read digest, now, whole time.Time) {
+	v.learn(p, read, func(w word) (_ word, worth bool) {
+		worth = !w.stands() || w.denied <= v.newest
+		return w.deny(now, whole), worth
+	})
+}
+
+// learn changes a word. One that is not worth a write waits for the next that is.
+func (v *verdicts) learn(p place, read digest, change func(word) (_ word, worth bool)) {
 	read = p.hash(read)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.seen(p.caller)
 	of := v.callers[p.caller]
-	old, again := of[read]
-	again = again && old.denied() == denied && now.Sub(old.at()).Abs() < stampAge
-	if again && !denied {
+	w, worth := change(of[read])
+	if w == of[read] {
 		return
 	}
-	of[read] = newStamp(now, denied)
-	if again && !overtaken(of, old) {
-		return
-	}
+	of[read] = w
 	limit := maxEach
 	if p.caller == v.own {
 		limit = maxOwn
 	}
 	if len(of) > limit {
 		delete(of, oldest(of, read))
+	}
+	if !worth {
+		return
 	}
 	v.unsaved++
 	select {
@@ -106,20 +111,10 @@ func (v *verdicts) learn(p place, read digest, denied bool, now time.Time) {
 	}
 }
 
-// overtaken reports whether a caller was allowed something since a denial.
-func overtaken(of map[digest]stamp, denial stamp) bool {
-	for _, s := range of {
-		if !s.denied() && !s.at().Before(denial.at()) {
-			return true
-		}
-	}
-	return false
-}
-
 // seen puts a caller in front of all others, of whom the last goes if there are too many.
 func (v *verdicts) seen(caller digest) {
 	if v.callers[caller] == nil {
-		v.callers[caller] = map[digest]stamp{}
+		v.callers[caller] = map[digest]word{}
 	}
 	if caller == v.own {
 		return
@@ -137,11 +132,11 @@ func (v *verdicts) seen(caller digest) {
 }
 
 // oldest finds what was noted longest ago, but for what has just come.
-func oldest(of map[digest]stamp, just digest) (found digest) {
-	least := ^stamp(0)
-	for read, s := range of {
-		if read != just && s <= least {
-			found, least = read, s
+func oldest(of map[digest]word, just digest) (found digest) {
+	least := ^second(0)
+	for read, w := range of {
+		if read != just && w.last() <= least {
+			found, least = read, w.last()
 		}
 	}
 	return found
@@ -166,13 +161,16 @@ func (v *verdicts) load() {
 		return
 	}
 	if err == nil {
-		var callers map[digest]map[digest]stamp
+		var callers map[digest]map[digest]word
 		if callers, err = decodeVerdicts(b); err == nil {
 			v.callers = callers
 			byAge := sorted(callers)
 			slices.SortStableFunc(byAge, func(x, y digest) int { return cmp.Compare(newest(callers[x]), newest(callers[y])) })
 			for _, caller := range byAge {
 				v.seen(caller)
+				for _, w := range callers[caller] {
+					v.newest = max(v.newest, w.allowed)
+				}
 			}
 		}
 	}
@@ -181,9 +179,9 @@ func (v *verdicts) load() {
 	}
 }
 
-func newest(of map[digest]stamp) (s stamp) {
-	for _, other := range of {
-		s = max(s, other)
+func newest(of map[digest]word) (s second) {
+	for _, w := range of {
+		s = max(s, w.last())
 	}
 	return s
 }
@@ -229,13 +227,13 @@ func (v *verdicts) save() {
 
 func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-func encodeVerdicts(callers map[digest]map[digest]stamp) []byte {
+func encodeVerdicts(callers map[digest]map[digest]word) []byte {
 	b := []byte(verdictMagic)
 	for _, caller := range sorted(callers) {
 		of := callers[caller]
 		b = binary.LittleEndian.AppendUint32(append(b, caller[:]...), uint32(len(of)))
 		for _, read := range sorted(of) {
-			b = binary.LittleEndian.AppendUint32(append(b, read[:]...), uint32(of[read]))
+			b = of[read].append(append(b, read[:]...))
 		}
 	}
 	return binary.LittleEndian.AppendUint32(b, castagnoli(b))
@@ -245,28 +243,36 @@ func sorted[V any](m map[digest]V) []digest {
 	return slices.SortedFunc(maps.Keys(m), func(x, y digest) int { return bytes.Compare(x[:], y[:]) })
 }
 
-func decodeVerdicts(b []byte) (map[digest]map[digest]stamp, error) {
-	const row = len(digest{}) + 4
+func decodeVerdicts(b []byte) (map[digest]map[digest]word, error) {
+	const name = len(digest{})
 	n := len(b) - 4
-	if n < len(verdictMagic) || string(b[:len(verdictMagic)]) != verdictMagic {
+	if n < len(verdictMagic) {
+		return nil, fmt.Errorf("%d bytes that are no list of decisions", len(b))
+	}
+	row, read := name+wordBytes, wordOf
+	switch magic := string(b[:len(verdictMagic)]); magic {
+	case verdictMagic:
+	case formerMagic:
+		row, read = name+formerBytes, formerWord
+	default:
 		return nil, fmt.Errorf("%d bytes that are no list of decisions", len(b))
 	}
 	if castagnoli(b[:n]) != binary.LittleEndian.Uint32(b[n:]) {
 		return nil, errors.New("its checksum is wrong")
 	}
-	callers := map[digest]map[digest]stamp{}
+	callers := map[digest]map[digest]word{}
 	for b = b[len(verdictMagic):n]; len(b) > 0; {
-		if len(b) < row {
+		if len(b) < name+4 {
 			return nil, errors.New("it ends within a row")
 		}
-		caller, count := digest(b[:len(digest{})]), int(binary.LittleEndian.Uint32(b[len(digest{}):]))
-		b = b[row:]
+		caller, count := digest(b[:name]), int(binary.LittleEndian.Uint32(b[name:]))
+		b = b[name+4:]
 		if len(callers) > maxCallers || count > maxOwn || len(b) < count*row {
 			return nil, fmt.Errorf("a caller with %d decisions", count)
 		}
-		of := make(map[digest]stamp, count)
+		of := make(map[digest]word, count)
 		for range count {
-			of[digest(b[:len(digest{})])] = stamp(binary.LittleEndian.Uint32(b[len(digest{}):]))
+			of[digest(b[:name])] = read(b[name:row])
 			b = b[row:]
 		}
 		callers[caller] = of

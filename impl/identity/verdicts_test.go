@@ -118,7 +118,7 @@ func TestDecisions(t *testing.T) {
 			for i, who := range []*http.Request{node, pod} {
 				for _, s := range test.said {
 					if i == 0 || s.code != 401 {
-						b.Learn(who.Header, i == 0, read(s.uri), s.code)
+						b.learn(who.Header, i == 0, read(s.uri), s.code)
 					}
 				}
 				code := map[decision]int32{undecided: 503, denied: 403}[test.want]
@@ -173,7 +173,7 @@ func TestWhoLearns(t *testing.T) {
 		expect(name+", seen", withToken(raw), true)
 	}
 	expect("another token of that provider", withToken(b.key.sign(t, podClaims(day.Add(time.Second), func(c, _ object) { c["iss"] = "https://idp" }))), false)
-	b.Learn(withToken(static).Header, false, a, 401)
+	b.learn(withToken(static).Header, false, a, 401)
 	expect("a token that the cloud takes no more", withToken(static), false)
 	b.Learn(withToken(static).Header, false, a, 200)
 	expect("and takes again", withToken(static), true)
@@ -181,7 +181,7 @@ func TestWhoLearns(t *testing.T) {
 	b.Learn(withToken(web).Header, false, a, 200)
 	renewed := b.key.sign(t, podClaims(day.Add(time.Minute), nil))
 	expect("a token that was renewed", withToken(renewed), true)
-	b.Learn(withToken(renewed).Header, false, a, 401)
+	b.learn(withToken(renewed).Header, false, a, 401)
 	expect("one that the cloud refuses, of a pod that it has deleted", withToken(renewed), false)
 	before := b.Size()
 	for i := range 100 {

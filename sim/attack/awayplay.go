@@ -95,7 +95,18 @@ func revoked(ctx context.Context, x *scene) error {
 	if err := until(ctx, "the cloud to refuse the token", func() bool { return x.send(ctx, ask{as: "revoked", path: plainMap}).code == 401 }); err != nil {
 		return err
 	}
-	return x.trickAll(ctx, func(int) (string, error) { return token, nil })
+	if err := x.trickAll(ctx, func(int) (string, error) { return token, nil }); err != nil {
+		return err
+	}
+	return x.sure(ctx)
+}
+
+// sure waits until what the cloud has denied once was asked again by the hub: whoever was denied does not ask any more.
+func (x *scene) sure(ctx context.Context) error {
+	return until(ctx, "the hub to ask again", func() bool {
+		m := x.metrics(ctx, 1)
+		return m != nil && m.Sum("weir_hub_authorization_doubts") == 0
+	})
 }
 
 func longExpired(ctx context.Context, x *scene) error {
@@ -221,7 +232,10 @@ func fickle(ctx context.Context, x *scene) error {
 		return err
 	}
 	q := ask{as: "fickle", path: "/api/v1/namespaces/a/secrets", codes: []int{403}}
-	return until(ctx, "the list to be forbidden", func() bool { return x.send(ctx, q).right(q) })
+	if err := until(ctx, "the list to be forbidden", func() bool { return x.send(ctx, q).right(q) }); err != nil {
+		return err
+	}
+	return x.sure(ctx)
 }
 
 // hadToken has the kubelet ask for the token of a pod.

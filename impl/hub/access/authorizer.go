@@ -31,10 +31,11 @@ const (
 	reviewTimeout = 10 * time.Second
 )
 
-// verdict is what the cloud said; the error, if any, is the answer to the caller.
+// verdict is what the cloud said, or would say by what is remembered; the refusal, if any, is the answer to the caller.
 type verdict struct {
-	refusal *apierrors.StatusError
-	expires time.Time
+	refusal  *apierrors.StatusError
+	expires  time.Time
+	recalled bool
 }
 
 // verdictKey is a hash of the caller's credentials and of what it asks for. Tokens are not kept.
@@ -156,14 +157,16 @@ func (z *Authorizer) recall(key verdictKey, who Caller, credentials http.Header,
 		return verdict{}, fmt.Errorf("nothing is remembered of it: %w", why)
 	}
 	z.Count("remembered")
-	v := verdict{refusal: refusal, expires: z.Clock.Now().Add(ttl)}
+	v := verdict{refusal: refusal, expires: z.Clock.Now().Add(ttl), recalled: true}
 	z.remember(key, v)
 	return v, nil
 }
 
-// lookup finds a verdict that still counts. An allowance does not if the cloud has refused the token since, wherever that was.
+// lookup finds a verdict that still counts. An allowance does not if the cloud has refused the token since, wherever
+// that was; a refusal not if the cloud cannot say it any more: it may have been one in passing.
 func (z *Authorizer) lookup(key verdictKey, header http.Header) (v verdict, ok bool) {
-	if v, ok = found(z.refusals, key); !ok || !z.Clock.Now().Before(v.expires) {
+	away, _ := z.Cloud.IsAway()
+	if v, ok = found(z.refusals, key); !ok || !z.Clock.Now().Before(v.expires) || away && !v.recalled {
 		v, ok = found(z.allowed, key)
 		ok = ok && z.Clock.Now().Before(v.expires) && !z.Judge.Revoked(header)
 	}

@@ -214,10 +214,39 @@ func TestAllowanceIsTakenBack(t *testing.T) {
 		}
 		allowed := ask()
 		a.allowed, a.refused = false, said.refused
-		refused := ask()
+		first, refused := ask(), ask()
 		a.refused, a.err = nil, &unavailableError{errors.New("cut off")}
-		if err := ask(); allowed != nil || refused == nil || err == nil || err.ErrStatus.Code != code {
+		if err := ask(); allowed != nil || first == nil || refused == nil || err == nil || err.ErrStatus.Code != code {
 			t.Errorf("%d: got %v, %v, %v", code, allowed, refused, err)
+		}
+	}
+}
+
+// TestRefusedInPassing: what the cloud refused once, and then was cut off, is what it had allowed before: at once, and
+// by the same answer that counts while it is there.
+func TestRefusedInPassing(t *testing.T) {
+	for code, said := range map[int32]*asked{403: {}, 401: {refused: apierrors.NewUnauthorized("Unauthorized")}} {
+		a := asked{allowed: true}
+		clock := clocktesting.NewFakeClock(time.Now())
+		z := judged(t, &a, clock)
+		ask := func() *apierrors.StatusError {
+			return z.Authorize(t.Context(), Caller{Kind: Bearer}, token("a"), listSlices)
+		}
+		allowed := ask()
+		clock.Step(allowTTL)
+		a.allowed, a.refused = false, said.refused
+		for range 2 { // the second one is remembered
+			if refused := ask(); allowed != nil || refused == nil || refused.ErrStatus.Code != code {
+				t.Errorf("%d: got %v, %v", code, allowed, refused)
+			}
+		}
+		gone, lose := context.WithCancel(t.Context())
+		lose()
+		a.refused, a.err, a.lost = nil, &unavailableError{errors.New("cut off")}, gone
+		for range 3 {
+			if err := ask(); err != nil {
+				t.Errorf("%d, without the cloud: %v", code, err)
+			}
 		}
 	}
 }

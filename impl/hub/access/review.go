@@ -172,9 +172,44 @@ func (r Reviewer) send(ctx context.Context, who Caller, credentials http.Header,
 	return resp, nil
 }
 
+// Ask asks the cloud as a caller, and says what it answered: 200, 403 or 401. It goes a way of its own, as
+// kube-apiserver ends connections after a 401.
+func (r Reviewer) Ask(
+	ctx context.Context, credentials http.Header, certified bool, a identity.Attributes,
+) (code int, err error) {
+	who := Caller{Kind: Bearer}
+	if certified {
+		who.Kind = ThisNode
+	}
+	allowed, _, refused, err := r.Review(ctx, who, credentials, a)
+	code = http.StatusForbidden
+	switch {
+	case refused != nil:
+		code = int(refused.ErrStatus.Code)
+	case allowed:
+		code = http.StatusOK
+	}
+	return code, err
+}
+
 func encodeReview(a identity.Attributes) ([]byte, error) {
+	spec := authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: ofResource(a)}
+	if a.Path != "" {
+		spec = authorizationv1.SelfSubjectAccessReviewSpec{
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: a.Path, Verb: a.Verb},
+		}
+	}
+	raw, err := (&authorizationv1.SelfSubjectAccessReview{Spec: spec}).Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("access review: %w", err)
+	}
+	return append(append(wire.AppendEnvelope(nil, ReviewKind, len(raw)), raw...), wire.EnvelopeTail()...), nil
+}
+
+func ofResource(a identity.Attributes) *authorizationv1.ResourceAttributes {
 	ra := &authorizationv1.ResourceAttributes{
-		Verb: a.Verb, Group: a.Group, Version: a.Version, Resource: a.Resource, Namespace: a.Namespace, Name: a.Name,
+		Verb: a.Verb, Group: a.Group, Version: a.Version, Resource: a.Resource, Subresource: a.Subresource,
+		Namespace: a.Namespace, Name: a.Name,
 	}
 	if a.FieldSelector != "" {
 		ra.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: a.FieldSelector}
@@ -182,11 +217,7 @@ func encodeReview(a identity.Attributes) ([]byte, error) {
 	if a.LabelSelector != "" {
 		ra.LabelSelector = &authorizationv1.LabelSelectorAttributes{RawSelector: a.LabelSelector}
 	}
-	raw, err := (&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: ra}}).Marshal()
-	if err != nil {
-		return nil, fmt.Errorf("access review: %w", err)
-	}
-	return append(append(wire.AppendEnvelope(nil, ReviewKind, len(raw)), raw...), wire.EnvelopeTail()...), nil
+	return ra
 }
 
 // ErrUnavailable begins the answer to whom nobody could ask about.

@@ -2,6 +2,7 @@ package access
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -124,6 +125,63 @@ func TestOddReview(t *testing.T) {
 			}
 			if refused != nil && (refused.ErrStatus.Code != int32(test.code) || refused.ErrStatus.Message != "said the cloud") {
 				t.Errorf("%d to a %s: %v", test.code, verb, refused.ErrStatus)
+			}
+		}
+	}
+}
+
+// TestAsk: what the cloud says when the hub asks again, of a resource and of a path, as a caller and as the node.
+func TestAsk(t *testing.T) {
+	for name, test := range map[string]struct {
+		code    int // of the answer to the review
+		allowed bool
+		want    int
+	}{
+		"allowed": {201, true, 200}, "denied": {201, false, 403}, "who is that": {401, false, 401},
+		"may not ask": {403, false, 403}, "broken": {500, false, 0},
+	} {
+		for _, certified := range []bool{false, true} {
+			for _, a := range []identity.Attributes{
+				{Verb: "get", Path: "/apis"}, {Verb: "get", Version: "v1", Resource: "secrets", Namespace: "a", Name: "x"},
+			} {
+				cloud := roundTripper(func(req *http.Request) (*http.Response, error) {
+					w := httptest.NewRecorder()
+					if test.code != 201 {
+						answer.Write(w, &apierrors.StatusError{ErrStatus: metav1.Status{Code: int32(test.code)}})
+						return w.Result(), nil
+					}
+					sent, err := io.ReadAll(req.Body)
+					check(t, err)
+					_, raw, err := wire.SplitEnvelope(sent)
+					check(t, err)
+					var r authorizationv1.SelfSubjectAccessReview
+					check(t, r.Unmarshal(raw))
+					if of := r.Spec.NonResourceAttributes; (of != nil) != (a.Path != "") || of != nil && of.Path != a.Path {
+						t.Errorf("asked %+v", r.Spec)
+					}
+					if of := r.Spec.ResourceAttributes; (of == nil) != (a.Path != "") || of != nil && of.Name != a.Name {
+						t.Errorf("asked %+v", r.Spec)
+					}
+					r.Status.Allowed = test.allowed
+					raw, err = r.Marshal()
+					check(t, err)
+					body := append(append(wire.AppendEnvelope(nil, ReviewKind, len(raw)), raw...), wire.EnvelopeTail()...)
+					w.WriteHeader(test.code)
+					_, _ = w.Write(body)
+					return w.Result(), nil
+				})
+				never := roundTripper(func(*http.Request) (*http.Response, error) {
+					t.Error("asked as somebody else")
+					return nil, uplink.ErrNoServer
+				})
+				r := Reviewer{AsCaller: cloud, AsNode: never}
+				if certified {
+					r = Reviewer{AsCaller: never, AsNode: cloud}
+				}
+				code, err := r.Ask(t.Context(), token("a"), certified, a)
+				if (err != nil) != (test.want == 0) || err == nil && code != test.want {
+					t.Errorf("%s, %s, node %v: %d, %v", name, a, certified, code, err)
+				}
 			}
 		}
 	}

@@ -50,6 +50,7 @@ type Cloud struct {
 	time    *pki.Proven
 	doubted atomic.Pointer[time.Time] // since when somebody wanted to know of it, see Patience
 	gone    *Link                     // it is away
+	broken  atomic.Pointer[time.Time] // when it gave no connection, for the last time
 	follow  []func()                  // told of changes
 	silence *Silence
 }
@@ -83,6 +84,7 @@ func NewCloud(c CloudConfig) *Cloud {
 		resume: NewSessions(), forward: c.Forward,
 	}
 	k.gone = NewLink(func() bool { return k.Reach() != Away })
+	k.breaks()
 	open := func(key doorKey) {
 		shows := map[Credential]Bearer{AsNode: c.NodeShows, AsHub: c.HubShows}[key.as]
 		k.doors[key] = &door{candidates: k.candidates, class: key.class, transport: NewTransport(k.transport(c, key)), shows: shows}
@@ -148,8 +150,11 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 			config.NextProtos = []string{"http/1.1"}
 		}
 		t := TransportConfig{
-			Dialer: &Dialer{Net: c.Net, TLS: config, Verify: c.verify, Meter: k.meters[key.class], heard: func(address string) func() { return k.hearing(key.class, address) }},
-			http1:  key.over == overHTTP1, IdlePing: 30 * time.Second, PingTimeout: 15 * time.Second,
+			Dialer: &Dialer{
+				Net: c.Net, TLS: config, Verify: c.verify, Meter: k.meters[key.class], broken: k.breaks,
+				heard: func(address string) func() { return k.hearing(key.class, address) },
+			},
+			http1: key.over == overHTTP1, IdlePing: 30 * time.Second, PingTimeout: 15 * time.Second,
 		}
 		switch key.as {
 		case AsCaller:
@@ -316,6 +321,16 @@ func (k *Cloud) Feeds(yes bool) {
 
 // LastHeard is when the server in use gave its last sign of life.
 func (k *Cloud) LastHeard() time.Time { return k.servers[k.current.Load()].lastHeard() }
+
+// breaks notes that there is no connection.
+func (k *Cloud) breaks() {
+	now := k.clock.Now()
+	k.broken.Store(&now)
+}
+
+// Unbroken is for how long the cloud has given each connection that was wanted. A server that is killed gives none
+// until it listens again. Over a balancer of several servers nothing is seen of that.
+func (k *Cloud) Unbroken() time.Duration { return k.clock.Since(*k.broken.Load()) }
 
 // Ask makes the server in use give a sign of life now, if there is one.
 func (k *Cloud) Ask() { k.servers[k.current.Load()].Kick() }

@@ -94,6 +94,7 @@ type Dialer struct {
 	// Verify judges who answers at an address, in the place of TLS; nil: TLS does.
 	Verify func(host string, chain []*x509.Certificate) error
 	heard  func(address string) func() // what to call when something arrives from an address; may be nil, and return nil
+	broken func()                      // is told that nobody answers, or not as the server; may be nil
 	// turns, if set, lets one dial at a time go on to each address. http.Transport dials for each request that finds no connection, and a hub
 	// that starts has many at once; but HTTP/2 needs one connection, and each further handshake costs kilobytes.
 	turns *turns
@@ -153,6 +154,14 @@ func (d *Dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 
 // Connect opens a connection, whoever else does.
 func (d *Dialer) Connect(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := d.connect(ctx, network, address)
+	if err != nil && ctx.Err() == nil && d.broken != nil {
+		d.broken()
+	}
+	return conn, err
+}
+
+func (d *Dialer) connect(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, &connectError{address, err}

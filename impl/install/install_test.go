@@ -275,6 +275,30 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
+// TestKubespray: a kubelet whose flags stand in a file of EnvironmentFile=, which its owner goes on to write, joins and leaves as others do. The file is left alone.
+func TestKubespray(t *testing.T) {
+	w := newWorld(t)
+	check(t, os.Remove(filepath.Join(w.root, kubeadmDrop)))
+	const env = "/etc/kubernetes/kubelet.env"
+	w.write(kubeletUnit, "[Service]\nEnvironmentFile=-"+env+"\nExecStart=/usr/local/bin/kubelet \\\n\t\t$KUBE_LOG_LEVEL \\\n\t\t$KUBELET_ARGS\nRestart=always\n")
+	w.write(env, "KUBE_LOG_LEVEL=\"--v=2\"\nKUBELET_ARGS=\"--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \\\n--kubeconfig="+ownConfig+" \\\n \"\n")
+	w.boot()
+	before := w.snapshot()
+	check(t, w.installer(nil).Join(t.Context()))
+	if s, err := w.installer(nil).Status(t.Context()); err != nil || !s.Well() {
+		t.Errorf("%+v, %v", s, err)
+	}
+	w.boot()
+	if !w.hasAPI() || w.kubelet != kubeletConf {
+		t.Errorf("after a restart of the machine the kubelet runs by %s", w.kubelet)
+	}
+	check(t, w.installer(nil).Join(t.Context()))
+	check(t, w.installer(nil).Leave(t.Context()))
+	if diff := differ(before, w.snapshot()); len(diff) > 0 || !w.hasAPI() {
+		t.Errorf("join and leave changed %v", diff)
+	}
+}
+
 // TestTrial: while a hub has not proved itself the kubelet is led to it until the machine starts anew, and no longer.
 func TestTrial(t *testing.T) {
 	w := newWorld(t)

@@ -48,7 +48,7 @@ func (i *Installer) findKubelet(ctx context.Context) (k *kubelet, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the kubelet's unit: %w", err)
 	}
-	if k.unit, err = unit.Parse(text, filepath.Base(dropIn)); err != nil {
+	if k.unit, err = unit.Parse(text, filepath.Base(dropIn), unit.Below(i.Host.Root, maxFile)); err != nil {
 		return nil, fmt.Errorf("%s: %w", kubeletService, err)
 	}
 	if k.path = i.Kubeconfig; k.path == "" {

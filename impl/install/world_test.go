@@ -34,6 +34,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/install/unit"
 )
 
 const (
@@ -318,15 +319,14 @@ func (w *world) texts() string {
 	return b.String()
 }
 
-// startKubelet starts it as systemd would, by the units that were read: the last KUBELET_KUBECONFIG_ARGS counts.
+// startKubelet starts it as systemd would, by the units that were read.
 func (w *world) startKubelet() error {
 	w.kubelet = ""
-	for line := range strings.Lines(w.units) {
-		if v, ok := strings.CutPrefix(strings.TrimSpace(line), `Environment="KUBELET_KUBECONFIG_ARGS=`); ok {
-			_, path, _ := strings.Cut(strings.Trim(v, `"`), " --kubeconfig=")
-			w.kubelet = path
-		}
+	u, err := unit.Parse(w.units, "none.conf", unit.Below(w.root, maxFile))
+	if err != nil {
+		return err
 	}
+	w.kubelet = u.Kubeconfig
 	if _, err := clientcmd.LoadFromFile(filepath.Join(w.root, w.kubelet)); err != nil {
 		w.kubelet = ""
 		return err

@@ -38,7 +38,7 @@ type changed struct {
 
 // objects are those of a kind in the cloud, in the namespace of leader-hub-<pool> if they have one.
 func (r *run) objects(kind scenario.ObjectKind) (dynamic.ResourceInterface, error) {
-	cloud, err := dynamic.NewForConfig(r.site.Admin())
+	cloud, err := dynamic.NewForConfig(r.reach.through(r.site.Admin()))
 	if err != nil {
 		return nil, err
 	}

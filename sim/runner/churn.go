@@ -27,7 +27,7 @@ func (r *run) churn(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.change(ctx) })
 	if len(r.s.Faults) > 0 {
-		g.Go(func() error { return r.injectAll(ctx) })
+		r.injectAll(ctx, g)
 	}
 	return g.Wait()
 }

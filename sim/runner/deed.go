@@ -29,6 +29,7 @@ type deed struct {
 	object *changed // that Change and Remove are done to
 	stolen *stolen  // of a Node that is deleted
 	moved  *moved   // of a coordinator that is placed anew
+	back   func()   // tells that the apiserver, which is the target, is there again
 }
 
 // find finds out what a fault means now.
@@ -197,7 +198,7 @@ func (r *run) heal(ctx context.Context, d *deed) error {
 		return err
 	}
 	if d.fault.Action == scenario.Freeze {
-		return p.Thaw()
+		return d.there(p.Thaw())
 	}
 	if d.fault.Action == scenario.Lie {
 		return r.endLie()
@@ -212,7 +213,7 @@ func (r *run) heal(ctx context.Context, d *deed) error {
 		return r.restoreNode(ctx, d, p)
 	}
 	if d.fault.Action == scenario.Restore {
-		return r.restore(ctx, p)
+		return r.restore(ctx, d, p)
 	}
 	if d.disk == scenario.LoseDisk {
 		if err := p.LoseDisk(); err != nil {
@@ -223,7 +224,15 @@ func (r *run) heal(ctx context.Context, d *deed) error {
 		r.mend(d)
 	}
 	r.down(d.hubs)
-	return p.Start(ctx)
+	return d.there(p.Start(ctx))
+}
+
+// there lets requests of the testbed go on, unless the target could not be brought back.
+func (d *deed) there(err error) error {
+	if err == nil && d.back != nil {
+		d.back()
+	}
+	return err
 }
 
 // strain cuts or slows a link.

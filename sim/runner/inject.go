@@ -46,10 +46,9 @@ type episode struct {
 	waited    int // streams that were waited for, in the end
 }
 
-// injectAll lets all faults happen and returns when the last one is healed.
-func (r *run) injectAll(ctx context.Context) error {
+// injectAll lets all faults happen, each in a goroutine of a group whose context this is. So the first thing that fails ends the run at once, with its own error.
+func (r *run) injectAll(ctx context.Context, g *errgroup.Group) {
 	began := time.Now()
-	g, ctx := errgroup.WithContext(ctx)
 	for _, f := range r.s.Faults {
 		g.Go(func() error {
 			if f.Action == scenario.Restore {
@@ -66,7 +65,6 @@ func (r *run) injectAll(ctx context.Context) error {
 			return nil
 		})
 	}
-	return g.Wait()
 }
 
 // inject does a fault as often as it says.
@@ -129,6 +127,10 @@ func (r *run) once(ctx context.Context, d *deed) error {
 		unlock := sync.OnceFunc(r.writing.Unlock)
 		defer unlock()
 		if err := r.truth().hold(ctx, r.admin); err != nil {
+			return err
+		}
+		var err error
+		if d.back, err = r.reach.away(ctx); err != nil {
 			return err
 		}
 		return r.episode(ctx, d, unlock)

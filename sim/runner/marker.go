@@ -63,7 +63,7 @@ func (r *run) served() []*stream {
 // many streams that were. One that does not come is told, counts as long as it was waited for, and fails the run.
 func (r *run) mark(ctx context.Context, from time.Time) (took time.Duration, waited int, err error) {
 	r.writing.Lock()
-	written := time.Now()
+	written, gone := time.Now(), r.reach.gone()
 	versions, err := r.marker.Write(ctx)
 	r.writing.Unlock()
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *run) mark(ctx context.Context, from time.Time) (took time.Duration, wai
 			return 0, 0, nil
 		case missing == "":
 			return last.Sub(from), len(streams), nil
-		case time.Since(written) > reachPatience:
+		case time.Since(written)-(r.reach.gone()-gone) > reachPatience:
 			r.time.Emit(timeline.Event{Lane: timeline.Fault, Way: report.WayWeir, Name: "late", Strings: map[string]string{"missing": missing}})
 			r.outages.mu.Lock()
 			r.late++

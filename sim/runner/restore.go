@@ -39,7 +39,7 @@ func (r *run) backUp(ctx context.Context, at time.Time) error {
 // restore gives the cloud, whose apiserver has ended, another history: that of the backup. Nothing is written meanwhile. The
 // recorders of the truth begin anew: in the other history they would, as any client of kube-apiserver, wait in silence for versions
 // that they had seen in this one.
-func (r *run) restore(ctx context.Context, p runtime.Part) error {
+func (r *run) restore(ctx context.Context, d *deed, p runtime.Part) error {
 	c, ok := p.(runtime.Restorable)
 	if !ok {
 		return errors.New("this runtime cannot restore a cloud")
@@ -56,7 +56,7 @@ func (r *run) restore(ctx context.Context, p runtime.Part) error {
 	r.Progress(fmt.Sprintf("the cloud is restored at resourceVersion %d", revision))
 	// Before it can be reached: who is faster than the recorders is not judged by the history that is lost.
 	began := time.Now()
-	if err := p.Start(ctx); err != nil {
+	if err := d.there(p.Start(ctx)); err != nil {
 		return err
 	}
 	now, err := r.record()

@@ -117,7 +117,12 @@ func (r *run) watchPool(ctx context.Context, s *stolen) {
 // steal reads the disk of a node.
 func (r *run) steal(ctx context.Context, p scenario.Pool, node string) (*thief.Thief, error) {
 	others := slices.DeleteFunc(nodesOf(p), func(n string) bool { return n == node })
-	return thief.Of(ctx, r.site, p.Name, node, others...)
+	var t *thief.Thief
+	err := r.reach.while(ctx, func() (err error) {
+		t, err = thief.Of(ctx, r.site, p.Name, node, others...)
+		return err
+	})
+	return t, err
 }
 
 // watchThief notes when the last thing is refused.
@@ -185,22 +190,26 @@ func (r *run) withoutNode(ctx context.Context, d *deed) error {
 	if err := sleep(ctx, time.Until(began.Add(d.fault.For))); err != nil {
 		return err
 	}
-	req, err := thief.AskDeleted(ctx, r.site, d.pool.Name, d.stolen.node.Name)
-	if err == nil {
-		r.asked(req)
-	}
-	return err
+	return r.reach.while(ctx, func() error {
+		req, err := thief.AskDeleted(ctx, r.site, d.pool.Name, d.stolen.node.Name)
+		if err == nil {
+			r.asked(req)
+		}
+		return err
+	})
 }
 
 // forge asks for certificates with the credentials of a node.
 func (r *run) forge(ctx context.Context, p scenario.Pool, node string) error {
 	nodes := nodesOf(p)
 	other := nodes[(slices.Index(nodes, node)+1)%len(nodes)]
-	all, err := thief.Forge(ctx, r.site, p.Name, node, other)
-	for _, req := range all {
-		r.asked(req)
-	}
-	return err
+	return r.reach.while(ctx, func() error {
+		all, err := thief.Forge(ctx, r.site, p.Name, node, other)
+		for _, req := range all {
+			r.asked(req)
+		}
+		return err
+	})
 }
 
 // asked notes a request for a certificate.

@@ -65,6 +65,7 @@ type run struct {
 	history atomic.Pointer[truth]  // the present one
 	marker  *workload.Marker
 	writing sync.Mutex // held by who writes to the cloud, and while it cannot be written to
+	reach   *reach
 	outages outages
 	faults  []episode // those that are over; outages.mu guards it, marks and late
 	late    int       // markers that did not reach everybody who can be served
@@ -106,7 +107,7 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 			o.Progress(fmt.Sprintf("fault at %v for %v: %s", f.At, f.For, f))
 		}
 	}
-	r := &run{Options: o, s: s, metrics: report.Values{}, peaks: peaks{peak: map[runtime.PartID]report.Memory{}}}
+	r := &run{Options: o, s: s, metrics: report.Values{}, reach: newReach(), peaks: peaks{peak: map[runtime.PartID]report.Memory{}}}
 	r.configs.all = map[[2]string]*rest.Config{}
 	r.outages = outages{dead: map[string]time.Time{}, quiet: map[string]int{}, parts: map[runtime.PartID]*sync.Mutex{}}
 	started := time.Now()
@@ -265,7 +266,7 @@ func (r *run) phase(name string) {
 
 // fill writes the workload, with a recorder of the whole history beside.
 func (r *run) fill(ctx context.Context) (err error) {
-	if r.admin, err = workload.NewClient(r.site.Admin()); err != nil {
+	if r.admin, err = workload.NewClient(r.reach.through(r.site.Admin())); err != nil {
 		return err
 	}
 	w := r.s.Workload
@@ -488,8 +489,15 @@ func (r *run) catchUp(ctx context.Context) error {
 	return err
 }
 
+// until waits for a condition. While a fault has the apiserver, time does not count.
 func (r *run) until(ctx context.Context, patience time.Duration, ok func() (bool, string)) error {
-	return Until(ctx, tick, patience, r.Progress, ok)
+	for {
+		before := r.reach.gone()
+		err := Until(ctx, tick, patience, r.Progress, ok)
+		if patience = r.reach.gone() - before; err == nil || patience <= 0 || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // kubectl runs the real one on every node of a way, two at a time, and compares what it shows with the cloud.

@@ -77,7 +77,7 @@ func (r *run) newcomers(ctx context.Context, d *deed) (n int64, err error) {
 		if x.Group == "" {
 			path = "/api"
 		}
-		one, err := measureList(ctx, r.site.Admin(), path+"/"+x.Version+"/"+x.Resource)
+		one, err := measureList(ctx, r.reach.through(r.site.Admin()), path+"/"+x.Version+"/"+x.Resource)
 		if err != nil {
 			return 0, err
 		}

@@ -22,7 +22,7 @@ const (
 
 // rotate asks weir-manager to replace the pool's authority, as weir pki rotate does.
 func (r *run) rotate(ctx context.Context, p scenario.Pool) error {
-	c, err := kubernetes.NewForConfig(r.site.Admin())
+	c, err := kubernetes.NewForConfig(r.reach.through(r.site.Admin()))
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (r *run) rotate(ctx context.Context, p scenario.Pool) error {
 // rotated waits until the authority before counts no more.
 func (r *run) rotated(ctx context.Context, of scenario.Pool) error {
 	defer r.turn.askNoMore()
-	c, err := kubernetes.NewForConfig(r.site.Admin())
+	c, err := kubernetes.NewForConfig(r.reach.through(r.site.Admin()))
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/member"
 	"github.com/weir-edge/weir/impl/hub/pods"
 	"github.com/weir-edge/weir/impl/hub/shelter"
+	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/source"
@@ -72,6 +73,7 @@ type Status struct {
 	Offline     *shelter.Status                     `json:"offline"`
 	Pods        *pods.Status                        `json:"pods,omitempty"`         // nil: the hub has no authority that they could trust
 	Asked       []enrol.Status                      `json:"certificates,omitempty"` // those that the hub asks for itself
+	Lacks       []standin.Lack                      `json:"lacks,omitempty"`        // what the hub goes on without
 	Resources   []ResourceStatus                    `json:"resources"`
 	Unknown     []string                            `json:"unknownResources,omitempty"` // that the pool is to share, and why they are not relayed
 	Bytes       map[uplink.Class]uplink.BytesStatus `json:"bytes"`                      // to and from the cloud, by class
@@ -125,7 +127,7 @@ func (h *Hub) Status() Status {
 	s.Cloud = h.cloud.Status()
 	s.User.Name, s.User.Reason = h.atCloud.Is()
 	s.Heartbeat, s.Offline = h.door.Beats.Status(), h.shelter.Status()
-	s.Pods = h.own.pods.Status()
+	s.Pods, s.Lacks = h.own.pods.Status(), h.lacks.All()
 	for _, k := range h.keepers {
 		s.Asked = append(s.Asked, k.Status())
 	}

@@ -41,14 +41,14 @@ func (h *Hub) buildCloud() (err error) {
 		}
 	}
 	if h.ClientCAFile != "" {
-		if h.serving.callers, err = h.reload.Bundle("--client-ca-file", h.ClientCAFile); err != nil {
+		if h.serving.callers, err = h.reload.Kept("--client-ca-file", h.ClientCAFile, filepath.Join(h.DataDir, "client-ca.crt")); err != nil {
 			return err
 		}
 	}
 	c := uplink.CloudConfig{
 		NodeName: h.NodeName, Net: h.Net, Servers: h.servers, Policy: h.policy(), Quantum: h.CloudPostQuantum, Leads: h.EnableCoordinator, Time: h.time, Clock: h.clock, Logger: h.Logger,
 	}
-	if c.Roots, err = h.reload.Bundle("--cloud-ca-file", h.CloudCAFile); err != nil {
+	if c.Roots, err = h.reload.Kept("--cloud-ca-file", h.CloudCAFile, filepath.Join(h.DataDir, "cloud-ca.crt")); err != nil {
 		return err
 	}
 	if err := h.buildNode(); err != nil {
@@ -241,7 +241,7 @@ func (h *Hub) buildPoolDoor() *pooldoor.Door {
 	d.Handle(contract.DirectoryPath, h.directory)
 	d.Handle(contract.TrustPath, h.trusted)
 	d.Handle(contract.DenylistPath, h.denied)
-	if d.Address == contract.PoolAddressReverse {
+	if d.Listener = h.atPool; d.Address == contract.PoolAddressReverse {
 		d.Listener = reverse.NewListener(c.Waits, h.clock, h.Logger)
 	}
 	return d

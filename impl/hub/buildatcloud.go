@@ -25,8 +25,8 @@ func (h *Hub) buildAtCloud() (*ownuser.User, error) {
 		if err != nil {
 			return nil, err
 		}
-		if got := p.Get().Leaf.Subject.CommonName; got != a.Name {
-			return nil, cli.Usage("--cloud-hub-cert-file", h.CloudHubCertFile, "a certificate of the user "+a.Name+", and not of "+got)
+		if c := p.Get(); c != nil && c.Leaf.Subject.CommonName != a.Name {
+			return nil, cli.Usage("--cloud-hub-cert-file", h.CloudHubCertFile, "a certificate of the user "+a.Name+", and not of "+c.Leaf.Subject.CommonName)
 		}
 		a.Own = p
 	case h.asksAtCloud():

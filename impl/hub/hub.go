@@ -23,12 +23,14 @@ import (
 	"github.com/weir-edge/weir/impl/hub/ownuser"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/shelter"
+	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/scope"
+	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/source/hop"
 	"github.com/weir-edge/weir/impl/store"
@@ -67,6 +69,7 @@ type alone struct {
 	store   *store.Store
 	shelter *shelter.Shelter
 	judge   *identity.Judge // of callers
+	key     *seal.Key       // of what is kept of objects; nil: nothing is encrypted
 }
 
 // credentials are all certificates of the hub.
@@ -89,7 +92,10 @@ type credentials struct {
 }
 
 // ports are those that are open; nil: one is not.
-type ports struct{ secure, health, plain net.Listener }
+type ports struct {
+	secure, health, plain, atPool net.Listener
+	lacks                         *standin.List // of them, and of what else a hub needs
+}
 
 // serving is what the hub shows to who connects, and wants to see.
 type serving struct {

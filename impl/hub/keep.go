@@ -12,6 +12,7 @@ import (
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/shelter"
+	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -56,14 +57,27 @@ func (h *Hub) cannotKeep(err error) error {
 	return cli.Usage("--data-dir", h.DataDir, "a directory that this process may make and write: "+err.Error())
 }
 
+// place finds where data is kept, and by which key. What stands in for that is small.
+func (h *Hub) place() error {
+	in, key, err := h.lacks.Place(h.DataDir, h.storeKey)
+	if wrong := (*cli.UsageError)(nil); err != nil && !errors.As(err, &wrong) {
+		return h.cannotKeep(err)
+	} else if err != nil {
+		return err
+	}
+	h.reload.Worked = standin.Worked(h.DataDir)
+	if in != h.DataDir {
+		h.DataDir, h.StoreMaxBytes = in, min(h.StoreMaxBytes, standin.MaxStore)
+	}
+	h.key = key
+	return nil
+}
+
 // openStore opens what is kept for the time without the cloud.
 func (h *Hub) openStore() error {
 	c := h.storeConfig()
-	c.Clock = h.clock
+	c.Clock, c.Key = h.clock, h.key
 	var err error
-	if c.Key, err = h.storeKey(); err != nil {
-		return err
-	}
 	if h.store, err = store.Open(c); err != nil {
 		return h.cannotKeep(err)
 	}
@@ -88,6 +102,8 @@ func (h *Hub) storeKey() (*seal.Key, error) {
 	key, file, err := seal.Source{File: h.StoreKeyFile, Credentials: h.Credentials, Generated: h.StoreGeneratedKeyFile, DataDir: h.DataDir}.Key()
 	const want = "a file of 32 random bytes, mode 0600, outside --data-dir; or --store-plaintext-secrets"
 	switch bad := (*seal.FileError)(nil); {
+	case standin.Failed(err):
+		return nil, err
 	case errors.As(err, &bad):
 		flag := "--store-key-file"
 		if file == h.StoreGeneratedKeyFile {

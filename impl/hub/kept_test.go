@@ -36,6 +36,9 @@ func (b *bed) spawn(pairs ...string) *process {
 	p.cmd.Env = append(os.Environ(), asCommand+"=1")
 	p.cmd.Stderr = p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if b.wrap != nil {
+		b.wrap(p.cmd)
+	}
 	check(b.t, p.cmd.Start())
 	go func() { _ = p.cmd.Wait(); close(p.done) }()
 	b.t.Cleanup(func() {

@@ -9,8 +9,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/listen"
+	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/relay"
 )
@@ -27,38 +29,47 @@ func New(c Config) (*Hub, error) {
 		h.clock = clock.RealClock{}
 	}
 	h.reload, h.asking = &uplink.Reloader{Clock: h.clock, Logger: s.Logger}, enrol.NewMetrics()
-	for _, build := range []func() error{h.buildCloud, h.buildRelays, h.buildCoordinator, h.keep, h.buildScope, h.buildOwn, h.buildShelter, h.buildFilters, h.buildPool, h.buildDoor, h.listen} {
+	h.lacks = &standin.List{Clock: h.clock, Logger: s.Logger, Files: h.reload.Failing}
+	for _, build := range []func() error{
+		h.listen, h.place, h.buildCloud, h.buildRelays, h.buildCoordinator, h.keep, h.buildScope, h.buildOwn, h.buildShelter, h.buildFilters, h.buildPool, h.buildDoor,
+	} {
 		if err := build(); err != nil {
 			h.Close()
 			return nil, err
 		}
 	}
-	h.metrics.registry.MustRegister(append(append(h.shelter.Collectors(), h.asking.Collectors()...), state{h}, relay.NewCollector(h.sources.Relays), h.scope)...)
+	_ = h.own.pods.Open() // Run tries again, and tells
+	h.metrics.registry.MustRegister(append(append(h.shelter.Collectors(), h.asking.Collectors()...), state{h}, relay.NewCollector(h.sources.Relays), h.scope, h.lacks)...)
 	return h, nil
 }
 
+// listen opens the ports. A hub without that of the API is none; without another one it goes on.
 func (h *Hub) listen() (err error) {
 	if h.secure, err = listen.Listen(h.Net, "--secure-port", h.BindAddress, h.SecurePort); err != nil {
 		return err
 	}
-	if h.health, err = listen.Listen(h.Net, "--health-port", h.HealthBindAddress, h.HealthPort); err != nil {
-		return err
+	port := func(flag, address string, port int, without string) (net.Listener, error) {
+		return h.lacks.Port(flag, func() (net.Listener, error) { return listen.Listen(h.Net, flag, address, port) }, without)
 	}
-	_ = h.own.pods.Open() // Run tries again, and tells
-	if h.ProxyPort != 0 {
-		if h.plain, err = listen.Listen(h.Net, "--proxy-port", h.BindAddress, h.ProxyPort); err != nil {
-			return err
+	h.health, err = port("--health-port", h.HealthBindAddress, h.HealthPort, "health, metrics and status are at a port that this log names")
+	if err == nil && h.health == nil {
+		h.health, err = listen.Listen(h.Net, "--health-port", h.HealthBindAddress, 0)
+	}
+	if err == nil && h.ProxyPort != 0 {
+		h.plain, err = port("--proxy-port", h.BindAddress, h.ProxyPort, "there is no plain HTTP port")
+	}
+	if err == nil && h.EnableCoordinator && h.PoolAddress != contract.PoolAddressReverse {
+		h.atPool, err = port("--pool-port", h.PoolBindAddress, h.PoolPort, "the node is in no pool: all that it reads comes from the cloud")
+		if h.atPool == nil {
+			h.EnableCoordinator, h.EnrolCoordinatorDir = false, ""
 		}
-	}
-	if h.poolDoor != nil && h.poolDoor.Listener == nil {
-		h.poolDoor.Listener, err = listen.Listen(h.Net, "--pool-port", h.PoolBindAddress, h.PoolPort)
 	}
 	return err
 }
 
 // Close gives back the ports of a hub that is not run.
 func (h *Hub) Close() {
-	for _, l := range []net.Listener{h.secure, h.health, h.plain} {
+	for _, l := range []net.Listener{h.secure, h.health, h.plain, h.atPool} {
 		if l != nil {
 			_ = l.Close()
 		}
@@ -114,6 +125,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		}
 		g.Go(func() error { h.heedDenylist(serving); return nil })
 	}
+	g.Go(func() error { return h.lacks.Run(serving) })
 	g.Go(func() error { return h.kept.Run(serving) })
 	g.Go(func() error { return h.shelter.Run(serving, doors.Wait) })
 	g.Go(func() error { return h.scope.Run(serving) })

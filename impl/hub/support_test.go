@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -136,6 +137,7 @@ type bed struct {
 	config Config
 	hub    *Hub
 	log    *logBuffer
+	wrap   func(*exec.Cmd) // what else a process needs; nil: nothing
 }
 
 // newBed prepares a hub; change it before start.

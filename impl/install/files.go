@@ -42,6 +42,7 @@ ProtectSystem=strict
 ReadWritePaths=` + hubData + ` ` + etc + `%[2]s
 ProtectHome=yes
 PrivateTmp=yes
+RuntimeDirectory=weir-hub
 PrivateDevices=yes
 ProtectClock=yes
 ProtectControlGroups=yes

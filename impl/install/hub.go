@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/standin"
 )
 
 // hubAnswer bounds what is read of a hub.
@@ -36,7 +37,8 @@ type HubStatus struct {
 		Passed time.Time `json:"passed,omitzero"` // when the cloud last took one
 		CutOff bool      `json:"cutOff"`
 	} `json:"heartbeat"`
-	Pods *pods.Status `json:"pods,omitempty"`
+	Pods  *pods.Status   `json:"pods,omitempty"`
+	Lacks []standin.Lack `json:"lacks,omitempty"` // what it goes on without
 }
 
 // askHub reads from the hub's health port.

@@ -71,6 +71,9 @@ func (s Status) String() string {
 	if s.Hub.Reason != "" {
 		out += "           " + s.Hub.Reason + "\n"
 	}
+	for _, l := range s.Hub.Lacks {
+		out += fmt.Sprintf("lacks      %s: %s\n", l.What, l.Why)
+	}
 	if s.Hub.Pods != nil {
 		out += fmt.Sprintf("pods       %s\n", s.Hub.Pods)
 	}

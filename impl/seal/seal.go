@@ -20,7 +20,18 @@ var (
 	ErrNoKey = errors.New("it is encrypted, and its key is not here")
 	// ErrBroken says that it is not what was sealed with this key at this place.
 	ErrBroken = errors.New("its seal is broken")
+	// ErrDamaged says that a file does not hold a key: a power cut may have emptied it.
+	ErrDamaged = errors.New("it is no key")
 )
+
+// wrongSize is the number of bytes of what is no key.
+type wrongSize int
+
+func (n wrongSize) Error() string {
+	return fmt.Sprintf("a key of %d bytes: want %d random bytes, or these in base64", int(n), Size)
+}
+
+func (wrongSize) Unwrap() error { return ErrDamaged }
 
 // Key seals and opens. A nil one opens nothing.
 type Key struct {
@@ -35,7 +46,7 @@ func New(secret []byte) (*Key, error) {
 	if len(secret) != Size {
 		decoded, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(secret)))
 		if err != nil || len(decoded) != Size {
-			return nil, fmt.Errorf("a key of %d bytes: want %d random bytes, or these in base64", len(secret), Size)
+			return nil, wrongSize(len(secret))
 		}
 		secret = decoded
 	}

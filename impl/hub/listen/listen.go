@@ -29,12 +29,18 @@ type Net interface {
 	Listen(ctx context.Context, network, address string) (net.Listener, error)
 }
 
+// takenError says that another process has a port.
+type takenError string
+
+func (e takenError) Error() string { return string(e) }
+func (e takenError) Unwrap() error { return syscall.EADDRINUSE }
+
 // Listen opens a port; its error says what to do.
 func Listen(on Net, flag, address string, port int) (net.Listener, error) {
 	l, err := on.Listen(context.Background(), "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s %d is taken on %s: stop the other process or choose another port", flag, port, address)
+		return nil, takenError(fmt.Sprintf("%s %d is taken on %s: stop the other process or choose another port", flag, port, address))
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, fmt.Errorf("%s is not an address of this machine", address)
 	case err != nil:

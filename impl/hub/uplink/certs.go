@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -28,7 +30,7 @@ type Certificate interface {
 	Get() *tls.Certificate // nil: there is none yet
 }
 
-var errNone = errors.New("there is no certificate yet: it was asked for, see weir_certificate_failures_total")
+var errNone = errors.New("there is no certificate: its file cannot be used, see weir_hub_lacks, or it was asked for, see weir_certificate_failures_total")
 
 // Held is what a certificate is now. Without one it is an error: a handshake that shows none says less.
 func Held(c Certificate) (*tls.Certificate, error) {
@@ -82,12 +84,18 @@ type Authorities interface {
 // Bundle is a set of authorities, from a file.
 type Bundle struct {
 	flag, file string
+	copy       string // where its last good content is kept; "": nowhere
 	raw        atomic.Pointer[[]byte]
 	current    atomic.Pointer[x509.CertPool]
 }
 
-// Get is the set as it was read last.
-func (b *Bundle) Get() *x509.CertPool { return b.current.Load() }
+// Get is the set as it was read last. While none could be read nobody is in it: no set would mean the authorities of the machine.
+func (b *Bundle) Get() *x509.CertPool {
+	if pool := b.current.Load(); pool != nil {
+		return pool
+	}
+	return x509.NewCertPool()
+}
 
 // List is the same, one by one.
 func (b *Bundle) List() (all []*x509.Certificate) {
@@ -118,30 +126,84 @@ func (b *Bundle) Reload() (changed bool, err error) {
 	}
 	b.raw.Store(&raw)
 	b.current.Store(pool)
+	if b.copy != "" {
+		if kept, err := disk.ReadFile(b.copy, pki.MaxPEM); err != nil || !bytes.Equal(kept, raw) {
+			_ = disk.WriteFile(b.copy, raw) // a disk that is full costs the copy
+		}
+	}
 	return true, nil
+}
+
+// restore takes the last good content.
+func (b *Bundle) restore() {
+	pool := x509.NewCertPool()
+	if raw, err := disk.ReadFile(b.copy, pki.MaxPEM); err == nil && pool.AppendCertsFromPEM(raw) {
+		b.current.Store(pool)
+	}
 }
 
 // Reloader reads credential files again and again.
 type Reloader struct {
-	files  []interface{ Reload() (bool, error) }
+	// Worked says that the hub has run with these files before: one that cannot be used is damaged then, and no mistake in the flags. It is as if it held nothing until it
+	// can be used.
+	Worked bool
 	Clock  clock.WithTicker
 	Logger *slog.Logger
+
+	mu    sync.Mutex // guards what failed
+	files []*watched
+}
+
+// watched is a file, or a pair of files, and what is wrong with it.
+type watched struct {
+	file interface{ Reload() (bool, error) }
+	flag string
+	err  error // of the last look; nil: none
+}
+
+// first reads a file for the first time.
+func (r *Reloader) first(w *watched) error {
+	r.files = append(r.files, w)
+	if _, w.err = w.file.Reload(); w.err != nil && r.Worked {
+		r.Logger.Error("a credential cannot be used; the hub goes on without it, and reads it again every "+reloadPeriod.String(), "err", w.err)
+		return nil
+	}
+	return w.err
 }
 
 // Pair reads a certificate and its key, now and again.
 func (r *Reloader) Pair(certFlag, certFile, keyFlag, keyFile string) (*Pair, error) {
 	p := &Pair{certFlag: certFlag, certFile: certFile, keyFlag: keyFlag, keyFile: keyFile}
-	_, err := p.Reload()
-	r.files = append(r.files, p)
-	return p, err
+	return p, r.first(&watched{file: p, flag: certFlag})
 }
 
 // Bundle reads authorities, now and again.
 func (r *Reloader) Bundle(flag, file string) (*Bundle, error) {
 	b := &Bundle{flag: flag, file: file}
-	_, err := b.Reload()
-	r.files = append(r.files, b)
+	return b, r.first(&watched{file: b, flag: flag})
+}
+
+// Kept is a Bundle whose last good content is kept in a file, and counts while its own cannot be used: without authorities of the cloud nothing could be passed on.
+func (r *Reloader) Kept(flag, file, in string) (*Bundle, error) {
+	b := &Bundle{flag: flag, file: file, copy: in}
+	w := &watched{file: b, flag: flag}
+	err := r.first(w)
+	if w.err != nil && err == nil {
+		b.restore()
+	}
 	return b, err
+}
+
+// Failing is what is wrong with files now.
+func (r *Reloader) Failing() (all []standin.Lack) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.files {
+		if w.err != nil {
+			all = append(all, standin.Lack{What: w.flag, Why: w.err.Error()})
+		}
+	}
+	return all
 }
 
 // Run blocks until ctx ends, and calls then after something changed. What cannot be read keeps its last good content.
@@ -157,13 +219,15 @@ func (r *Reloader) Run(ctx context.Context, then func()) error {
 		}
 		failed := ""
 		changed := false
-		for _, f := range r.files {
-			c, err := f.Reload()
-			if err != nil {
-				failed = fmt.Sprintf("%s%v; ", failed, err)
+		r.mu.Lock()
+		for _, w := range r.files {
+			var c bool
+			if c, w.err = w.file.Reload(); w.err != nil {
+				failed = fmt.Sprintf("%s%v; ", failed, w.err)
 			}
 			changed = changed || c
 		}
+		r.mu.Unlock()
 		if failed != "" && failed != failing {
 			r.Logger.Warn("credentials cannot be reloaded; the last good ones stay in use", "err", failed)
 		}

@@ -16,6 +16,7 @@ var here = []struct {
 	look      func(context.Context, *install.Installer) error
 }{
 	{"node-bypass", "nothing on it calls the cloud past its hub", checkBypass},
+	{"node-lacks", "its hub has all that it was given", checkLacks},
 }
 
 // checkHere looks at this machine. Without --here it is looked at if it is a node that is meant, and this is root.
@@ -68,6 +69,24 @@ func checkBypass(ctx context.Context, i *install.Installer) error {
 		return err
 	}
 	return warning{err}
+}
+
+// checkLacks looks for what the hub goes on without.
+func checkLacks(ctx context.Context, i *install.Installer) error {
+	s, err := i.Status(ctx)
+	switch {
+	case err != nil:
+		return skip{err}
+	case s.Hub == nil:
+		return skip{fmt.Errorf("the hub does not answer: %s", s.HubError)}
+	case len(s.Hub.Lacks) == 0:
+		return nil
+	}
+	var all []string
+	for _, l := range s.Hub.Lacks {
+		all = append(all, fmt.Sprintf("%s: %s", l.What, l.Why))
+	}
+	return fmt.Errorf("it goes on without %s", strings.Join(few(all), "; "))
 }
 
 // few are the first names, and how many more there are.

@@ -13,6 +13,8 @@ var (
 	coordinatorFilled = AtMost(110, edgeMachine)
 	hubIdle           = AtMost(14, edgeMachine)
 	hubFilled         = AtMost(40, edgeMachine)
+	hubWatched        = AtMost(64, edgeMachine)
+	besideWatches     = AtMost(1.5, "requirement for controllers with hundreds of watches: others on the node do not notice")
 	simultaneousLists = AtMost(32, edgeMachine)
 
 	// A hub writes HTTP/2 frames in batches of whole TLS records, 64 KiB to a write, 256 KiB of a large list, which took it from above a bare server to

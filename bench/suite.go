@@ -79,6 +79,10 @@ func (s Suite) parts() []part {
 			func(ctx context.Context) ([]Figure, error) { return Store(ctx, s.Config) }},
 		{"hub", "What hub and coordinator cost beside kube-apiserver, with the same objects, clients and TLS", fmt.Sprintf("%s, objects %d, large %d", rounds, s.Objects, s.Large),
 			func(ctx context.Context) ([]Figure, error) { return Run(ctx, s.Config) }},
+		{"watches", "What 400 watches of one account cost a hub, and all others on its node", rounds,
+			func(ctx context.Context) ([]Figure, error) {
+				return ManyWatches(ctx, s.Rounds, s.Testbed.Progress)
+			}},
 		{"manager", "What weir-manager costs in a large cluster", s.Manager.text(),
 			func(ctx context.Context) ([]Figure, error) {
 				if s.Manager.Nodes == 0 {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -63,10 +64,20 @@ func (t target) get(ctx context.Context, c *http.Client, path string) (io.ReadCl
 	}
 	if resp.StatusCode != http.StatusOK {
 		msg, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
-		return nil, errors.Join(fmt.Errorf("%s: GET %s: %s: %s", t.name, path, resp.Status, msg), resp.Body.Close())
+		again, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+		return nil, errors.Join(&statusError{resp.StatusCode, time.Duration(again) * time.Second, fmt.Sprintf("%s: GET %s: %s: %s", t.name, path, resp.Status, msg)}, resp.Body.Close())
 	}
 	return resp.Body, nil
 }
+
+// statusError is an answer that is not what was asked for.
+type statusError struct {
+	code  int
+	again time.Duration // after which the server wants to be asked again; 0: it does not say
+	text  string
+}
+
+func (e *statusError) Error() string { return e.text }
 
 // discard reads an answer to its end, in large pieces: client-go reads it into one slice. In pieces of 8 KiB, those of
 // io.Discard, a client sends its server thousands of window updates.

@@ -146,7 +146,7 @@ func (h *Hub) feeder(res relay.Resource, late bool) (*feeder.Feeder, error) {
 
 func (h *Hub) buildDoor() error {
 	gate := access.NewGate(access.GateConfig{
-		Anonymous: h.Anonymous, Rate: h.CallerRate, Burst: h.CallerBurst, Cloud: h.cloud, Unproven: h.cloud.Prove(), Judge: h.judge, Called: h.own.callers.Note,
+		Anonymous: h.Anonymous, Rate: h.CallerRate, Burst: h.CallerBurst, Bytes: h.CallersMaxBytes, Cloud: h.cloud, Unproven: h.cloud.Prove(), Judge: h.judge, Called: h.own.callers.Note,
 		Clock: h.clock, Count: counted(h.metrics.refusals), Logger: h.Logger,
 	})
 	callers := gate.Through(h.cloud.Way(uplink.ClassNode, uplink.AsCaller))

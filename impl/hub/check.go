@@ -131,6 +131,9 @@ func (s *settings) checkListeners() error {
 		}
 		*n.n = cmp.Or(*n.n, n.unless)
 	}
+	if s.CallersMaxBytes = cmp.Or(s.CallersMaxBytes, bounds.DefaultCallersBytes); s.CallersMaxBytes < bounds.LeastCallersBytes {
+		return cli.Usage("--callers-max-bytes", s.CallersMaxBytes, fmt.Sprintf("at least %d bytes; 0 is %d", bounds.LeastCallersBytes, bounds.DefaultCallersBytes))
+	}
 	return s.checkOwn()
 }
 

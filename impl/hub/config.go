@@ -47,7 +47,8 @@ type Config struct {
 	ProxyPort         int // 0: none
 
 	Anonymous               bool
-	CallerRate, CallerBurst int // 0: the default
+	CallerRate, CallerBurst int   // 0: the default
+	CallersMaxBytes         int64 // 0: the default
 
 	DataDir string
 

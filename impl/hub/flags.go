@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/weir-edge/weir/impl/cli"
@@ -59,6 +60,9 @@ func (c *Config) bind(f *cli.Flags) {
 	f.IntVar(&c.CallerRate, "caller-rate", bounds.DefaultCallerRate,
 		"new requests a second to the cloud of one service account, or of one token of another user; beyond that they are answered with 429; this node is not limited")
 	f.IntVar(&c.CallerBurst, "caller-burst", bounds.DefaultCallerBurst, "how many of them may come at once, by one that rested")
+
+	f.Int64Var(&c.CallersMaxBytes, "callers-max-bytes", bounds.DefaultCallersBytes,
+		fmt.Sprintf("bytes that requests of all others than this node may take while they are under way, where a watch counts as %d KiB and any other request as %d KiB; one caller may take three times what is free", bounds.WatchBytes>>10, bounds.RequestBytes>>10))
 
 	f.StringVar(&c.DataDir, "data-dir", "/var/lib/weir-hub",
 		"directory, on a disk that survives restarts, of what relays hold, clients of this node read and the node wrote, which the hub serves from while the cloud is away; one process at a time; required")

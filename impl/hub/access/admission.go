@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"path"
@@ -25,7 +24,9 @@ type Admission struct {
 	rc    *http.ResponseController
 	req   *http.Request
 	mu    sync.Mutex
-	slots *limit.Slots // nil: it holds none
+	slots *limit.Slots // of strangers; nil: it holds none
+	holds bool         // a share of known callers'
+	bytes int64        // of that
 	key   string
 	// over is called once, when nobody has to be asked about its token any more, or nobody will answer; may be nil.
 	over func(answered bool)
@@ -40,8 +41,9 @@ func AdmissionOf(ctx context.Context) *Admission {
 }
 
 // Admit lets a request pass, or says why not; refused tells that the cloud has refused its credentials just now. The request that is returned is to be used, and leave to be called when it is over.
-func (g *Gate) Admit(w http.ResponseWriter, req *http.Request, who Caller, refused bool) (_ *http.Request, a *Admission, refusal *apierrors.StatusError) {
-	a = &Admission{g: g, rc: http.NewResponseController(w), req: req}
+// bytes are what it counts as.
+func (g *Gate) Admit(w http.ResponseWriter, req *http.Request, who Caller, refused bool, bytes int64) (_ *http.Request, a *Admission, refusal *apierrors.StatusError) {
+	a = &Admission{g: g, rc: http.NewResponseController(w), req: req, bytes: bytes}
 	if c, _ := req.Context().Value(connKey{}).(*conn); c != nil {
 		a.conn = c.below
 	}
@@ -63,10 +65,10 @@ func (g *Gate) Admit(w http.ResponseWriter, req *http.Request, who Caller, refus
 		return req, a, apierrors.NewUnauthorized("Unauthorized")
 	}
 	if who.Kind == Bearer && g.knows(digestOf(req.Header)) {
-		if refusal = a.enter(&g.underway, g.keyOf(req.Header)); refusal == nil {
+		if refusal = a.share(g.keyOf(req.Header)); refusal == nil {
 			a.rank(limit.Proven)
 		}
-	} else if refusal = a.enter(&g.Strangers, AddressOf(req)); refusal == nil && who.Kind == Bearer {
+	} else if refusal = a.strange(AddressOf(req)); refusal == nil && who.Kind == Bearer {
 		refusal = a.ask()
 	}
 	if refusal != nil {
@@ -99,20 +101,28 @@ func isPublic(req *http.Request) bool {
 	return false
 }
 
-func (a *Admission) enter(s *limit.Slots, key string) *apierrors.StatusError {
-	switch full := s.Enter(key); {
-	case full == "":
-		a.slots, a.key = s, key
-		if s == &a.g.Strangers && a.req.Body != nil && a.req.ContentLength != 0 {
-			_ = a.rc.SetReadDeadline(time.Now().Add(bounds.UnprovenBody))
-		}
-		return nil
-	case s == &a.g.Strangers:
+// strange takes a slot of those who have shown nothing that counts.
+func (a *Admission) strange(address string) *apierrors.StatusError {
+	if a.g.Strangers.Enter(address) != "" {
 		return a.g.busy(refusedUnproven, "too many requests of callers that have not shown a good credential yet are under way", time.Second)
-	case full == "each":
-		return a.g.busy(refusedCaller, fmt.Sprintf("%d requests of this caller are under way", s.Each), time.Second)
 	}
-	return a.g.busy(refusedSum, fmt.Sprintf("%d requests are under way", s.Sum), time.Second)
+	a.slots, a.key = &a.g.Strangers, address
+	if a.req.Body != nil && a.req.ContentLength != 0 {
+		_ = a.rc.SetReadDeadline(time.Now().Add(bounds.UnprovenBody))
+	}
+	return nil
+}
+
+// share takes what the request counts as of what known callers may have.
+func (a *Admission) share(key string) *apierrors.StatusError {
+	switch a.g.underway.Enter(key, a.bytes) {
+	case "":
+		a.holds, a.key = true, key
+		return nil
+	case "each":
+		return a.g.busy(refusedCaller, "too many requests of this caller are under way, beside those of others; see --callers-max-bytes", time.Second)
+	}
+	return a.g.busy(refusedSum, "too many requests are under way; see --callers-max-bytes", time.Second)
 }
 
 // ask finds out what an unknown token is worth, if somebody has sent a bad one lately, or many come at once.
@@ -155,12 +165,12 @@ func (a *Admission) Proven() {
 	a.rank(limit.Proven)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.slots != &a.g.Strangers || !uplink.HasToken(a.req.Header) {
+	if a.slots == nil || !uplink.HasToken(a.req.Header) {
 		return
 	}
-	if key := a.g.keyOf(a.req.Header); a.g.underway.Enter(key) == "" { // else it stays where it is
+	if key := a.g.keyOf(a.req.Header); a.g.underway.Enter(key, a.bytes) == "" { // else it stays where it is
 		a.slots.Leave(a.key)
-		a.slots, a.key = &a.g.underway, key
+		a.slots, a.holds, a.key = nil, true, key
 	}
 	a.settle(true)
 	_ = a.rc.SetReadDeadline(time.Time{})
@@ -181,7 +191,7 @@ func (a *Admission) Unproven() bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.slots == &a.g.Strangers
+	return a.slots != nil
 }
 
 // Slow makes who was refused ask more slowly: else a flood of refusals would take the processor.
@@ -204,6 +214,9 @@ func (a *Admission) Leave() {
 	a.settle(false)
 	if a.slots != nil {
 		a.slots.Leave(a.key)
-		a.slots = nil
 	}
+	if a.holds {
+		a.g.underway.Leave(a.key, a.bytes)
+	}
+	a.slots, a.holds = nil, false
 }

@@ -13,8 +13,9 @@ import (
 
 // GateConfig is what a gate is made of.
 type GateConfig struct {
-	Anonymous   bool // all paths are for those without a credential
-	Rate, Burst int  // of new requests to the cloud, by caller
+	Anonymous   bool  // all paths are for those without a credential
+	Rate, Burst int   // of new requests to the cloud, by caller
+	Bytes       int64 // of requests of known callers under way
 	Cloud       reachability
 	Unproven    http.RoundTripper // for questions about tokens of which nothing is known
 	Judge       *identity.Judge   // is told of tokens that the cloud refuses

@@ -26,7 +26,7 @@ type Gate struct {
 	known     *lru.Cache    // digests of tokens that the cloud took
 	calls     limit.Rate    // new requests to the cloud, by caller
 	public    limit.Rate    // the same of all who have no credential
-	underway  limit.Slots   // requests of known callers
+	underway  limit.Shares  // requests of known callers, by what they take
 	Strangers limit.Slots   // requests of all others, by address
 	Refusals  limit.Slots   // being answered, by address
 	Reviews   limit.Slots   // that wait or are under way, by caller
@@ -51,7 +51,7 @@ func NewGate(c GateConfig) *Gate {
 		GateConfig: c, known: lru.New(bounds.MaxKnownTokens), told: map[string]tally{}, trusted: trusting{clock: c.Clock, tokens: map[digest]trust{}},
 		calls:     limit.Rate{Every: every, Burst: c.Burst, Keys: bounds.MaxCallers},
 		public:    limit.Rate{Every: time.Second / bounds.PublicRate, Burst: bounds.PublicBurst},
-		underway:  limit.Slots{Sum: bounds.MaxRequests, Each: bounds.MaxCallerRequests},
+		underway:  limit.Shares{Budget: c.Bytes},
 		Strangers: limit.Slots{Sum: bounds.MaxUnproven, Each: bounds.MaxUnprovenAddress},
 		Refusals:  limit.Slots{Sum: bounds.MaxUntaken, Each: bounds.MaxUntakenAddress},
 		Reviews:   limit.Slots{Sum: bounds.MaxReviews, Each: bounds.MaxCallerReviews},

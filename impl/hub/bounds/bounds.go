@@ -15,8 +15,11 @@ const (
 	HeaderTimeout         = 10 * time.Second
 	IdleTimeout           = 3 * time.Minute
 
-	MaxRequests        = 1000 // under way
-	MaxCallerRequests  = 250
+	DefaultCallersBytes = 64 << 20 // of requests under way; one caller alone may take three quarters
+	LeastCallersBytes   = 8 << 20
+	WatchBytes          = 64 << 10  // a watch counts as: a stream, its buffers and what it has under way. 400 of them take 52 KiB each
+	RequestBytes        = 128 << 10 // the same of any other request
+
 	MaxUnproven        = 200
 	MaxUnprovenAddress = 100
 	UnprovenBody       = 10 * time.Second // for the body of a request

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/beat"
+	"github.com/weir-edge/weir/impl/hub/bounds"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -99,7 +100,7 @@ func (d *Door) admit(w http.ResponseWriter, req *http.Request, asked *request.Re
 	rec := d.Stalls.Record(w)
 	defer d.Stalls.Forget(rec)
 	defer d.Answered(rec) // also when a broken stream panics its way out
-	req, admission, refusal := d.Gate.Admit(rec, req, who, d.Authorizer.Judge.Refused(req.Header))
+	req, admission, refusal := d.Gate.Admit(rec, req, who, d.Authorizer.Judge.Refused(req.Header), takes(asked))
 	if refusal != nil {
 		d.refuse(rec, req, refusal)
 		return
@@ -131,6 +132,14 @@ func (d *Door) admit(w http.ResponseWriter, req *http.Request, asked *request.Re
 			lost.Found()
 		}
 	}
+}
+
+// takes is what a request counts as while it is under way.
+func takes(asked *request.Request) int64 {
+	if asked.Verb == "watch" && asked.Reads() {
+		return bounds.WatchBytes
+	}
+	return bounds.RequestBytes
 }
 
 // refuse answers a request for which nothing was done. As long as its client does not take the answer the hub holds all that was sent; so beyond a bound there

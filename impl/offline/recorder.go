@@ -206,6 +206,7 @@ func (r *Recorder) list(component string, q *request.Request, enc wire.Encoding,
 		r.pages.put(pageKey{bare, meta.Continue}, l)
 		return nil
 	}
+	l.listing.Declares(meta.Kind)
 	l.listing.Commit(meta.Version)
 	l.listing.Close()
 	return nil

@@ -126,7 +126,7 @@ func (s *Server) get(component string, q *request.Request, f store.Form) (answer
 	case store.Known:
 		items, version = append(items, a.Object), max(a.Object.Version, 1)
 	}
-	return s.through(q, a.Kind, a.Form, version, a.AsOf, items), nil
+	return s.through(q, a.Kind, "", a.Form, version, a.AsOf, items), nil
 }
 
 // both reads the store, then the overlay, and again if anything went from the one to the other meanwhile.
@@ -183,14 +183,15 @@ func (s *Server) collection(component string, q *request.Request, f store.Form) 
 				return
 			}
 		}
-		s.through(q, c.Kind, c.Form, max(c.Version, 1), c.AsOf, items)(w, req)
+		s.through(q, c.Kind, c.ListKind, c.Form, max(c.Version, 1), c.AsOf, items)(w, req)
 	}, nil
 }
 
 // through answers from a list of these items, which the store has selected: by the rules of kube-apiserver on versions, encodings, pages and watches.
-func (s *Server) through(q *request.Request, kind wire.Kind, f store.Form, version uint64, asOf time.Time, items []*wire.Object) answer {
+func (s *Server) through(q *request.Request, kind wire.Kind, listKind string, f store.Form, version uint64, asOf time.Time, items []*wire.Object) answer {
 	return func(w http.ResponseWriter, req *http.Request) {
 		res := relay.NewResource(q.Resource.Group, q.Resource.Version, q.Resource.Name, kind, q.In() != "", wire.Encoding(f&1))
+		res.ListKind = listKind
 		h := rest.Handler{
 			Source: relay.NewList(res, version, items, s.clock), Alone: func() bool { return true }, Logger: s.logger,
 			Fallback: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

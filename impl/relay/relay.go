@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,7 @@ type Relay struct {
 	retired  bool   // see Retire
 	said     uint64 // grows when relays that read this one have to be told its testimony again
 	newer    newer
+	listKind atomic.Pointer[string] // that lists of the resource declare; nil: nobody has said it
 	counts   counts
 	streams  streams
 }
@@ -55,7 +57,16 @@ func New(c Config) (*Relay, error) {
 }
 
 // Resource returns what the relay holds.
-func (r *Relay) Resource() Resource { return r.cfg.Resource }
+func (r *Relay) Resource() Resource {
+	res := r.cfg.Resource
+	if kind := r.listKind.Load(); kind != nil {
+		res.ListKind = *kind
+	}
+	return res
+}
+
+// Lists says what lists of the resource declare.
+func (r *Relay) Lists(kind string) { r.listKind.Store(&kind) }
 
 // Clock is that of the relay.
 func (r *Relay) Clock() clock.WithTickerAndDelayedExecution { return r.cfg.Clock }

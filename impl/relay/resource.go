@@ -18,6 +18,7 @@ type Resource struct {
 	Version    string
 	Resource   string // plural, as in URLs
 	Kind       string
+	ListKind   string // of its lists; "": Kind with List behind it. The definition of a custom resource may say otherwise
 	Singular   string
 	ShortNames []string
 	Namespaced bool
@@ -112,6 +113,9 @@ func (r Resource) Encoding() wire.Encoding { return r.encoding }
 
 // WireKind is what bodies of this resource declare.
 func (r Resource) WireKind() wire.Kind { return wire.Kind{APIVersion: r.APIVersion(), Kind: r.Kind} }
+
+// KindOfList is what lists of this resource declare.
+func (r Resource) KindOfList() string { return cmp.Or(r.ListKind, r.Kind+"List") }
 
 // GroupResource is the form used in messages of kube-apiserver: "endpointslices.discovery.k8s.io".
 func (r Resource) GroupResource() schema.GroupResource {

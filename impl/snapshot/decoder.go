@@ -161,6 +161,9 @@ func (d *decoder) head() error {
 	if p.More() {
 		h = relay.History{Number: p.Uvarint(), Lost: p.Uvarint()}
 	}
+	if p.More() {
+		res.ListKind = string(p.Bytes())
+	}
 	if err := ended(p); err != nil {
 		return err
 	}
@@ -169,6 +172,9 @@ func (d *decoder) head() error {
 	}
 	d.c.relay, d.c.asOf = d.relay.Restoration(version), time.Unix(0, asOf)
 	d.c.relay.In(h)
+	if res.ListKind != "" {
+		d.relay.Lists(res.ListKind)
+	}
 	return nil
 }
 

@@ -81,9 +81,12 @@ func (e *encoder) head(res relay.Resource, h relay.History, version uint64, asOf
 	e.buf = binary.AppendUvarint(e.buf, version)
 	e.buf = binary.AppendVarint(e.buf, asOf.UnixNano())
 	e.buf = binary.AppendUvarint(e.buf, uint64(objects))
-	if h.Number != 0 {
+	if h.Number != 0 || res.ListKind != "" {
 		e.buf = binary.AppendUvarint(e.buf, h.Number)
 		e.buf = binary.AppendUvarint(e.buf, h.Lost)
+	}
+	if res.ListKind != "" {
+		e.bytes([]byte(res.ListKind))
 	}
 	e.version = version
 }

@@ -70,6 +70,7 @@ type Feeder struct {
 	// Of the goroutine of Run.
 	plainAt atomic.Pointer[hop.Upstream] // does not know streaming lists
 	asked   atomic.Uint64                // version that the cloud had reached when it was last asked
+	named   *hop.Upstream                // has said what lists declare
 	told    bool                         // that the cloud shows no bookmarks
 	over    *historyError                // to be taken up …
 	overAt  *hop.Upstream                // … from here

@@ -29,6 +29,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 			continue
 		}
 		before := f.cfg.Relay.Status().ProgressAt
+		f.name(using, up)
 		err := f.feed(using, up)
 		switched := using.Err() != nil
 		stop()

@@ -16,6 +16,7 @@ type collection struct {
 	key, id string
 
 	kind     wire.Kind // of the items
+	listKind string    // of the list; "": the same with List behind it, or nobody has listed it
 	epoch    uint64
 	version  uint64    // reached
 	complete bool      // a whole list was recorded, and every event since
@@ -46,8 +47,11 @@ func (c *collection) encode() []byte {
 	for _, t := range []time.Time{c.asOf, c.asked} {
 		b = binary.AppendVarint(b, t.Unix())
 	}
-	b = pack.Bytes(b, c.kind.APIVersion)
-	return pack.Bytes(b, c.kind.Kind)
+	b = pack.Bytes(pack.Bytes(b, c.kind.APIVersion), c.kind.Kind)
+	if c.listKind != "" {
+		b = pack.Bytes(b, c.listKind)
+	}
+	return b
 }
 
 func parseCollection(key string, b []byte) (*collection, error) {
@@ -64,6 +68,9 @@ func parseCollection(key string, b []byte) (*collection, error) {
 	c.sum = p.Uvarint()
 	c.asOf, c.asked = time.Unix(p.Varint(), 0), time.Unix(p.Varint(), 0)
 	c.kind = wire.Kind{APIVersion: string(p.Bytes()), Kind: string(p.Bytes())}
+	if p.More() {
+		c.listKind = string(p.Bytes())
+	}
 	if flags > 3 || count > 1<<31 {
 		return nil, fmt.Errorf("%w: flags %d, %d members", pack.ErrMalformed, flags, count)
 	}

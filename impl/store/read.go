@@ -120,9 +120,11 @@ func (s *Store) Holders(r Resource, k Key) (all []Shape) {
 type Collection struct {
 	Version uint64
 	Kind    wire.Kind // of the items
-	Form    Form      // of the items: the one asked for, if there is any in that
-	AsOf    time.Time // when the cloud last said so
-	Keys    []Key     // of the items, in the order of kube-apiserver
+	// ListKind is what the list declares; "": the same with List behind it, as far as is known.
+	ListKind string
+	Form     Form      // of the items: the one asked for, if there is any in that
+	AsOf     time.Time // when the cloud last said so
+	Keys     []Key     // of the items, in the order of kube-apiserver
 	// Items reads the items one by one, in this order, into memory of their own.
 	Items iter.Seq[*wire.Object]
 }
@@ -153,6 +155,9 @@ func (s *Store) read(shape Shape) (*collection, *Collection) {
 		}
 		if keys, ok := s.gather(c, form, match); ok {
 			out := &Collection{Version: c.version, Kind: c.kind, Form: form, AsOf: s.asOf(c), Keys: keys}
+			if !form.metadata() {
+				out.ListKind = s.listKind(c)
+			}
 			if form.metadata() && !c.Form.metadata() {
 				out.Kind = wire.Kind{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
 			}
@@ -161,6 +166,16 @@ func (s *Store) read(shape Shape) (*collection, *Collection) {
 		}
 	}
 	return nil, nil
+}
+
+// listKind is what lists of a collection declare, by itself or by another list of the resource: one that came as a stream does not say it.
+func (s *Store) listKind(c *collection) string {
+	for _, other := range s.byResource[c.Resource] {
+		if c.listKind == "" && other.kind == c.kind {
+			c = other
+		}
+	}
+	return c.listKind
 }
 
 // candidates are the complete collections that may answer for a shape, the best first: its own, those in its form, the freshest.

@@ -58,8 +58,9 @@ func (s *Store) Written(r Resource, f Form, kind wire.Kind, o *wire.Object) {
 // Listing records a list, page by page. Close it in any case.
 type Listing struct {
 	*recording
-	s    *Store
-	kind wire.Kind
+	s        *Store
+	kind     wire.Kind
+	listKind string
 }
 
 // List begins to record a list.
@@ -83,6 +84,13 @@ func (l *Listing) Add(o *wire.Object) {
 	l.s.bound()
 }
 
+// Declares says what kind the list says that it is.
+func (l *Listing) Declares(kind string) {
+	if l.listKind = kind; kind == l.kind.Kind+"List" {
+		l.listKind = ""
+	}
+}
+
 // Close ends it. Without a Commit before, the list counts for nothing.
 func (l *Listing) Close() {
 	l.s.mu.Lock()
@@ -97,7 +105,9 @@ func (l *Listing) Commit(version uint64) {
 	if l.left || l.s.crowded(l.shape.Component) {
 		return
 	}
-	l.s.commit(l.s.collectionOf(l.shape), l.kind, version, l.keys)
+	c := l.s.collectionOf(l.shape)
+	c.listKind = l.listKind
+	l.s.commit(c, l.kind, version, l.keys)
 	l.s.bound()
 }
 

@@ -175,7 +175,10 @@ func (h *Handler) writeJSONList(w http.ResponseWriter, q *query, e *encoder, p *
 	for _, o := range p.Items {
 		size += int64(len(o.Raw)) // protobuf is smaller than JSON: a lower bound is all that gzip asks for
 	}
-	k := e.kind
+	k, listKind := e.kind, e.kind.Kind+"List"
+	if q.out.shape == whole {
+		listKind = e.res.KindOfList()
+	}
 	out := newBody(w, s, q.out, -size)
 	defer out.close()
 	m := metaOf(p)
@@ -187,10 +190,10 @@ func (h *Handler) writeJSONList(w http.ResponseWriter, q *query, e *encoder, p *
 		metaJSON, _ = json.Marshal(unstructuredListMeta{meta.Continue, meta.RemainingItemCount, meta.ResourceVersion})
 		out.write(fmt.Appendf(nil, `{"apiVersion":%q,"items":[`, k.APIVersion))
 	case len(p.Items) == 0 && q.out.shape == metadataOnly: // a quirk of kube-apiserver
-		out.write(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":null}`+"\n", k.Kind+"List", k.APIVersion, metaJSON))
+		out.write(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":null}`+"\n", listKind, k.APIVersion, metaJSON))
 		return
 	default:
-		out.write(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":[`, k.Kind+"List", k.APIVersion, metaJSON))
+		out.write(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":[`, listKind, k.APIVersion, metaJSON))
 	}
 	for i, o := range p.Items {
 		if i > 0 {
@@ -206,7 +209,7 @@ func (h *Handler) writeJSONList(w http.ResponseWriter, q *query, e *encoder, p *
 		}
 	}
 	if unstructured {
-		out.write(fmt.Appendf(nil, `],"kind":%q,"metadata":%s}`+"\n", k.Kind+"List", metaJSON))
+		out.write(fmt.Appendf(nil, `],"kind":%q,"metadata":%s}`+"\n", listKind, metaJSON))
 	} else {
 		out.write([]byte("]}\n"))
 	}

@@ -16,6 +16,7 @@ type ListMeta struct {
 	Version   uint64
 	Continue  string
 	Remaining *int64 // nil: unknown
+	Kind      string // that the list declares, in JSON, e.g. EndpointSliceList. Of a custom resource it is what its definition says
 }
 
 // ReadList reads a list body item by item and gives each to f; it holds one item at a time. A body that ends
@@ -264,7 +265,7 @@ func readJSONList(r io.Reader, kind *Kind, f func(Kind, *Object) error) (ListMet
 		return m, err
 	}
 	var list Kind
-	asked := *kind
+	asked, own := *kind, false // its items declare their kind
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
@@ -284,20 +285,18 @@ func readJSONList(r io.Reader, kind *Kind, f func(Kind, *Object) error) (ListMet
 				return m, malformed("list metadata", err)
 			}
 		case "kind":
-			if err := d.Decode(&list.Kind); err != nil || asked.Kind != "" && list.Kind != asked.Kind+"List" {
-				return m, malformed("list", fmt.Errorf("a %q where a list of %v was asked for", list.Kind, asked))
+			if err := d.Decode(&list.Kind); err != nil {
+				return m, jsonError(err)
 			}
 		case "apiVersion":
 			if err := d.Decode(&list.APIVersion); err != nil {
 				return m, jsonError(err)
 			}
 		case "items":
-			if list.Kind != "" && list.APIVersion != "" {
-				if err := kind.ofList(list); err != nil {
-					return m, err
-				}
+			if strings.HasSuffix(list.Kind, "List") && list.APIVersion != "" && asked.Kind == "" {
+				_ = kind.ofList(list) // it can be one whose definition gives the list another name: then items say so
 			}
-			if err := readJSONItems(d, limit, kind, f); err != nil {
+			if own, err = readJSONItems(d, limit, kind, asked.Kind == "", f); err != nil {
 				return m, err
 			}
 		default:
@@ -307,7 +306,7 @@ func readJSONList(r io.Reader, kind *Kind, f func(Kind, *Object) error) (ListMet
 			}
 		}
 	}
-	if asked.Kind == "" {
+	if m.Kind = list.Kind; !own || list.Kind == "" || list.Kind == "Status" || list.APIVersion != kind.APIVersion {
 		if err := kind.ofList(list); err != nil {
 			return m, err
 		}
@@ -315,46 +314,51 @@ func readJSONList(r io.Reader, kind *Kind, f func(Kind, *Object) error) (ListMet
 	return m, expect(d, json.Delim('}'))
 }
 
-func readJSONItems(d *json.Decoder, limit *cappedReader, kind *Kind, f func(Kind, *Object) error) error {
+// readJSONItems reads the items of a list. own tells whether each declares its kind, as those of custom resources do, or there are none of a kind that was asked for: then the name of their list's kind
+// says nothing of them, and a kind that was guessed by it gives way to that of the first one.
+func readJSONItems(d *json.Decoder, limit *cappedReader, kind *Kind, guessed bool, f func(Kind, *Object) error) (own bool, err error) {
+	n, without := 0, 0
 	first, err := d.Token()
 	if err != nil {
-		return jsonError(err)
+		return false, jsonError(err)
 	}
 	if first == nil { // null: kube-apiserver's empty lists of metadata
-		return nil
+		return false, nil
 	}
 	if first != json.Delim('[') {
-		return malformed("list", fmt.Errorf("%v where items were expected", first))
+		return false, malformed("list", fmt.Errorf("%v where items were expected", first))
 	}
 	for d.More() {
 		limit.used = 0
 		var raw json.RawMessage
 		if err := d.Decode(&raw); err != nil {
-			return jsonError(err)
+			return false, jsonError(err)
 		}
 		var m jsonMeta
 		if err := json.Unmarshal(raw, &m); err != nil {
-			return jsonError(err)
+			return false, jsonError(err)
 		}
 		switch got := (Kind{m.APIVersion, m.Kind}); {
 		case m.Kind == "" && kind.Kind == "":
-			return malformed("list", errors.New("neither the list nor its items tell their kind"))
+			return false, malformed("list", errors.New("neither the list nor its items tell their kind"))
 		case m.Kind == "":
 			raw = withKind(raw, kind.APIVersion, kind.Kind)
-		case kind.Kind == "":
+			without++
+		case kind.Kind == "", guessed && n == 0:
 			*kind = got
 		case got != *kind:
-			return malformed("list", fmt.Errorf("an item of %v in a list of %v", got, *kind))
+			return false, malformed("list", fmt.Errorf("an item of %v in a list of %v", got, *kind))
 		}
+		n++
 		o, err := ParseObject(JSON, raw)
 		if err == nil {
 			err = f(*kind, o)
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
-	return expect(d, json.Delim(']'))
+	return without == 0 && (n > 0 || !guessed), expect(d, json.Delim(']'))
 }
 
 func expect(d *json.Decoder, want json.Delim) error {

@@ -194,6 +194,18 @@ func (u *Upstream) CountAt(ctx context.Context, res relay.Resource, at uint64) (
 	return n, meta.Remaining != nil || meta.Continue == "", nil
 }
 
+// ListKind is what lists of a resource declare.
+func (u *Upstream) ListKind(ctx context.Context, res relay.Resource) (string, error) {
+	q := Question{Query: url.Values{"limit": {"1"}, "resourceVersion": {"0"}}, small: true}
+	a, err := u.Get(ctx, res, q, func(relay.History, time.Duration) error { return nil })
+	if err != nil {
+		return "", err
+	}
+	defer a.Body.Close()
+	m, err := wire.ReadList(a.Body, res.Encoding(), res.WireKind(), func(*wire.Object) error { return nil })
+	return m.Kind, err
+}
+
 // glance reads a short list, as it was at a version; 0: as it is now.
 func (u *Upstream) glance(ctx context.Context, res relay.Resource, q Question, at uint64, take func(*wire.Object)) (wire.ListMeta, error) {
 	if at != 0 {

@@ -6,6 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type counters struct {
 	recorded, answers *prometheus.CounterVec
 	caughtUp          prometheus.Counter
+	leftAlone         prometheus.Counter
 	watches           prometheus.Gauge
 }
 
@@ -23,12 +24,16 @@ func newCounters() *counters {
 			Name: "weir_offline_catch_up_lists_total",
 			Help: "Lists that the hub asked for because a client resumed a watch at a version that the store had not reached.",
 		}),
+		leftAlone: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_offline_lists_left_alone_total",
+			Help: "Resumed watches for which the hub asked for no list, since the store could not keep the one before; after each it waits twice as long, a minute to an hour.",
+		}),
 		watches: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_offline_watches", Help: "Watches that are open without the cloud."}),
 	}
 }
 
 func (c *counters) all() []prometheus.Collector {
-	return []prometheus.Collector{c.recorded, c.answers, c.caughtUp, c.watches}
+	return []prometheus.Collector{c.recorded, c.answers, c.caughtUp, c.leftAlone, c.watches}
 }
 
 // Describe implements prometheus.Collector.

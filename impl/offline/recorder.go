@@ -37,6 +37,7 @@ type Recorder struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
 	busy    map[store.Shape]*listed // lists under way, by shape without its form
+	unkept  map[store.Shape]tried   // lists that the hub has fetched and the store does not have, likewise
 }
 
 // listed tells when a list has been recorded.
@@ -47,7 +48,7 @@ type listed struct {
 
 func newRecorder(s *store.Store, c clock.PassiveClock, logger *slog.Logger, count *counters) *Recorder {
 	return &Recorder{
-		store: s, clock: c, logger: logger, count: count, pages: newPages(c), room: room{max: MaxRecording}, slots: make(chan struct{}, catchingUp), busy: map[store.Shape]*listed{},
+		store: s, clock: c, logger: logger, count: count, pages: newPages(c), room: room{max: MaxRecording}, slots: make(chan struct{}, catchingUp), busy: map[store.Shape]*listed{}, unkept: map[store.Shape]tried{},
 	}
 }
 

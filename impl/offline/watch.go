@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"time"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
@@ -59,17 +60,69 @@ func (r *Recorder) catchUp(req *http.Request, component string, q *request.Reque
 	if r.store.Covers(shape, from) { // by that list, or by what another watch asked for
 		return nil
 	}
-	if err := r.fetch(ctx, req, component, q, from, via); err != nil {
+	if r.leftAlone(bare) {
+		r.count.leftAlone.Inc()
+		return errors.New("the store could not keep the list that the hub asked for lately")
+	}
+	came, err := r.fetch(ctx, req, component, q, from, via)
+	if !came {
 		return err
 	}
-	if !r.store.Covers(shape, from) {
-		return errors.New("the list that the hub asked for does not reach it")
+	covers := r.store.Covers(shape, from)
+	r.keeps(bare, covers)
+	if !covers {
+		return fmt.Errorf("the list that the hub asked for is not kept: %w", err)
 	}
 	return nil
 }
 
-// fetch asks for the list that a watch goes on from, or a later one, and records it.
-func (r *Recorder) fetch(ctx context.Context, watch *http.Request, component string, q *request.Request, from uint64, via http.RoundTripper) error {
+// A list that the store cannot keep is fetched again after a pause that grows, whatever the reason was: a selector that is too long stays so, and a disk may get room.
+const (
+	firstPause = time.Minute
+	lastPause  = time.Hour
+	maxUnkept  = 1024 // lists that are remembered so; beyond that one is forgotten
+)
+
+// tried is when a list was fetched for nothing, and how long it is left alone from then on.
+type tried struct {
+	at    time.Time
+	pause time.Duration
+}
+
+// leftAlone tells whether a list is not fetched now.
+func (r *Recorder) leftAlone(bare store.Shape) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t, was := r.unkept[bare]
+	return was && r.clock.Since(t.at) < t.pause
+}
+
+// keeps notes whether the store has a list that was fetched.
+func (r *Recorder) keeps(bare store.Shape, yes bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t, was := r.unkept[bare]
+	switch {
+	case yes:
+		delete(r.unkept, bare)
+		return
+	case was:
+		t.pause = min(2*t.pause, lastPause)
+	default:
+		t.pause = firstPause
+	}
+	for other := range r.unkept {
+		if len(r.unkept) < maxUnkept {
+			break
+		}
+		delete(r.unkept, other)
+	}
+	t.at = r.clock.Now()
+	r.unkept[bare] = t
+}
+
+// fetch asks for the list that a watch goes on from, or a later one, and records it. came tells whether the cloud has given it as a whole, so that an error is the store's.
+func (r *Recorder) fetch(ctx context.Context, watch *http.Request, component string, q *request.Request, from uint64, via http.RoundTripper) (came bool, err error) {
 	req := watch.Clone(ctx)
 	req.Body, req.ContentLength = nil, 0
 	query := maps.Clone(q.Query)
@@ -83,21 +136,22 @@ func (r *Recorder) fetch(ctx context.Context, watch *http.Request, component str
 	req.Header.Set("Accept", listAccept(req.Header))
 	resp, err := via.RoundTrip(req)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer resp.Body.Close()
 	enc, ok := encodingOf(resp.Header)
 	if resp.StatusCode != http.StatusOK || !ok {
-		return fmt.Errorf("list: %s, %s", resp.Status, resp.Header.Get("Content-Type"))
+		return false, fmt.Errorf("list: %s, %s", resp.Status, resp.Header.Get("Content-Type"))
 	}
 	body, err := plain(resp.Header, resp.Body)
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.count.caughtUp.Inc()
 	in := &intake{}
 	in.open(body)
-	return r.list(component, q, enc, "", in)
+	err = r.list(component, q, enc, "", in)
+	return ctx.Err() == nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errLeft), err
 }
 
 // listAccept asks for lists of what a watch asks for.

@@ -51,7 +51,7 @@ type Attack struct {
 func All() []Attack {
 	all := slices.Concat(
 		identityAttacks(), awayAttacks(), exhaustionAttacks(), coordinatorAttacks(), liarAttacks(), cloudAttacks(),
-		diskAttacks(), stolenAttacks(), poolWriteAttacks(), irrevocableAttacks(),
+		diskAttacks(), stolenAttacks(), poolWriteAttacks(), irrevocableAttacks(), sundryAttacks(),
 	)
 	slices.SortStableFunc(all, func(a, b Attack) int { return compareNumbers(a.Number, b.Number) })
 	return all

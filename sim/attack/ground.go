@@ -34,6 +34,7 @@ const (
 	secondHub       door = "hub 2"       // of the second
 	plainDoor       door = "plain hub"   // plain HTTP of the first
 	healthDoor      door = "health"      // plain HTTP of health and metrics of the first
+	poolDoor        door = "pool port"   // of the first node's hub, for its pool
 	coordinatorDoor door = "coordinator" // of the pool
 	cloudDoor       door = "cloud"       // kube-apiserver itself
 )
@@ -231,6 +232,8 @@ func (g *ground) address(d door) (string, *tls.Config, error) {
 	switch d {
 	case plainDoor:
 		return net.JoinHostPort(host, strconv.Itoa(contract.HubProxyPort)), nil, nil
+	case poolDoor: // its certificate names the node, which who pulls from it knows
+		return net.JoinHostPort(host, strconv.Itoa(contract.HubPoolPort)), &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}, nil //nolint:gosec // see above
 	case healthDoor:
 		return net.JoinHostPort(host, strconv.Itoa(contract.HubHealthPort)), nil, nil
 	}

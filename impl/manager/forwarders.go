@@ -24,7 +24,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// forwarders keeps, for each pool that has nodes, a Role and a RoleBinding that let each of them, when it leads, update the Leases of all.
+// forwarders keeps, for each pool that has nodes, a Role and a RoleBinding that let each of them that may lead, when it does, update the Leases of all.
+// Where no Node of the pool has the label of leaders, each may.
 // A request is the name of a pool.
 type forwarders struct {
 	client client.Client
@@ -92,13 +93,19 @@ func (f *forwarders) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 }
 
 func (f *forwarders) keep(ctx context.Context, pool string, nodes []corev1.Node) error {
-	names := make([]string, len(nodes))
-	for i, n := range nodes {
-		names[i] = n.Name
+	var names, leaders []string
+	for _, n := range nodes {
+		if names = append(names, n.Name); n.Labels[contract.LeaderLabel] == "true" {
+			leaders = append(leaders, n.Name)
+		}
 	}
 	slices.Sort(names)
+	slices.Sort(leaders)
+	if len(leaders) == 0 {
+		leaders = names
+	}
 	var subjects []rbacv1.Subject
-	for _, n := range names { // to no group: who is deleted forwards nothing more
+	for _, n := range leaders { // to no group: who is deleted forwards nothing more
 		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: contract.ForwarderUserPrefix + pool + ":" + n})
 	}
 	meta := metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: contract.ForwarderRolePrefix + pool}

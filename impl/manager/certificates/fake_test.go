@@ -12,6 +12,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -29,9 +30,24 @@ type cluster struct {
 	listed  func() error
 }
 
-// List implements client.Reader. It finds nothing.
-func (c *cluster) List(context.Context, client.ObjectList, ...client.ListOption) error {
-	return c.listed()
+// List implements client.Reader. It finds Nodes by their labels, and of other kinds nothing.
+func (c *cluster) List(_ context.Context, list client.ObjectList, o ...client.ListOption) error {
+	nodes, ok := list.(*corev1.NodeList)
+	if !ok {
+		return c.listed()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failing != nil {
+		return c.failing
+	}
+	all := (&client.ListOptions{}).ApplyOptions(o)
+	for _, have := range c.objects {
+		if n, ok := have.(*corev1.Node); ok && all.LabelSelector.Matches(labels.Set(n.Labels)) {
+			nodes.Items = append(nodes.Items, *n)
+		}
+	}
+	return nil
 }
 
 func newCluster(objects ...client.Object) *cluster {

@@ -82,6 +82,9 @@ func examine(ctx context.Context, nodes client.Reader, r *certificatesv1.Certifi
 	if err := f.checkRequester(r.Spec); err != nil {
 		return nil, err
 	}
+	if err := f.mayForward(ctx, nodes); err != nil {
+		return nil, err
+	}
 	if err := f.identity.CheckRequest(request, f.subject); err != nil {
 		return nil, err
 	}
@@ -145,6 +148,22 @@ func (f *finding) place(ctx context.Context, nodes client.Reader, r *certificate
 	f.subject.Leads = n.Labels[contract.LeaderLabel] == "true"
 	for _, a := range n.Status.Addresses {
 		f.subject.Hosts = append(f.subject.Hosts, a.Address)
+	}
+	return nil
+}
+
+// mayForward refuses the certificate of a forwarder to a node that may not lead its pool. Where no Node of the pool has the label of leaders, each may.
+func (f *finding) mayForward(ctx context.Context, nodes client.Reader) error {
+	if f.identity.Kind != pki.Forwarder || f.subject.Leads {
+		return nil
+	}
+	var labelled corev1.NodeList
+	leads := client.MatchingLabels{contract.NodePoolLabel: f.subject.Pool, contract.LeaderLabel: "true"}
+	if err := nodes.List(ctx, &labelled, leads); err != nil {
+		return fmt.Errorf("read which nodes may lead pool %s: %w", f.subject.Pool, err)
+	}
+	if len(labelled.Items) > 0 {
+		return refuse("node", f.subject.Node, fmt.Sprintf("one with the label %s=true, as node %s of its pool: only these lead", contract.LeaderLabel, labelled.Items[0].Name))
 	}
 	return nil
 }

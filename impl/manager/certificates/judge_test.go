@@ -16,6 +16,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/pki"
@@ -61,6 +62,47 @@ func TestGranted(t *testing.T) {
 				t.Errorf("it ends at %s", cert.NotAfter)
 			}
 		})
+	}
+}
+
+// TestWhoMayForward: where a Node of the pool has the label of leaders, only such ones get the certificate of a forwarder. Elsewhere each does.
+func TestWhoMayForward(t *testing.T) {
+	labelled := func(name, pool, value string) *corev1.Node {
+		n := coordinator()
+		n.Name, n.UID, n.Labels = name, types.UID(name), map[string]string{contract.NodePoolLabel: pool, contract.LeaderLabel: value}
+		return n
+	}
+	for what, c := range map[string]struct {
+		beside *corev1.Node
+		own    string
+		may    bool
+	}{
+		"no node is labelled":            {nil, "", true},
+		"another one is":                 {labelled("edge-2", "harbour", "true"), "", false},
+		"both are":                       {labelled("edge-2", "harbour", "true"), "true", true},
+		"another one is, with false":     {labelled("edge-2", "harbour", "false"), "", true},
+		"one of another pool is":         {labelled("quay-1", "quay", "true"), "", true},
+		"another one is, itself no more": {labelled("edge-2", "harbour", "true"), "false", false},
+	} {
+		own := coordinator()
+		own.Labels[contract.LeaderLabel] = c.own
+		world := newCluster(own)
+		if c.beside != nil {
+			world.put(c.beside)
+		}
+		r := newDesk(world).work(t, asked(pki.Forwarder, must(pki.NewKey())))
+		if got := has(r, certificatesv1.CertificateApproved); got != c.may || got == has(r, certificatesv1.CertificateDenied) {
+			t.Errorf("%s: approved %t, want %t: %+v", what, got, c.may, r.Status.Conditions)
+		}
+		if !c.may && !strings.Contains(r.Status.Conditions[0].Message, contract.LeaderLabel) {
+			t.Errorf("%s: %s", what, r.Status.Conditions[0].Message)
+		}
+		if c.beside == nil {
+			continue
+		}
+		if r := newDesk(world).work(t, asked(pki.Hub, must(pki.NewKey()))); !has(r, certificatesv1.CertificateApproved) {
+			t.Errorf("%s: its hub is refused: %+v", what, r.Status.Conditions)
+		}
 	}
 }
 

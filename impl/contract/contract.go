@@ -78,10 +78,12 @@ const (
 	HoldsAnnotation = "weir.dev/holds"
 	// DigestAnnotation of a node's Lease is what its hub tells of itself with a heartbeat, see package digest.
 	DigestAnnotation = "weir.dev/digest"
-	// CoordinatorLabel of a Node says which replica of its pool's coordinator runs there. Kubelets cannot write labels of this prefix.
-	CoordinatorLabel = "weir.node-restriction.kubernetes.io/coordinator"
-	// LeaderLabel of a Node, with the value "true", says that its hub may lead its pool where coordinators have --leaders-only. Likewise.
-	LeaderLabel = "weir.node-restriction.kubernetes.io/leader"
+	// RestrictedPrefix is of labels of Nodes that say what a node may do in its pool. Kubelets cannot write them, and nobody without the right to assign.
+	RestrictedPrefix = "weir.node-restriction.kubernetes.io/"
+	// CoordinatorLabel of a Node says which replica of its pool's coordinator runs there.
+	CoordinatorLabel = RestrictedPrefix + "coordinator"
+	// LeaderLabel of a Node, with the value "true", says that its hub may lead its pool where coordinators have --leaders-only.
+	LeaderLabel = RestrictedPrefix + "leader"
 )
 
 // BootstrapGroup is the extra group of a bootstrap token that is of one node: Kubernetes allows neither dots nor capitals in it.

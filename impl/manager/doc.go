@@ -99,8 +99,8 @@
 //
 // # What a forwarder may
 //
-// RBAC says whose Leases: Role weir-forwarder-<pool> names the nodes of the pool, get, update and patch, for the group
-// weir:forwarders:<pool>. The policy weir-forwarders says what: renewTime grows, and the annotation is set. Stock controllers count nothing that is
+// RBAC says whose Leases: Role weir-forwarder-<pool> names the nodes of the pool, get, update and patch, for the users
+// weir:forwarder:<pool>:<node> of those that may lead. The policy weir-forwarders says what: renewTime grows, and the annotation is set. Stock controllers count nothing that is
 // earlier than the latest renewTime that they have seen, and forget it only with the Node. So renewTime may be at most five minutes ahead of
 // kube-apiserver's clock. A policy has no clock; it takes the time of the entry of managedFields that the write itself brought, which is
 // the server's. A write that brings more entries than one is denied, so nobody can add one with a time of his choice.
@@ -108,8 +108,8 @@
 // # Who says what a node belongs to
 //
 // NodeRestriction protects labels of kubernetes.io only. A kubelet could label its Node into any pool, and that pool would never be silent again;
-// or bind its pods, and they would stay in all Services for ever. The policy weir-membership denies both to system:nodes. Administrators and
-// controllers label Nodes.
+// or bind its pods, and they would stay in all Services for ever. So could agents on it that may patch statuses. The policy weir-membership denies both to
+// nodes, to everybody at a status, and to whoever lacks the verb assign on nodepools.apps.openyurt.io. Administrators have it.
 //
 // The policy weir-manager narrows what RBAC cannot: whoever steals the token of weir-manager can taint nodes as cut off and make pods not ready, and can
 // neither give pods other addresses nor nodes other labels.

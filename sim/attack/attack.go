@@ -52,6 +52,7 @@ func All() []Attack {
 	all := slices.Concat(
 		identityAttacks(), awayAttacks(), exhaustionAttacks(), coordinatorAttacks(), liarAttacks(), cloudAttacks(),
 		diskAttacks(), stolenAttacks(), poolWriteAttacks(), irrevocableAttacks(), sundryAttacks(),
+		policyAttacks(),
 	)
 	slices.SortStableFunc(all, func(a, b Attack) int { return compareNumbers(a.Number, b.Number) })
 	return all

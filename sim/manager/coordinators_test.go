@@ -285,7 +285,7 @@ func testCoordinators(t *testing.T, w0 *world) {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "weir-coordinator-x", Labels: good.Labels}, Spec: *good.Spec.DeepCopy()}
 		do(p)
 		_, err := m.CoreV1().Pods(contract.ManagerNamespace).Create(ctx, p, dry)
-		if what == "" && err != nil || what != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-manager-coordinators")) {
+		if what == "" && err != nil || what != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-manager-coordinator")) {
 			t.Errorf("a Pod with %q: %v", what, err)
 		}
 	}

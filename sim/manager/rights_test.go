@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +46,26 @@ func try(t *testing.T, c kubernetes.Interface, policy string, attempts []attempt
 	}
 }
 
+// grant gives a user rights, and waits until they count.
+func (w *world) grant(t *testing.T, user string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: "test:" + user}
+	_, err := w.client.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.client.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(t, "the grant counts", func() bool {
+		_, err := w.as(user).CoreV1().Nodes().Get(t.Context(), "m-1", metav1.GetOptions{})
+		return err == nil
+	})
+}
+
 // testMembership: a node chooses neither its pool nor that its pods stay on it.
 func testMembership(t *testing.T, w *world) {
 	w.nodes(t, "members", "m-1")
@@ -81,6 +102,35 @@ func testMembership(t *testing.T, w *world) {
 		{"unbound", "nodes/m-1", `{"metadata":{"annotations":{"` + contract.BindingAnnotation + `":null}}}`, true},
 		{"its status, in the new pool", "nodes/m-1/status", `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Still"}]}}`, false},
 	})
+
+	agent := "system:serviceaccount:kube-flannel:flannel" // with what CNIs and CSI drivers may do
+	w.grant(t, agent, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status", "pods/status"}, Verbs: []string{"get", "patch"}})
+	clerk := "clerk" // who may assign to one pool
+	w.grant(t, clerk, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"}, Verbs: []string{"get", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"apps.openyurt.io"}, Resources: []string{"nodepools"}, Verbs: []string{"assign"}, ResourceNames: []string{"harbour"}})
+	leads := func(value string) string {
+		return `{"metadata":{"labels":{"` + contract.LeaderLabel + `":` + value + `}}}`
+	}
+	try(t, w.as(agent, "system:authenticated"), "weir-membership", []attempt{
+		{"an agent, into another pool", "nodes/m-1", label(`"members"`), true},
+		{"an agent, by the status", "nodes/m-1/status", label(`"members"`), true},
+		{"an agent, out of its pool", "nodes/m-1/status", label(`null`), true},
+		{"an agent, a leader", "nodes/m-1/status", leads(`"true"`), true},
+		{"an agent, what is recorded", "nodes/m-1/status", `{"metadata":{"annotations":{"` + contract.PoolAttributes + `":"label a=b"}}}`, true},
+		{"an agent, a pod bound", "pods/member/status", annotation(contract.BindingAnnotation), true},
+		{"an agent, its own label", "nodes/m-1", `{"metadata":{"labels":{"example.com/agent":"b"}}}`, false},
+		{"an agent, a condition", "nodes/m-1/status", `{"metadata":{"annotations":{"a":"c"}},"status":{"conditions":[{"type":"NetworkUnavailable","status":"False"}]}}`, false},
+		{"an agent, a pod's annotation", "pods/member/status", `{"metadata":{"annotations":{"cni":"c"}}}`, false},
+	})
+	try(t, w.as(clerk, "system:authenticated"), "weir-membership", []attempt{
+		{"who may assign to this pool alone, to another", "nodes/m-1", label(`"members"`), true},
+		{"likewise, a leader by the status", "nodes/m-1/status", leads(`"true"`), true},
+		{"likewise, a leader of this pool", "nodes/m-1", leads(`"true"`), false},
+		{"likewise, and no more", "nodes/m-1", leads(`null`), false},
+		{"likewise, out of the pool", "nodes/m-1", label(`null`), false},
+		{"likewise, into the pool", "nodes/m-1", label(`"harbour"`), false},
+	})
+	try(t, w.client, "weir-membership", []attempt{{"an administrator, by the status", "nodes/m-1/status", label(`"members"`), true}})
 
 	fresh := func(labels, annotations map[string]string) error {
 		_, err := w.as("system:node:m-2", "system:nodes", "system:authenticated").CoreV1().Nodes().Create(t.Context(),

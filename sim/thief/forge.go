@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -115,6 +116,11 @@ func Forge(ctx context.Context, site runtime.Site, pool, node, other string) ([]
 		}},
 		{name: "the right to lead", by: asNode, kind: hub, subject: mine, field: "organization", change: func(r *x509.CertificateRequest) {
 			r.Subject.Organization = append(r.Subject.Organization, contract.LeaderGroup)
+		}},
+		{name: "two common names", by: asNode, kind: hub, subject: mine, field: "common name", change: func(r *x509.CertificateRequest) {
+			for _, name := range []string{contract.NodeUserPrefix + other, contract.NodeUserPrefix + node} {
+				r.Subject.ExtraNames = append(r.Subject.ExtraNames, pkix.AttributeTypeAndValue{Type: []int{2, 5, 4, 3}, Value: name})
+			}
 		}},
 		{name: "another pool's", by: asNode, kind: hub, subject: weirpki.Subject{Pool: "elsewhere", Node: node}, field: "organization"},
 		{name: "another pool's at the cloud", by: asNode, kind: cloud, subject: weirpki.Subject{Pool: "elsewhere", Node: node}, field: "common name"},

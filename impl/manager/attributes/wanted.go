@@ -67,7 +67,7 @@ func Of(spec nodepool.Spec) (s Set, refused []string) {
 // refusal tells why a key is not a pool's to say. The policy weir-manager has the same keys.
 func refusal(key string) []string {
 	switch {
-	case key == contract.NodePoolLabel, key == corev1.LabelHostname, key == contract.CoordinatorLabel, strings.HasPrefix(key, contract.PoolGroup+"/"):
+	case key == contract.NodePoolLabel, key == corev1.LabelHostname, strings.HasPrefix(key, contract.RestrictedPrefix), strings.HasPrefix(key, contract.PoolGroup+"/"):
 		return []string{"it says who a Node is, and a NodePool may not write it"}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,25 +74,47 @@ func TestPolicies(t *testing.T) {
 		t.Errorf("with all policies: %s", got)
 	}
 	policies := map[string]bool{}
-	for i, o := range all {
-		if got := ready(i, nil); !strings.Contains(got, o.GetName()+" does not exist") {
-			t.Errorf("without %T %s: %q", o, o.GetName(), got)
-		}
+	anything := &metav1.LabelSelector{MatchLabels: map[string]string{"no": "body"}}
+	other := func(i int, o client.Object, do func(client.Object)) {
+		t.Helper()
 		changed := o.DeepCopyObject().(client.Object)
-		switch c := changed.(type) {
-		case *admissionv1.ValidatingAdmissionPolicy:
-			c.Spec.Validations[0].Expression = "true"
-			policies[c.Name] = true
-		case *admissionv1.ValidatingAdmissionPolicyBinding:
-			c.Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn}
-		default:
-			continue
-		}
+		do(changed)
 		if got := ready(i, changed); !strings.Contains(got, o.GetName()+" is not that of this version") {
 			t.Errorf("with another %T %s: %q", o, o.GetName(), got)
 		}
 	}
-	for _, name := range []string{"weir-membership", "weir-forwarders", "weir-manager", "weir-keep-pods"} {
+	for i, o := range all {
+		if got := ready(i, nil); !strings.Contains(got, o.GetName()+" does not exist") {
+			t.Errorf("without %T %s: %q", o, o.GetName(), got)
+		}
+		switch o.(type) {
+		case *admissionv1.ValidatingAdmissionPolicy:
+			of := func(do func(*admissionv1.ValidatingAdmissionPolicySpec)) {
+				other(i, o, func(c client.Object) { do(&c.(*admissionv1.ValidatingAdmissionPolicy).Spec) })
+			}
+			of(func(s *admissionv1.ValidatingAdmissionPolicySpec) { s.Validations[0].Expression = "true" })
+			of(func(s *admissionv1.ValidatingAdmissionPolicySpec) { // it is there, and sees nothing
+				s.MatchConditions = append(s.MatchConditions, admissionv1.MatchCondition{Name: "none", Expression: "false"})
+			})
+			of(func(s *admissionv1.ValidatingAdmissionPolicySpec) { s.MatchConstraints.ObjectSelector = anything })
+			of(func(s *admissionv1.ValidatingAdmissionPolicySpec) { s.MatchConstraints.NamespaceSelector = anything })
+			of(func(s *admissionv1.ValidatingAdmissionPolicySpec) {
+				s.MatchConstraints.ExcludeResourceRules = s.MatchConstraints.ResourceRules
+			})
+			policies[o.GetName()] = true
+		case *admissionv1.ValidatingAdmissionPolicyBinding:
+			of := func(do func(*admissionv1.ValidatingAdmissionPolicyBindingSpec)) {
+				other(i, o, func(c client.Object) { do(&c.(*admissionv1.ValidatingAdmissionPolicyBinding).Spec) })
+			}
+			of(func(s *admissionv1.ValidatingAdmissionPolicyBindingSpec) {
+				s.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn}
+			})
+			of(func(s *admissionv1.ValidatingAdmissionPolicyBindingSpec) {
+				s.MatchResources = &admissionv1.MatchResources{NamespaceSelector: anything}
+			})
+		}
+	}
+	for _, name := range []string{"weir-membership", "weir-forwarders", "weir-manager", "weir-keep-pods", "weir-manager-installer-images", "weir-manager-certificates"} {
 		if !policies[name] {
 			t.Errorf("no policy %s is asked for", name)
 		}

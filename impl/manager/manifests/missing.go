@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,17 +40,43 @@ func Missing(ctx context.Context, reader client.Reader, scheme *runtime.Scheme) 
 	return missing
 }
 
-// same compares specs; what a manifest does not say may be as the API's defaults are.
+// same compares specs; what a manifest does not say may be as the API's defaults are. What would let a policy see less is no default: another condition, resources
+// or names that are left out.
 func same(want, got client.Object) bool {
 	switch w := want.(type) {
 	case *admissionv1.ValidatingAdmissionPolicy:
-		return equality.Semantic.DeepDerivative(w.Spec, got.(*admissionv1.ValidatingAdmissionPolicy).Spec)
+		g := got.(*admissionv1.ValidatingAdmissionPolicy)
+		return equality.Semantic.DeepDerivative(w.Spec, g.Spec) && len(w.Spec.MatchConditions) == len(g.Spec.MatchConditions) &&
+			sameMatch(w.Spec.MatchConstraints, g.Spec.MatchConstraints)
 	case *admissionv1.ValidatingAdmissionPolicyBinding:
-		return equality.Semantic.DeepDerivative(w.Spec, got.(*admissionv1.ValidatingAdmissionPolicyBinding).Spec)
+		g := got.(*admissionv1.ValidatingAdmissionPolicyBinding)
+		return equality.Semantic.DeepDerivative(w.Spec, g.Spec) && sameMatch(w.Spec.MatchResources, g.Spec.MatchResources)
 	case *admissionv1.MutatingAdmissionPolicy:
-		return equality.Semantic.DeepDerivative(w.Spec, got.(*admissionv1.MutatingAdmissionPolicy).Spec)
+		g := got.(*admissionv1.MutatingAdmissionPolicy)
+		return equality.Semantic.DeepDerivative(w.Spec, g.Spec) && len(w.Spec.MatchConditions) == len(g.Spec.MatchConditions) &&
+			sameMatch(w.Spec.MatchConstraints, g.Spec.MatchConstraints)
 	case *admissionv1.MutatingAdmissionPolicyBinding:
-		return equality.Semantic.DeepDerivative(w.Spec, got.(*admissionv1.MutatingAdmissionPolicyBinding).Spec)
+		g := got.(*admissionv1.MutatingAdmissionPolicyBinding)
+		return equality.Semantic.DeepDerivative(w.Spec, g.Spec) && sameMatch(w.Spec.MatchResources, g.Spec.MatchResources)
 	}
 	return true
+}
+
+// sameMatch compares what is matched. nil is everything that the policy names.
+func sameMatch(want, got *admissionv1.MatchResources) bool {
+	if want == nil {
+		want = &admissionv1.MatchResources{}
+	}
+	if got == nil {
+		got = &admissionv1.MatchResources{}
+	}
+	selects := func(s *metav1.LabelSelector) *metav1.LabelSelector {
+		if s == nil {
+			return &metav1.LabelSelector{}
+		}
+		return s
+	}
+	return equality.Semantic.DeepEqual(selects(want.NamespaceSelector), selects(got.NamespaceSelector)) &&
+		equality.Semantic.DeepEqual(selects(want.ObjectSelector), selects(got.ObjectSelector)) &&
+		len(got.ExcludeResourceRules) == len(want.ExcludeResourceRules)
 }

@@ -60,7 +60,7 @@ func (e Entry) commonNames(pool string) []string {
 // serves reports whether the coordinator of some addresses and keys is the one on the node: its common name is that of all.
 func (e Entry) serves(hosts, keys []string) bool {
 	in := func(all []string) func(string) bool { return func(s string) bool { return slices.Contains(all, s) } }
-	return e.Replica != "" && (slices.ContainsFunc(hosts, in(e.Hosts)) || slices.ContainsFunc(keys, in(e.Keys)))
+	return e.Replica != "" && slices.ContainsFunc(hosts, in(e.Hosts)) || slices.ContainsFunc(keys, in(e.Keys))
 }
 
 // KeyOf names a public key in an Entry.

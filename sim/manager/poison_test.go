@@ -19,7 +19,7 @@ import (
 // testPoison: what one node says of itself, and kube-apiserver would take in no other object, keeps nothing from being published of its pool.
 func testPoison(t *testing.T, w0 *world) {
 	w := poolWorld{w0, t, w0.typed(t)}
-	names := []string{"b-1", "b-2", "b-3"}
+	names := []string{"brine-1", "brine-2", "brine-3"}
 	for i, address := range []string{"10.2.0.1", "169.254.9.9", "10.2.0.3"} {
 		w.nodeAt(t, "brine", names[i], address)
 		w.speak(false, names[i])
@@ -30,8 +30,8 @@ func testPoison(t *testing.T, w0 *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubelet := w.as("system:node:b-1", "system:nodes", "system:authenticated")
-	if _, err := kubelet.CoreV1().Nodes().Patch(t.Context(), "b-1", types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	kubelet := w.as("system:node:brine-1", "system:nodes", "system:authenticated")
+	if _, err := kubelet.CoreV1().Nodes().Patch(t.Context(), "brine-1", types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range []client.Object{
@@ -45,7 +45,7 @@ func testPoison(t *testing.T, w0 *world) {
 		}
 	}
 	w.led("the others lead", "brine", func(nodes string) bool {
-		return nodes != "" && !strings.Contains(nodes, "b-2/") && len(strings.Fields(nodes)) == 2
+		return nodes != "" && !strings.Contains(nodes, "brine-2/") && len(strings.Fields(nodes)) == 2
 	})
 	w.eventually(t, "the NodePool says so", func() bool {
 		return meta.IsStatusConditionTrue(w.pool("brine").Status.Conditions, nodepool.LeaderHubSynced)

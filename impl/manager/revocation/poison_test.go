@@ -124,6 +124,20 @@ func TestOthersAddresses(t *testing.T) {
 	}
 }
 
+// TestLabelledForAMoment: a certificate that was signed while the Node had the label of a replica, between two looks, is denied as well.
+func TestLabelledForAMoment(t *testing.T) {
+	plain := node("edge-1", "harbour", "u-1")
+	d := newDesk(t, newCluster(plain))
+	d.looks()
+	signed := must(d.signs(replica("edge-1", "u-1"), "10.0.0.1"))
+	d.looks()
+	d.cluster.drop(plain)
+	d.looks()
+	if e := d.list().Entries; len(e) != 1 || e[0].Replica != "one" || d.hub().Refuse(signed) == nil {
+		t.Errorf("%+v, %v", e, d.hub().Refuse(signed))
+	}
+}
+
 // TestManyKeys: of a coordinator's node so many certificates are alive as can be denied, and no more are signed. Those that have ended make room.
 func TestManyKeys(t *testing.T) {
 	liar := replica("edge-1", "u-1", "10.0.0.1")

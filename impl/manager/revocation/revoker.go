@@ -1,6 +1,7 @@
 package revocation
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -339,12 +340,17 @@ func (r *Revoker) Begin(ctx context.Context, pool string, node *corev1.Node, ask
 	for _, ip := range asked.IPAddresses {
 		hosts = append(hosts, ip.String())
 	}
-	if name == contract.CoordinatorName { // that of all
+	replica := node.Labels[contract.CoordinatorLabel]
+	ofAll := name == contract.CoordinatorName
+	if ofAll || replica != "" && name == contract.ReplicaUser(pool, replica) {
 		if !ok {
 			return time.Time{}, fmt.Errorf("node %s is not on the roster of pool %s yet", node.Name, pool)
 		}
-		if err := m.signs(hosts, key, end, r.Clock.Now()); err != nil {
-			return time.Time{}, err
+		m.Replica = cmp.Or(replica, m.Replica)
+		if ofAll {
+			if err := m.signs(hosts, key, end, r.Clock.Now()); err != nil {
+				return time.Time{}, err
+			}
 		}
 		text, err := json.Marshal(m)
 		if err != nil {

@@ -27,7 +27,7 @@ func (h *Hub) buildOwn() (err error) {
 	h.own.authority, h.serving.cert, h.serving.own = a, a, true
 	h.own.pods = pods.New(pods.Config{
 		Address: h.PodsAddress, File: filepath.Join(h.DataDir, "pods"), Known: len(a.Restored()) > 0, Wait: h.PodsWait,
-		Net: h.Net, Beside: h.Addr, Lead: func(to string) { h.own.filter.SetPods(to) }, Clock: h.clock, Logger: h.Logger,
+		Net: h.Net, Machine: pods.System{}, Beside: h.Addr, Lead: func(to string) { h.own.filter.SetPods(to) }, Clock: h.clock, Logger: h.Logger,
 	})
 	h.own.filter = filter.NewOwn(filter.OwnConfig{
 		Node: h.NodeName, Roots: a.Restored(), Pods: h.own.pods.Before(), KubeProxy: h.KubeProxyConfigMap, Server: h.ownURL, Reads: h.own.pods.Reads,

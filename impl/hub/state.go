@@ -71,6 +71,7 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 			gauge("resources_differ", "1 for a resource of --pool-scope-resources that the hub, or the coordinator, lacks.", 1, "resource", r, "lacks", lacks)
 		}
 	}
+	counter("pods_address_losses_total", "Times something took --pods-address away from this machine. It is put back where the hub may; else pods are led to the cloud.", float64(h.own.pods.Losses()))
 	gauge("delegated_nodes", "Nodes of the pool that say in the coordinator that they are cut off, as this hub sees it; a leader forwards their heartbeats.", float64(pool.Delegation.Nodes))
 	gauge("delegated_nodes_unread", "Leases of such nodes that cannot be read: nobody speaks for these nodes.", float64(pool.Delegation.Unread))
 	counter("heartbeat_forwards_expired_total", "Heartbeats of other nodes that this hub, as leader, could not forward in time.", float64(pool.Delegation.Expired))

@@ -12,6 +12,11 @@
 //
 // As long as the hub cannot listen at the address, it is not given. That is tried again each second.
 //
+// # The address is looked after
+//
+// Every two seconds it is looked whether the machine still has the address. If not, it is put back; where the hub may not (the unit of weir node join gives it no capability), pods are led to
+// the cloud until it is there again, which the status, a metric and the log tell.
+//
 // # Who is not led
 //
 // Containers that were started before go on to call the cloud. So do pods that find the API in another way: by a kubeconfig, by an environment of their own, by the name kubernetes.default.svc. Pods of

@@ -27,11 +27,12 @@ import (
 const DefaultWait = 2 * time.Minute
 
 const (
-	again    = time.Second // between two tries to listen
-	mostFile = 256         // bytes
+	again    = time.Second     // between two tries to listen
+	mostFile = 256             // bytes
+	look     = 2 * time.Second // between two looks whether the machine has the address
 )
 
-// Config is what Pods is made of. All of it is needed, but for Address.
+// Config is what Pods is made of. All of it is needed, but for Address and Machine.
 type Config struct {
 	// Address is where pods reach this machine; "": they are not led.
 	Address string
@@ -42,8 +43,10 @@ type Config struct {
 	// Wait is how long the kubelet has to read through the hub before pods are led; 0: DefaultWait.
 	Wait time.Duration
 	// Net is where there are ports. Beside is where the hub listens already: it takes the same port.
-	Net    listen.Net
-	Beside func() net.Addr
+	Net listen.Net
+	// Machine has the address; nil: nobody looks after it.
+	Machine Machine
+	Beside  func() net.Addr
 	// Lead has the kubelet tell containers an address and a port; "": those of the cloud.
 	Lead   func(address string)
 	Clock  clock.WithTicker
@@ -63,6 +66,8 @@ type Pods struct {
 	listener net.Listener
 	led      string
 	shown    bool // the kubelet has read since
+	lost     bool // the machine does not have the address any more
+	losses   int
 }
 
 // Status is where pods are led.
@@ -180,6 +185,8 @@ func (p *Pods) Status() *Status {
 	case s.Led:
 	case p.Address == "":
 		s.Waits = "--pods-address is not given"
+	case p.lost:
+		s.Waits = fmt.Sprintf("this machine has lost %s, and the hub may not put it back: ip address replace %[1]s dev lo scope host", p.Address)
 	case p.listener == nil:
 		s.Waits = fmt.Sprintf("%s is not an address of this machine, or its port is taken", p.Address)
 	case !p.read:
@@ -217,6 +224,7 @@ func (p *Pods) Run(ctx context.Context, serve func(net.Listener) error) error {
 	g.Go(func() error {
 		if p.trusted(ctx) {
 			p.lead(l.Addr().String())
+			p.keep(ctx, l.Addr().String())
 		}
 		return nil
 	})
@@ -265,6 +273,77 @@ func (p *Pods) trusted(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// keep looks after the address of this machine until ctx ends. When something has taken it away it puts it back; if it may not, pods are led to the cloud until it is there again.
+// Those that run with it fail as long as it is gone.
+func (p *Pods) keep(ctx context.Context, to string) {
+	at, err := netip.ParseAddr(p.Address)
+	if err != nil || p.Machine == nil {
+		return
+	}
+	at = at.Unmap()
+	if has, err := p.Machine.Has(at); err != nil || !has { // its ports are not of this machine
+		return
+	}
+	tick := p.Clock.NewTicker(look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C():
+		case <-ctx.Done():
+			return
+		}
+		has, err := p.Machine.Has(at)
+		if err != nil {
+			continue // it is not known
+		}
+		if !has {
+			p.count()
+			err = p.Machine.Give(at)
+			has = err == nil
+			if has {
+				p.Logger.Warn("something took away the address at which pods call this hub: it is put back", "address", at)
+			}
+		}
+		switch {
+		case !has && p.setLost(true):
+			p.Logger.Error("something took away the address at which pods call this hub, and it cannot be put back: containers that start now are told to call the cloud, and those that run with it fail",
+				"address", at, "err", err, "command", fmt.Sprintf("ip address replace %s dev lo scope host", at))
+			p.tell("")
+		case has && p.setLost(false):
+			p.Logger.Info("the address at which pods call this hub is there again", "address", at)
+			p.tell(to)
+		}
+	}
+}
+
+// count counts that the address was not there when it was last.
+func (p *Pods) count() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.lost {
+		p.losses++
+	}
+}
+
+// setLost notes whether the address is lost, and reports whether that changed.
+func (p *Pods) setLost(lost bool) (changed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	changed = p.lost != lost
+	p.lost = lost
+	return changed
+}
+
+// Losses is how often the machine has lost the address since the start.
+func (p *Pods) Losses() int {
+	if p == nil {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.losses
 }
 
 // tell has the kubelet read another address, unless it has read that already.

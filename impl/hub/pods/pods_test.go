@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,8 @@ type bed struct {
 	absent bool // the machine does not have the address
 	led    []string
 	stop   func()
+	gone   bool // the machine has lost the address
+	may    bool // the hub may put it back
 }
 
 // Listen implements listen.Net.
@@ -50,6 +53,31 @@ func (b *bed) Listen(_ context.Context, _, at string) (net.Listener, error) {
 		return nil, syscall.EADDRNOTAVAIL
 	}
 	return &port{at: net.TCPAddr{IP: net.ParseIP(address), Port: 10268}}, nil
+}
+
+// Has implements Machine.
+func (b *bed) Has(netip.Addr) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.gone, nil
+}
+
+// Give implements Machine.
+func (b *bed) Give(netip.Addr) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.may {
+		return syscall.EPERM
+	}
+	b.gone = false
+	return nil
+}
+
+// lose has the machine lose the address, or find it again.
+func (b *bed) lose(gone bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.gone = gone
 }
 
 // start starts one that keeps what it knows in a folder.
@@ -218,4 +246,45 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("%q: %s", text, p.Before())
 		}
 	}
+}
+
+// TestLost: an address that something took away is put back within seconds. Where the hub may not do that, pods are led to the cloud until it is there again, and all is told.
+func TestLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "pods"), []byte(there+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b := start(t, dir, func(b *bed, c *Config) { c.Known, c.Machine = true, b })
+		b.Reads()
+		b.is(t, "before", there)
+		b.may = true
+		b.lose(true)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if has, _ := b.Has(netip.Addr{}); !has || b.Losses() != 1 {
+			t.Errorf("after 2 s it is there: %t, %d losses", has, b.Losses())
+		}
+		b.is(t, "put back", there)
+
+		b.may = false
+		b.lose(true)
+		time.Sleep(2 * time.Second)
+		b.Reads()
+		b.is(t, "lost", "")
+		if s := b.Status(); !strings.Contains(s.Waits, "has lost") || b.Losses() != 2 {
+			t.Errorf("%d losses, it says %q", b.Losses(), s.Waits)
+		}
+		if text, _ := os.ReadFile(filepath.Join(dir, "pods")); strings.TrimSpace(string(text)) != there {
+			t.Errorf("the file has %q: pods are to be led again", text)
+		}
+		time.Sleep(time.Minute)
+		b.lose(false)
+		time.Sleep(2 * time.Second)
+		b.told(t, "there again")
+		if b.Losses() != 2 {
+			t.Errorf("%d losses", b.Losses())
+		}
+		b.stop()
+	})
 }

@@ -285,7 +285,7 @@ func clusterRole(rules string) string {
 }
 
 // role and binding are of a namespace.
-func role(namespace, name, rules string) ask {
+func roleOf(namespace, name, rules string) ask {
 	return ask{
 		as: "manager", method: http.MethodPost, path: rbacIn + namespace + "/roles" + dryRun, codes: deniedByPolicy,
 		body: `{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `"},"rules":[` + rules + `]}`,
@@ -316,18 +316,18 @@ func grantAsks() []ask {
 	}
 	const beats = "coordination.k8s.io"
 	return []ask{
-		role(leases, "mine", rule(beats, "leases", "", `"get","list","watch","update","patch"`)),
-		role(leases, forwarder, rule(beats, "leases", "", `"get","update","patch"`)),
-		role(leases, forwarder, rule(beats, "leases", `"sky-1"`, `"get","list","watch"`)),
-		role(leases, forwarder, rule("rbac.authorization.k8s.io", "roles", `"x"`, `"update"`)),
+		roleOf(leases, "mine", rule(beats, "leases", "", `"get","list","watch","update","patch"`)),
+		roleOf(leases, forwarder, rule(beats, "leases", "", `"get","update","patch"`)),
+		roleOf(leases, forwarder, rule(beats, "leases", `"sky-1"`, `"get","list","watch"`)),
+		roleOf(leases, forwarder, rule("rbac.authorization.k8s.io", "roles", `"x"`, `"update"`)),
 		binding(leases, "mine", "Role", "weir:manager", anyAccounts),
 		binding(leases, forwarder, "Role", "weir:manager", user(contract.ForwarderUserPrefix+"sky-x:sky-1")),
 		binding(leases, contract.ForwarderRolePrefix+"sky", "Role", contract.ForwarderRolePrefix+"sky", anyAccounts),
 		binding(leases, contract.ForwarderRolePrefix+"sky", "Role", contract.ForwarderRolePrefix+"sky", user(contract.ForwarderUserPrefix+foreign+":"+foreign+"-1")),
-		role(keys, "mine", rule("", "secrets", "", `"get"`)),
-		role(keys, pool, rule("", "secrets", `"pool-sky"`, `"get"`)),
-		role(keys, pool, rule("", "configmaps", "", `"get","update"`)),
-		role(keys, pool, rule("", "configmaps", `"pool-sky-x"`, `"get","update"`)),
+		roleOf(keys, "mine", rule("", "secrets", "", `"get"`)),
+		roleOf(keys, pool, rule("", "secrets", `"pool-sky"`, `"get"`)),
+		roleOf(keys, pool, rule("", "configmaps", "", `"get","update"`)),
+		roleOf(keys, pool, rule("", "configmaps", `"pool-sky-x"`, `"get","update"`)),
 		binding(keys, "mine", "Role", "weir:manager", anyAccounts),
 		binding(keys, pool, "Role", "weir:manager", user(contract.HubUserPrefix+"sky-x:sky-1")),
 		binding(keys, pool, "Role", "weir-pool-sky", `{"kind":"ServiceAccount","namespace":"a","name":"reader"}`),

@@ -69,6 +69,8 @@ const (
 	// DenylistPrefix and the name of a pool are a ConfigMap in KeyNamespace. Under DenylistKey it has the certificates that are refused, signed.
 	DenylistPrefix = "denylist-"
 	DenylistKey    = "list"
+	// DirectoryKey is of what hubs give back of what the pool is told about itself.
+	DirectoryKey = "directory"
 	// ReturnedPrefix and the name of a pool are a ConfigMap there in which hubs give back, under DenylistKey and TrustKey, what a cloud that was restored from a
 	// backup has forgotten.
 	ReturnedPrefix = "returned-"
@@ -168,8 +170,6 @@ const (
 	MeshCertificate = "Weir-Mesh-Certificate"
 	// AgeHeader of an answer: seconds since the relay was last known to be fresh, also when that was before a restart.
 	AgeHeader = "Weir-Age"
-	// LiveHeader of an answer at DirectoryPath, with the value true: what is shown is what the cloud says now.
-	LiveHeader = "Weir-Live"
 	// ConsistentHeader of a read, with the value true: only the cloud may answer it, as it stands now, and nothing that is kept in the pool.
 	ConsistentHeader = "Weir-Consistent"
 )
@@ -286,6 +286,8 @@ const (
 	// LeaderHubAllowance tells for how long after its end a certificate of the pool counts inside it, to read, while there is no sign of the cloud: a duration, 0 to
 	// OfflineAllowance. Without it: OfflineAllowance.
 	LeaderHubAllowance = "weir.dev/offline-allowance"
+	// LeaderHubSigned is all of this as weir-manager has signed it by the pool's authority: what hubs and coordinators go by, see impl/directory. Without it they go by their flags.
+	LeaderHubSigned = "weir.dev/signed-directory"
 	// LeaderHubPort is the name of the port of the leader hubs there.
 	LeaderHubPort = "pool"
 )

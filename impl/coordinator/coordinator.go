@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +28,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/status"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/memory"
 	"github.com/weir-edge/weir/impl/pki"
@@ -47,7 +47,7 @@ type Coordinator struct {
 
 	rules  *authz.Rules
 	relays *scope.Set
-	told   pull.Told // what the pool is told about itself
+	told   *directory.Directory // what the pool is told about itself
 	kept   *snapshot.Snapshots
 	peers  *peers // nil: this is the only replica
 	front  *relays
@@ -85,7 +85,8 @@ func New(config Config) (*Coordinator, error) {
 		c.dir.Close()
 		return nil, err
 	}
-	c.serving.ca.open(set, c.dir.Path())
+	c.serving.time = pki.OpenProven(filepath.Join(c.dir.Path(), "time"), set.Clock, set.Logger)
+	c.serving.ca.open(set, c.dir.Path(), c.serving.time)
 	if err := c.buildRelays(); err != nil {
 		c.dir.Close()
 		return nil, err
@@ -101,9 +102,9 @@ func New(config Config) (*Coordinator, error) {
 		return nil, cli.Usage("--data-dir", set.DataDir, "a directory that this process may make and write: "+err.Error())
 	}
 	c.serving.denied = denylist.New(denylist.Config{
-		Pool: set.NodePoolName, Trusted: c.serving.ca.held.List, File: filepath.Join(c.dir.Path(), "denylist"), Logger: set.Logger,
+		Pool: set.NodePoolName, Trusted: c.serving.ca.held.List, Speakers: c.serving.ca.held.Speakers, Time: c.serving.time, File: filepath.Join(c.dir.Path(), "denylist"),
+		Logger: set.Logger,
 	})
-	c.serving.time = pki.OpenProven(filepath.Join(c.dir.Path(), "time"), set.Clock, set.Logger)
 	c.serving.late = &pki.Allowance{Time: c.serving.time, Cloud: c.seesCloud, For: c.allowance, Refuse: c.serving.denied.Refuse, Logger: set.Logger}
 	c.serving.learn()
 	if err := c.peers.meet(&c.serving, c.dir.Path(), func() bool { return c.fresh.Load() != nil && c.seesCloud() }); err != nil {
@@ -198,13 +199,8 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	ways := &lines{lot: &c.lot, rules: c.rules, clock: c.set.Clock, serving: &c.serving}
 	pulled := pull.Config{
 		Relays: c.relays.All, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.Unready, Majority: health.ask,
-		Beside: func(ctx context.Context, up *hop.Upstream) {
-			var beside sync.WaitGroup
-			beside.Go(func() { c.told.Keep(ctx, up) })
-			shared.Keep(ctx, up, c.set.Clock)
-			beside.Wait()
-		},
-		Freed: func(reason string) { metrics.freed.WithLabelValues(reason).Inc() }, Refilled: func(resource, node string) { metrics.refilled.WithLabelValues(resource, node).Inc() },
+		Beside: func(ctx context.Context, up *hop.Upstream) { shared.Keep(ctx, up, c.set.Clock) },
+		Freed:  func(reason string) { metrics.freed.WithLabelValues(reason).Inc() }, Refilled: func(resource, node string) { metrics.refilled.WithLabelValues(resource, node).Inc() },
 		Clock: c.set.Clock, Logger: c.set.Logger,
 	}
 	var claims *replicas.Fed // nil: this is the only replica
@@ -213,7 +209,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		pulled.Replicas = claims
 	}
 	puller := pull.New(pulled)
-	follows := scope.New(scope.Config{Relays: sharing{c, puller}, Directory: c.told.Directory, Clock: c.set.Clock, Logger: c.set.Logger})
+	follows := scope.New(scope.Config{Relays: sharing{c, puller}, Directory: c.told, Clock: c.set.Clock, Logger: c.set.Logger})
 	metrics.registry.MustRegister(follows)
 	leader.Moved, vote.Held = puller.Moved, puller.Held
 	stored{leases.Store}.tell(vote)
@@ -228,14 +224,12 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 			u, _ := genericrequest.UserFrom(req.Context())
 			c.lot.Admit(w, req, authz.NodeOf(u))
 		}),
-		contract.DenylistPath:  c.serving.denied,
-		contract.DirectoryPath: c.told,
-		contract.TrustPath:     c.serving.ca.held,
 		contract.DoubtPath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			u, _ := genericrequest.UserFrom(req.Context())
 			lies.Serve(w, req, authz.NodeOf(u))
 		}),
 	}
+	c.board().Serve(func(path string, h http.Handler) { paths[path] = h })
 	if c.peers != nil {
 		paths[contract.RejoinPath] = c.peers.rejoin(etcd.Readmit)
 	}
@@ -250,13 +244,12 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	if claims != nil {
 		claims.Moved = puller.Moved
 		g.Go(func() error { return claims.Run(ctx) })
-		g.Go(func() error { return c.peers.shareDenied(ctx, c.serving.denied) })
-		g.Go(func() error { return c.peers.follow(ctx, c.told.Directory) })
-		g.Go(func() error { return c.peers.shareTrust(ctx, c.serving.ca.held) })
+		g.Go(func() error { return c.peers.follow(ctx, c.told) })
 	}
 	g.Go(func() error {
 		return etcd.Tend(ctx, c.set.Logger, func(full bool) { metrics.reclaims.WithLabelValues(strconv.FormatBool(full)).Inc() })
 	})
+	g.Go(func() error { c.board().Run(ctx, c.set.Clock, c.peers.meetOthers, nil); return nil })
 	g.Go(func() error { return follows.Run(ctx) })
 	g.Go(func() error { return c.kept.Run(ctx) })
 	g.Go(func() error { return vote.Run(ctx) })

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -24,11 +25,9 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/mesh"
 	"github.com/weir-edge/weir/impl/coordinator/replicas"
 	"github.com/weir-edge/weir/impl/coordinator/store"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/source/hop"
-	"github.com/weir-edge/weir/impl/trust"
 )
 
 const (
@@ -240,18 +239,16 @@ func (p *peers) rejoin(readmit func(ctx context.Context, name string) error) htt
 	})
 }
 
-// shareDenied lets all replicas hold the same denylist, until ctx ends.
-func (p *peers) shareDenied(ctx context.Context, denied *denylist.Held) error {
-	denied.Share(ctx, p.set.Clock, func() {
-		for _, up := range p.Others() {
-			asking, cancel := context.WithTimeout(ctx, peerSilence)
-			if err := denied.Exchange(asking, p.transport, up.URL.JoinPath(contract.DenylistPath)); err != nil {
-				p.logger.Debug("a replica does not take or show the denylist", "replica", up.Name, "err", err)
-			}
-			cancel()
-		}
-	})
-	return nil
+// meetOthers lets an exchange happen with each other replica.
+func (p *peers) meetOthers(ctx context.Context, exchange func(ctx context.Context, by http.RoundTripper, at *url.URL)) {
+	if p == nil {
+		return
+	}
+	for _, up := range p.Others() {
+		asking, cancel := context.WithTimeout(ctx, peerSilence)
+		exchange(asking, p.transport, up.URL)
+		cancel()
+	}
 }
 
 // close ends all connections, those of etcd too, and gives the port back.
@@ -282,20 +279,6 @@ func (p *peers) dial(ctx context.Context, network, address string) (net.Conn, er
 		},
 	}
 	return (&tls.Dialer{NetDialer: &net.Dialer{Timeout: peerConnect}, Config: config}).DialContext(ctx, network, address)
-}
-
-// shareTrust lets all replicas know the same authorities, until ctx ends.
-func (p *peers) shareTrust(ctx context.Context, held *trust.Held) error {
-	held.Share(ctx, p.set.Clock, func() {
-		for _, up := range p.Others() {
-			asking, cancel := context.WithTimeout(ctx, peerSilence)
-			if err := held.Exchange(asking, p.transport, up.URL.JoinPath(contract.TrustPath)); err != nil {
-				p.logger.Debug("a replica does not take or show the authorities of the pool", "replica", up.Name, "err", err)
-			}
-			cancel()
-		}
-	})
-	return nil
 }
 
 // storePeers are the replicas as etcd knows them.

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,27 +24,13 @@ import (
 	"github.com/weir-edge/weir/impl/directory"
 )
 
-// told is what the hub that leads knows of the pool, as weir-manager says it.
-type told struct {
-	mu    sync.Mutex
-	entry directory.Entry
-}
-
-func (d *told) say(all ...*site) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.entry.Pool, d.entry.Mode, d.entry.Replicas = "p", contract.ModeCoordinator, nil
-	d.entry.Version++
+// placed are the replicas that weir-manager has placed, as it says it.
+func placed(all ...*site) directory.Entry {
+	e := directory.Entry{Mode: contract.ModeCoordinator}
 	for _, s := range all {
-		d.entry.Replicas = append(d.entry.Replicas, directory.Replica{Placement: s.placement, Node: s.node, Address: s.address})
+		e.Replicas = append(e.Replicas, directory.Replica{Placement: s.placement, Node: s.node, Address: s.address})
 	}
-}
-
-func (d *told) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	w.Header().Set(contract.LiveHeader, "true")
-	_ = json.NewEncoder(w).Encode(d.entry)
+	return e
 }
 
 // site is a replica that weir-manager has placed on a node.
@@ -113,11 +98,10 @@ func TestReplicaPlacedElsewhere(t *testing.T) {
 	for _, s := range first {
 		s.healthy()
 	}
-	var pool told
-	pool.say(first...)
 	leader := leaderRelay(t, 100)
 	hub := one.hub("a")
-	hub.show(leader).Handle(contract.DirectoryPath, &pool)
+	hub.show(leader)
+	hub.brings(placed(first...))
 	hub.elect("a_1")
 	for _, s := range first {
 		eventually(t, "replica on "+s.node+" to have what the first is fed", func() bool { return s.hub("x").reached() == 100 })
@@ -127,7 +111,7 @@ func TestReplicaPlacedElsewhere(t *testing.T) {
 	four.start("existing", one, two, four)
 	// Nobody has told the others of it: it is not taken in.
 	eventually(t, "the fourth to wait", func() bool { return strings.Contains(four.stderr.String(), "there is no replica") })
-	pool.say(one, two, four)
+	hub.brings(placed(one, two, four))
 	four.healthy()
 	eventually(t, "the fourth to have what the others have", func() bool { return four.hub("x").reached() == 100 })
 	put(t, leader, "behind", 101)
@@ -173,10 +157,9 @@ func TestPlacement(t *testing.T) {
 	incarnation := s.viewer().state().Incarnation
 	at := &site{node: "n1", placement: "1-x", address: netip.MustParseAddr("127.0.0.1")}
 	next := &site{node: "n2", placement: "2-x", address: netip.MustParseAddr("127.0.0.2")}
-	var pool told
-	pool.say(at)
 	hub := s.hub("a")
-	hub.show(leaderRelay(t, 100)).Handle(contract.DirectoryPath, &pool)
+	hub.show(leaderRelay(t, 100))
+	hub.brings(placed(at))
 	hub.elect("a_1")
 	other := s.hub("b")
 	now := func() string {
@@ -195,7 +178,15 @@ func TestPlacement(t *testing.T) {
 	}
 	s.clear()
 	hub.elect("a_1")
-	pool.say(next)
+	lied, err := json.Marshal(directory.Entry{Pool: "p", Version: 9e18, Replicas: placed(next).Replicas})
+	check(t, err)
+	if code, text, err := hub.do(http.MethodPost, contract.DirectoryPath, string(lied)); err != nil || code != http.StatusBadRequest {
+		t.Errorf("replicas that nobody signed: %d %s %v", code, text, err)
+	}
+	if code, text := take(hub, "a_1"); code != http.StatusOK {
+		t.Errorf("what nobody signed counts: %d %s", code, text)
+	}
+	hub.brings(placed(next))
 	eventually(t, "the coordinator to hear that it is left out", func() bool {
 		code, text := take(other, "b_1")
 		return code == http.StatusConflict && strings.Contains(text, "another coordinator now")

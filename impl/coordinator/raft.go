@@ -38,7 +38,7 @@ func (p *peers) meet(s *serving, dir string, cloud func() bool) (err error) {
 			_, err := late.Verify(chain, opts)
 			return err
 		},
-		Changes: func() []<-chan struct{} { return []<-chan struct{}{s.denied.Changed(), s.ca.held.Changes()} },
+		Changes: func() []<-chan struct{} { return []<-chan struct{}{s.denied.Changed(), s.ca.held.Changed()} },
 		// Before the API is served nobody else reads the file again, and it is not served before there is a majority.
 		Refresh: func(ctx context.Context) { _ = s.ca.RunOnce(ctx) },
 		Clock:   p.set.Clock, Logger: p.logger,

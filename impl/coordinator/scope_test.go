@@ -2,14 +2,11 @@ package coordinator_test
 
 import (
 	"bufio"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -65,23 +62,7 @@ func TestScopeLive(t *testing.T) {
 	leader, gone := leaderRelay(t, 100), of(endpoints)
 	check(t, gone.Replace(100, nil))
 	shown := hub.show(leader, gone)
-	var mu sync.Mutex
-	told := directory.Entry{}
-	shown.HandleFunc("GET "+contract.DirectoryPath, func(w http.ResponseWriter, _ *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		if told.Version == 0 {
-			w.WriteHeader(http.StatusNoContent)
-			return
-		}
-		w.Header().Set(contract.LiveHeader, "true")
-		_ = json.NewEncoder(w).Encode(told)
-	})
-	tell := func(scope ...directory.Shared) {
-		mu.Lock()
-		defer mu.Unlock()
-		told = directory.Entry{Pool: "p", Version: told.Version + 1, Scope: scope}
-	}
+	tell := func(scope ...directory.Shared) { hub.brings(directory.Entry{Scope: scope}) }
 	hub.elect("a_1")
 	eventually(t, "what flags name", func() bool { return slices.Equal(viewer.relays(), []string{endpoints + "*", slicesName + "*"}) })
 	stays, ends := viewer.open(slicesPath+"?watch=1&resourceVersion=100"), viewer.open("/api/v1/endpoints?watch=1&allowWatchBookmarks=true&resourceVersion=100")

@@ -12,26 +12,43 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
 // denies is a signed list by which certificates of nodes that were issued until now are taken back.
 func (a *authority) denies(nodes ...string) string {
 	a.t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(a.key)
-	check(a.t, err)
-	by, err := pki.LoadAuthority(a.pem, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-	check(a.t, err)
 	var entries []denylist.Entry
 	for _, n := range nodes {
 		entries = append(entries, denylist.Entry{Node: n, Before: time.Now().UTC().Truncate(time.Second)})
 	}
 	l, _ := denylist.List{Pool: "p"}.Next(time.Now(), entries...)
-	text, err := l.Sign(by)
+	text, err := l.Sign(a.signs())
 	check(a.t, err)
 	return string(text)
+}
+
+// signs is the authority as weir-manager has it.
+func (a *authority) signs() *pki.Authority {
+	a.t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(a.key)
+	check(a.t, err)
+	by, err := pki.LoadAuthority(a.pem, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	check(a.t, err)
+	return by
+}
+
+// brings hands over what the pool is told, as the pool's authority signs it, with the number of now.
+func (c *caller) brings(e directory.Entry) {
+	c.t.Helper()
+	e.Pool, e.Version = "p", bulletin.Next(0, time.Now())
+	text, err := e.Sign(c.pool.ca.signs())
+	check(c.t, err)
+	c.want(http.StatusNoContent, http.MethodPost, contract.DirectoryPath, string(text))
 }
 
 // stream is a watch that is open, what came over it, and whether it has ended.

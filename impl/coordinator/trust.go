@@ -21,10 +21,10 @@ type authorities struct {
 }
 
 // open reads what was kept below a data directory.
-func (a *authorities) open(set *settings, dir string) {
+func (a *authorities) open(set *settings, dir string, time *pki.Proven) {
 	a.held = trust.New(trust.Config{
-		Pool: set.NodePoolName, First: a.ofFile, Dir: filepath.Join(dir, "pki"), Logger: set.Logger,
-		Changed: func() {
+		Pool: set.NodePoolName, First: a.ofFile, Dir: filepath.Join(dir, "pki"), Time: time, Logger: set.Logger,
+		Retrust: func() {
 			if a.server != nil {
 				a.server.Enqueue()
 			}

@@ -1,8 +1,7 @@
 // Package denylist takes certificates back. It holds, for a pool, of which nodes certificates are refused that were issued until some time.
 //
 // weir-manager writes a list when a Node is deleted, or leaves the pool, and signs it by the authority of the pool. Whoever has the certificate of
-// that authority can tell a true list from any other, so it does not matter who hands a list on. Hubs that reach the cloud read it there (Follow);
-// hubs and coordinator give each other what one of them lacks (Held.Exchange, Held.ServeHTTP). A leader that would keep a list back keeps it from
+// that authority can tell a true list from any other, so it does not matter who hands a list on (package bulletin). A leader that would keep a list back keeps it from
 // nobody.
 //
 // # What is refused
@@ -20,11 +19,14 @@
 // come from it until a hub has given them back (Lacking): therefore an entry counts to its end, whatever a later list says, and lists that have such entries are kept and handed on
 // beside the newest (MaxLists of them).
 //
+// A number, and a time in a list, is refused that is ahead of the time by more than an hour. What an authority has signed that may not sign any more (Config.Speakers) counts only until there is a
+// list of one that may: weir-manager signs anew what counts of it. So a key that was stolen has no say once it is replaced.
+//
 // # Bounds
 //
 // A list has MaxEntries, one for each name; the writer drops those that end first, and says so. A text has MaxText bytes.
 //
 // # What it does not do
 //
-// It starts no goroutine; Follow runs in its caller's. It does not reach kube-apiserver, which knows no such list: see package manager/revocation.
+// It starts no goroutine. It does not reach kube-apiserver, which knows no such list: see package manager/revocation.
 package denylist

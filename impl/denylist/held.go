@@ -3,9 +3,7 @@ package denylist
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,9 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/notice"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 // RefusedError says why a certificate is not taken.
@@ -32,14 +31,18 @@ func (e *RefusedError) Error() string {
 type Config struct {
 	Pool    string
 	Trusted func() []*x509.Certificate // authorities of the pool as they are now
-	File    string                     // where it is kept; "": nowhere
-	Logger  *slog.Logger
+	// Speakers are those of Trusted that may sign lists now. What others signed counts only until there is a list of theirs. Nil: all may.
+	Speakers func() []*x509.Certificate
+	Time     *pki.Proven // bounds numbers and times; nil: nothing does
+	File     string      // where it is kept; "": nowhere
+	Logger   *slog.Logger
 }
 
 // held is one list as it came.
 type held struct {
 	List
-	text []byte // its line, with the end
+	text []byte            // its line, with the end
+	by   *x509.Certificate // that has signed it
 }
 
 // state is what a Held holds. It is immutable.
@@ -53,6 +56,7 @@ type state struct {
 // Held is what a verifier holds of the lists of its pool. It is safe for concurrent use. A nil one refuses nothing.
 type Held struct {
 	Config
+	*bulletin.Document
 	refused atomic.Uint64
 
 	taking sync.Mutex // held by one Take at a time
@@ -61,9 +65,6 @@ type Held struct {
 	mu      sync.Mutex
 	guards  map[*guard]struct{}
 	changed chan struct{} // closed by the next change
-
-	retry chan struct{} // see Retry
-	shown notice.Shown  // by the cloud
 }
 
 type guard struct {
@@ -73,14 +74,18 @@ type guard struct {
 
 // New reads what was kept. What cannot be read or is of other authorities does not count: who has the newest list will be asked for it.
 func New(c Config) *Held {
-	h := &Held{Config: c, guards: map[*guard]struct{}{}, changed: make(chan struct{}), retry: make(chan struct{}, 1)}
+	h := &Held{Config: c, guards: map[*guard]struct{}{}, changed: make(chan struct{})}
+	h.Document = bulletin.New(h, &bulletin.Document{
+		About: form.Subject, At: contract.DenylistPath, Max: MaxText, Cloud: bulletin.ConfigMap(contract.DenylistPrefix+c.Pool, contract.DenylistKey), Key: contract.DenylistKey,
+		Log: c.Logger,
+	})
 	h.now.Store(&state{})
 	if c.File == "" {
 		return h
 	}
 	text, err := disk.ReadFile(c.File, MaxText)
 	if err == nil {
-		_, err = h.take(text, false)
+		_, err = h.take(text, true)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.Logger.Warn("the denylist on the disk does not count", "file", c.File, "err", err)
@@ -116,16 +121,23 @@ func (h *Held) Text() (text []byte, tag string) {
 }
 
 // Take looks at lists that somebody handed over, and tells whether they changed what is held.
-func (h *Held) Take(text []byte) (changed bool, err error) { return h.take(text, true) }
+func (h *Held) Take(text []byte) (changed bool, err error) { return h.take(text, false) }
 
-func (h *Held) take(text []byte, write bool) (changed bool, err error) {
+// TakeOfCloud is Take: the signature says all.
+func (h *Held) TakeOfCloud(text []byte) (changed bool, err error) { return h.take(text, false) }
+
+// take looks at lists. kept: they are of the disk, and were looked at when they came.
+func (h *Held) take(text []byte, kept bool) (changed bool, err error) {
 	h.taking.Lock()
 	defer h.taking.Unlock()
 	before := h.now.Load()
 	if len(text) > MaxText {
 		return false, fmt.Errorf("denylist of pool %s: %d bytes, want %d at most", h.Pool, len(text), MaxText)
 	}
-	all := slices.Clone(before.lists)
+	all, bound := slices.Clone(before.lists), bulletin.Bound{}
+	if h.Time != nil && !kept {
+		bound = bulletin.By(h.Time)
+	}
 	for n, line := range Lines(text) {
 		if n == MaxLists {
 			return false, fmt.Errorf("denylist of pool %s: more than %d lists", h.Pool, MaxLists)
@@ -133,13 +145,16 @@ func (h *Held) take(text []byte, write bool) (changed bool, err error) {
 		if slices.ContainsFunc(all, func(l held) bool { return bytes.Equal(bytes.TrimSpace(l.text), bytes.TrimSpace(line)) }) {
 			continue
 		}
-		l, err := Open(line, h.Pool, h.Trusted())
+		l, by, err := Open(line, h.Pool, h.Trusted())
 		if err != nil {
 			return false, err
 		}
-		all = append(all, held{l, append(bytes.TrimSpace(line), '\n')})
+		if err := l.Within(bound); err != nil {
+			return false, fmt.Errorf("denylist of pool %s: %w", h.Pool, err)
+		}
+		all = append(all, held{l, append(bytes.TrimSpace(line), '\n'), by})
 	}
-	after := combine(all)
+	after := combine(h.speaking(all))
 	if after.tag == before.tag {
 		return false, nil
 	}
@@ -150,12 +165,38 @@ func (h *Held) take(text []byte, write bool) (changed bool, err error) {
 			h.Logger.Warn("the certificates of a node are taken back", "pool", h.Pool, "node", e.Node, "uid", e.UID, "issuedUntil", e.Before, "number", after.lists[0].Number)
 		}
 	}
-	if kept, _ := h.Text(); write && h.File != "" {
-		if err := disk.WriteFile(h.File, kept); err != nil {
+	if text, _ := h.Text(); !kept && h.File != "" {
+		if err := disk.WriteFile(h.File, text); err != nil {
 			h.Logger.Error("the denylist counts, but cannot be kept: it is lost with this process", "file", h.File, "err", err)
 		}
 	}
 	return true, nil
+}
+
+// speaking are the lists of those that may sign now, if there is one of theirs: they have signed anew what counts of the others, one of whom may have lost its key. What nobody signed who is
+// trusted at all is gone at once.
+func (h *Held) speaking(all []held) []held {
+	if h.Speakers == nil {
+		return all
+	}
+	trusted, may := h.Trusted(), h.Speakers()
+	all = slices.DeleteFunc(all, func(l held) bool { return !slices.ContainsFunc(trusted, l.by.Equal) })
+	speaks := func(l held) bool { return slices.ContainsFunc(may, l.by.Equal) }
+	if !slices.ContainsFunc(all, speaks) {
+		return all
+	}
+	return slices.DeleteFunc(all, func(l held) bool { return !speaks(l) })
+}
+
+// Lacks are the lists with something that the cloud has forgotten.
+func (h *Held) Lacks(shown []byte) (text []byte) {
+	theirs := Lines(shown)
+	for _, l := range h.now.Load().lists {
+		if !slices.ContainsFunc(theirs, func(line []byte) bool { return bytes.Equal(bytes.TrimSpace(line), bytes.TrimSpace(l.text)) }) {
+			text = append(text, l.text...)
+		}
+	}
+	return text
 }
 
 // combine makes the state of some lists. Those that add nothing to newer ones go.
@@ -187,11 +228,11 @@ func combine(all []held) *state {
 			}
 		}
 	}
-	sum := sha256.New()
+	texts := make([][]byte, 0, len(s.lists))
 	for _, l := range s.lists {
-		sum.Write(l.text)
+		texts = append(texts, l.text)
 	}
-	s.tag = hex.EncodeToString(sum.Sum(nil)[:12])
+	s.tag = bulletin.TagOf(texts...)
 	return s
 }
 

@@ -2,8 +2,10 @@ package denylist
 
 import (
 	"bytes"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +14,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -260,5 +264,76 @@ func TestFull(t *testing.T) {
 	again, _ := l.Next(now, Entry{Node: "edge-9", Before: now.Add(time.Hour)})
 	if len(again.Entries) != MaxEntries || again.Number != l.Number+1 {
 		t.Errorf("the same node twice: %d entries, number %d after %d", len(again.Entries), again.Number, l.Number)
+	}
+}
+
+// TestAhead: no number and no time is ahead by more than an hour, so that a key that was stolen for a moment does not decide for ever. What is on the disk was looked at when it came.
+func TestAhead(t *testing.T) {
+	p, file := newPool(t, "harbour"), filepath.Join(t.TempDir(), "denylist")
+	h := p.holder(file)
+	h.Time = pki.OpenProven("", clocktesting.NewFakePassiveClock(now), slog.New(slog.DiscardHandler))
+	late := now.Add(bulletin.Ahead + time.Second)
+	good := List{Pool: "harbour", Number: bulletin.Next(0, now.Add(bulletin.Ahead)), Issued: now, Entries: []Entry{{Node: "edge-1", Before: now.Add(bulletin.Ahead)}}}
+	for about, change := range map[string]func(*List){
+		"number": func(l *List) { l.Number = bulletin.Next(0, late) }, "the last number": func(l *List) { l.Number = 1<<64 - 1 }, "issued": func(l *List) { l.Issued = late },
+		"before": func(l *List) { l.Entries = []Entry{{Node: "edge-1", Before: late}} },
+	} {
+		l := good
+		change(&l)
+		if _, err := h.Take(p.text(l)); err == nil || !strings.Contains(err.Error(), "ahead") || h.Number() != 0 {
+			t.Errorf("%s: %v", about, err)
+		}
+	}
+	p.take(h, good)
+	h.Time = nil
+	if again := p.holder(file); again.Number() != good.Number {
+		t.Error("what was kept does not count")
+	}
+}
+
+// TestRetired: what an authority has signed that may not sign any more counts until there is a list of one that may, whatever its number; and then no more.
+func TestRetired(t *testing.T) {
+	p := newPool(t, "harbour")
+	h := p.holder("")
+	before := p.authority
+	stolen := List{Pool: "harbour", Number: bulletin.Next(0, now.Add(time.Hour)), Issued: now, Entries: []Entry{{Node: "edge-1", Before: now}, {Node: "edge-2", Before: now}}}
+	p.take(h, stolen)
+	p.authority = must(pki.NewPoolAuthority("harbour", now.Add(time.Minute)))
+	both := []*x509.Certificate{p.authority.Cert(), before.Cert()}
+	h.Trusted, h.Speakers = func() []*x509.Certificate { return both }, func() []*x509.Certificate { return pki.Speakers(both) }
+	if got := nodes(h); !slices.Equal(got, []string{"edge-1", "edge-2"}) {
+		t.Errorf("before there is another list: %v", got)
+	}
+	p.take(h, p.first(now, Entry{Node: "edge-2", Before: now}))
+	if got := nodes(h); !slices.Equal(got, []string{"edge-2"}) {
+		t.Errorf("after it: %v", got)
+	}
+	stolen.Number++
+	if changed, err := h.Take(must(stolen.Sign(before))); changed || err != nil || len(nodes(h)) != 1 {
+		t.Errorf("a later one of the authority before: %t, %v, %v", changed, err, nodes(h))
+	}
+	// The list may come first, and that its authority signs after it.
+	first := newPool(t, "harbour")
+	h = first.holder("")
+	first.take(h, stolen)
+	second := must(pki.NewPoolAuthority("harbour", now.Add(time.Minute)))
+	next := []*x509.Certificate{first.authority.Cert(), second.Cert()}
+	h.Trusted, h.Speakers = func() []*x509.Certificate { return next }, func() []*x509.Certificate { return pki.Speakers(next) }
+	must(h.Take(must(first.first(now).Sign(second))))
+	if len(nodes(h)) != 2 {
+		t.Errorf("while both may sign: %v", nodes(h))
+	}
+	slices.Reverse(next)
+	must(h.Take(must(first.first(now).Sign(second)))) // as it is shown again
+	if len(nodes(h)) != 0 {
+		t.Errorf("after the switch: %v", nodes(h))
+	}
+	// Of an authority that counts no more nothing is left.
+	h = first.holder("")
+	h.Speakers = h.Trusted
+	first.take(h, stolen)
+	h.Trusted = func() []*x509.Certificate { return next[:1] }
+	if h.Judge(); len(nodes(h)) != 0 {
+		t.Errorf("after a theft: %v", nodes(h))
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/pki"
 )
@@ -28,8 +28,8 @@ const (
 	room       = maxList - 1<<10 // of it, for entries
 )
 
-// subject is what an authority says that it signs.
-const subject = "denylist"
+// form is how lists are signed.
+var form = bulletin.Form{Subject: "denylist", Field: "list", Max: maxList}
 
 // Lasts is how long an entry counts: the longest life of a certificate, and as much again for those who were away when it ended.
 func Lasts() time.Duration { return pki.Lasts() }
@@ -113,7 +113,7 @@ func (l List) Next(now time.Time, more ...Entry) (next List, dropped []Entry) {
 			more[i].Before = floor
 		}
 	}
-	next = List{Pool: l.Pool, Number: max(l.Number+1, uint64(max(now.UnixMilli(), 0))), Issued: now.UTC().Truncate(time.Millisecond)}
+	next = List{Pool: l.Pool, Number: bulletin.Next(l.Number, now), Issued: now.UTC().Truncate(time.Millisecond)}
 	next.Entries = merge(now, l.Entries, more)
 	slices.SortStableFunc(next.Entries, func(a, b Entry) int { return b.Before.Compare(a.Before) })
 	kept, size := 0, 0
@@ -159,32 +159,13 @@ func (l List) Floor(commonName string, hosts, keys []string) (floor time.Time) {
 	return floor
 }
 
-// signed is a list as it travels: one line.
-type signed struct {
-	List      json.RawMessage `json:"list"`
-	Signature []byte          `json:"signature"`
-}
-
 // Sign is the list as one line of text.
 func (l List) Sign(a *pki.Authority) (text []byte, err error) {
-	fail := func(err error) ([]byte, error) {
+	if err = l.check(); err == nil {
+		text, err = form.Sign(a, l)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("denylist %d of pool %s: %w", l.Number, l.Pool, err)
-	}
-	if err := l.check(); err != nil {
-		return fail(err)
-	}
-	var s signed
-	if s.List, err = json.Marshal(l); err != nil {
-		return fail(err)
-	}
-	if s.Signature, err = a.Vouch(subject, s.List); err != nil {
-		return fail(err)
-	}
-	if text, err = json.Marshal(s); err != nil {
-		return fail(err)
-	}
-	if text = append(text, '\n'); len(text) > maxList {
-		return fail(fmt.Errorf("%d bytes, want %d at most", len(text), maxList))
 	}
 	return text, nil
 }
@@ -231,23 +212,35 @@ func (l List) check() error {
 	return nil
 }
 
-var errUnsigned = errors.New("no authority of the pool has signed it")
-
-// Open reads one line of text, of a pool, if one of the authorities has signed it.
-func Open(text []byte, pool string, authorities []*x509.Certificate) (List, error) {
-	fail := func(err error) (List, error) { return List{}, fmt.Errorf("denylist of pool %s: %w", pool, err) }
-	var s signed
-	if len(text) > maxList {
-		return fail(fmt.Errorf("%d bytes, want %d at most", len(text), maxList))
+// Within refuses a list with a number or a time beyond a bound.
+func (l List) Within(b bulletin.Bound) error {
+	if err := b.Number(l.Number); err != nil {
+		return err
 	}
-	if err := json.Unmarshal(text, &s); err != nil {
+	if err := b.Time("issued", l.Issued); err != nil {
+		return err
+	}
+	for _, e := range l.Entries {
+		if err := b.Time("before of node "+e.Node, e.Before); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open reads one line of text, of a pool, if one of the authorities has signed it: by.
+func Open(text []byte, pool string, authorities []*x509.Certificate) (l List, by *x509.Certificate, err error) {
+	fail := func(err error) (List, *x509.Certificate, error) {
+		return List{}, nil, fmt.Errorf("denylist of pool %s: %w", pool, err)
+	}
+	s, err := form.Read(text)
+	if err != nil {
 		return fail(err)
 	}
-	if !slices.ContainsFunc(authorities, func(a *x509.Certificate) bool { return pki.Vouches(a, subject, s.List, s.Signature) }) {
-		return fail(errUnsigned)
+	if by = s.By(authorities...); by == nil {
+		return fail(bulletin.ErrUnsigned)
 	}
-	var l List
-	if err := json.Unmarshal(s.List, &l); err != nil {
+	if err := json.Unmarshal(s.Doc, &l); err != nil {
 		return fail(err)
 	}
 	if l.Pool != pool {
@@ -256,7 +249,7 @@ func Open(text []byte, pool string, authorities []*x509.Certificate) (List, erro
 	if err := l.check(); err != nil {
 		return fail(err)
 	}
-	return l, nil
+	return l, by, nil
 }
 
 // Lines are those of a text that are not empty.

@@ -1,39 +1,35 @@
 package directory
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"bytes"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
-	"os"
-	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/bulletin"
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/pki"
 )
-
-// settles is how long a watch in the cloud has to be open until what is held is what the cloud says now: a change that came before arrives in it.
-const settles = 2 * time.Second
-
-// sure is how long the word of who watches the object in the cloud counts as that.
-const sure = 30 * time.Second
 
 // Config of a Directory.
 type Config struct {
 	Pool  string
 	Flags Entry  // what counts where nobody tells; its Pool and Version are not looked at
 	File  string // where what was heard last is kept; "": nowhere
-	// Hearsay says that there is no way to the cloud here: what the one who is asked says of his own watch is passed on. Of a coordinator.
-	Hearsay bool
-	Clock   clock.Clock
-	Logger  *slog.Logger
+	// Trusted are the authorities of the pool, and Speakers those of them that may sign an entry now. Both are required.
+	Trusted, Speakers func() []*x509.Certificate
+	Time              *pki.Proven // bounds numbers; nil: nothing does
+	Clock             clock.Clock
+	Logger            *slog.Logger
 }
 
 // Who told what is held.
@@ -44,45 +40,44 @@ const (
 	ByPool  = "pool"
 )
 
-// kept is what is on the disk.
-type kept struct {
-	Entry Entry     `json:"entry"`
-	Cloud bool      `json:"cloud"` // it was told by the cloud: a watch may go on behind its version
-	At    time.Time `json:"at"`    // when it was known to be what the cloud says
-}
-
 // Directory is what one of a pool holds of what the pool is told. It is safe for concurrent use.
 type Directory struct {
 	Config
-	retry chan struct{} // see Retry
+	*bulletin.Document
 
 	mu      sync.Mutex
-	told    Entry  // Version 0: nothing
-	text    []byte // of told
-	now     Entry  // with flags
+	told    Entry             // Version 0: nothing
+	line    []byte            // told, as it was signed; none: nothing was, or a version of before has kept it unsigned
+	signer  *x509.Certificate // of line
+	learnt  []Shared          // kinds that the cloud told here
+	now     Entry             // with flags
 	by      string
-	since   string        // version behind which a watch in the cloud goes on; "": it begins anew
-	opened  time.Time     // since when a watch in the cloud is open; zero: none is
-	vouched time.Time     // when somebody who watches it in the cloud said so last; zero: never
-	at      time.Time     // when told was last known to be what the cloud says; zero: never
 	changed chan struct{} // closed by the next change of now
 	counts  Counts
 	refused string // the last error
-	again   func() // ends the watch in the cloud; nil: there is none
 }
 
 // Counts are those since the start.
 type Counts struct {
 	Changes int `json:"changes"` // of what is told
-	Errors  int `json:"errors"`  // times that what was told could not be meant
+	Errors  int `json:"errors"`  // times that what was told did not count
 }
 
 // New reads what was kept. What cannot be read does not count: the cloud or the pool will tell it again.
 func New(c Config) *Directory {
-	d := &Directory{Config: c, retry: make(chan struct{}, 1), changed: make(chan struct{}), by: ByFlags}
+	d := &Directory{Config: c, changed: make(chan struct{}), by: ByFlags}
+	d.Document = bulletin.New(d, &bulletin.Document{
+		About: form.Subject, At: contract.DirectoryPath, Max: MaxText, Key: contract.DirectoryKey, Log: c.Logger, Cloud: bulletin.Place{
+			Path: "/api/v1/namespaces/" + contract.ManagerNamespace + "/endpoints", Name: contract.LeaderHubPrefix + c.Pool, Text: func(object []byte) ([]byte, error) {
+				var o corev1.Endpoints
+				err := json.Unmarshal(object, &o)
+				return []byte(o.Annotations[contract.LeaderHubSigned]), err
+			},
+		},
+	})
 	d.Flags.Pool, d.Flags.Version = c.Pool, 0
 	if c.File != "" {
-		text, err := os.ReadFile(c.File)
+		text, err := disk.ReadFile(c.File, 2*MaxText)
 		if err == nil {
 			err = d.load(text)
 		}
@@ -90,31 +85,39 @@ func New(c Config) *Directory {
 			c.Logger.Warn("what the pool was told about itself, as it is on the disk, does not count", "file", c.File, "err", err)
 		}
 	}
-	d.now = d.told.filled(d.Flags)
-	d.now.Pool = c.Pool
+	d.fill()
+	if d.told.Version == 0 {
+		c.Logger.Info("nobody has signed what the pool is told about itself yet: flags count", "pool", c.Pool)
+	}
 	return d
 }
 
+// load takes what is on the disk: a signed entry. An authority that signed before counts there: this machine has judged it when it came.
 func (d *Directory) load(text []byte) error {
-	var k kept
-	if len(text) > 2*MaxText {
-		return errors.New("it is too long")
+	e, signer, err := Open(text, d.Pool, d.Trusted())
+	if err == nil {
+		d.told, d.line, d.signer, d.by = e, text, signer, ByDisk
+		return nil
 	}
-	if err := json.Unmarshal(text, &k); err != nil {
+	// A version of before kept it unsigned. Like a flag, it is of this machine alone, and counts until somebody tells what is signed: a pool goes on while it is upgraded.
+	var former struct {
+		Entry json.RawMessage `json:"entry"`
+	}
+	if json.Unmarshal(text, &former) != nil || former.Entry == nil {
 		return err
 	}
-	raw, err := json.Marshal(k.Entry)
-	if err != nil {
+	if e, err = decode(d.Pool, former.Entry); err != nil {
 		return err
 	}
-	if d.told, err = Decode(d.Pool, raw); err != nil {
-		return err
-	}
-	d.text, d.by, d.at = raw, ByDisk, k.At
-	if k.Cloud {
-		d.since = strconv.FormatUint(d.told.Version, 10)
-	}
+	d.Logger.Warn("what the pool was told about itself was kept unsigned by a version of before: it counts until weir-manager has signed what the pool is told", "file", d.File)
+	d.told, d.by = e, ByDisk
 	return nil
+}
+
+// fill makes what counts; d.mu is held.
+func (d *Directory) fill() {
+	d.now = d.told.knowing(Entry{Scope: d.learnt}).filled(d.Flags)
+	d.now.Pool = d.Pool
 }
 
 // Now is what counts. Its Version is 0 while only flags count.
@@ -131,120 +134,97 @@ func (d *Directory) Changed() <-chan struct{} {
 	return d.changed
 }
 
-// Live tells whether what is held is what the cloud says now.
-func (d *Directory) Live() bool {
+// Text implements bulletin.Holder: what is signed.
+func (d *Directory) Text() (text []byte, tag string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.live()
-}
-
-// live is Live; d.mu is held.
-func (d *Directory) live() bool { return d.watches() || d.Hearsay && d.sure() }
-
-// watches tells whether the object is watched in the cloud from here, and all that came before has arrived; d.mu is held.
-func (d *Directory) watches() bool {
-	return !d.opened.IsZero() && d.Clock.Since(d.opened) >= settles
-}
-
-// sure tells whether somebody who watches it in the cloud has said so a moment ago; d.mu is held.
-func (d *Directory) sure() bool { return !d.vouched.IsZero() && d.Clock.Since(d.vouched) < sure }
-
-// takeCloud takes what the cloud tells. It counts whatever is held.
-func (d *Directory) takeCloud(e Entry) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.since, d.at = strconv.FormatUint(e.Version, 10), d.Clock.Now()
-	d.set(e, ByCloud)
-}
-
-// takePool takes what one of the pool tells. live: he watches it in the cloud.
-func (d *Directory) takePool(e Entry, live bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.opened.IsZero() { // a watch was opened meanwhile
-		return
+	if d.line == nil {
+		return nil, ""
 	}
-	if live {
-		d.vouched, d.at = d.Clock.Now(), d.Clock.Now()
-	}
-	if e.Version > d.told.Version || live || e.Version == d.told.Version && reflect.DeepEqual(e.bare(), d.told.bare()) {
-		d.set(e, ByPool)
-	}
+	return d.line, bulletin.TagOf(d.line)
 }
 
-// vouch takes that somebody who watches it in the cloud holds what has a tag.
-func (d *Directory) vouch(mine string) {
+// Take takes what one of the pool hands over, if it is signed and newer.
+func (d *Directory) Take(text []byte) (changed bool, err error) { return d.take(text, ByPool) }
+
+// TakeOfCloud takes what the cloud shows, by the same rule.
+func (d *Directory) TakeOfCloud(text []byte) (changed bool, err error) { return d.take(text, ByCloud) }
+
+func (d *Directory) take(text []byte, by string) (changed bool, err error) {
+	if len(text) == 0 { // nobody signs for the pool, or nothing yet
+		return false, nil
+	}
+	may := d.Speakers()
+	e, signer, err := Open(text, d.Pool, may)
+	if err == nil && d.Time != nil {
+		err = bulletin.By(d.Time).Number(e.Version)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if mine == tag(d.text) {
-		d.vouched, d.at = d.Clock.Now(), d.Clock.Now()
+	if err != nil {
+		d.refuse(err)
+		return false, err
 	}
+	d.refused = ""
+	// What somebody signed who may not sign any more is below all that counts now: its key may have been stolen.
+	if d.line != nil && slices.ContainsFunc(may, d.signer.Equal) && e.Version <= d.told.Version {
+		if by == ByCloud && e.Version == d.told.Version {
+			d.by = by
+		}
+		return false, nil
+	}
+	d.told, d.signer, d.by = e, signer, by
+	d.line = append(slices.Clone(bytes.TrimSpace(text)), '\n')
+	d.change()
+	d.Logger.Info("the pool is told about itself", "pool", d.Pool, "by", by, "version", e.Version, "mode", d.now.Mode, "leaders", len(e.Leaders),
+		"coordinators", e.Coordinators, "scope", len(e.Scope))
+	d.keep()
+	return true, nil
 }
 
-// cloudTells tells whether the object is watched in the cloud from here.
-func (d *Directory) cloudTells() bool {
+// Lacks is what is held, if the cloud shows what was signed before it: it was restored from a backup.
+func (d *Directory) Lacks(shown []byte) []byte {
+	e, _, err := Open(shown, d.Pool, d.Trusted())
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.opened.IsZero()
+	if err != nil || e.Version >= d.told.Version {
+		return nil
+	}
+	return d.line
 }
 
-// Learn takes the kind of a custom resource of the scope, as the cloud told it here. It is kept with the entry, and the pool is told.
+// Learn takes the kind of a custom resource of the scope, as the cloud told it here. Nobody else is told of it.
 func (d *Directory) Learn(x Shared) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	i := slices.IndexFunc(d.told.Scope, func(s Shared) bool { return s.Kind == "" && s.String() == x.String() })
-	if i < 0 {
+	if !slices.ContainsFunc(d.now.Scope, func(s Shared) bool { return s.Kind == "" && s.String() == x.String() }) {
 		return
 	}
-	e := d.told
-	e.Scope = slices.Clone(e.Scope)
-	e.Scope[i] = x
-	d.set(e, d.by)
+	d.learnt = append(slices.DeleteFunc(slices.Clone(d.learnt), func(s Shared) bool { return s.String() == x.String() }), x)
+	d.learnt = d.learnt[max(0, len(d.learnt)-MaxScope):]
+	d.change()
 }
 
-// set puts another entry in the place of the one before; d.mu is held.
-func (d *Directory) set(e Entry, by string) {
-	e = e.knowing(d.told)
-	text, err := json.Marshal(e)
-	if err != nil || len(text) > MaxText { // bounds of its parts see to it
-		d.Logger.Error("what the pool is told about itself is too long", "bytes", len(text), "err", err)
-		return
-	}
-	d.refused = ""
-	if string(text) == string(d.text) {
-		if d.by = by; by == ByCloud {
-			d.keep(by)
-		}
-		return
-	}
-	d.told, d.text, d.by = e, text, by
-	d.now = e.filled(d.Flags)
+// change tells who waits that something else counts; d.mu is held.
+func (d *Directory) change() {
+	d.fill()
 	d.counts.Changes++
 	close(d.changed)
 	d.changed = make(chan struct{})
-	d.Logger.Info("the pool is told about itself", "pool", d.Pool, "by", by, "version", e.Version, "mode", d.now.Mode, "leaders", len(e.Leaders),
-		"coordinators", e.Coordinators, "scope", len(e.Scope))
-	d.keep(by)
 }
 
 // keep writes what is told to the disk; d.mu is held.
-func (d *Directory) keep(by string) {
+func (d *Directory) keep() {
 	if d.File == "" {
 		return
 	}
-	text, err := json.Marshal(kept{d.told, by == ByCloud, d.at.UTC().Truncate(time.Second)})
-	if err == nil {
-		err = disk.WriteFile(d.File, append(text, '\n'))
-	}
-	if err != nil {
+	if err := disk.WriteFile(d.File, d.line); err != nil {
 		d.Logger.Error("what the pool is told about itself counts, but cannot be kept: it is lost with this process", "file", d.File, "err", err)
 	}
 }
 
-// refuse notes what cannot be meant.
+// refuse notes what does not count; d.mu is held.
 func (d *Directory) refuse(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.counts.Errors++
 	if text := err.Error(); text != d.refused {
 		d.refused = text
@@ -252,21 +232,13 @@ func (d *Directory) refuse(err error) {
 	}
 }
 
-// tag is the same for the same text.
-func tag(text []byte) string {
-	if len(text) == 0 {
-		return ""
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:12])
-}
-
 // Status is what a Directory says of itself.
 type Status struct {
 	Version    uint64   `json:"version"`    // 0: only flags count
 	By         string   `json:"by"`         // who told it: flags, disk, cloud, pool
+	Signed     bool     `json:"signed"`     // by the pool's authority; else flags count, or what a version of before has kept
 	Live       bool     `json:"live"`       // it is what the cloud says now
-	AgeSeconds float64  `json:"ageSeconds"` // since it was known to be that, -1 for never
+	AgeSeconds float64  `json:"ageSeconds"` // since this process knew what the cloud says, -1 for never
 	Mode       string   `json:"mode,omitempty"`
 	Leaders    []Leader `json:"leaders,omitempty"`
 	Servers    []string `json:"coordinators,omitempty"`
@@ -277,25 +249,18 @@ type Status struct {
 
 // Status tells what counts, and who said so.
 func (d *Directory) Status() Status {
+	age, live := -1.0, d.Live(d.Clock.Now())
+	if a, ever := d.Age(d.Clock.Now()); ever {
+		age = a.Truncate(time.Millisecond).Seconds()
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := Status{
-		Version: d.now.Version, By: d.by, Live: d.live(), AgeSeconds: d.age(), Mode: d.now.Mode, Leaders: d.now.Leaders, Servers: d.now.Coordinators,
+		Version: d.now.Version, By: d.by, Signed: d.line != nil, Live: live, AgeSeconds: age, Mode: d.now.Mode, Leaders: d.now.Leaders, Servers: d.now.Coordinators,
 		Counts: d.counts, Refused: d.refused,
 	}
 	for _, r := range d.now.Scope {
 		s.Scope = append(s.Scope, r.String())
 	}
 	return s
-}
-
-// age is how long ago what is held was known to be what the cloud says, in seconds, -1: never; d.mu is held.
-func (d *Directory) age() float64 {
-	switch {
-	case d.live():
-		return 0
-	case d.at.IsZero():
-		return -1
-	}
-	return max(d.Clock.Since(d.at), 0).Truncate(time.Millisecond).Seconds()
 }

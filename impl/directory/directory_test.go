@@ -2,12 +2,14 @@ package directory
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,8 +21,11 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,15 +37,43 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// entry names a coordinator at a version.
-func entry(version, host string) Entry {
-	return must(Parse("harbour", object(version, func(o *corev1.Endpoints) { o.Annotations[contract.LeaderHubCoordinators] = "https://" + host })))
+// pool is a pool with the authorities that it trusts, the one that signs first.
+type pool struct {
+	authorities []*pki.Authority
+}
+
+func newPool() *pool {
+	return &pool{[]*pki.Authority{must(pki.NewPoolAuthority("harbour", time.Now()))}}
+}
+
+func (p *pool) trusted() (all []*x509.Certificate) {
+	for _, a := range p.authorities {
+		all = append(all, a.Cert())
+	}
+	return all
+}
+
+func (p *pool) speakers() []*x509.Certificate { return pki.Speakers(p.trusted()) }
+
+// rotate lets another authority sign. The one before is trusted still.
+func (p *pool) rotate() {
+	p.authorities = append([]*pki.Authority{must(pki.NewPoolAuthority("harbour", time.Now().Add(time.Minute)))}, p.authorities...)
+}
+
+// says is an entry that names a coordinator, signed by the authority that signs now.
+func (p *pool) says(number uint64, host string) []byte {
+	return must(entry(number, host).Sign(p.authorities[0]))
+}
+
+// entry names a coordinator under a number.
+func entry(number uint64, host string) Entry {
+	return must(Parse("harbour", object(func(o *corev1.Endpoints) { o.Annotations[contract.LeaderHubCoordinators] = "https://" + host }), number))
 }
 
 // holder holds nothing yet.
-func holder(file string, log io.Writer) *Directory {
+func (p *pool) holder(file string, log io.Writer) *Directory {
 	return New(Config{
-		Pool: "harbour", File: file, Clock: clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Pool: "harbour", File: file, Trusted: p.trusted, Speakers: p.speakers, Clock: clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(log, nil)),
 		Flags: Entry{Coordinators: []string{"https://flag:1"}, Scope: []Shared{{"example.com", "v1", "widgets", "Widget"}}},
 	})
 }
@@ -49,9 +82,19 @@ func (d *Directory) coordinator() string { return strings.Join(d.Now().Coordinat
 
 // TestPrecedence: flags count until something is told, and then for what is not told.
 func TestPrecedence(t *testing.T) {
-	d := holder("", io.Discard)
-	if e := d.Now(); e.Version != 0 || e.Mode != contract.ModeCoordinator || d.coordinator() != "https://flag:1" || len(e.Scope) != 1 || d.Status().By != ByFlags {
+	p := newPool()
+	d := p.holder("", io.Discard)
+	if e := d.Now(); e.Version != 0 || e.Mode != contract.ModeCoordinator || d.coordinator() != "https://flag:1" || len(e.Scope) != 1 || d.Status().By != ByFlags || d.Status().Signed {
 		t.Errorf("flags: %+v, %+v", e, d.Status())
+	}
+	number := uint64(4)
+	tell := func(d *Directory, annotations map[string]string) error {
+		number++
+		e, err := Parse("harbour", object(func(o *corev1.Endpoints) { o.Annotations = annotations }), number)
+		if err == nil {
+			_, err = d.TakeOfCloud(must(e.Sign(p.authorities[0])))
+		}
+		return err
 	}
 	for about, test := range map[string]struct {
 		annotations map[string]string
@@ -64,222 +107,210 @@ func TestPrecedence(t *testing.T) {
 		"scope":            {map[string]string{contract.LeaderHubScope: "/v1/pods"}, contract.ModeCoordinator, "https://flag:1", "pods.v1."},
 		"kind of the flag": {map[string]string{contract.LeaderHubScope: "example.com/v1/widgets"}, contract.ModeCoordinator, "https://flag:1", "widgets.v1.example.com=Widget"},
 	} {
-		e, err := Parse("harbour", object("5", func(o *corev1.Endpoints) { o.Annotations = test.annotations }))
-		d.takeCloud(e)
-		if now := d.Now(); err != nil || now.Mode != test.mode || d.coordinator() != test.at || now.Scope[0].Flag() != test.scope {
+		err := tell(d, test.annotations)
+		if now := d.Now(); err != nil || now.Mode != test.mode || d.coordinator() != test.at || now.Scope[0].Flag() != test.scope || !d.Status().Signed {
 			t.Errorf("%s: %+v, %v", about, now, err)
 		}
 	}
-	none := New(Config{Pool: "harbour", Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler)})
+	none := New(Config{Pool: "harbour", Trusted: p.trusted, Speakers: p.speakers, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler)})
 	if none.Now().Mode != "" {
 		t.Errorf("nothing at all: %+v", none.Now())
 	}
-	none.takeCloud(must(Parse("harbour", object("5", func(o *corev1.Endpoints) { o.Annotations = map[string]string{contract.LeaderHubConnectivity: "true"} }))))
-	if none.Now().Mode != contract.ModeLeaderHubs {
-		t.Errorf("connected, and no coordinator: %+v", none.Now())
+	if err := tell(none, map[string]string{contract.LeaderHubConnectivity: "true"}); err != nil || none.Now().Mode != contract.ModeLeaderHubs {
+		t.Errorf("connected, and no coordinator: %+v, %v", none.Now(), err)
 	}
 }
 
-// TestKept: what was heard is known after a restart, and where a watch may go on; a file that is spoilt is as none.
+// TestLearn: the kind that this hub was told by the cloud counts here, and nobody else is told of it.
+func TestLearn(t *testing.T) {
+	p := newPool()
+	d := p.holder("", io.Discard)
+	e := entry(5, "a")
+	e.Scope = []Shared{{"example.com", "v1", "gadgets", ""}}
+	must(d.Take(must(e.Sign(p.authorities[0]))))
+	_, before := d.Text()
+	changed := d.Changed()
+	d.Learn(Shared{"example.com", "v1", "gadgets", "Gadget!"})
+	<-changed
+	if _, after := d.Text(); d.Now().Scope[0].Kind != "Gadget!" || after != before {
+		t.Errorf("%+v", d.Now().Scope)
+	}
+	d.Learn(Shared{"example.com", "v1", "others", "Other"})
+	if len(d.learnt) != 1 {
+		t.Errorf("learnt %v", d.learnt)
+	}
+}
+
+// TestKept: what was heard is known after a restart, also if another authority signs since. What nobody signed, and a file that is spoilt, are as none.
 func TestKept(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "directory")
-	d := holder(file, io.Discard)
-	d.takeCloud(entry("5", "cloud"))
-	again := holder(file, io.Discard)
-	if again.coordinator() != "https://cloud" || again.behind() != "5" || again.Status().By != ByDisk || again.Live() || again.Status().AgeSeconds < 0 {
-		t.Errorf("%+v", again.Status())
+	p, file := newPool(), filepath.Join(t.TempDir(), "directory")
+	d := p.holder(file, io.Discard)
+	must(d.TakeOfCloud(p.says(5, "cloud")))
+	p.rotate()
+	again := p.holder(file, io.Discard)
+	if s := again.Status(); again.coordinator() != "https://cloud" || s.By != ByDisk || !s.Signed || s.Live || s.AgeSeconds != -1 {
+		t.Errorf("%+v", s)
 	}
-	d.takePool(entry("6", "pool"), false)
-	if again = holder(file, io.Discard); again.coordinator() != "https://pool" || again.behind() != "" {
-		t.Errorf("of the pool: %+v behind %q", again.Status(), again.behind())
-	}
-	var log strings.Builder
-	for _, text := range []string{"", "{", `{"entry":{"pool":"quay","version":3}}`, strings.Repeat("x", 3*MaxText)} {
-		log.Reset()
-		bad := holder("", &log)
-		bad.File = file
-		if err := bad.load([]byte(text)); err == nil || bad.Now().Version != 0 {
-			t.Errorf("%.20q: %v, %+v", text, err, bad.Now())
+	for about, text := range map[string]string{
+		"empty": "", "half": "{", "another pool's": `{"entry":{"pool":"quay","version":3}}`, "long": strings.Repeat("x", 3*MaxText),
+		"a stranger's": string(newPool().says(9, "lie")), "unsigned": `{"directory":{"pool":"harbour","version":9,"coordinators":["https://lie:1"]}}`,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		if bad := p.holder(file, &log); bad.Now().Version != 0 || strings.Count(log.String(), "does not count") != 1 {
+			t.Errorf("%s: %+v, said %s", about, bad.Now(), &log)
 		}
 	}
 }
 
-// pair is one who asks and one who is asked.
-func ask(t *testing.T, d *Directory, of http.Handler) error {
-	t.Helper()
+// TestFormer: what a version of before has kept, which is not signed, counts until something is signed, is told to nobody, and is gone then.
+func TestFormer(t *testing.T) {
+	p, file := newPool(), filepath.Join(t.TempDir(), "directory")
+	kept := must(json.Marshal(map[string]any{"entry": entry(9e18, "before"), "cloud": true, "at": time.Now()}))
+	if err := os.WriteFile(file, kept, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	d := p.holder(file, &log)
+	if s := d.Status(); d.coordinator() != "https://before" || s.Signed || !strings.Contains(log.String(), "kept unsigned") {
+		t.Errorf("%+v, said %s", s, &log)
+	}
+	if text, tag := d.Text(); text != nil || tag != "" {
+		t.Errorf("it is handed on: %s", text)
+	}
+	must(d.Take(p.says(5, "now")))
+	if again := p.holder(file, io.Discard); d.coordinator() != "https://now" || again.coordinator() != "https://now" {
+		t.Errorf("%s, and after a restart %s", d.coordinator(), again.coordinator())
+	}
+}
+
+// TestBelieved holds what counts, whoever tells it: what an authority that may sign now has signed, under a higher number.
+func TestBelieved(t *testing.T) {
+	p, stranger := newPool(), newPool()
+	former := p.says(30, "former")
+	p.rotate()
+	for about, test := range map[string]struct {
+		held, told []byte
+		want       string
+	}{
+		"nothing is held":           {nil, p.says(5, "a"), "https://a"},
+		"a later one":               {p.says(5, "a"), p.says(6, "b"), "https://b"},
+		"an earlier one":            {p.says(6, "b"), p.says(5, "a"), "https://b"},
+		"the same number":           {p.says(6, "b"), p.says(6, "a"), "https://b"},
+		"a stranger's":              {p.says(5, "a"), stranger.says(9, "lie"), "https://a"},
+		"one of before":             {nil, former, "https://flag:1"},
+		"after one of before":       {former, p.says(5, "a"), "https://a"},
+		"unsigned":                  {p.says(5, "a"), must(json.Marshal(entry(9, "lie"))), "https://a"},
+		"another pool's":            {p.says(5, "a"), must(Entry{Pool: "quay", Version: 9}.Sign(p.authorities[0])), "https://a"},
+		"nothing":                   {p.says(5, "a"), nil, "https://a"},
+		"more than there is":        {p.says(5, "a"), make([]byte, MaxText+5), "https://a"},
+		"signed as something else":  {p.says(5, "a"), must(bulletin.Form{Subject: "denylist", Field: "directory", Max: MaxText}.Sign(p.authorities[0], entry(9, "lie"))), "https://a"},
+		"what its check would fail": {p.says(5, "a"), must(form.Sign(p.authorities[0], Entry{Pool: "harbour", Version: 9, Mode: "both"})), "https://a"},
+	} {
+		for _, way := range []string{"of the cloud", "of the pool"} {
+			file := filepath.Join(t.TempDir(), "directory")
+			if test.held != nil {
+				if err := os.WriteFile(file, test.held, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d := p.holder(file, io.Discard)
+			take := map[string]func([]byte) (bool, error){"of the cloud": d.TakeOfCloud, "of the pool": d.Take}[way]
+			if _, err := take(test.told); d.coordinator() != test.want {
+				t.Errorf("%s, %s: %s, want %s (%v)", about, way, d.coordinator(), test.want, err)
+			}
+		}
+	}
+}
+
+// TestAhead: no number is further ahead than an hour, so that a key that was stolen for a moment does not decide for ever.
+func TestAhead(t *testing.T) {
+	p, now := newPool(), time.Now()
+	d := p.holder("", io.Discard)
+	d.Time = pki.OpenProven("", clocktesting.NewFakePassiveClock(now), slog.New(slog.DiscardHandler))
+	for _, ahead := range []time.Duration{bulletin.Ahead + time.Second, 200 * 365 * 24 * time.Hour} {
+		if _, err := d.Take(p.says(bulletin.Next(0, now.Add(ahead)), "lie")); err == nil || !strings.Contains(err.Error(), "ahead") {
+			t.Errorf("%v ahead: %v", ahead, err)
+		}
+	}
+	if _, err := d.Take(p.says(1<<64-1, "lie")); err == nil {
+		t.Error("the last number of all is taken")
+	}
+	if _, err := d.Take(p.says(bulletin.Next(0, now.Add(bulletin.Ahead)), "a")); err != nil || d.coordinator() != "https://a" {
+		t.Errorf("%s: %v", d.coordinator(), err)
+	}
+}
+
+// TestRefusedOnce: what does not count is told once, in a line that says why.
+func TestRefusedOnce(t *testing.T) {
+	p := newPool()
+	var log strings.Builder
+	d := p.holder("", &log)
+	must(d.TakeOfCloud(p.says(5, "a")))
+	log.Reset()
+	for range 3 {
+		if _, err := d.Take(newPool().says(9, "lie")); err == nil {
+			t.Error("taken")
+		}
+	}
+	if s := d.Status(); s.Version != 5 || s.Errors != 3 || s.Refused == "" || strings.Count(log.String(), "no authority that counts has signed it") != 1 {
+		t.Errorf("%+v, said %s", s, &log)
+	}
+	must(d.Take(p.says(6, "b")))
+	if s := d.Status(); s.Refused != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestExchange: two members come to hold the same, whoever heard of it first. One that lies is told what counts.
+func TestExchange(t *testing.T) {
+	p := newPool()
+	mine, theirs := p.holder("", io.Discard), p.holder("", io.Discard)
 	by := roundTripper(func(req *http.Request) (*http.Response, error) {
 		w := httptest.NewRecorder()
-		of.ServeHTTP(w, req)
+		theirs.ServeHTTP(w, req)
 		return w.Result(), nil
 	})
-	return d.Ask(t.Context(), by, must(url.Parse("https://other")), false)
+	exchange := func() error { return mine.Exchange(t.Context(), by, must(url.Parse("https://other"))) }
+	for _, held := range []struct {
+		by     *Directory
+		number uint64
+	}{{theirs, 5}, {mine, 6}, {theirs, 7}} {
+		must(held.by.Take(p.says(held.number, "a")))
+		if err := exchange(); err != nil || mine.Now().Version != held.number || theirs.Now().Version != held.number {
+			t.Errorf("%d and %d, want %d: %v", mine.Now().Version, theirs.Now().Version, held.number, err)
+		}
+	}
+	lies := p.holder("", io.Discard)
+	stranger := newPool()
+	lies.Trusted, lies.Speakers = stranger.trusted, stranger.speakers
+	must(lies.Take(stranger.says(900, "lie")))
+	theirs = lies
+	if err := exchange(); err == nil || mine.Now().Version != 7 {
+		t.Errorf("%+v: %v", mine.Now(), err)
+	}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
 
-// watching is one who watches the object in the cloud, for long.
-func watching(d *Directory) *Directory {
-	d.opened = d.Clock.Now().Add(-time.Hour)
-	return d
-}
-
-// TestWhoTells holds who counts: the cloud above all, a later version above an earlier one, and who watches in the cloud above any version.
-func TestWhoTells(t *testing.T) {
-	asked := func(e Entry) *Directory {
-		d := holder("", io.Discard)
-		if e.Version != 0 {
-			d.takeCloud(e)
-		}
-		return d
-	}
-	for about, test := range map[string]struct {
-		mine   Entry
-		live   bool // this one watches in the cloud
-		theirs *Directory
-		want   string
+// TestLacks: what a cloud that was restored from a backup has forgotten is given back, and nothing else is.
+func TestLacks(t *testing.T) {
+	p := newPool()
+	d := p.holder("", io.Discard)
+	must(d.Take(p.says(6, "b")))
+	for about, c := range map[string]struct {
+		shown []byte
+		lacks bool
 	}{
-		"neither knows":                         {Entry{}, false, asked(Entry{}), "https://flag:1"},
-		"nothing is held":                       {Entry{}, false, asked(entry("5", "a")), "https://a"},
-		"a later one":                           {entry("5", "a"), false, asked(entry("6", "b")), "https://b"},
-		"an earlier one":                        {entry("6", "b"), false, asked(entry("5", "a")), "https://b"},
-		"an earlier one of who watches":         {entry("900", "lie"), false, watching(asked(entry("5", "a"))), "https://a"},
-		"a later one, and the cloud tells here": {entry("5", "a"), true, asked(entry("900", "lie")), "https://a"},
-		"who watches, and the cloud tells here": {entry("5", "a"), true, watching(asked(entry("900", "lie"))), "https://a"},
+		"the same": {p.says(6, "b"), false}, "a later one": {p.says(7, "c"), false}, "one of before": {p.says(5, "a"), true}, "nothing": {nil, false}, "a stranger's": {newPool().says(5, "lie"), false},
 	} {
-		d := asked(test.mine)
-		if test.live {
-			watching(d)
+		if got := d.Lacks(c.shown); (len(got) > 0) != c.lacks {
+			t.Errorf("%s: %s", about, got)
 		}
-		for range 2 {
-			if err := ask(t, d, test.theirs); err != nil {
-				t.Errorf("%s: %v", about, err)
-			}
-		}
-		if d.coordinator() != test.want {
-			t.Errorf("%s: %s, want %s", about, d.coordinator(), test.want)
-		}
-	}
-}
-
-// TestLie: a leader that lied with a version of the far future has no say once one leads that watches in the cloud, at the coordinator and at a hub without the cloud.
-func TestLie(t *testing.T) {
-	coordinator, hub := holder("", io.Discard), holder("", io.Discard)
-	coordinator.Hearsay = true
-	liar, honest := watching(holder("", io.Discard)), watching(holder("", io.Discard))
-	liar.takeCloud(entry("9000000000000000000", "lie"))
-	honest.takeCloud(entry("7", "true"))
-	for _, leader := range []*Directory{liar, honest} {
-		for _, who := range []struct{ asks, asked *Directory }{{coordinator, leader}, {hub, coordinator}} {
-			if err := ask(t, who.asks, who.asked); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if hub.coordinator() != leader.coordinator() {
-			t.Errorf("the hub has %s, the leader %s", hub.coordinator(), leader.coordinator())
-		}
-	}
-	if hub.Live() {
-		t.Error("a hub passes on what it only heard as what the cloud says")
-	}
-}
-
-// TestSure: the word of who watches in the cloud is passed on by a coordinator for a while, and no longer.
-func TestSure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, leader := holder("", io.Discard), watching(holder("", io.Discard))
-		c.Hearsay = true
-		leader.takeCloud(entry("7", "true"))
-		for range 3 { // told, and then the same again
-			if err := ask(t, c, leader); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(sure - time.Second)
-			if !c.Live() {
-				t.Fatal("not sure any more")
-			}
-		}
-		time.Sleep(time.Second)
-		if c.Live() || c.Status().AgeSeconds != sure.Seconds() {
-			t.Errorf("sure for ever: %+v", c.Status())
-		}
-	})
-}
-
-// TestForged: what cannot be meant changes nothing, and is told once.
-func TestForged(t *testing.T) {
-	var log strings.Builder
-	d := holder("", &log)
-	d.takeCloud(entry("5", "a"))
-	log.Reset()
-	for range 3 {
-		if err := ask(t, d, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"pool":"quay","version":9}`) })); err == nil {
-			t.Error("taken")
-		}
-	}
-	if err := ask(t, d, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, MaxText+5)) })); err == nil {
-		t.Error("too much is taken")
-	}
-	if err := ask(t, d, http.NotFoundHandler()); err == nil {
-		t.Error("404 is taken")
-	}
-	if s := d.Status(); s.Version != 5 || s.Errors != 4 || strings.Count(log.String(), "it is of pool") != 1 {
-		t.Errorf("%+v, said %s", s, log.String())
-	}
-	w := httptest.NewRecorder()
-	d.ServeHTTP(w, httptest.NewRequest(http.MethodPost, contract.DirectoryPath, strings.NewReader(`{}`)))
-	if w.Code != http.StatusMethodNotAllowed {
-		t.Errorf("POST: %d", w.Code)
-	}
-}
-
-// TestWait: who waits hears of a change at once, and of none after a while.
-func TestWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, leader := holder("", io.Discard), holder("", io.Discard)
-		leader.takeCloud(entry("5", "a"))
-		by := roundTripper(func(req *http.Request) (*http.Response, error) {
-			w := httptest.NewRecorder()
-			leader.ServeHTTP(w, req)
-			return w.Result(), nil
-		})
-		ctx, cancel := context.WithCancel(t.Context())
-		done, asked := make(chan struct{}), 0
-		go func() {
-			defer close(done)
-			Keep(ctx, c.Clock, true, func(ctx context.Context) error {
-				asked++
-				return c.Ask(ctx, by, must(url.Parse("https://leader")), true)
-			})
-		}()
-		time.Sleep(10 * time.Second)
-		leader.takeCloud(entry("6", "b"))
-		synctest.Wait()
-		if c.coordinator() != "https://b" {
-			t.Errorf("heard %s", c.coordinator())
-		}
-		before := asked
-		time.Sleep(10 * longest)
-		if n := asked - before; n < 5 || n > 12 {
-			t.Errorf("asked %d times in %v", n, 10*longest)
-		}
-		cancel()
-		<-done
-	})
-}
-
-// TestWaitEnds: a question whose waiting is ended here, as where the certificate of who asks has to be shown again, is answered with what holds.
-func TestWaitEnds(t *testing.T) {
-	d := holder("", io.Discard)
-	d.takeCloud(entry("5", "a"))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	req := httptest.NewRequestWithContext(ctx, http.MethodGet, contract.DirectoryPath+"?wait=1", nil)
-	req.Header.Set("If-None-Match", quote(tag(d.text)))
-	w := httptest.NewRecorder()
-	if d.ServeHTTP(w, req); w.Code != http.StatusNotModified {
-		t.Errorf("the answer is %d %q", w.Code, w.Body)
 	}
 }
 
@@ -335,57 +366,73 @@ func event(kind string, o any) string {
 	return string(must(json.Marshal(map[string]any{"type": kind, "object": o})))
 }
 
-// TestFollow: a watch of one object that goes on behind what is known. What cannot be meant and what is deleted change nothing. A version that the cloud knows no more, or a
+// TestFollow: a watch of one object that goes on behind what was seen. What is not signed and what is deleted change nothing. A version that the cloud knows no more, or a
 // cloud that was restored, costs the object once.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		d, c := holder("", &log), &cloud{events: make(chan string), code: []int{http.StatusForbidden}}
+		p := newPool()
+		d, c := p.holder("", &log), &cloud{events: make(chan string), code: []int{http.StatusForbidden}}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			d.Follow(ctx, c)
+			d.Follow(ctx, c, clock.RealClock{})
 		}()
 		send := func(e string) {
 			c.events <- e
 			synctest.Wait()
 		}
-		send(event("ADDED", object("5", nil)))
-		if d.Live() {
+		shows := func(version string, text []byte) any {
+			return object(func(o *corev1.Endpoints) {
+				o.ResourceVersion = version
+				o.Annotations[contract.LeaderHubSigned] = strings.TrimSpace(string(text))
+			})
+		}
+		send(event("ADDED", object(func(o *corev1.Endpoints) { o.ResourceVersion = "4" })))
+		if s := d.Status(); s.Version != 0 || s.Errors != 0 {
+			t.Errorf("an object that nobody signed: %+v", s)
+		}
+		send(event("MODIFIED", shows("5", p.says(50, "a"))))
+		if d.Status().Live {
 			t.Error("live before a change of before could have come")
 		}
-		time.Sleep(settles)
-		if s := d.Status(); !s.Live || s.Version != 5 || s.By != ByCloud || s.AgeSeconds != 0 {
+		time.Sleep(10 * time.Second)
+		if s := d.Status(); !s.Live || s.Version != 50 || s.By != ByCloud || s.AgeSeconds != 0 {
 			t.Errorf("%+v", s)
 		}
 		changed := d.Changed()
-		send(event("MODIFIED", object("6", func(o *corev1.Endpoints) { o.Annotations[contract.LeaderHubMode] = "no" })))
-		send(event("DELETED", object("7", nil)))
+		send(event("MODIFIED", shows("6", newPool().says(60, "lie"))))
+		if d.Status().Live {
+			t.Error("live, and the cloud shows something else")
+		}
+		send(event("DELETED", shows("7", p.says(50, "a"))))
 		select {
 		case <-changed:
 			t.Error("changed")
 		default:
 		}
-		if s := d.Status(); s.Version != 5 || s.Errors != 1 || !strings.Contains(s.Refused, `weir.dev/mode is "no"`) || strings.Count(log.String(), "weir.dev/mode") != 1 {
-			t.Errorf("%+v, said %s", s, log.String())
+		if s := d.Status(); s.Version != 50 || s.Errors != 1 || !strings.Contains(s.Refused, "no authority that counts has signed it") {
+			t.Errorf("%+v, said %s", s, &log)
 		}
-		send(event("ADDED", object("8", nil)))
+		send(event("ADDED", shows("8", p.says(80, "b"))))
 		<-changed
-		if s := d.Status(); s.Version != 8 || s.Refused != "" {
+		if s := d.Status(); s.Version != 80 || s.Refused != "" {
 			t.Errorf("%+v", s)
 		}
 		send("") // the watch ends
 		time.Sleep(10 * time.Second)
 		send(event("ERROR", map[string]any{"kind": "Status", "code": 410, "message": "too old"}))
 		time.Sleep(10 * time.Second)
+		send(event("ADDED", shows("9", p.says(80, "b"))))
 		d.Anew()
 		synctest.Wait()
 		if got, want := c.since(), []string{"", "", "8", "", ""}; !slices.Equal(got, want) {
 			t.Errorf("asked behind %q, want %q", got, want)
 		}
-		send(event("ADDED", object("3", nil)))
-		if s := d.Status(); s.Version != 3 {
+		send(event("ADDED", shows("3", p.says(50, "a"))))
+		time.Sleep(10 * time.Second)
+		if s := d.Status(); s.Version != 80 || len(d.Lacking(time.Now())) == 0 {
 			t.Errorf("after a restore: %+v", s)
 		}
 		for _, q := range c.asked {
@@ -395,8 +442,8 @@ func TestFollow(t *testing.T) {
 		}
 		cancel()
 		<-done
-		if d.Live() || d.Status().AgeSeconds < 0 {
-			t.Errorf("after the end: %+v", d.Status())
+		if s := d.Status(); s.Live || s.AgeSeconds < 0 {
+			t.Errorf("after the end: %+v", s)
 		}
 	})
 }

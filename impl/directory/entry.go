@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +15,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -32,7 +35,7 @@ const (
 // Entry is what a pool is told about itself. It is a value: nobody changes what its slices hold.
 type Entry struct {
 	Pool    string `json:"pool"`
-	Version uint64 `json:"version"` // of the object in the cloud; 0: none was seen
+	Version uint64 `json:"version"` // the number under which it was signed, see package bulletin; 0: nothing was told
 	// Mode is contract.ModeCoordinator or contract.ModeLeaderHubs. "" of what was told: nothing; "" of Directory.Now: the pool shares nothing.
 	Mode         string    `json:"mode,omitempty"`
 	Connected    bool      `json:"connected,omitempty"` // its nodes reach each other
@@ -126,18 +129,47 @@ func (e Entry) URLs() (all []*url.URL) {
 	return all
 }
 
-// Decode reads an Entry of a pool as somebody of the pool tells it.
-func Decode(pool string, text []byte) (Entry, error) {
-	fail := func(err error) (Entry, error) { return Entry{}, fmt.Errorf("directory of pool %s: %w", pool, err) }
-	if len(text) > MaxText {
-		return fail(fmt.Errorf("%d bytes, want %d at most", len(text), MaxText))
+// form is how an Entry is signed.
+var form = bulletin.Form{Subject: "directory", Field: "directory", Max: MaxText}
+
+// Sign is the entry as one line of text.
+func (e Entry) Sign(a *pki.Authority) (line []byte, err error) {
+	if err = e.check(e.Pool); err == nil {
+		line, err = form.Sign(a, e)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("directory of pool %s: %w", e.Pool, err)
+	}
+	return line, nil
+}
+
+// Open reads a signed Entry of a pool, if one of some authorities has signed it: by.
+func Open(line []byte, pool string, authorities []*x509.Certificate) (e Entry, by *x509.Certificate, err error) {
+	fail := func(err error) (Entry, *x509.Certificate, error) {
+		return Entry{}, nil, fmt.Errorf("directory of pool %s: %w", pool, err)
+	}
+	s, err := form.Read(line)
+	if err != nil {
+		return fail(err)
+	}
+	if by = s.By(authorities...); by == nil {
+		return fail(bulletin.ErrUnsigned)
+	}
+	if e, err = decode(pool, s.Doc); err != nil {
+		return Entry{}, nil, err
+	}
+	return e, by, nil
+}
+
+// decode reads an Entry of a pool.
+func decode(pool string, text []byte) (Entry, error) {
+	fail := func(err error) (Entry, error) { return Entry{}, fmt.Errorf("directory of pool %s: %w", pool, err) }
 	var e Entry
 	if err := json.Unmarshal(text, &e); err != nil {
 		return fail(err)
 	}
 	if e.Version == 0 {
-		return fail(errors.New("version is 0, want that of the object in the cloud"))
+		return fail(errors.New("version is 0, want the number of what was signed"))
 	}
 	if err := e.check(pool); err != nil {
 		return fail(err)
@@ -273,15 +305,6 @@ func (e Entry) checkScope() error {
 		return fmt.Errorf("%s is not in order", contract.LeaderHubScope)
 	}
 	return nil
-}
-
-// bare is an entry without the kinds of custom resources, which whoever asks the cloud may learn by himself.
-func (e Entry) bare() Entry {
-	e.Scope = slices.Clone(e.Scope)
-	for i := range e.Scope {
-		e.Scope[i].Kind = ""
-	}
-	return e
 }
 
 // knowing is an entry with the kinds that another one has and it has not.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,19 +14,15 @@ import (
 // maxAnnotation bounds one annotation.
 const maxAnnotation = 16 << 10
 
-// Parse reads what the Endpoints leader-hub-<pool> tell. An error names the field that cannot be meant.
-func Parse(pool string, o *corev1.Endpoints) (Entry, error) {
+// Parse reads what the Endpoints leader-hub-<pool> tell, to sign it under a number. An error names the field that is wrong.
+func Parse(pool string, o *corev1.Endpoints, number uint64) (Entry, error) {
 	failed := func(err error) error {
 		return fmt.Errorf("Endpoints %s/%s%s: %w", contract.ManagerNamespace, contract.LeaderHubPrefix, pool, err) //nolint:staticcheck // a kind
 	}
 	if o.Namespace != contract.ManagerNamespace || o.Name != contract.LeaderHubPrefix+pool {
 		return Entry{}, failed(fmt.Errorf("it is %.80q", o.Namespace+"/"+o.Name))
 	}
-	e := Entry{Pool: pool, Mode: o.Annotations[contract.LeaderHubMode], Allowance: o.Annotations[contract.LeaderHubAllowance]}
-	var err error
-	if e.Version, err = strconv.ParseUint(o.ResourceVersion, 10, 64); err != nil || e.Version == 0 {
-		return Entry{}, failed(fmt.Errorf("resourceVersion is %.80q, want a number", o.ResourceVersion))
-	}
+	e := Entry{Pool: pool, Version: number, Mode: o.Annotations[contract.LeaderHubMode], Allowance: o.Annotations[contract.LeaderHubAllowance]}
 	for _, name := range []string{contract.LeaderHubMode, contract.LeaderHubConnectivity, contract.LeaderHubCoordinators, contract.LeaderHubReplicas, contract.LeaderHubScope, contract.LeaderHubAllowance} {
 		if n := len(o.Annotations[name]); n > maxAnnotation {
 			return Entry{}, failed(fmt.Errorf("%s has %d bytes, want %d at most", name, n, maxAnnotation))
@@ -58,6 +53,7 @@ func Parse(pool string, o *corev1.Endpoints) (Entry, error) {
 		e.Scope = append(e.Scope, shared)
 	}
 	slices.SortFunc(e.Scope, func(a, b Shared) int { return strings.Compare(a.String(), b.String()) })
+	var err error
 	if e.Leaders, err = parseLeaders(o.Subsets); err != nil {
 		return Entry{}, failed(err)
 	}

@@ -16,10 +16,10 @@ import (
 )
 
 // object is what weir-manager writes.
-func object(version string, change func(o *corev1.Endpoints)) *corev1.Endpoints {
+func object(change func(o *corev1.Endpoints)) *corev1.Endpoints {
 	node := func(name string) *string { return &name }
 	o := &corev1.Endpoints{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "leader-hub-harbour", ResourceVersion: version, Annotations: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "leader-hub-harbour", Annotations: map[string]string{
 			contract.LeaderHubMode: "coordinator", contract.LeaderHubConnectivity: "true", contract.LeaderHubCoordinators: "https://10.0.0.7:10270, https://[fd00::7]:10270",
 			contract.LeaderHubReplicas: "1-ab/edge-1/10.0.0.7,2-ab/edge-2/fd00::7",
 			contract.LeaderHubScope:    "discovery.k8s.io/v1/endpointslices,/v1/endpoints,example.com/v1/widgets=Widget", contract.LeaderHubAllowance: "720h",
@@ -36,7 +36,7 @@ func object(version string, change func(o *corev1.Endpoints)) *corev1.Endpoints 
 }
 
 func TestParse(t *testing.T) {
-	got, err := Parse("harbour", object("42", nil))
+	got, err := Parse("harbour", object(nil), 42)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 	text, _ := json.Marshal(got)
-	if again, err := Decode("harbour", text); err != nil || !reflect.DeepEqual(again, got) {
+	if again, err := decode("harbour", text); err != nil || !reflect.DeepEqual(again, got) {
 		t.Errorf("inside the pool: %+v, %v", again, err)
 	}
 	if d, usual := got.OfflineAllowance(), (Entry{}).OfflineAllowance(); d != 720*time.Hour || usual != contract.OfflineAllowance {
@@ -68,16 +68,16 @@ func TestParse(t *testing.T) {
 
 // TestOpenYurts: an object that another controller wrote tells less, and that is no error.
 func TestOpenYurts(t *testing.T) {
-	o := object("7", func(o *corev1.Endpoints) {
+	o := object(func(o *corev1.Endpoints) {
 		o.Annotations = nil
 		o.Subsets[0].Ports[0].Name = ""
 	})
-	got, err := Parse("harbour", o)
+	got, err := Parse("harbour", o, 7)
 	if err != nil || got.Mode != "" || got.Scope != nil || got.Coordinators != nil || len(got.Leaders) != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	o.Subsets = nil
-	if got, err = Parse("harbour", o); err != nil || len(got.Leaders) != 0 {
+	if got, err = Parse("harbour", o, 7); err != nil || len(got.Leaders) != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -95,7 +95,6 @@ func TestRefused(t *testing.T) {
 		want   string
 	}{
 		"another name":     {func(o *corev1.Endpoints) { o.Name = "leader-hub-quay" }, `it is "kube-system/leader-hub-quay"`},
-		"no version":       {func(o *corev1.Endpoints) { o.ResourceVersion = "x" }, `resourceVersion is "x", want a number`},
 		"mode":             {annotate(contract.LeaderHubMode, "both"), `weir.dev/mode is "both", want coordinator or leader-hubs`},
 		"connectivity":     {annotate(contract.LeaderHubConnectivity, "yes"), `openyurt.io/interconnectivity is "yes", want true or false`},
 		"no duration":      {annotate(contract.LeaderHubAllowance, "soon"), `weir.dev/offline-allowance is "soon", want a duration, 0s to 2160h0m0s`},
@@ -139,17 +138,17 @@ func TestRefused(t *testing.T) {
 			}
 		}, "65 leader hubs, want 64 at most"},
 	} {
-		_, err := Parse("harbour", object("42", test.change))
+		_, err := Parse("harbour", object(test.change), 42)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 500 {
 			t.Errorf("%s: %v, want %s", about, err, test.want)
 		}
 	}
 	for about, text := range map[string]string{
-		"of another pool": `{"pool":"quay","version":1}`, "without a version": `{"pool":"harbour"}`, "no JSON": "x", "too long": strings.Repeat(" ", MaxText+1),
+		"of another pool": `{"pool":"quay","version":1}`, "without a version": `{"pool":"harbour"}`, "no JSON": "x",
 		"out of order": `{"pool":"harbour","version":1,"scope":[{"version":"v1","resource":"pods"},{"version":"v1","resource":"nodes"}]}`,
 		"bad address":  `{"pool":"harbour","version":1,"leaders":[{"node":"a","addresses":["1.2.3.4"]}]}`,
 	} {
-		if e, err := Decode("harbour", []byte(text)); err == nil {
+		if e, err := decode("harbour", []byte(text)); err == nil {
 			t.Errorf("%s: %+v", about, e)
 		}
 	}
@@ -173,7 +172,7 @@ func resources(n int) string {
 
 // FuzzParse: whatever stands in the object, what is taken from it is within its bounds, and is the same inside the pool.
 func FuzzParse(f *testing.F) {
-	for _, o := range []*corev1.Endpoints{object("42", nil), object("1", func(o *corev1.Endpoints) { o.Annotations, o.Subsets = nil, nil })} {
+	for _, o := range []*corev1.Endpoints{object(nil), object(func(o *corev1.Endpoints) { o.Annotations, o.Subsets = nil, nil })} {
 		text, _ := json.Marshal(o)
 		f.Add(text)
 	}
@@ -182,7 +181,7 @@ func FuzzParse(f *testing.F) {
 		if json.Unmarshal(text, &o) != nil {
 			return
 		}
-		e, err := Parse("harbour", &o)
+		e, err := Parse("harbour", &o, 42)
 		if err != nil {
 			return
 		}
@@ -193,7 +192,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil || len(told) > MaxText {
 			t.Fatalf("%d bytes, %v", len(told), err)
 		}
-		if again, err := Decode("harbour", told); err != nil || !reflect.DeepEqual(again, e) {
+		if again, err := decode("harbour", told); err != nil || !reflect.DeepEqual(again, e) {
 			t.Errorf("%+v\nagain %+v, %v", e, again, err)
 		}
 	})
@@ -201,11 +200,11 @@ func FuzzParse(f *testing.F) {
 
 // FuzzDecode: what somebody of the pool tells ends nobody.
 func FuzzDecode(f *testing.F) {
-	e, _ := Parse("harbour", object("42", nil))
+	e, _ := Parse("harbour", object(nil), 42)
 	text, _ := json.Marshal(e)
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if e, err := Decode("harbour", text); err == nil && (e.Pool != "harbour" || e.Version == 0 || e.check("harbour") != nil) {
+		if e, err := decode("harbour", text); err == nil && (e.Pool != "harbour" || e.Version == 0 || e.check("harbour") != nil) {
 			t.Errorf("%+v", e)
 		}
 	})

@@ -91,11 +91,10 @@ func (h *Hub) buildClient() error {
 		Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Moved: func() { h.pool.Changed() }, Address: func() string { return h.poolDoor.Told() },
 		Refused: h.refused, Clock: h.clock, Logger: h.Logger,
 	}
-	if err := h.buildTrust(); err != nil {
-		return err
-	}
 	c.Roots = h.trusted
-	h.denied = denylist.New(denylist.Config{Pool: h.NodePoolName, Trusted: c.Roots.List, File: filepath.Join(h.DataDir, "denylist"), Logger: h.Logger})
+	h.denied = denylist.New(denylist.Config{
+		Pool: h.NodePoolName, Trusted: h.trusted.List, Speakers: h.trusted.Speakers, Time: h.time, File: filepath.Join(h.DataDir, "denylist"), Logger: h.Logger,
+	})
 	c.Denied = h.denied
 	h.metrics.registry.MustRegister(h.denied)
 	h.late = &pki.Allowance{Time: h.time, Cloud: func() bool { return h.cloud.Reach() != uplink.Away }, For: h.allowance, Refuse: h.denied.Refuse, Logger: h.Logger}
@@ -117,7 +116,10 @@ func (h *Hub) buildRelays() error {
 		Feeding: h.cloud.Feeds, Cloud: h.cloud.Upstream(h.metrics.body(role.Cloud)),
 		Coordinator: func() *hop.Upstream { return h.coordinator.InUse().Upstream },
 	}
-	if h.EnableCoordinator {
+	if h.EnableCoordinator { // what the pool shares is signed
+		if err := h.buildTrust(); err != nil {
+			return err
+		}
 		h.buildDirectory()
 	}
 	for _, res := range h.atFirst() {
@@ -238,9 +240,7 @@ func (h *Hub) buildPoolDoor() *pooldoor.Door {
 	}}
 	d.Desk.Handle(d.ServeMux)
 	d.Handle(contract.DocumentsPath, h.discovery.Show(h.judge.Keys))
-	d.Handle(contract.DirectoryPath, h.directory)
-	d.Handle(contract.TrustPath, h.trusted)
-	d.Handle(contract.DenylistPath, h.denied)
+	h.board().Serve(d.Handle)
 	if d.Listener = h.atPool; d.Address == contract.PoolAddressReverse {
 		d.Listener = reverse.NewListener(c.Waits, h.clock, h.Logger)
 	}

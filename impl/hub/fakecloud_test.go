@@ -44,6 +44,7 @@ import (
 // fakeCloud is as much of a kube-apiserver as a hub sees, behind real TLS: authentication by certificate or token, access
 // reviews, Endpoints and EndpointSlices (from relays that the test feeds), and some paths that show what came through.
 type fakeCloud struct {
+	signs  *authority // what it tells a pool about itself; nil: nobody does
 	t      testing.TB
 	server *httptest.Server
 	relays map[string]*relay.Relay // by resource

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"log"
@@ -27,6 +28,7 @@ type fakeCoordinator struct {
 	server *httptest.Server
 	ctx    context.Context
 	cert   tls.Certificate
+	ca     *authority
 	serve  sync.WaitGroup
 
 	life   int
@@ -43,7 +45,7 @@ type fakeCoordinator struct {
 func newFakeCoordinator(t testing.TB, ca *authority, resources ...string) *fakeCoordinator {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &fakeCoordinator{t: t, ctx: ctx, cert: ca.tls("coordinator"), end: func() {}}
+	c := &fakeCoordinator{t: t, ctx: ctx, cert: ca.tls("coordinator"), ca: ca, end: func() {}}
 	if len(resources) == 0 {
 		resources = defaultResources()
 	}
@@ -96,7 +98,7 @@ func (c *fakeCoordinator) wipe() {
 
 func (c *fakeCoordinator) begin() {
 	now, err := inmemory.New(inmemory.Config{
-		Pool: "pool-a", Relays: slices.Clone(c.relays), Leases: c.leases.Leases, Clock: clock.RealClock{},
+		Pool: "pool-a", Relays: slices.Clone(c.relays), Leases: c.leases.Leases, Clock: clock.RealClock{}, Trusted: func() []*x509.Certificate { return []*x509.Certificate{c.ca.cert} },
 		Line: inmemory.Lines(c.cert, func(ctx context.Context, node, address string) (net.Conn, error) {
 			shuns := ""
 			if c.set(func() { shuns = c.shuns }); node == shuns {

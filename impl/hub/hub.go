@@ -164,7 +164,7 @@ func (h *Hub) learned(number uint64, cloud bool) {
 	h.door.Consistency.Reset()
 	h.shelter.History(number)
 	if h.directory != nil {
-		h.directory.Anew()
+		h.board().Anew()
 	}
 }
 

@@ -1,8 +1,11 @@
 package hub
 
 import (
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,12 +14,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
+	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// tell has the cloud tell a pool about itself.
+// signs is the authority as weir-manager has it.
+func (a *authority) signs() *pki.Authority {
+	a.t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(a.key)
+	check(a.t, err)
+	by, err := pki.LoadAuthority(a.pem, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	check(a.t, err)
+	return by
+}
+
+// tell has the cloud tell a pool about itself, signed by the authority of the pool if there is one.
 func (c *fakeCloud) tell(pool string, annotations map[string]string, leaders ...corev1.EndpointSubset) {
 	c.mu.Lock()
 	c.version++
@@ -24,6 +39,14 @@ func (c *fakeCloud) tell(pool string, annotations map[string]string, leaders ...
 	c.mu.Unlock()
 	e := c.object(contract.ManagerNamespace, contract.LeaderHubPrefix+pool, v)
 	e.Annotations, e.Subsets = annotations, leaders
+	if c.signs != nil {
+		entry, err := directory.Parse(pool, e, bulletin.Next(v, c.signs.now()))
+		check(c.t, err)
+		line, err := entry.Sign(c.signs.signs())
+		check(c.t, err)
+		e.Annotations = maps.Clone(annotations)
+		e.Annotations[contract.LeaderHubSigned] = strings.TrimSpace(string(line))
+	}
 	e.ObjectMeta.ManagedFields = []metav1.ManagedFieldsEntry{}
 	raw, err := e.Marshal()
 	check(c.t, err)

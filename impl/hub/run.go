@@ -117,8 +117,6 @@ func (h *Hub) Run(ctx context.Context) error {
 	if d := h.poolDoor; d != nil {
 		g.Go(func() error { return listen.Serve(serving, d.Listener, d.TLS(), d, nil, h.Logger) })
 		g.Go(func() error { return h.notices().Run(serving) })
-		g.Go(func() error { return h.followDirectory(serving) })
-		g.Go(func() error { return h.coordinator.AskTold(serving, h.directory) })
 		g.Go(func() error { return h.course.Run(serving) })
 		if h.managesReplica() {
 			g.Go(func() error { return h.awaitReplica(serving) })

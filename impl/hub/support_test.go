@@ -148,7 +148,8 @@ func newBedAt(t testing.TB, clouds int, by time.Duration) *bed {
 	t.Helper()
 	b := &bed{t: t, dir: t.TempDir(), ca: newAuthorityAt(t, "cloud", by), local: newAuthorityAt(t, "pool", by), log: &logBuffer{}}
 	for range clouds {
-		b.clouds = append(b.clouds, newFakeCloud(t, b.ca))
+		c := newFakeCloud(t, b.ca)
+		c.signs, b.clouds = b.local, append(b.clouds, c)
 	}
 	b.credentials("edge-1")
 	path := func(name string) string { return filepath.Join(b.dir, name) }

@@ -13,9 +13,7 @@ func (h *Hub) takenBack(cert *x509.Certificate) error { return h.denied.Refuse(c
 // enrolled follows another certificate of this hub in its pool. weir-manager knows the node then, and grants the denylist to it, the authorities and the directory.
 func (h *Hub) enrolled() {
 	h.pool.Renew()
-	h.denied.Retry()
-	h.trusted.Retry()
-	h.directory.Retry()
+	h.board().Retry()
 }
 
 // refused follows an answer of the coordinator that it does not take this hub's certificate. It may have a sign of the cloud that this hub has not.

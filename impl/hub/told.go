@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"context"
 	"path/filepath"
 	"time"
 
@@ -9,13 +8,14 @@ import (
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/hub/course"
 	"github.com/weir-edge/weir/impl/hub/leaderhub"
-	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/role"
 )
 
 // buildDirectory makes what knows what the pool is told about itself: flags, and what cloud and pool say since.
 func (h *Hub) buildDirectory() {
-	c := directory.Config{Pool: h.NodePoolName, File: filepath.Join(h.DataDir, "directory"), Clock: h.clock, Logger: h.Logger}
+	c := directory.Config{
+		Pool: h.NodePoolName, File: filepath.Join(h.DataDir, "directory"), Trusted: h.trusted.List, Speakers: h.trusted.Speakers, Time: h.time, Clock: h.clock, Logger: h.Logger,
+	}
 	for _, u := range h.coordinators {
 		c.Flags.Coordinators = append(c.Flags.Coordinators, u.String())
 	}
@@ -40,9 +40,3 @@ func (h *Hub) buildCourse() {
 
 // allowance is for how long a certificate of the pool counts after its end, as the pool was told.
 func (h *Hub) allowance() time.Duration { return h.directory.Now().OfflineAllowance() }
-
-// followDirectory reads it in the cloud until ctx ends.
-func (h *Hub) followDirectory(ctx context.Context) error {
-	h.directory.Follow(ctx, h.cloud.Way(uplink.ClassControl, uplink.AsHub))
-	return nil
-}

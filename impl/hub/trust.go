@@ -3,6 +3,7 @@ package hub
 import (
 	"path/filepath"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/hub/notices"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/trust"
@@ -10,7 +11,7 @@ import (
 
 // buildTrust makes what knows the authorities of the pool: the file that was given, and what cloud and pool say since.
 func (h *Hub) buildTrust() error {
-	c := trust.Config{Pool: h.NodePoolName, Dir: filepath.Join(h.DataDir, "pki"), Beside: h.EnrolCoordinatorDir, Changed: h.retrust, Logger: h.Logger}
+	c := trust.Config{Pool: h.NodePoolName, Dir: filepath.Join(h.DataDir, "pki"), Beside: h.EnrolCoordinatorDir, Retrust: h.retrust, Time: h.time, Logger: h.Logger}
 	if h.CoordinatorCAFile != "" {
 		file, err := h.reload.Bundle("--coordinator-ca-file", h.CoordinatorCAFile)
 		if err != nil {
@@ -31,10 +32,15 @@ func (h *Hub) retrust() {
 	}
 }
 
+// board is what the authority of the pool has signed.
+func (h *Hub) board() bulletin.Board {
+	return bulletin.Board{h.trusted.Document, h.denied.Document, h.directory.Document}
+}
+
 // notices is this hub's part in what the pool holds in common.
 func (h *Hub) notices() *notices.Notices {
 	return notices.New(notices.Config{
-		Pool: h.NodePoolName, Node: h.NodeName, Trusted: h.trusted, Denied: h.denied, Coordinator: h.coordinator,
+		Pool: h.NodePoolName, Node: h.NodeName, Trusted: h.trusted, Board: h.board(), Coordinator: h.coordinator,
 		AsHub: h.cloud.Way(uplink.ClassControl, uplink.AsHub), AsNode: h.asks(), Certificates: h.certificates, Clock: h.clock, Logger: h.Logger,
 	})
 }

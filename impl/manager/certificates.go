@@ -30,6 +30,7 @@ type certifier struct {
 	ctrl    ctrl.Manager
 	set     *settings
 	metrics *metrics
+	keys    cache.Cache // see open
 }
 
 // add lets the replica that leads judge requests for certificates, and take certificates back.
@@ -40,19 +41,13 @@ func (m *certifier) add() error {
 	c, r := m.ctrl.GetClient(), m.ctrl.GetAPIReader()
 	revoker := revocation.New(revocation.Config{
 		Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock, Metrics: m.metrics.revocations, Log: m.set.Logger,
-		Authority: func(ctx context.Context, pool string) (*pki.Succession, error) {
-			if m.set.Certificates != signCertificates { // another signer has the keys
-				return nil, nil
-			}
-			return certificates.Authority(ctx, c, r, m.set.Clock, pool)
-		},
+		Authority: m.authority,
 	})
-	keys, err := m.keys()
-	if err != nil {
+	if err := m.open(); err != nil {
 		return err
 	}
 	nodes := func() source.Source { return source.Kind(m.ctrl.GetCache(), &corev1.Node{}, membership()) }
-	if err := reconciles(m.ctrl, "revocation", revoker, 1, nodes(), m.bindings(), m.written(keys, contract.ReturnedPrefix)); err != nil {
+	if err := reconciles(m.ctrl, "revocation", revoker, 1, nodes(), m.bindings(), m.written(ignore, contract.ReturnedPrefix)); err != nil {
 		return err
 	}
 	watchman := certificates.NewWatchman(certificates.WatchmanConfig{Client: c, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock})
@@ -64,7 +59,7 @@ func (m *certifier) add() error {
 			Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock, Metrics: m.metrics.certificates, Log: m.set.Logger,
 			Away: away(c), Ends: watchman.Authority, Switched: revoker.Resign,
 		})
-		if err := reconciles(m.ctrl, "rotation", rotator, 1, nodes(), m.written(keys, contract.AuthorityPrefix, contract.ReturnedPrefix)); err != nil {
+		if err := reconciles(m.ctrl, "rotation", rotator, 1, nodes(), m.written(ignore, contract.AuthorityPrefix, contract.ReturnedPrefix)); err != nil {
 			return err
 		}
 	}
@@ -77,26 +72,38 @@ func (m *certifier) add() error {
 	return nil
 }
 
-// keys is a cache of the ConfigMaps in contract.KeyNamespace without their data.
-func (m *certifier) keys() (cache.Cache, error) {
-	keys, err := cache.New(m.set.rest, cache.Options{
+// authority is that of a pool; nil without an error: the pool has none, or another signer has the keys.
+func (m *certifier) authority(ctx context.Context, pool string) (*pki.Succession, error) {
+	if m.set.Certificates != signCertificates {
+		return nil, nil
+	}
+	return certificates.Authority(ctx, m.ctrl.GetClient(), m.ctrl.GetAPIReader(), m.set.Clock, pool)
+}
+
+// open makes a cache of the ConfigMaps in contract.KeyNamespace without their data.
+func (m *certifier) open() (err error) {
+	m.keys, err = cache.New(m.set.rest, cache.Options{
 		HTTPClient: m.ctrl.GetHTTPClient(), Scheme: m.ctrl.GetScheme(), Mapper: m.ctrl.GetRESTMapper(), NewInformer: informer(m.set.Clock),
 		DefaultNamespaces: map[string]cache.Config{contract.KeyNamespace: {}}, DefaultTransform: trimData,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cache of namespace %s: %w", contract.KeyNamespace, err)
+		return fmt.Errorf("cache of namespace %s: %w", contract.KeyNamespace, err)
 	}
-	if err := m.ctrl.Add(keys); err != nil {
-		return nil, fmt.Errorf("manager: %w", err)
+	if err := m.ctrl.Add(m.keys); err != nil {
+		return fmt.Errorf("manager: %w", err)
 	}
-	return keys, nil
+	return nil
 }
 
-// written asks for the pools of which somebody writes a ConfigMap whose name has one of the prefixes: `weir pki rotate` does, and hubs that give something back.
-func (m *certifier) written(keys cache.Cache, prefixes ...string) source.Source {
-	kind := source.Kind(keys, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *corev1.ConfigMap) []reconcile.Request {
+func ignore(string) {}
+
+// written asks for the pools of which somebody writes a ConfigMap whose name has one of the prefixes: `weir pki rotate` does, and hubs that give something back. It calls
+// changed before.
+func (m *certifier) written(changed func(pool string), prefixes ...string) source.Source {
+	kind := source.Kind(m.keys, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *corev1.ConfigMap) []reconcile.Request {
 		for _, prefix := range prefixes {
 			if pool, ours := strings.CutPrefix(o.Name, prefix); ours {
+				changed(pool)
 				return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: pool}}}
 			}
 		}

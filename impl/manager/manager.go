@@ -24,6 +24,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
@@ -156,10 +157,17 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	if err := (&forwarders{client: c}).add(m.ctrl); err != nil {
 		return err
 	}
-	if err := (&certifier{m.ctrl, m.set, m.metrics}).add(); err != nil {
+	certifies := &certifier{ctrl: m.ctrl, set: m.set, metrics: m.metrics}
+	if err := certifies.add(); err != nil {
 		return err
 	}
-	if err := pools.Add(m.ctrl, pools.Config{Clock: s.Clock, Seen: m.board.seen, Told: m.metrics.hubs.Of, Follow: m.follow, Metrics: m.metrics.leaderHubs, Log: s.Logger}); err != nil {
+	keeps := pools.Config{Clock: s.Clock, Seen: m.board.seen, Told: m.metrics.hubs.Of, Follow: m.follow, Metrics: m.metrics.leaderHubs, Log: s.Logger}
+	if s.Certificates == signCertificates {
+		keeps.Authority, keeps.Keys = certifies.authority, func(changed func(pool string)) source.Source {
+			return certifies.written(changed, contract.AuthorityPrefix, contract.ReturnedPrefix)
+		}
+	}
+	if err := pools.Add(m.ctrl, keeps); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	if err := installs.Add(m.ctrl, installs.Config{Clock: s.Clock, Metrics: m.metrics.installs, Log: s.Logger}); err != nil {

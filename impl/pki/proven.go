@@ -69,6 +69,17 @@ func (p *Proven) Now() time.Time {
 	return p.now()
 }
 
+// astray is by how much a clock may be behind what was proved, and be a clock all the same.
+const astray = time.Hour
+
+// Known is Now, and whether that is known: the cloud was heard, or this machine has a clock. If it has none, as what starts in 1970, Now is the least that the time may be.
+func (p *Proven) Known() (now time.Time, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own, now := p.clock.Now().Round(0), p.now()
+	return now, p.heard || now.Sub(own) < astray
+}
+
 func (p *Proven) now() time.Time {
 	now, told := p.clock.Now().Round(0), p.told()
 	if p.heard || told.After(now) {

@@ -59,6 +59,12 @@ func (s *Succession) Trusted() []*x509.Certificate {
 	return append(all, s.Before...)
 }
 
+// Speakers are those of some trusted authorities, the signer first, whose word counts for what is signed now: the one that signs, the next one, and those after it of which a cloud
+// that was restored from a backup has lost the keys. Not those before: a key may be why they were replaced. What was signed by them has been signed anew since.
+func Speakers(trusted []*x509.Certificate) []*x509.Certificate {
+	return slices.DeleteFunc(slices.Clone(trusted), func(c *x509.Certificate) bool { return c.NotBefore.Before(trusted[0].NotBefore) })
+}
+
 // TrustPEM is the same as a file, for those who verify.
 func (s *Succession) TrustPEM() []byte { return EncodeCertificates(s.Trusted()) }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -24,8 +25,8 @@ const (
 // errUnchained is of a text that nobody vouches for who is trusted here.
 var errUnchained = errors.New("no authority that is trusted here, and signs or is to sign, vouches for it")
 
-// subject is what an authority says that it signs.
-const subject = "trust bundle"
+// form is how bundles are signed.
+var form = bulletin.Form{Subject: "trust bundle", Field: "bundle", Max: maxLine}
 
 // Bundle is what is signed. Authorities are certificates in DER.
 type Bundle struct {
@@ -35,12 +36,6 @@ type Bundle struct {
 	Signer []byte    `json:"signer"`
 	Next   []byte    `json:"next,omitempty"` // signs later
 	Before [][]byte  `json:"before,omitempty"`
-}
-
-// signed is a bundle as it travels: one line.
-type signed struct {
-	Bundle    json.RawMessage `json:"bundle"`
-	Signature []byte          `json:"signature"`
 }
 
 // link is one bundle of a text, as it was read.
@@ -68,15 +63,12 @@ func (l *link) vouches(after *link) bool {
 // open reads one line of a pool's text, if the authority has signed it that it names as its signer.
 func open(line []byte, pool string) (*link, error) {
 	fail := func(err error) (*link, error) { return nil, fmt.Errorf("trust bundle of pool %s: %w", pool, err) }
-	var s signed
-	if len(line) > maxLine {
-		return fail(fmt.Errorf("%d bytes, want %d at most", len(line), maxLine))
-	}
-	if err := json.Unmarshal(line, &s); err != nil {
+	s, err := form.Read(line)
+	if err != nil {
 		return fail(err)
 	}
-	l := &link{line: append(bytes.TrimSpace(line), '\n')}
-	if err := json.Unmarshal(s.Bundle, &l.Bundle); err != nil {
+	l := &link{line: s.Line}
+	if err := json.Unmarshal(s.Doc, &l.Bundle); err != nil {
 		return fail(err)
 	}
 	if l.Pool != pool {
@@ -85,7 +77,6 @@ func open(line []byte, pool string) (*link, error) {
 	if n := len(l.Before); n > maxTrusted-1 || l.Next != nil && n > maxTrusted-2 {
 		return fail(fmt.Errorf("%d authorities of before, want %d in all at most", n, maxTrusted))
 	}
-	var err error
 	if l.signer, err = authority(l.Signer, pool); err != nil {
 		return fail(err)
 	}
@@ -101,7 +92,7 @@ func open(line []byte, pool string) (*link, error) {
 		}
 		l.before = append(l.before, c)
 	}
-	if !pki.Vouches(l.signer, subject, s.Bundle, s.Signature) {
+	if s.By(l.signer) == nil {
 		return fail(errUnsigned)
 	}
 	return l, nil
@@ -188,10 +179,10 @@ func textOf(all []*link) (text []byte) {
 func Publish(text []byte, pool string, s *pki.Succession, above uint64, now time.Time) (after []byte, err error) {
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("trust bundle of pool %s: %w", pool, err) }
 	all, err := read(text, pool)
-	if err != nil {
+	if err != nil || (bound{bulletin.At(now).Later()}).all(all) != nil {
 		all = nil
 	}
-	b := Bundle{Pool: pool, Number: uint64(max(now.UnixMilli(), 1)), Issued: now.UTC().Truncate(time.Millisecond), Signer: s.Signer.Cert().Raw}
+	b := Bundle{Pool: pool, Number: bulletin.Next(0, now), Issued: now.UTC().Truncate(time.Millisecond), Signer: s.Signer.Cert().Raw}
 	if s.Next != nil {
 		b.Next = s.Next.Cert().Raw
 	}
@@ -203,17 +194,10 @@ func Publish(text []byte, pool string, s *pki.Succession, above uint64, now time
 		if last.Number >= above && bytes.Equal(last.Signer, b.Signer) && bytes.Equal(last.Next, b.Next) && slices.EqualFunc(last.Before, b.Before, bytes.Equal) {
 			return text, nil
 		}
-		b.Number = max(b.Number, last.Number+1)
+		b.Number = bulletin.Next(last.Number, now)
 	}
 	b.Number = max(b.Number, above)
-	var out signed
-	if out.Bundle, err = json.Marshal(b); err != nil {
-		return fail(err)
-	}
-	if out.Signature, err = s.Signer.Vouch(subject, out.Bundle); err != nil {
-		return fail(err)
-	}
-	line, err := json.Marshal(out)
+	line, err := form.Sign(s.Signer, b)
 	if err != nil {
 		return fail(err)
 	}

@@ -9,13 +9,18 @@
 //
 // Hubs that reach the cloud read the text there (Follow). That connection is authenticated by the cloud's own authority, and so its word counts even where no
 // earlier authority vouches for it: a key that was lost is replaced so. Inside the pool hubs and coordinator give each other what one of them lacks
-// (Exchange, ServeHTTP); there only the chain of signatures counts.
+// (package bulletin); there only the chain of signatures counts.
 //
 // # The first authority
 //
 // A file of authorities (Config.First) counts until there is a bundle. A file that is replaced by one with an authority of the pool that the bundle does not have
 // counts above the bundle: so somebody with a key to the machine overrules everything but the cloud. Without a file the first bundle is the cloud's.
 // Authorities in the file that are none of the pool's by their names go on to count beside the bundle.
+//
+// # Numbers
+//
+// A number is refused that is ahead of the time by more than an hour, and of the cloud by more than two: so after a theft the cloud's bundle can be above whatever the thief made others
+// believe. An authority that signed before is trusted still, and has no word any more in what is signed: see Held.Speakers.
 //
 // # On the disk
 //
@@ -26,5 +31,5 @@
 //
 // A bundle has 4 authorities, a text MaxLinks bundles and MaxText bytes. Who was away for more steps than that asks the cloud.
 //
-// It starts no goroutine. Follow and Share run in their caller's.
+// It starts no goroutine.
 package trust

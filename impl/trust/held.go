@@ -15,8 +15,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weir-edge/weir/impl/bulletin"
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/notice"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -33,8 +34,9 @@ type Config struct {
 	Dir   string                     // where it is kept; "": nowhere
 	// Beside is another directory for CAFile, of a coordinator on this machine; "": none.
 	Beside string
-	// Changed is called when other authorities count, by whoever brought them; it must not wait. nil: nobody minds.
-	Changed func()
+	// Retrust is called when other authorities count, by whoever brought them; it must not wait. nil: nobody is told.
+	Retrust func()
+	Time    *pki.Proven // bounds numbers; nil: nothing does
 	Logger  *slog.Logger
 }
 
@@ -56,13 +58,11 @@ func (s *state) last() *link {
 // Held is whom one member of a pool trusts. It is safe for concurrent use.
 type Held struct {
 	Config
+	*bulletin.Document
 	now atomic.Pointer[state]
 
 	mu      sync.Mutex // held while it changes
 	changed chan struct{}
-
-	retry chan struct{} // see Retry
-	shown notice.Shown  // by the cloud
 }
 
 // kept is what is on the disk.
@@ -73,7 +73,11 @@ type kept struct {
 
 // New reads what was kept. What cannot be read does not count: whoever has the text will be asked for it.
 func New(c Config) *Held {
-	h := &Held{Config: c, changed: make(chan struct{}), retry: make(chan struct{}, 1)}
+	h := &Held{Config: c, changed: make(chan struct{})}
+	h.Document = bulletin.New(h, &bulletin.Document{
+		About: form.Subject, At: contract.TrustPath, Max: MaxText, Cloud: bulletin.ConfigMap(contract.AuthorityPrefix+c.Pool, contract.TrustKey), Key: contract.TrustKey,
+		Log: c.Logger,
+	})
 	h.now.Store(&state{})
 	if c.Dir == "" {
 		return h
@@ -106,8 +110,7 @@ func stateOf(links []*link, first string) *state {
 	s := &state{links: links, first: first}
 	if l := s.last(); l != nil {
 		s.pool = poolOf(l.trusted())
-		sum := sha256.Sum256(l.line)
-		s.tag = hex.EncodeToString(sum[:12])
+		s.tag = bulletin.TagOf(l.line)
 	}
 	return s
 }
@@ -131,8 +134,7 @@ func tagOf(all []*x509.Certificate) string {
 	if len(all) == 0 {
 		return ""
 	}
-	sum := sha256.Sum256(pki.EncodeCertificates(all))
-	return hex.EncodeToString(sum[:12])
+	return bulletin.TagOf(pki.EncodeCertificates(all))
 }
 
 // others are authorities of the file that are none of this pool's by their names. No bundle says anything of them.
@@ -164,6 +166,14 @@ func (h *Held) Signer() *x509.Certificate {
 	return nil
 }
 
+// Speakers are those of List whose word counts for what is signed now, see pki.Speakers. Without a bundle all are.
+func (h *Held) Speakers() []*x509.Certificate {
+	if l := h.now.Load().last(); l != nil {
+		return pki.Speakers(l.trusted())
+	}
+	return h.first()
+}
+
 // Number is that of the last bundle, 0 if there is none.
 func (h *Held) Number() uint64 {
 	if l := h.now.Load().last(); l != nil {
@@ -178,8 +188,8 @@ func (h *Held) Text() (text []byte, tag string) {
 	return textOf(s.links), s.tag
 }
 
-// Changes is closed by the next change of what is held.
-func (h *Held) Changes() <-chan struct{} {
+// Changed is closed by the next change of what is held.
+func (h *Held) Changed() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.changed
@@ -195,6 +205,9 @@ func (h *Held) take(text []byte, cloud bool) (changed bool, err error) {
 	theirs, err := read(text, h.Pool)
 	if err != nil {
 		return false, err
+	}
+	if err := h.bound(cloud).all(theirs); err != nil {
+		return false, fmt.Errorf("trust bundle of pool %s: %w", h.Pool, err)
 	}
 	h.mu.Lock()
 	before := h.now.Load()
@@ -225,10 +238,45 @@ func (h *Held) take(text []byte, cloud bool) (changed bool, err error) {
 	}
 	h.set(stateOf(chain(all), tagOf(first)))
 	h.mu.Unlock()
-	if h.Config.Changed != nil {
-		h.Config.Changed()
+	if h.Retrust != nil {
+		h.Retrust()
 	}
 	return true, err
+}
+
+// bound is how far numbers may be ahead. The cloud's may be further than a member's, so that it can be above what that one made others believe.
+func (h *Held) bound(cloud bool) bound {
+	switch {
+	case h.Time == nil:
+		return bound{}
+	case cloud:
+		return bound{bulletin.By(h.Time).Later()}
+	}
+	return bound{bulletin.By(h.Time)}
+}
+
+type bound struct{ bulletin.Bound }
+
+func (b bound) all(links []*link) error {
+	for _, l := range links {
+		if err := b.Number(l.Number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Lacks is the chain of bundles that is held, if the cloud has forgotten the last of them.
+func (h *Held) Lacks(shown []byte) []byte {
+	last := h.now.Load().last()
+	if last == nil {
+		return nil
+	}
+	if theirs, err := Last(shown, h.Pool); err == nil && theirs.Number >= last.Number {
+		return nil
+	}
+	text, _ := h.Text()
+	return text
 }
 
 // set puts another state in the place of the one before; h.mu is held.
@@ -282,8 +330,8 @@ func (h *Held) keep(s *state) {
 // Reread follows a change of the file of the first authorities. It tells whether others count now.
 func (h *Held) Reread() (changed bool) {
 	changed = h.overrule()
-	if changed && h.Config.Changed != nil {
-		h.Config.Changed()
+	if changed && h.Retrust != nil {
+		h.Retrust()
 	}
 	return changed
 }

@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -282,7 +284,7 @@ func TestExchange(t *testing.T) {
 	p := newPool("harbour")
 	first := p.file()
 	mine, theirs, changes := holds(first, ""), holds(first, ""), 0
-	mine.Config.Changed = func() { changes++ }
+	mine.Retrust = func() { changes++ }
 	asked := []string{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		asked = append(asked, req.Method)
@@ -330,5 +332,55 @@ func TestBounds(t *testing.T) {
 	}
 	if all := must(read(must(Publish([]byte("half"), "harbour", p.s, 0, p.at)), "harbour")); len(all) != 1 {
 		t.Errorf("begun anew with %d bundles", len(all))
+	}
+}
+
+// TestAhead: no number is ahead by more than an hour. The cloud's may be by two, so that it can be above whatever a member of the pool made others believe.
+func TestAhead(t *testing.T) {
+	p := newPool("harbour")
+	h := holds(p.file(), "")
+	h.Time = pki.OpenProven("", clocktesting.NewFakePassiveClock(now), slog.New(slog.DiscardHandler))
+	of := func(number uint64) []byte { return must(Publish(nil, "harbour", p.s, number, now.Add(-time.Minute))) }
+	for what, c := range map[string]struct {
+		number uint64
+		take   func([]byte) (bool, error)
+	}{
+		"of the pool":     {bulletin.Next(0, now.Add(bulletin.Ahead+time.Second)), h.Take},
+		"of the cloud":    {bulletin.Next(0, now.Add(2*bulletin.Ahead+time.Second)), h.TakeOfCloud},
+		"the last number": {1<<64 - 1, h.TakeOfCloud},
+	} {
+		if _, err := c.take(of(c.number)); err == nil || !strings.Contains(err.Error(), "ahead") || h.Number() != 0 {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	must(h.Take(of(bulletin.Next(0, now.Add(bulletin.Ahead)))))
+	must(h.TakeOfCloud(of(bulletin.Next(0, now.Add(2*bulletin.Ahead)))))
+	// A text with such a number is begun anew: nothing could follow it.
+	if all := must(read(must(Publish(of(1<<64-1), "harbour", p.s, 0, now)), "harbour")); len(all) != 1 || all[0].Number != bulletin.Next(0, now) {
+		t.Errorf("after the last number comes %d", all[len(all)-1].Number)
+	}
+}
+
+// TestSpeakers: one that signed before has no word any more, and is trusted still. One that a restored cloud has forgotten has.
+func TestSpeakers(t *testing.T) {
+	p := newPool("harbour")
+	h := holds(p.file(), "")
+	if got := h.Speakers(); len(got) != 1 {
+		t.Errorf("without a bundle: %d", len(got))
+	}
+	first, next := p.s.Signer, must(pki.NewPoolAuthority("harbour", now.Add(time.Hour)))
+	must(h.Take(must(Publish(nil, "harbour", &pki.Succession{Signer: first, Next: next}, 1, now))))
+	if got := h.Speakers(); len(got) != 2 {
+		t.Errorf("while the next one is known: %d", len(got))
+	}
+	text, _ := h.Text()
+	must(h.Take(must(Publish(text, "harbour", &pki.Succession{Signer: next, Before: []*x509.Certificate{first.Cert()}}, 1, now.Add(time.Second)))))
+	if got := h.Speakers(); len(got) != 1 || !got[0].Equal(next.Cert()) || len(h.List()) != 2 {
+		t.Errorf("after the switch: %d of %d", len(got), len(h.List()))
+	}
+	restored := holds(p.file(), "")
+	must(restored.Take(must(Publish(nil, "harbour", &pki.Succession{Signer: first, Before: []*x509.Certificate{next.Cert()}}, 1, now))))
+	if got := restored.Speakers(); len(got) != 2 {
+		t.Errorf("after a restore: %d", len(got))
 	}
 }

@@ -2,6 +2,7 @@ package trust
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,6 +18,8 @@ type Order struct {
 	Settle  string `json:"settle"`
 	Overlap string `json:"overlap"`
 	LostKey bool   `json:"lostKey,omitempty"`
+	// StolenKey: nothing that the authority of now signed counts any more, and nobody vouches for the next one.
+	StolenKey bool `json:"stolenKey,omitempty"`
 }
 
 // ParseOrder reads an Order and what it plans.
@@ -27,6 +30,9 @@ func ParseOrder(text string) (o Order, p pki.Plan, err error) {
 	}
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return fail(err)
+	}
+	if o.LostKey && o.StolenKey {
+		return fail(errors.New("lostKey and stolenKey are true, want one of them at most"))
 	}
 	if p.Settle, err = time.ParseDuration(o.Settle); err != nil {
 		return fail(fmt.Errorf("settle: %w", err))

@@ -52,7 +52,7 @@ func All() []Attack {
 	all := slices.Concat(
 		identityAttacks(), awayAttacks(), exhaustionAttacks(), coordinatorAttacks(), liarAttacks(), cloudAttacks(),
 		diskAttacks(), stolenAttacks(), poolWriteAttacks(), irrevocableAttacks(), sundryAttacks(),
-		policyAttacks(),
+		policyAttacks(), directoryAttacks(), signedAttacks(),
 	)
 	slices.SortStableFunc(all, func(a, b Attack) int { return compareNumbers(a.Number, b.Number) })
 	return all

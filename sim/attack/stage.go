@@ -42,6 +42,9 @@ type place struct {
 	manager      bool  // weir-manager runs
 	enrols       bool  // and hubs ask it for their certificates
 	flags        node.Flags
+	// coordinatorFlags are those of the coordinators, beside what the testbed gives them.
+	coordinatorFlags node.Flags
+	asksCoordinator  bool // the first hubs ask for the certificates of the coordinators beside them, too
 }
 
 // swift are flags with which a hub sees within seconds that the cloud is away.
@@ -69,7 +72,8 @@ func topology(attacks []Attack) (runtime.Topology, []*place) {
 	for _, p := range places {
 		t.Pools = append(
 			t.Pools,
-			runtime.Pool{Name: p.name, Nodes: p.nodes, Mode: p.mode, Coordinators: p.replicas, Enrols: p.enrols, HubFlags: p.flags},
+			runtime.Pool{Name: p.name, Nodes: p.nodes, Mode: p.mode, Coordinators: p.replicas, Enrols: p.enrols, HubFlags: p.flags,
+				EnrolsCoordinator: p.asksCoordinator, CoordinatorFlags: p.coordinatorFlags},
 		)
 	}
 	return t, places

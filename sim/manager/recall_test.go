@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
-	"github.com/weir-edge/weir/impl/notice"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
 )
@@ -48,10 +48,7 @@ func testRecall(t *testing.T, w *world, before *run) (after *run) {
 		func() { trusted.Follow(ctx, cloud, clock.RealClock{}) },
 		func() { held.Follow(ctx, cloud, clock.RealClock{}) },
 		func() {
-			notice.Returner{
-				Pool: pool, Cloud: cloud, Clock: clock.RealClock{}, Logger: log,
-				Lacks: map[string]func(time.Time) []byte{contract.TrustKey: trusted.Lacking, contract.DenylistKey: held.Lacking},
-			}.Run(ctx)
+			bulletin.Returner{Pool: pool, Cloud: cloud, Clock: clock.RealClock{}, Logger: log, Board: bulletin.Board{trusted.Document, held.Document}}.Run(ctx)
 		},
 	} {
 		go func() { run(); done <- struct{}{} }()
@@ -84,7 +81,7 @@ func testRecall(t *testing.T, w *world, before *run) (after *run) {
 		if err != nil {
 			return false
 		}
-		l, err := denylist.Open([]byte(m.Data[contract.DenylistKey]), pool, trusted.List())
+		l, _, err := denylist.Open([]byte(m.Data[contract.DenylistKey]), pool, trusted.List())
 		return err == nil && l.Number > number && len(l.Entries) == 1 && l.Entries[0].UID == string(former.UID) && l.Entries[0].Deleted
 	})
 	t.Logf("recalled after %v", time.Since(began).Round(time.Millisecond))

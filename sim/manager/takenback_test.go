@@ -136,7 +136,10 @@ func testTakenBack(t *testing.T, w *world) {
 	as := w.cloud.RESTConfig()
 	as.Impersonate = rest.ImpersonationConfig{UserName: "weir:hub:" + pool + ":t-2", Groups: []string{"system:authenticated"}}
 	cloud := toCloud{must(rest.TransportFor(as)), must(url.Parse(as.Host))}
-	go func() { done <- hub.ShareDenied(ctx) }()
+	go func() {
+		held.Share(ctx, clock.RealClock{}, hub.Meet)
+		done <- nil
+	}()
 	go func() {
 		held.Follow(ctx, cloud, clock.RealClock{})
 		done <- nil

@@ -10,10 +10,10 @@
 //	                                                       kube-system/leader-informer-sync, of which the coordinator says
 //	                                                       who may hold them, and its own kube-node-lease/<node>;
 //	                                                       say whether the cloud contradicts the leader (contract.DoubtPath);
-//	                                                       bring a denylist (contract.DenylistPath), or authorities
-//	                                                       of the pool (contract.TrustPath)
+//	                                                       bring what the authority of the pool has signed
+//	                                                       (package bulletin)
 //	replica CN weir:coordinator:<pool>:<name>,             read everything; ask to be taken in again when it has lost its
-//	        O weir:coordinators                            data (contract.RejoinPath); bring a denylist, or authorities
+//	        O weir:coordinators                            data (contract.RejoinPath); bring what is signed
 //	operator O weir:operators                              read everything; clear or delete the two Leases of kube-system
 //	viewer  O weir:viewers                                 read everything
 //	nobody  none                                           read /healthz, /livez, /readyz and /version

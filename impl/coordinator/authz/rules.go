@@ -129,12 +129,17 @@ func Reader(u user.Info) user.Info {
 	return &user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(), Extra: extra}
 }
 
+// signed reports whether a path is of what the authority of the pool has signed: its signature counts, and not who brings it.
+func signed(path string) bool {
+	return path == contract.DenylistPath || path == contract.TrustPath || path == contract.DirectoryPath
+}
+
 // refuseLate tells what a user may not whose certificate has ended: to write anything but the Lease of its own node, which says no more than that the node is
 // there, and a denylist or the authorities of the pool, which others have signed.
 func refuseLate(a authorizer.Attributes) string {
 	node := NodeOf(a.GetUser())
 	switch own := isLease(a) && a.GetNamespace() == contract.NodeLeaseNamespace && (a.GetName() == node || a.GetVerb() == "create" && a.GetName() == ""); {
-	case a.GetVerb() == "get" || a.GetVerb() == "list" || a.GetVerb() == "watch", node != "" && own, a.GetPath() == contract.DenylistPath || a.GetPath() == contract.TrustPath:
+	case a.GetVerb() == "get" || a.GetVerb() == "list" || a.GetVerb() == "watch", node != "" && own, signed(a.GetPath()):
 		return ""
 	}
 	return "the certificate has ended: until it is renewed its holder reads, and renews the Lease of its own node"
@@ -171,8 +176,8 @@ func refusePath(r role, a authorizer.Attributes) string {
 	switch {
 	case a.GetVerb() == "get":
 		return ""
-	case a.GetVerb() == "post" && (a.GetPath() == contract.DenylistPath || a.GetPath() == contract.TrustPath) && (r == hub || r == replica):
-		return "" // who signed it counts, and not who brings it
+	case a.GetVerb() == "post" && signed(a.GetPath()) && (r == hub || r == replica):
+		return ""
 	case a.GetVerb() == "post" && a.GetPath() == contract.RejoinPath && r == replica:
 		return "" // the handler goes by the name in its certificate
 	case a.GetVerb() == "post" && r == hub && (a.GetPath() == contract.LinePath || a.GetPath() == contract.DoubtPath):

@@ -3,13 +3,13 @@ package inmemory
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,13 +30,15 @@ import (
 // FreshWithin is for how long a relay is ready after the last sign of its source.
 const FreshWithin = 30 * time.Second
 
-// Config is what a Coordinator is made of. All is needed.
+// Config is what a Coordinator is made of. All is needed but Trusted.
 type Config struct {
 	Pool   string
 	Relays []*relay.Relay // run by who made them
 	Leases *Leases
 	Line   func(node, address string) *hop.Line // leads to a hub, see Lines
 	Clock  clock.WithTicker
+	// Trusted are the authorities of the pool, by which it knows what the pool is told about itself; nil: it takes and shows nothing of it.
+	Trusted func() []*x509.Certificate
 }
 
 // Coordinator is the API of a pool. It serves whoever shows a certificate that its server has verified.
@@ -53,18 +55,12 @@ func New(c Config) (*Coordinator, error) {
 	logger := slog.New(slog.DiscardHandler)
 	x := &Coordinator{relays: c.Relays}
 	x.vote = &election.Election{Store: c.Leases, Fence: &fence.Fence{Incarnation: c.Leases.life}, Bars: &pull.Bars{}, Clock: c.Clock, Logger: logger}
-	told := pull.Told{Directory: directory.New(directory.Config{Pool: c.Pool, Hearsay: true, Clock: c.Clock, Logger: logger})}
 	ready := status.Readiness{FreshWithin: FreshWithin, Floor: func(string) uint64 { return 0 }, Clock: c.Clock}
 	relays := scope.NewSet(c.Relays...)
 	x.puller = pull.New(pull.Config{
 		Relays: relays.All, Fence: x.vote.Fence, Bars: x.vote.Bars, Line: c.Line, Leases: x.vote, Unready: ready.Unready, Majority: func() error { return nil },
-		Beside: func(ctx context.Context, up *hop.Upstream) {
-			var beside sync.WaitGroup
-			beside.Go(func() { told.Keep(ctx, up) })
-			x.Documents.Keep(ctx, up, c.Clock)
-			beside.Wait()
-		},
-		Freed: func(string) {}, Refilled: func(_, _ string) {}, Clock: c.Clock, Logger: logger,
+		Beside: func(ctx context.Context, up *hop.Upstream) { x.Documents.Keep(ctx, up, c.Clock) },
+		Freed:  func(string) {}, Refilled: func(_, _ string) {}, Clock: c.Clock, Logger: logger,
 	})
 	x.vote.Fence.Moved, x.vote.Held = x.puller.Moved, x.puller.Held
 	c.Leases.Obey(x.vote)
@@ -81,7 +77,9 @@ func New(c Config) (*Coordinator, error) {
 	mux.Handle("GET "+contract.StatusPath, &status.Reporter{
 		Pool: c.Pool, Fence: x.vote.Fence, Relays: relays.All, Unknown: func() []string { return nil }, Ready: ready, Puller: x.puller, Doubt: func() *contract.Doubt { return nil }, Clock: c.Clock,
 	})
-	mux.Handle("GET "+contract.DirectoryPath, told)
+	if c.Trusted != nil {
+		mux.Handle(contract.DirectoryPath, directory.New(directory.Config{Pool: c.Pool, Trusted: c.Trusted, Speakers: c.Trusted, Clock: c.Clock, Logger: logger}))
+	}
 	mux.Handle("GET "+contract.DocumentsPath, x.Documents.Serve(x.puller.Upstream))
 	mux.Handle("/apis/coordination.k8s.io/v1/namespaces/", c.Leases.Handler(userOf))
 	for _, r := range c.Relays {

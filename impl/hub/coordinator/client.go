@@ -224,6 +224,13 @@ func (c *Client) With(ctx context.Context) (*Replica, context.Context, context.C
 	}
 }
 
+// Meet lets an exchange happen with the replica that is used now.
+func (c *Client) Meet(ctx context.Context, exchange func(ctx context.Context, by http.RoundTripper, at *url.URL)) {
+	r, asking, cancel := c.With(ctx)
+	defer cancel()
+	exchange(asking, r.Transport, r.URL)
+}
+
 // Waits opens a connection to the replica that is used now, for as long as it is. See impl/reverse.
 func (c *Client) Waits(ctx context.Context) (net.Conn, context.Context, error) {
 	u := c.InUse()

@@ -1,7 +1,7 @@
-// Package notices is a hub's part in what its pool holds in common: the denylist and the authorities. It reads them in the cloud, exchanges them with the coordinator, gives
-// back to the cloud what that has forgotten, and tells on the Node what this hub holds.
+// Package notices is a hub's part in what the authority of its pool has signed (package bulletin): the authorities, the denylist and the directory. It reads them in the cloud, exchanges them
+// with the coordinator, gives back to the cloud what that has forgotten, and tells on the Node what this hub holds.
 //
-// Run has one goroutine for each, which end with its context.
+// Run starts goroutines, which end with its context.
 package notices
 
 import (
@@ -11,15 +11,12 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/holding"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/notice"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
 )
@@ -28,7 +25,7 @@ import (
 type Config struct {
 	Pool, Node   string
 	Trusted      *trust.Held
-	Denied       *denylist.Held
+	Board        bulletin.Board // Trusted, and what its authorities sign
 	Coordinator  *coordinator.Client
 	AsHub        http.RoundTripper // to the cloud
 	AsNode       http.RoundTripper
@@ -55,40 +52,22 @@ func New(c Config) *Notices { return &Notices{Config: c} }
 
 // Run keeps all up to date until ctx ends.
 func (n *Notices) Run(ctx context.Context) error {
-	var all sync.WaitGroup
-	for _, run := range []func(){
-		func() { _ = n.Coordinator.ShareDenied(ctx) },
-		func() { n.Trusted.Share(ctx, n.Clock, func() { n.exchange(ctx) }) },
-		func() { n.Trusted.Follow(ctx, n.AsHub, n.Clock) },
-		func() { n.Denied.Follow(ctx, n.AsHub, n.Clock) },
-		func() {
-			notice.Returner{
-				Pool: n.Pool, Cloud: n.AsHub, Clock: n.Clock, Logger: n.Logger,
-				Lacks: map[string]func(time.Time) []byte{contract.TrustKey: n.Trusted.Lacking, contract.DenylistKey: n.Denied.Lacking},
-			}.Run(ctx)
-		},
-		func() {
-			holding.Teller{Node: n.Node, Cloud: n.AsNode, Read: n.holds, Clock: n.Clock, Logger: n.Logger}.Run(ctx)
-		},
-	} {
-		all.Go(run)
+	n.Board[0].Agreed = func(tag string) {
+		number := n.Trusted.Number()
+		if _, now := n.Trusted.Text(); now == tag { // else it is exchanged once more at once
+			n.shared.Store(number)
+		}
 	}
+	var all sync.WaitGroup
+	all.Go(func() { n.Board.Run(ctx, n.Clock, n.Coordinator.Meet, n.AsHub) })
+	all.Go(func() {
+		bulletin.Returner{Pool: n.Pool, Cloud: n.AsHub, Board: n.Board, Clock: n.Clock, Logger: n.Logger}.Run(ctx)
+	})
+	all.Go(func() {
+		holding.Teller{Node: n.Node, Cloud: n.AsNode, Read: n.holds, Clock: n.Clock, Logger: n.Logger}.Run(ctx)
+	})
 	all.Wait()
 	return nil
-}
-
-// exchange lets this hub and the replica in use know the same authorities, whoever heard of them first.
-func (n *Notices) exchange(ctx context.Context) {
-	r, asking, cancel := n.Coordinator.With(ctx)
-	defer cancel()
-	number := n.Trusted.Number()
-	if err := n.Trusted.Exchange(asking, r.Transport, r.URL.JoinPath(contract.TrustPath)); err != nil {
-		n.Logger.Debug("the coordinator does not take or show the authorities of the pool", "err", err)
-		return
-	}
-	if n.Trusted.Number() == number { // else it is looked again at once
-		n.shared.Store(number)
-	}
 }
 
 // holds is what the Node says. A trust bundle is held when the coordinator holds it, too.

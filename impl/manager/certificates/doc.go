@@ -45,7 +45,7 @@
 //
 // After a loss nobody can vouch for the new authority. Hubs take it because the cloud says so, and the file that they write for their coordinator has it.
 //
-// After the cloud was restored from a backup of before a rotation hubs refuse the older bundle, and give back what they hold (notice.Returner). If the authority
+// After the cloud was restored from a backup of before a rotation hubs refuse the older bundle, and give back what they hold (bulletin.Returner). If the authority
 // that signs here vouches for it, it signs again, by a bundle above that, and those that came after it count until what they signed is renewed.
 //
 // # Ends

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/holding"
 	"github.com/weir-edge/weir/impl/pki"
@@ -37,6 +38,7 @@ const (
 	nextRole    = "next"
 	beforeRole  = "before"
 	refusedText = "RotationRefused"
+	leastAbove  = time.Minute // by which the bundle after a theft is above the thief's: the clocks of a pool do not differ by more
 )
 
 // RotatorConfig is what a Rotator is made of. All fields are required.
@@ -151,7 +153,7 @@ func (r *Rotator) look(ctx context.Context, pool string) (due time.Time, err err
 		return due, r.take(ctx, k, "", "AuthorityPrepared", err)
 	}
 	r.measure(k, now)
-	if len(k.s.Before) > 0 && now.Sub(k.s.SignsAt) < resignsFor && k.s.MaySign(now) == nil {
+	if !now.Before(k.s.SignsAt) && now.Sub(k.s.SignsAt) < resignsFor {
 		if err := r.Switched(ctx, pool); err != nil {
 			return due, err
 		}
@@ -220,6 +222,10 @@ func (r *Rotator) recall(ctx context.Context, k *kept, now time.Time) error {
 	if number <= last.Number {
 		return nil
 	}
+	if err := bulletin.At(now).Number(number); err != nil {
+		r.Log.Warn("a trust bundle that hubs gave back does not count", "pool", k.pool, "err", err)
+		return nil
+	}
 	k.above = number + 1
 	if !k.s.Recall(trusted, now) {
 		return r.tell(ctx, k, "", trust.ProgressOf(k.s, now))
@@ -248,6 +254,13 @@ func (r *Rotator) obey(ctx context.Context, k *kept, text string, now time.Time)
 	reason := "AuthorityPrepared"
 	switch {
 	case err != nil:
+	case o.StolenKey:
+		reason = "AuthorityReplaced"
+		// Above all that a thief can have made others believe: its numbers are an hour ahead at most.
+		k.above = bulletin.Next(0, now.Add(bulletin.Ahead+leastAbove))
+		if k.s, err = r.fresh(k, nil, now, plan); err != nil {
+			return err
+		}
 	case o.LostKey && k.s != nil:
 		err = &pki.MismatchError{Field: "order", Value: "lost key", Allowed: "a rotation without --lost-key: the key is there"}
 	case o.LostKey:
@@ -279,12 +292,16 @@ func (r *Rotator) replacement(k *kept, now time.Time, p pki.Plan) (*pki.Successi
 	if err != nil {
 		r.Log.Warn("nobody knows which authorities a pool trusted: none of their leaves counts any more", "pool", k.pool, "err", err)
 	}
-	lost = slices.DeleteFunc(lost, func(c *x509.Certificate) bool { return pki.CheckAuthority(c, k.pool) != nil })
-	fresh, err := pki.NewPoolAuthority(k.pool, now)
+	return r.fresh(k, slices.DeleteFunc(lost, func(c *x509.Certificate) bool { return pki.CheckAuthority(c, k.pool) != nil }), now, p)
+}
+
+// fresh is an authority for which nobody vouches. What those of before have signed goes on to count, if they are given.
+func (r *Rotator) fresh(k *kept, before []*x509.Certificate, now time.Time, p pki.Plan) (*pki.Succession, error) {
+	a, err := pki.NewPoolAuthority(k.pool, now)
 	if err != nil {
 		return nil, err
 	}
-	return pki.Recover(lost, fresh, now, p)
+	return pki.Recover(before, a, now, p)
 }
 
 // take keeps a step that was taken, if nobody else has taken one, and tells of it. The key is kept first: whom nobody has the key of is never published.

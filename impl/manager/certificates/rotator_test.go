@@ -18,6 +18,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
@@ -271,7 +272,7 @@ func TestRecall(t *testing.T) {
 
 			w.cluster.put(told)
 			w.cluster.put(secret)
-			w.clock.SetTime(now) // and its clock is behind
+			w.clock.SetTime(w.clock.Now().Add(-bulletin.Ahead / 2)) // and its clock is behind
 			back := &corev1.ConfigMap{ObjectMeta: meta("returned-harbour"), Data: map[string]string{}}
 			stranger := &pki.Succession{Signer: must(pki.NewPoolAuthority("harbour", now))}
 			back.Data[contract.TrustKey] = string(must(trust.Publish(nil, "harbour", stranger, number+1000, now)))
@@ -452,5 +453,47 @@ func TestTwoRotators(t *testing.T) {
 	w.same(trust.Prepared, 2)
 	if !w.kept().Next.Cert().Equal(next) || w.progress().Refused != "" || w.told().Annotations[contract.RotateAnnotation] != "" {
 		t.Errorf("%+v", w.progress())
+	}
+}
+
+// TestStolenKey: after a theft nothing that was signed before counts any more, and the new bundle is above whatever a thief can have made a pool believe: that of an authority of its own, as
+// far ahead as is taken. What hubs gave back of it is nothing. It may be ordered while another rotation is under way.
+func TestStolenKey(t *testing.T) {
+	w := newWheel(t)
+	w.turn(0)
+	stolen := w.kept().Signer
+	for _, h := range []*trust.Held{w.hub, w.peer} {
+		h.Time = pki.OpenProven("", w.clock, slog.New(slog.DiscardHandler))
+	}
+	evil := must(pki.NewPoolAuthority("harbour", now))
+	text, _ := w.hub.Text()
+	wedge := must(trust.Publish(text, "harbour", &pki.Succession{Signer: stolen, Next: evil}, bulletin.Next(0, w.clock.Now().Add(bulletin.Ahead)), now))
+	for _, h := range []*trust.Held{w.hub, w.peer} {
+		if _, err := h.Take(wedge); err != nil || len(h.List()) != 2 {
+			t.Fatalf("the thief: %d are trusted, %v", len(h.List()), err)
+		}
+	}
+	w.ask(order)
+	if _, err := w.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "harbour"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.cluster.put(&corev1.ConfigMap{ObjectMeta: meta("returned-harbour"), Data: map[string]string{contract.TrustKey: string(wedge)}})
+	w.ask(`{"id":"theft","settle":"10s","overlap":"30s","stolenKey":true}`)
+	w.turn(time.Second)
+	fresh := w.kept()
+	if len(fresh.Trusted()) != 1 || fresh.Signer.Cert().Equal(stolen.Cert()) || fresh.MaySign(w.clock.Now()) == nil {
+		t.Errorf("%d are trusted", len(fresh.Trusted()))
+	}
+	if got := w.hub.List(); len(got) != 1 || !got[0].Equal(fresh.Signer.Cert()) {
+		t.Fatalf("the hub trusts %d", len(got))
+	}
+	later := must(trust.Publish(wedge, "harbour", &pki.Succession{Signer: evil}, w.hub.Number()+1, w.clock.Now()))
+	if _, err := w.hub.Take(later); err == nil || len(w.hub.List()) != 1 {
+		t.Errorf("the thief is believed again: %v", err)
+	}
+	w.turn(time.Minute)
+	w.turn(time.Minute)
+	if p := w.progress(); p.Step != trust.Steady || p.Trusted != 1 || w.resigned == 0 {
+		t.Errorf("%+v, signed anew %d times", p, w.resigned)
 	}
 }

@@ -25,11 +25,17 @@ import (
 	"github.com/weir-edge/weir/impl/manager/grants"
 	"github.com/weir-edge/weir/impl/manager/ledger"
 	"github.com/weir-edge/weir/impl/nodepool"
+	"github.com/weir-edge/weir/impl/pki"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// Config is what keeps NodePools. All is needed.
+// Config is what keeps NodePools. All is needed, but for what says something else.
 type Config struct {
+	// Authority signs what a pool is told about itself; nil without an error: the pool has none. Nil: nobody signs, and no hub believes what it is told.
+	Authority func(ctx context.Context, pool string) (*pki.Succession, error)
+	// Keys asks for the pools whose authority is another one, or whose hubs gave something back, and calls changed before. Nil with Authority.
+	Keys func(changed func(pool string)) source.Source
+
 	Clock   clock.WithTicker
 	Seen    func(pool string) Seen                               // what is known of its nodes
 	Told    func(node string) (ledger.Entry, bool)               // what its hub told
@@ -82,14 +88,17 @@ func readable(ctx context.Context, m ctrl.Manager) error {
 // start runs the controller until the context ends.
 func start(ctx context.Context, m ctrl.Manager, c Config) error {
 	beside := &rival{reader: m.GetAPIReader(), clock: c.Clock, metrics: c.Metrics, log: c.Log}
+	var signs *signer
+	if c.Authority != nil {
+		signs = &signer{client: m.GetClient(), reader: m.GetAPIReader(), authority: c.Authority, clock: c.Clock, log: c.Log, known: map[string]signed{}}
+	}
 	k := &keeper{
-		publisher: publisher{m.GetClient(), m.GetAPIReader()}, events: m.GetEventRecorder("weir-manager"), clock: c.Clock, metrics: c.Metrics, log: c.Log, seen: c.Seen, told: c.Told, rival: beside, places: &coordinators.Keeper{Client: m.GetClient(), Clock: c.Clock}, granter: granter{client: m.GetClient(), reader: m.GetAPIReader(), last: map[string]string{}},
-		serves: func(r nodepool.Resource) (bool, error) {
-			_, err := m.GetRESTMapper().KindFor(schema.GroupVersionResource(r))
-			return err == nil, client.IgnoreNotFound(ignoreNoMatch(err))
+		publisher: publisher{m.GetClient(), m.GetAPIReader(), signs}, events: m.GetEventRecorder("weir-manager"), clock: c.Clock, metrics: c.Metrics, log: c.Log, seen: c.Seen, told: c.Told, rival: beside, places: &coordinators.Keeper{Client: m.GetClient(), Clock: c.Clock}, granter: granter{client: m.GetClient(), reader: m.GetAPIReader(), last: map[string]string{}},
+		serves: func(r nodepool.Resource) (string, error) {
+			return kindIn(m.GetRESTMapper(), schema.GroupVersionResource(r))
 		},
 	}
-	keeps, err := controlled("nodepools", k, 1,
+	sources := []source.Source{
 		source.Kind(m.GetCache(), &nodepool.NodePool{}, &handler.TypedEnqueueRequestForObject[*nodepool.NodePool]{}),
 		source.Kind(m.GetCache(), &poolv1.Pool{}, &handler.TypedEnqueueRequestForObject[*poolv1.Pool]{}),
 		source.Kind(m.GetCache(), &corev1.Node{}, members()),
@@ -101,7 +110,11 @@ func start(ctx context.Context, m ctrl.Manager, c Config) error {
 		source.Kind(m.GetCache(), &corev1.Service{}, owned[*corev1.Service]()),
 		source.Kind(m.GetCache(), &corev1.Endpoints{}, owned[*corev1.Endpoints]()),
 		source.Kind(m.GetCache(), &discoveryv1.EndpointSlice{}, owned[*discoveryv1.EndpointSlice]()),
-	)
+	}
+	if signs != nil {
+		sources = append(sources, c.Keys(signs.forget))
+	}
+	keeps, err := controlled("nodepools", k, 1, sources...)
 	if err != nil {
 		return err
 	}
@@ -129,6 +142,22 @@ func controlled(name string, r reconcile.Reconciler, workers int, sources ...sou
 		}
 	}
 	return run, err
+}
+
+// kindIn is the kind of a resource, as scopeOf wants it.
+func kindIn(m meta.RESTMapper, r schema.GroupVersionResource) (string, error) {
+	kind, err := m.KindFor(r)
+	if err != nil {
+		return "", client.IgnoreNotFound(ignoreNoMatch(err))
+	}
+	mapping, err := m.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return "", client.IgnoreNotFound(ignoreNoMatch(err))
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		return kind.Kind + "!", nil
+	}
+	return kind.Kind, nil
 }
 
 // ignoreNoMatch is nil where an error says that there is no such resource.

@@ -38,7 +38,7 @@ type keeper struct {
 	log     *slog.Logger
 	seen    func(pool string) Seen
 	told    func(node string) (ledger.Entry, bool)
-	serves  func(nodepool.Resource) (bool, error) // the cloud has it
+	serves  func(nodepool.Resource) (kind string, err error) // see scopeOf
 	rival   *rival
 	granter granter
 	places  *coordinators.Keeper

@@ -46,7 +46,7 @@ func TestBesideOpenYurt(t *testing.T) {
 	}}}
 	pools := &leases{} // fails the test's client only if it is asked
 	beside := &rival{reader: cluster, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler)}
-	k := &keeper{publisher: publisher{pools, cluster}, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler), rival: beside, places: &coordinators.Keeper{Client: pools, Clock: clock}, granter: granter{pools, pools, map[string]string{}}, seen: func(string) Seen { return Seen{} }}
+	k := &keeper{publisher: publisher{pools, cluster, nil}, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler), rival: beside, places: &coordinators.Keeper{Client: pools, Clock: clock}, granter: granter{pools, pools, map[string]string{}}, seen: func(string) Seen { return Seen{} }}
 	look := func() (again time.Duration) {
 		t.Helper()
 		r, err := k.Reconcile(t.Context(), reconcile.Request{})

@@ -37,7 +37,7 @@ func (e *nameError) Error() string {
 
 // optional are the annotations that stand there only if they say something.
 func optional() []string {
-	return []string{contract.LeaderHubMode, contract.LeaderHubCoordinators, contract.LeaderHubReplicas, contract.LeaderHubAllowance}
+	return []string{contract.LeaderHubMode, contract.LeaderHubCoordinators, contract.LeaderHubReplicas, contract.LeaderHubAllowance, contract.LeaderHubSigned}
 }
 
 // annotationsOf are what leader-hub-<pool> tells. An empty one does not stand there.

@@ -25,7 +25,7 @@ func TestLeaderHubOfTwoFamilies(t *testing.T) {
 		{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}, {Version: "v1", Resource: "services"}, {Version: "v1", Resource: "services"},
 	}
 	p.Status.LeaderEndpoints = []nodepool.Leader{{NodeName: "a", Address: "fd00::1"}, {NodeName: "b", Address: "10.0.0.2"}}
-	s := scopeOf(shared, func(nodepool.Resource) (bool, error) { return true, nil })
+	s := scopeOf(shared, func(nodepool.Resource) (string, error) { return "Kind", nil })
 	all, err := leaderHub(&view{name: p.Name, nodepool: p, scope: s})
 	if err != nil || len(all) != 4 {
 		t.Fatalf("%d objects, %v", len(all), err)

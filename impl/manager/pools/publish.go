@@ -18,6 +18,7 @@ import (
 type publisher struct {
 	client client.Client
 	reader client.Reader // not from the cache
+	signs  *signer       // nil: nobody signs
 }
 
 // publish writes the objects leader-hub-<pool>, and removes slices of families that are left.
@@ -28,6 +29,9 @@ func (w *publisher) publish(ctx context.Context, v *view) error {
 	}
 	slicesKept := map[string]bool{}
 	for _, o := range all {
+		if e, ok := o.(*corev1.Endpoints); ok && w.signs != nil {
+			err = errors.Join(err, w.signs.sign(ctx, v, e))
+		}
 		if s, ok := o.(*discoveryv1.EndpointSlice); ok {
 			slicesKept[s.Name] = true
 		}

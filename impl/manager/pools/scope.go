@@ -10,18 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/weir-edge/weir/impl/nodepool"
+	"github.com/weir-edge/weir/impl/relay"
 )
 
 // scope is what a pool shares.
 type scope struct {
 	shared  []string // group/version/resource, sorted
+	kinds   []string // the same, with =Kind behind a custom resource that the cloud serves, and a ! behind that if it has no namespaces
 	refused []string // what is left out, and why
 	unknown []string // what is shared, and the cloud does not serve
 	unsure  []string // what is shared, and the cloud does not tell whether it serves it: the server of its group is down, for one
 }
 
-// scopeOf reads poolScopeMetadata. Weir's CRD refuses at once what is refused here; OpenYurt's does not.
-func scopeOf(all []nodepool.Resource, serves func(nodepool.Resource) (bool, error)) (s scope) {
+// scopeOf reads poolScopeMetadata. serves is the kind of a resource in the cloud, with a ! behind it if it has no namespaces; "": the cloud does not serve it.
+//
+// Weir's CRD refuses at once what is refused here; OpenYurt's does not.
+func scopeOf(all []nodepool.Resource, serves func(nodepool.Resource) (kind string, err error)) (s scope) {
 	versions := map[nodepool.Resource]string{} // by group and resource: the first counts
 	for _, r := range all {
 		name := r.Group + "/" + r.Version + "/" + r.Resource
@@ -44,11 +48,15 @@ func scopeOf(all []nodepool.Resource, serves func(nodepool.Resource) (bool, erro
 		}
 		versions[nodepool.Resource{Group: r.Group, Resource: r.Resource}] = r.Version
 		s.shared = append(s.shared, name)
-		if there, err := serves(r); err != nil {
+		kind, err := serves(r)
+		if err != nil {
 			s.unsure = append(s.unsure, fmt.Sprintf("%s (%v)", name, err))
-		} else if !there {
+		} else if kind == "" {
 			s.unknown = append(s.unknown, name)
+		} else if _, err := relay.ParseResource(r.Resource + "." + r.Version + "." + r.Group); err != nil {
+			name += "=" + kind
 		}
+		s.kinds = append(s.kinds, name)
 	}
 	slices.Sort(s.shared)
 	return s
@@ -56,6 +64,9 @@ func scopeOf(all []nodepool.Resource, serves func(nodepool.Resource) (bool, erro
 
 // text is the scope as an annotation.
 func (s scope) text() string { return strings.Join(s.shared, ",") }
+
+// withKinds is text as it is signed: who has no way to the cloud cannot ask it what a custom resource is.
+func (s scope) withKinds() string { return strings.Join(s.kinds, ",") }
 
 // lacking reports whether the cloud does not serve all of it, or may not.
 func (s scope) lacking() bool { return len(s.unknown)+len(s.unsure) > 0 }

@@ -42,16 +42,18 @@ func TestScope(t *testing.T) {
 		"a subresource": {in("/v1/pods/log"), "", "Refused", "want a group"},
 		"not served":    {in("gone.b/v1/things", "/v1/services"), "/v1/services,gone.b/v1/things", "NotServed", "gone.b/v1/things"},
 	} {
-		s := scopeOf(c.all, func(r nodepool.Resource) (bool, error) { return r.Group != "gone.b", nil })
+		s := scopeOf(c.all, func(r nodepool.Resource) (string, error) {
+			return map[bool]string{true: "Kind"}[r.Group != "gone.b"], nil
+		})
 		if got := s.condition(); s.text() != c.text || got.Reason != c.reason || !strings.Contains(got.Message, c.says) || (got.Status == metav1.ConditionTrue) != (c.reason == "Accepted") {
 			t.Errorf("%s: %q, %+v", name, s.text(), got)
 		}
 	}
-	s := scopeOf(in("/v1/services", "down.b/v1/things"), func(r nodepool.Resource) (bool, error) {
+	s := scopeOf(in("/v1/services", "down.b/v1/things"), func(r nodepool.Resource) (string, error) {
 		if r.Group == "down.b" {
-			return false, errors.New("away")
+			return "", errors.New("away")
 		}
-		return true, nil
+		return "Kind", nil
 	})
 	if got := s.condition(); s.text() != "/v1/services,down.b/v1/things" || got.Reason != "NotKnown" || got.Status != metav1.ConditionUnknown || !strings.Contains(got.Message, "things (away)") || !s.lacking() {
 		t.Errorf("a group of which the server is down: %q, %+v", s.text(), got)

@@ -28,7 +28,7 @@
 //
 // # A cluster that was restored
 //
-// What was taken back after the backup, hubs of the pool hold, and give back (notice.Returner). What an authority of the pool signed of it is entered in the next list, which
+// What was taken back after the backup, hubs of the pool hold, and give back (bulletin.Returner). What an authority of the pool signed of it is entered in the next list, which
 // is above theirs. A Node that was deleted then is there again, by its uid: it is granted nothing.
 //
 // # A node that comes back

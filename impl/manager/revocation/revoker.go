@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/pki"
@@ -232,13 +233,13 @@ func (r *Revoker) Resign(ctx context.Context, pool string) error { return r.deny
 // of the pool signed was written by somebody else.
 func (r *Revoker) open(kept *corev1.ConfigMap, pool string, s *pki.Succession) (l denylist.List, current bool) {
 	text := []byte(kept.Data[contract.DenylistKey])
-	if len(text) == 0 {
-		return denylist.List{Pool: pool}, true
+	if len(text) == 0 { // after a rotation an empty list is signed: without one, lists of the authority before would go on to count
+		return denylist.List{Pool: pool}, s.SignsAt.IsZero() || r.Clock.Now().Before(s.SignsAt)
 	}
-	if l, err := denylist.Open(text, pool, s.Trusted()[:1]); err == nil {
+	l, by, err := denylist.Open(text, pool, s.Trusted())
+	if err == nil && by.Equal(s.Signer.Cert()) {
 		return l, true
 	}
-	l, err := denylist.Open(text, pool, s.Trusted())
 	if err != nil {
 		r.Log.Error("the denylist of a pool does not count, and is begun anew: who holds it in the pool goes on with it", "pool", pool, "err", err)
 		return denylist.List{Pool: pool}, false
@@ -255,7 +256,10 @@ func (r *Revoker) returned(ctx context.Context, pool string, s *pki.Succession) 
 	}
 	lines := denylist.Lines([]byte(kept.Data[contract.DenylistKey]))
 	for _, line := range lines[:min(len(lines), mostReturned)] {
-		l, err := denylist.Open(line, pool, s.Trusted())
+		l, _, err := denylist.Open(line, pool, pki.Speakers(s.Trusted()))
+		if err == nil {
+			err = l.Within(bulletin.At(r.Clock.Now()))
+		}
 		if err != nil {
 			r.leftOut("returned", "a denylist that hubs gave back does not count", "pool", pool, "err", err.Error())
 			continue

@@ -111,7 +111,8 @@ func (d *desk) list() denylist.List {
 	if len(c.Data) == 0 {
 		return denylist.List{}
 	}
-	return must(denylist.Open([]byte(c.Data[contract.DenylistKey]), "harbour", d.authority.Trusted()))
+	l, _, err := denylist.Open([]byte(c.Data[contract.DenylistKey]), "harbour", d.authority.Trusted())
+	return must(l, err)
 }
 
 func (d *desk) denied() (names []string) {

@@ -34,7 +34,7 @@ func AskRotation(ctx context.Context, c kubernetes.Interface, pool string, o tru
 		return err
 	case asked:
 		return fmt.Errorf("pool %s: somebody has asked for a rotation, and weir-manager has not answered yet: is it there, with --certificates=sign?", pool)
-	case p.Step == trust.Prepared, p.Step == trust.Replaced:
+	case !o.StolenKey && (p.Step == trust.Prepared || p.Step == trust.Replaced): // after a theft nobody waits
 		return fmt.Errorf("pool %s: a rotation is under way (%s): wait until %s", pool, p.Step, p.Due.Format(time.RFC3339))
 	}
 	metav1.SetMetaDataAnnotation(&told.ObjectMeta, contract.RotateAnnotation, string(text))

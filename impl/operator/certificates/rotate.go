@@ -54,6 +54,7 @@ type rotation struct {
 	cluster view.Flags
 	plan    pki.Plan
 	lost    bool
+	stolen  bool
 	follow  bool
 }
 
@@ -62,10 +63,12 @@ func (r *rotation) bind(fs *pflag.FlagSet) {
 	fs.DurationVar(&r.plan.Settle, "settle", usual.Settle,
 		fmt.Sprintf("how long the next authority is trusted before it signs: all that verify have to hear of it meanwhile; %s to %s", pki.LeastSettle, pki.MostSettle))
 	fs.DurationVar(&r.plan.Overlap, "overlap", usual.Overlap,
-		fmt.Sprintf("how long the one before is trusted after that; shorter if its key was stolen: a node that is away for all of this comes back by its connection to the cloud; %s to %s",
+		fmt.Sprintf("how long the one before is trusted after that: a node that is away for all of this comes back by its connection to the cloud; %s to %s",
 			pki.LeastOverlap, pki.MostOverlap))
 	fs.BoolVar(&r.lost, "lost-key", false,
 		"the key is lost: nobody can vouch for the next authority, and hubs trust it because the cloud says so; a coordinator that has its own file of authorities needs the new one")
+	fs.BoolVar(&r.stolen, "stolen-key", false,
+		"the key was stolen: nothing that it signed counts any more, and the denylist begins anew; every hub and coordinator gets another certificate, over the cloud")
 	fs.BoolVar(&r.follow, "follow", false, "wait until the next authority signs")
 	r.cluster = view.Bind(fs)
 	fs.Lookup("kubeconfig").Usage = "kubeconfig file of the cluster, of a user that may read and update ConfigMaps in weir-pki; default: as kubectl"
@@ -73,6 +76,9 @@ func (r *rotation) bind(fs *pflag.FlagSet) {
 
 // run asks weir-manager for it, and tells how far it is.
 func (r *rotation) run(ctx context.Context, pool string, stdout io.Writer) error {
+	if r.stolen && r.lost {
+		return cli.Usage("--stolen-key", "true", "without --lost-key: a key that was stolen is not used any more, be it there or not")
+	}
 	if err := r.plan.Check(); err != nil {
 		var m *pki.MismatchError
 		if errors.As(err, &m) {
@@ -88,7 +94,7 @@ func (r *rotation) run(ctx context.Context, pool string, stdout io.Writer) error
 	if err != nil {
 		return cli.Usage("--kubeconfig", *r.cluster.KubeConfig, err.Error())
 	}
-	o := trust.Order{ID: strings.ToLower(rand.Text())[:10], Settle: r.plan.Settle.String(), Overlap: r.plan.Overlap.String(), LostKey: r.lost}
+	o := trust.Order{ID: strings.ToLower(rand.Text())[:10], Settle: r.plan.Settle.String(), Overlap: r.plan.Overlap.String(), LostKey: r.lost, StolenKey: r.stolen}
 	if err := AskRotation(ctx, c, pool, o); err != nil {
 		return err
 	}
@@ -131,7 +137,7 @@ func sentence(p trust.Progress) string {
 	case trust.Prepared:
 		return fmt.Sprintf("authority %s is trusted, and signs in place of %s from %s on", p.Next, p.Signer, due)
 	case trust.Replaced:
-		return fmt.Sprintf("authority %s is in the place of the lost one, and signs from %s on", p.Signer, due)
+		return fmt.Sprintf("authority %s is in the place of the one before, and signs from %s on", p.Signer, due)
 	case trust.Switched:
 		return fmt.Sprintf("authority %s signs; the one before is trusted until %s", p.Signer, due)
 	}

@@ -1,4 +1,4 @@
-package notice
+package bulletin
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,10 +29,9 @@ const (
 
 // Returner gives back to the cloud what it has forgotten, and the pool knows: it was restored from a backup. weir-manager judges what it gets by its own keys.
 type Returner struct {
-	Pool  string
-	Cloud http.RoundTripper // as the hub
-	// Lacks is what the cloud lacks, by its key in the ConfigMap.
-	Lacks  map[string]func(now time.Time) []byte
+	Pool   string
+	Cloud  http.RoundTripper // as the hub
+	Board  Board
 	Clock  clock.WithTicker
 	Logger *slog.Logger
 }
@@ -59,7 +59,7 @@ func (r Returner) Run(ctx context.Context) {
 			if err != nil {
 				r.Logger.Info("the cloud lacks what the pool knows, and does not take it; it is tried again", "err", err)
 			} else if given {
-				r.Logger.Warn("the cloud lacks what the pool knows: it was restored from a backup. It was given back", "pool", r.Pool, "what", maps.Keys(data))
+				r.Logger.Warn("the cloud lacks what the pool knows: it was restored from a backup. It was given back", "pool", r.Pool, "what", slices.Sorted(maps.Keys(data)))
 			}
 			due, pause = now.Add(pause/2+rand.N(pause)), min(2*pause, returnMost)
 		}
@@ -68,11 +68,9 @@ func (r Returner) Run(ctx context.Context) {
 
 func (r Returner) lacks() map[string]string {
 	data, now, left := map[string]string{}, r.Clock.Now(), maxReturned
-	for _, key := range []string{contract.TrustKey, contract.DenylistKey} {
-		if lacks := r.Lacks[key]; lacks != nil {
-			if text := lacks(now); len(text) > 0 && len(text) <= left {
-				data[key], left = string(text), left-len(text)
-			}
+	for _, d := range r.Board {
+		if text := d.Lacking(now); len(text) > 0 && len(text) <= left {
+			data[d.Key], left = string(text), left-len(text)
 		}
 	}
 	return data

@@ -1,4 +1,4 @@
-package notice
+package bulletin
 
 import (
 	"context"
@@ -45,7 +45,11 @@ func follow(t *testing.T, r *refusing, d time.Duration, retry chan struct{}, dur
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Source{About: "text", Name: "text-harbour", Max: 1, Logger: slog.New(slog.DiscardHandler), Retry: retry}.Follow(ctx, r, clock.RealClock{})
+		d := New(nil, &Document{About: "text", Cloud: Place{Name: "text-harbour"}, Max: 1, Log: slog.New(slog.DiscardHandler)})
+		if retry != nil {
+			d.retry = retry
+		}
+		d.Follow(ctx, r, clock.RealClock{})
 	}()
 	time.Sleep(d)
 	synctest.Wait()

@@ -1,4 +1,4 @@
-package notice
+package bulletin
 
 import (
 	"bytes"
@@ -62,6 +62,21 @@ func (c *taking) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer(http.StatusOK, c.has)
 }
 
+// lacking holds what the cloud has forgotten.
+type lacking struct {
+	Holder
+	lacks func() []byte
+}
+
+func (l lacking) Lacks([]byte) []byte { return l.lacks() }
+
+// watched is of a cloud that is watched for long.
+func watched(key string, lacks func() []byte) *Document {
+	d := New(lacking{lacks: lacks}, &Document{Key: key})
+	d.shown.begin(time.Now(), true)
+	return d
+}
+
 // TestReturner: what the cloud lacks is given back once, and again when somebody else was faster. A cloud that refuses is asked ever more rarely.
 func TestReturner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -77,10 +92,10 @@ func TestReturner(t *testing.T) {
 			defer close(done)
 			Returner{
 				Pool: "harbour", Cloud: c, Clock: clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(log, nil)),
-				Lacks: map[string]func(time.Time) []byte{contract.DenylistKey: func(time.Time) (now []byte) {
+				Board: Board{watched(contract.TrustKey, func() []byte { return nil }), watched(contract.DenylistKey, func() (now []byte) {
 					set(func() { now = []byte(lacks) })
 					return now
-				}, contract.TrustKey: func(time.Time) []byte { return nil }},
+				})},
 			}.Run(ctx)
 		}()
 		pass := func(d time.Duration) string {

@@ -1,0 +1,60 @@
+package bulletin
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"k8s.io/utils/clock"
+)
+
+// Board are all Documents of one member of a pool. The first says which authorities count: when it changes, the others are judged anew.
+type Board []*Document
+
+// Retry says that the cloud may show the texts now. It never blocks.
+func (b Board) Retry() {
+	for _, d := range b {
+		d.Retry()
+	}
+}
+
+// Anew says that the cloud is another one than before. It never blocks.
+func (b Board) Anew() {
+	for _, d := range b {
+		d.Anew()
+	}
+}
+
+// Serve shows all of them, each at its path.
+func (b Board) Serve(handle func(path string, h http.Handler)) {
+	for _, d := range b {
+		handle(d.At, d)
+	}
+}
+
+// Run exchanges all of them with other members, and follows them in the cloud, until ctx ends. cloud is nil where there is no way to it.
+func (b Board) Run(ctx context.Context, c clock.Clock, meet Meet, cloud http.RoundTripper) {
+	var all sync.WaitGroup
+	for _, d := range b {
+		all.Go(func() { d.Share(ctx, c, meet) })
+		if cloud != nil {
+			all.Go(func() { d.Follow(ctx, cloud, c) })
+		}
+	}
+	all.Go(func() { b.judge(ctx) })
+	all.Wait()
+}
+
+// judge judges the others anew whenever other authorities count, until ctx ends.
+func (b Board) judge(ctx context.Context) {
+	for ctx.Err() == nil {
+		changed := b[0].Changed()
+		for _, d := range b[1:] {
+			d.Judge()
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}

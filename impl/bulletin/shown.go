@@ -1,0 +1,98 @@
+package bulletin
+
+import (
+	"sync"
+	"time"
+)
+
+// settles is how long after a watch began it is known that the cloud has no text, or no other.
+const settles = 10 * time.Second
+
+// shown is what the cloud shows of a text. It is safe for concurrent use.
+type shown struct {
+	mu      sync.Mutex
+	opened  time.Time // when the watch began that is open; zero: none is
+	closed  time.Time // when the last one ended; zero: none has
+	version string    // of the object, behind which a watch goes on; "": it begins anew
+	text    []byte
+	again   func() // ends the watch
+}
+
+// follow notes how the watch is ended that begins now.
+func (s *shown) follow(again func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.again = again
+}
+
+// end says that nothing is watched any more.
+func (s *shown) end() { s.follow(nil) }
+
+// anew ends the watch, and the next one begins with the object.
+func (s *shown) anew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.version = ""; s.again != nil {
+		s.again()
+	}
+}
+
+func (s *shown) since() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+func (s *shown) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version = ""
+}
+
+// begin notes that a watch is open. whole: it begins with the object.
+func (s *shown) begin(now time.Time, whole bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened = now; whole {
+		s.text = nil
+	}
+}
+
+// pause notes that it ended.
+func (s *shown) pause(now func() time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened, s.closed = time.Time{}, now()
+}
+
+// set notes the text that the cloud shows, of an object of a version.
+func (s *shown) set(version string, text []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version, s.text = version, text
+}
+
+func (s *shown) now() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text
+}
+
+// settled is the text that the cloud shows; none: it has none. known is false while that is not known.
+func (s *shown) settled(now time.Time) (text []byte, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text, !s.opened.IsZero() && now.Sub(s.opened) >= settles
+}
+
+func (s *shown) age(now time.Time) (time.Duration, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.opened.IsZero():
+		return 0, true
+	case s.closed.IsZero():
+		return 0, false
+	}
+	return max(now.Sub(s.closed), 0), true
+}

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -27,22 +26,6 @@ const (
 	watchRarely = 10 * time.Minute // after more and more of them
 	maxMeta     = 256 << 10        // of an event beside the text
 )
-
-// Place is where the cloud has a text: in one object.
-type Place struct {
-	Path string // of all objects of its kind in its namespace
-	Name string
-	Text func(object []byte) (text []byte, err error) // of the object, as JSON; none: it has none
-}
-
-// ConfigMap is a Place in contract.KeyNamespace.
-func ConfigMap(name, key string) Place {
-	return Place{Path: "/api/v1/namespaces/" + contract.KeyNamespace + "/configmaps", Name: name, Text: func(object []byte) ([]byte, error) {
-		var m corev1.ConfigMap
-		err := json.Unmarshal(object, &m)
-		return []byte(m.Data[key]), err
-	}}
-}
 
 // Retry says that the cloud may show the text now: Follow asks again. It never blocks.
 func (d *Document) Retry() {

@@ -136,5 +136,8 @@ func TestReturner(t *testing.T) {
 		if n := strings.Count(log.String(), "It was given back"); n != 1 {
 			t.Errorf("told %d times: %s", n, log)
 		}
+		if !strings.Contains(log.String(), "what=["+contract.DenylistKey+"]") {
+			t.Errorf("it does not say what: %s", log)
+		}
 	})
 }

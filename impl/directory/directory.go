@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -94,9 +95,20 @@ func New(c Config) *Directory {
 
 // load takes what is on the disk: a signed entry. An authority that signed before counts there: this machine has judged it when it came.
 func (d *Directory) load(text []byte) error {
-	e, signer, err := Open(text, d.Pool, d.Trusted())
+	line, kinds, _ := bytes.Cut(text, []byte("\n"))
+	e, signer, err := Open(line, d.Pool, d.Trusted())
 	if err == nil {
-		d.told, d.line, d.signer, d.by = e, text, signer, ByDisk
+		d.told, d.line, d.signer, d.by = e, append(slices.Clone(line), '\n'), signer, ByDisk
+		if len(kinds) > 0 {
+			err = json.Unmarshal(kinds, &d.learnt)
+		}
+		if err == nil {
+			err = Entry{Pool: d.Pool, Scope: d.learnt}.checkScope()
+		}
+		if err != nil {
+			d.learnt = nil
+			d.Logger.Warn("the kinds of custom resources on the disk do not count", "file", d.File, "err", err)
+		}
 		return nil
 	}
 	// A version of before kept it unsigned. Like a flag, it is of this machine alone, and counts until somebody tells what is signed: a pool goes on while it is upgraded.
@@ -202,7 +214,9 @@ func (d *Directory) Learn(x Shared) {
 	}
 	d.learnt = append(slices.DeleteFunc(slices.Clone(d.learnt), func(s Shared) bool { return s.String() == x.String() }), x)
 	d.learnt = d.learnt[max(0, len(d.learnt)-MaxScope):]
+	slices.SortFunc(d.learnt, func(a, b Shared) int { return strings.Compare(a.String(), b.String()) })
 	d.change()
+	d.keep()
 }
 
 // change tells who waits that something else counts; d.mu is held.
@@ -213,12 +227,20 @@ func (d *Directory) change() {
 	d.changed = make(chan struct{})
 }
 
-// keep writes what is told to the disk; d.mu is held.
+// keep writes what is told to the disk, and below it the kinds that were learnt; d.mu is held.
 func (d *Directory) keep() {
-	if d.File == "" {
+	if d.File == "" || d.line == nil {
 		return
 	}
-	if err := disk.WriteFile(d.File, d.line); err != nil {
+	text := slices.Clone(d.line)
+	kinds, err := json.Marshal(d.learnt)
+	if err == nil && len(d.learnt) > 0 {
+		text = append(append(text, kinds...), '\n')
+	}
+	if err == nil {
+		err = disk.WriteFile(d.File, text)
+	}
+	if err != nil {
 		d.Logger.Error("what the pool is told about itself counts, but cannot be kept: it is lost with this process", "file", d.File, "err", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -123,8 +124,8 @@ func TestPrecedence(t *testing.T) {
 
 // TestLearn: the kind that this hub was told by the cloud counts here, and nobody else is told of it.
 func TestLearn(t *testing.T) {
-	p := newPool()
-	d := p.holder("", io.Discard)
+	p, file := newPool(), filepath.Join(t.TempDir(), "directory")
+	d := p.holder(file, io.Discard)
 	e := entry(5, "a")
 	e.Scope = []Shared{{"example.com", "v1", "gadgets", ""}}
 	must(d.Take(must(e.Sign(p.authorities[0]))))
@@ -138,6 +139,15 @@ func TestLearn(t *testing.T) {
 	d.Learn(Shared{"example.com", "v1", "others", "Other"})
 	if len(d.learnt) != 1 {
 		t.Errorf("learnt %v", d.learnt)
+	}
+	if again := p.holder(file, io.Discard); !reflect.DeepEqual(again.Now(), d.Now()) {
+		t.Errorf("after a restart: %+v", again.Now())
+	}
+	if err := os.WriteFile(file, append(must(os.ReadFile(file)), "x"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again := p.holder(file, io.Discard); again.Now().Version != 5 || again.Now().Scope[0].Kind != "" {
+		t.Errorf("with kinds that are spoilt: %+v", again.Now())
 	}
 }
 

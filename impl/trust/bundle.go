@@ -158,6 +158,19 @@ func Later(text []byte, pool string, signer *x509.Certificate) (trusted []*x509.
 	return last.trusted(), last.Number, nil
 }
 
+// bound is how far the numbers of bundles may be ahead.
+type bound struct{ bulletin.Bound }
+
+// all refuses bundles of which one is further ahead.
+func (b bound) all(links []*link) error {
+	for _, l := range links {
+		if err := b.Number(l.Number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // chain is the end of some bundles: as many as follow one from the other, MaxLinks at most.
 func chain(all []*link) []*link {
 	first := len(all) - 1

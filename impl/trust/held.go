@@ -255,17 +255,6 @@ func (h *Held) bound(cloud bool) bound {
 	return bound{bulletin.By(h.Time)}
 }
 
-type bound struct{ bulletin.Bound }
-
-func (b bound) all(links []*link) error {
-	for _, l := range links {
-		if err := b.Number(l.Number); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Lacks is the chain of bundles that is held, if the cloud has forgotten the last of them.
 func (h *Held) Lacks(shown []byte) []byte {
 	last := h.now.Load().last()

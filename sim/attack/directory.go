@@ -121,32 +121,32 @@ func (x *scene) toldOf(ctx context.Context) toldOf {
 }
 
 // mislead leads with the key of node 2, and shows and brings an entry, until the returned function is called.
-func (x *scene) mislead(ctx context.Context, entry func(address string) forgedEntry) (text string, end func(), err error) {
+func (x *scene) mislead(ctx context.Context, entry func(address string) forgedEntry) (end func(), err error) {
 	shown := make(chan string, 1)
 	res, err := relay.ParseResource("configmaps.v1.=ConfigMap")
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	maps, err := relay.New(relay.Config{Resource: res})
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	raw, err := (&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "plain", UID: "6b6b", ResourceVersion: "9"}, Data: map[string]string{"greeting": forgedText},
 	}).Marshal()
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	forged, err := wire.ParseObject(wire.Protobuf, raw)
 	if err == nil {
 		err = maps.Replace(9e18, []*wire.Object{forged})
 	}
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	slices, err := forgedRelay(relay.History{}, 9e18)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	l, err := x.lair(ctx, func(w http.ResponseWriter, req *http.Request) bool {
 		if req.URL.Path != contract.DirectoryPath {
@@ -165,13 +165,13 @@ func (x *scene) mislead(ctx context.Context, entry func(address string) forgedEn
 		return true
 	}, maps, slices)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	text = entry(l.address).text(x.place.name)
+	text := entry(l.address).text(x.place.name)
 	shown <- text
 	if err := x.usurper(ctx, l.address); err != nil {
 		l.stop()
-		return "", nil, err
+		return nil, err
 	}
 	reign, abdicate := context.WithCancel(ctx)
 	stopped := make(chan struct{})
@@ -179,7 +179,7 @@ func (x *scene) mislead(ctx context.Context, entry func(address string) forgedEn
 	x.note("the liar is read: %t", within(ctx, patience, l.read))
 	a := x.bring(ctx, contract.DirectoryPath, text)
 	x.judge(a.code >= 400 && a.code < 500, "POST of the entry at the coordinator: %s", a)
-	return text, func() { abdicate(); <-stopped; l.stop() }, nil
+	return func() { abdicate(); <-stopped; l.stop() }, nil
 }
 
 // bring hands a text to the coordinator with the key of node 2.
@@ -189,7 +189,7 @@ func (x *scene) bring(ctx context.Context, path, text string) answer {
 
 // misleads judges whether the coordinator, and a hub whose cloud is cut, believe an entry of their leader.
 func (x *scene) misleads(ctx context.Context, entry func(address string) forgedEntry) error {
-	_, end, err := x.mislead(ctx, entry)
+	end, err := x.mislead(ctx, entry)
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (x *scene) signedEntry(ctx context.Context) {
 
 // misplaces judges whether a pool elects an honest leader after one that told of other replicas.
 func (x *scene) misplaces(ctx context.Context, entry forgedEntry) error {
-	_, end, err := x.mislead(ctx, func(string) forgedEntry { return entry })
+	end, err := x.mislead(ctx, func(string) forgedEntry { return entry })
 	if err != nil {
 		return err
 	}

@@ -477,7 +477,6 @@ func TestStolenKey(t *testing.T) {
 	if _, err := w.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "harbour"}}); err != nil {
 		t.Fatal(err)
 	}
-	w.cluster.put(&corev1.ConfigMap{ObjectMeta: meta("returned-harbour"), Data: map[string]string{contract.TrustKey: string(wedge)}})
 	w.ask(`{"id":"theft","settle":"10s","overlap":"30s","stolenKey":true}`)
 	w.turn(time.Second)
 	fresh := w.kept()
@@ -487,6 +486,7 @@ func TestStolenKey(t *testing.T) {
 	if got := w.hub.List(); len(got) != 1 || !got[0].Equal(fresh.Signer.Cert()) {
 		t.Fatalf("the hub trusts %d", len(got))
 	}
+	w.cluster.put(&corev1.ConfigMap{ObjectMeta: meta("returned-harbour"), Data: map[string]string{contract.TrustKey: string(wedge)}})
 	later := must(trust.Publish(wedge, "harbour", &pki.Succession{Signer: evil}, w.hub.Number()+1, w.clock.Now()))
 	if _, err := w.hub.Take(later); err == nil || len(w.hub.List()) != 1 {
 		t.Errorf("the thief is believed again: %v", err)

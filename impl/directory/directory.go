@@ -185,6 +185,11 @@ func (d *Directory) take(text []byte, by string) (changed bool, err error) {
 		}
 		return false, nil
 	}
+	for _, was := range d.told.Scope { // the cloud may not tell the kind now, and weir-manager not sign it
+		if was.Kind != "" {
+			d.learn(was)
+		}
+	}
 	d.told, d.signer, d.by = e, signer, by
 	d.line = append(slices.Clone(bytes.TrimSpace(text)), '\n')
 	d.change()
@@ -212,11 +217,16 @@ func (d *Directory) Learn(x Shared) {
 	if !slices.ContainsFunc(d.now.Scope, func(s Shared) bool { return s.Kind == "" && s.String() == x.String() }) {
 		return
 	}
+	d.learn(x)
+	d.change()
+	d.keep()
+}
+
+// learn notes a kind; d.mu is held.
+func (d *Directory) learn(x Shared) {
 	d.learnt = append(slices.DeleteFunc(slices.Clone(d.learnt), func(s Shared) bool { return s.String() == x.String() }), x)
 	d.learnt = d.learnt[max(0, len(d.learnt)-MaxScope):]
 	slices.SortFunc(d.learnt, func(a, b Shared) int { return strings.Compare(a.String(), b.String()) })
-	d.change()
-	d.keep()
 }
 
 // change tells who waits that something else counts; d.mu is held.

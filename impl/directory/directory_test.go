@@ -136,6 +136,11 @@ func TestLearn(t *testing.T) {
 	if _, after := d.Text(); d.Now().Scope[0].Kind != "Gadget!" || after != before {
 		t.Errorf("%+v", d.Now().Scope)
 	}
+	e.Version = 6
+	must(d.Take(must(e.Sign(p.authorities[0])))) // the cloud does not tell its kind now
+	if d.Now().Scope[0].Kind != "Gadget!" {
+		t.Errorf("after another entry: %+v", d.Now().Scope)
+	}
 	d.Learn(Shared{"example.com", "v1", "others", "Other"})
 	if len(d.learnt) != 1 {
 		t.Errorf("learnt %v", d.learnt)
@@ -146,7 +151,7 @@ func TestLearn(t *testing.T) {
 	if err := os.WriteFile(file, append(must(os.ReadFile(file)), "x"...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if again := p.holder(file, io.Discard); again.Now().Version != 5 || again.Now().Scope[0].Kind != "" {
+	if again := p.holder(file, io.Discard); again.Now().Version != 6 || again.Now().Scope[0].Kind != "" {
 		t.Errorf("with kinds that are spoilt: %+v", again.Now())
 	}
 }

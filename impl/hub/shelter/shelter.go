@@ -71,7 +71,8 @@ func New(c Config) (*Shelter, error) {
 	s := &Shelter{Config: c}
 	var err error
 	s.Writes, err = writes.New(writes.Config{
-		Node: c.Node, Store: c.Store, Cloud: c.AsNode, Reach: s.reach, Moved: func() { s.link.Look() }, Spread: c.Spread, Seed: c.Seed, Clock: c.Clock, Logger: c.Logger,
+		Node: c.Node, Store: c.Store, Cloud: c.AsNode, Reach: s.reach, Moved: func() { s.link.Look() }, Spread: c.Spread,
+		Allowance: c.Judge.Allowance, Now: c.Judge.Now, Seed: c.Seed, Clock: c.Clock, Logger: c.Logger,
 	})
 	if err != nil {
 		return nil, err

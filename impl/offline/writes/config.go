@@ -30,6 +30,10 @@ type Config struct {
 	// Patience is how long, after its turn has come, clients of this node go without the cloud's latest state while what
 	// waits is pushed. Default 10 s.
 	Patience time.Duration
+	// Allowance is how long after its end hubs take a token while the cloud is away, and Now the time by which they
+	// judge that. Default: 0, and Clock's.
+	Allowance time.Duration
+	Now       func() time.Time
 	// Seed is of all that is random here. It is told in the log.
 	Seed uint64
 	// Clock is for tests. Default the real one.
@@ -49,6 +53,8 @@ func (c Config) Validate() error {
 		return errors.New("writes: no way to the cloud")
 	case c.Spread < 0:
 		return fmt.Errorf("writes: a spread of %v: want a time, or 0 for the default", c.Spread)
+	case c.Allowance < 0:
+		return fmt.Errorf("writes: an allowance of %v: want a time, or 0 for none", c.Allowance)
 	case c.Patience < 0:
 		return fmt.Errorf("writes: a patience of %v: want a time, or 0 for the default", c.Patience)
 	}
@@ -61,5 +67,8 @@ func (c Config) withDefaults() Config {
 		c.Moved = func() {}
 	}
 	c.Clock, c.Logger = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{}), cmp.Or(c.Logger, slog.Default())
+	if c.Now == nil {
+		c.Now = c.Clock.Now
+	}
 	return c
 }

@@ -9,7 +9,7 @@
 //	PUT, PATCH pods/<of this node>/status  queued
 //	POST, PATCH events                     queued, of the core group and of events.k8s.io, at a bounded rate (429 above)
 //	POST nodes, the own and known          409 AlreadyExists: else a kubelet never leaves its registration, and sends no status
-//	POST serviceaccounts/<x>/token         the last token that was issued for the same account, pod and audiences, while it is valid
+//	POST serviceaccounts/<x>/token         the last token that was issued for the same account, pod and audiences, while hubs take it
 //	anything else                          503 with Retry-After, and a Status that says what is possible
 //
 // All of it only for the node itself, proved by certificate: what is queued is pushed as the node, so whoever else had
@@ -56,10 +56,12 @@
 //
 // # Tokens
 //
-// Tokens that the cloud issues to this node are kept as they pass (Observe), as objects of store.Tokens, which are encrypted at
-// rest if Secrets are, and dropped when they have expired. How long one is valid says its own claim: kube-apiserver tells kubelets an hour,
-// so that they ask again, and takes it for a year (--service-account-extend-token-expiration). The answer has the hour, so
-// a kubelet asks for a new one as soon as there is somebody to ask.
+// Tokens that the cloud issues to this node are kept as they pass (Observe), as objects of store.Tokens, which are
+// encrypted at rest if Secrets are, and dropped when no hub takes them any more: Config.Allowance after their end. How
+// long one is valid says its own claim: kube-apiserver tells kubelets an hour, so that they ask again, and takes it for
+// a year (--service-account-extend-token-expiration). Managed clusters often take it for just that hour. Then a machine
+// that starts without the cloud gets a token that has ended, which its pods can use as long as hubs take it. The answer
+// has the hour, so a kubelet asks for a new one as soon as there is somebody to ask.
 //
 // # Goroutines
 //

@@ -26,8 +26,10 @@ const maxToken = 64 << 10
 // tokens are those that the cloud issued to this node, by what they were asked for. They are kept in the store as
 // objects of store.Tokens, sealed if Secrets are.
 type tokens struct {
-	store *store.Store
-	clock clock.PassiveClock
+	store     *store.Store
+	clock     clock.PassiveClock
+	now       func() time.Time // by which hubs judge tokens
+	allowance time.Duration    // for which they take them after their end
 
 	mu      sync.Mutex
 	version uint64                  // of the last that was kept
@@ -39,20 +41,20 @@ func (t *tokens) shape() store.Shape {
 }
 
 // openTokens reads when those that are kept expire.
-func openTokens(s *store.Store, c clock.PassiveClock) (*tokens, error) {
-	t := &tokens{store: s, clock: c, ends: map[store.Key]time.Time{}}
-	all, ok := s.Read(t.shape())
+func openTokens(c Config) (*tokens, error) {
+	t := &tokens{store: c.Store, clock: c.Clock, now: c.Now, allowance: c.Allowance, ends: map[store.Key]time.Time{}}
+	all, ok := c.Store.Read(t.shape())
 	if !ok {
-		l, err := s.List(t.shape(), tokenKind().Kind)
+		l, err := c.Store.List(t.shape(), tokenKind().Kind)
 		if err != nil {
 			return nil, err
 		}
 		defer l.Close()
-		t.version = uint64(c.Now().UnixMicro()) // above those of before, if what is kept was damaged
+		t.version = uint64(c.Clock.Now().UnixMicro()) // above those of before, if what is kept was damaged
 		l.Commit(t.version)
 		return t, nil
 	}
-	t.version = max(all.Version, uint64(c.Now().UnixMicro()))
+	t.version = max(all.Version, uint64(c.Clock.Now().UnixMicro()))
 	for o := range all.Items {
 		var tr authenticationv1.TokenRequest
 		if json.Unmarshal(o.Raw, &tr) == nil {
@@ -87,6 +89,11 @@ func tokenKey(r *write, tr *authenticationv1.TokenRequest) store.Key {
 	return store.Key{Namespace: r.namespace, Name: hex.EncodeToString(sum[:16])}
 }
 
+// spent reports whether no hub takes a token any more that ends then. Until that it is handed out: a pod that starts
+// with it is served by hubs, which is all that there is, and its kubelet, which sees that it has ended, asks for a new
+// one again and again.
+func (t *tokens) spent(end time.Time) bool { return t.now().After(end.Add(t.allowance)) }
+
 // serve answers a request for a token with the last that was issued for the same.
 func (t *tokens) serve(r *write) (*answer, *apierrors.StatusError) {
 	tr, refused := readToken(r.contentType, r.body)
@@ -105,8 +112,9 @@ func (t *tokens) serve(r *write) (*answer, *apierrors.StatusError) {
 	if err := json.Unmarshal(a.Object.Raw, kept); err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("read the kept token for %s: %w", what, err))
 	}
-	if end := expiry(kept); !t.clock.Now().Before(end) {
-		return nil, unavailable(fmt.Sprintf("the last token for %s expired at %s, and a new one needs the cloud", what, end.UTC().Format(time.RFC3339)))
+	if end := expiry(kept); t.spent(end) {
+		return nil, unavailable(fmt.Sprintf("the last token for %s expired at %s, hubs take it for %v after that, and a new one needs the cloud",
+			what, end.UTC().Format(time.RFC3339), t.allowance))
 	}
 	kept.ObjectMeta = tr.ObjectMeta
 	kept.Name, kept.Namespace = r.name, r.namespace
@@ -135,7 +143,7 @@ func expiry(tr *authenticationv1.TokenRequest) time.Time {
 	return time.Unix(int64(claims.Exp), 0)
 }
 
-// keep keeps what the cloud issued, which is in the answer to a request, and drops what has expired.
+// keep keeps what the cloud issued, which is in the answer to a request, and drops what no hub takes any more.
 func (t *tokens) keep(r *write, contentType string, answer []byte) error {
 	kept, refused := readToken(contentType, answer)
 	if refused != nil {
@@ -160,7 +168,7 @@ func (t *tokens) keep(r *write, contentType string, answer []byte) error {
 	}
 	t.ends[k] = expiry(kept)
 	for k, end := range t.ends {
-		if t.clock.Now().Before(end) {
+		if !t.spent(end) {
 			continue
 		}
 		gone := &authenticationv1.TokenRequest{}

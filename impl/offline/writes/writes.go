@@ -38,7 +38,7 @@ func New(c Config) (*Writes, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	t, err := openTokens(c.Store, c.Clock)
+	t, err := openTokens(c)
 	if err != nil {
 		return nil, err
 	}

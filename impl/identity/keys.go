@@ -238,6 +238,7 @@ func (k *keys) fetch(ctx context.Context, with *token) error {
 
 // use takes a set of keys, as it came from the cloud or the pool.
 func (k *keys) use(set *keySet, raw json.RawMessage) error {
+	k.logger.Debug("keys of the cluster's service accounts have come", "issuer", set.Issuer, "keys", len(set.Keys.Keys))
 	k.current.Store(set)
 	k.raw.Store((*[]byte)(&raw))
 	k.found()

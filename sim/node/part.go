@@ -40,6 +40,7 @@ type Part struct {
 	args   []string
 
 	starting sync.Mutex // held by one start at a time
+	ahead    time.Duration
 	mu       sync.Mutex
 	process  *proc.Process
 }
@@ -77,6 +78,14 @@ func (p *Part) Data() string { return p.launch.Data }
 // LogFile is where it logs.
 func (p *Part) LogFile() string { return p.launch.LogFile }
 
+// Ahead sets the part's clock ahead, from its next start on, as if so much time had passed since. Its command is one of
+// FindTimeless.
+func (p *Part) Ahead(by time.Duration) {
+	p.starting.Lock()
+	defer p.starting.Unlock()
+	p.ahead = by
+}
+
 // Start starts the part and waits until it answers that it is healthy.
 func (p *Part) Start(ctx context.Context) error {
 	p.starting.Lock()
@@ -85,8 +94,11 @@ func (p *Part) Start(ctx context.Context) error {
 		return fmt.Errorf("start %s: it is running", p.launch.Name)
 	}
 	spec := proc.Spec{Name: p.launch.Name, Path: p.launch.Path, Args: p.args, LogFile: p.launch.LogFile}
-	if p.launch.NoClock && p.process != nil { // only Start sets it
+	switch {
+	case p.launch.NoClock && p.process != nil: // only Start sets it
 		spec.Env = append(spec.Env, clockIn1970(time.Now()))
+	case p.ahead != 0:
+		spec.Env = append(spec.Env, clockAhead(p.ahead))
 	}
 	x, err := p.launch.Spawner.Start(spec)
 	if err != nil {

@@ -24,6 +24,11 @@ func clockIn1970(now time.Time) string {
 	return clockEnv + "=-" + strconv.FormatInt(now.Unix(), 10)
 }
 
+// clockAhead is what such a command is started with to be ahead of this machine.
+func clockAhead(by time.Duration) string {
+	return clockEnv + "=" + strconv.FormatInt(int64(by/time.Second), 10)
+}
+
 // nowOfGo is how Go's own package time begins to tell the time, and what comes in its place. Timers and durations go by the monotonic clock, and stay as they are.
 const (
 	nowOfGo  = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"

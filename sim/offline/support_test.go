@@ -29,6 +29,7 @@ import (
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/node"
 	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/proc/loopback"
 	"github.com/weir-edge/weir/sim/proc/proctest"
 )
@@ -59,12 +60,27 @@ type bed struct {
 	dir     string
 	kubectl string
 	cert    *pki.Pair // the kubelet's
+	find    finder
 }
+
+// found is the hub as it is.
+func found(ctx context.Context, s *proc.Spawner, say func(string), commands ...string) (node.Binaries, error) {
+	return node.Find(ctx, s, nil, say, commands...)
+}
+
+// finder finds or builds commands.
+type finder func(context.Context, *proc.Spawner, func(string), ...string) (node.Binaries, error)
 
 func newBed(t testing.TB, flags node.Flags) *bed {
 	t.Helper()
-	c, binaries := cloudtest.Start(t, cloud.Kubectl)
-	b := &bed{t: t, cloud: c, dir: t.TempDir(), kubectl: binaries[cloud.Kubectl]}
+	return newBedWith(t, flags, found)
+}
+
+// newBedWith is newBed with commands of the hub that somebody else finds, and further flags of the kube-apiserver.
+func newBedWith(t testing.TB, flags node.Flags, find finder, args ...string) *bed {
+	t.Helper()
+	c, binaries := cloudtest.StartWith(t, args, cloud.Kubectl)
+	b := &bed{t: t, cloud: c, dir: t.TempDir(), kubectl: binaries[cloud.Kubectl], find: find}
 	config := c.RESTConfig()
 	config.QPS = -1
 	var err error
@@ -84,7 +100,7 @@ func newBed(t testing.TB, flags node.Flags) *bed {
 func (b *bed) newHub(flags node.Flags) {
 	t := b.t
 	s := proctest.Spawner(t)
-	commands, err := node.Find(t.Context(), s, nil, func(m string) { t.Log(m) }, node.HubCommand)
+	commands, err := b.find(t.Context(), s, func(m string) { t.Log(m) }, node.HubCommand)
 	check(t, err)
 	block, err := loopback.Reserve(t.Context())
 	check(t, err)

@@ -89,7 +89,7 @@ func TestDamagedCredentials(t *testing.T) {
 				if (kubelet == http.StatusOK) != test.node || kubelet == http.StatusUnauthorized || kubelet == http.StatusForbidden {
 					t.Errorf("the kubelet gets %d, want it served: %v, and never denied", kubelet, test.node)
 				}
-				eventually(t, "the cloud to be judged", func() bool { return h.cloud.Healthy() })
+				b.clouds[0].probed(b, 3)
 			}
 			_, metrics := get(t, http.DefaultClient, "http://"+h.HealthAddr().String()+"/metrics")
 			got := names(t, h.Status().Lacks, metrics)

@@ -24,14 +24,14 @@ var (
 	ErrDamaged = errors.New("it is no key")
 )
 
-// wrongSize is the number of bytes of what is no key.
-type wrongSize int
+// wrongSizeError is the number of bytes of what is no key.
+type wrongSizeError int
 
-func (n wrongSize) Error() string {
+func (n wrongSizeError) Error() string {
 	return fmt.Sprintf("a key of %d bytes: want %d random bytes, or these in base64", int(n), Size)
 }
 
-func (wrongSize) Unwrap() error { return ErrDamaged }
+func (wrongSizeError) Unwrap() error { return ErrDamaged }
 
 // Key seals and opens. A nil one opens nothing.
 type Key struct {
@@ -46,7 +46,7 @@ func New(secret []byte) (*Key, error) {
 	if len(secret) != Size {
 		decoded, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(secret)))
 		if err != nil || len(decoded) != Size {
-			return nil, wrongSize(len(secret))
+			return nil, wrongSizeError(len(secret))
 		}
 		secret = decoded
 	}

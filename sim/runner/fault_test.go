@@ -155,3 +155,30 @@ func TestFaultsOfAPartFollowEachOther(t *testing.T) {
 	over()
 	<-second
 }
+
+// TestFaultWhileTheCloudIsAway: a fault whose target cannot be found while the apiserver is away waits for it, for longer than it would wait for the pool. So did the
+// whole run end with a write of the testbed that was refused.
+func TestFaultWhileTheCloudIsAway(t *testing.T) {
+	s, err := scenario.Parse("away.yaml", []byte(`
+name: away
+seed: 11
+topology:
+  pool: {name: quay, nodes: 3, uplink: {rate: 20Mbit/s, rtt: 20ms}, coordinators: 1}
+workload: {services: 4, endpoints: 10, changes: 30, changesPerSecond: 3}
+clients: [kube-proxy]
+compare: []
+faults:
+  - {at: 1s, action: kill, target: apiserver, for: 80s}
+  - {at: 40s, action: kill, target: leader, for: 1s}
+expectations:
+  - watch_violations == 0
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	res, err := Run(t.Context(), s, Options{Runtime: &runtime.Local{LogDir: filepath.Join(dir, "logs")}, Dir: dir, Progress: func(m string) { t.Log(m) }})
+	if err != nil || !res.Passed || len(res.Faults) != 2 {
+		t.Fatalf("%v\n%+v\n%+v\n%+v", err, res.Expectations, res.Violations, res.Faults)
+	}
+}

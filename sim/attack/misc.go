@@ -1,23 +1,16 @@
 package attack
 
 import (
-	"bufio"
 	"context"
-	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/hub/bounds"
 )
 
 // sundryAttacks are what reviews tried, and found refused.
 func sundryAttacks() []Attack {
-	here, small := harbour(), own("147")
-	for name, value := range map[string]int{"callers-max-bytes": 8 << 20, "caller-rate": 10_000, "caller-burst": 10_000} {
-		small.flags[name] = value
-	}
+	here := harbour()
 	poolPaths := []string{slices1, slices1 + "?watch=1", contract.DirectoryPath, contract.DenylistPath, contract.TrustPath, contract.PulsePath}
 	return []Attack{
 		{
@@ -48,14 +41,6 @@ func sundryAttacks() []Attack {
 			},
 			controls: []ask{{as: "reader", path: watchOf(slices1), codes: ok, has: "shop-1"}},
 		},
-		{
-			Number: "147", Position: Pod, Goal: "hold more of a hub than its share by upgrades",
-			Sent:     "200 connections that ask for a websocket of a watch each, and stay, at a hub whose callers may take 8 MiB",
-			Expected: "no more than 96 are open at once", Control: "they are answered as long as there is room, and another pod is served meanwhile", place: small,
-			before:   []ask{{as: "reader", path: plainMap, codes: ok, has: "hello"}},
-			play:     upgrades,
-			controls: []ask{{as: "reader", path: plainMap, codes: ok, has: "hello"}},
-		},
 	}
 }
 
@@ -65,46 +50,4 @@ func watchOf(path string) string {
 		return "/apis/discovery.k8s.io/v1/watch/" + rest
 	}
 	return path
-}
-
-// upgrades asks for websockets of one token on many connections, and keeps those that it gets.
-func upgrades(ctx context.Context, x *scene) error {
-	who, err := x.who("reader")
-	if err != nil {
-		return err
-	}
-	const sent, room = 200, 8 << 20 * 3 / 4 / bounds.WatchBytes
-	open, busy := 0, 0
-	for range sent {
-		c, err := x.dial(ctx, hubDoor, who, "http/1.1")
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(answerPatience))
-		if _, err := io.WriteString(c, "GET "+slices1+"?watch=1 HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer "+who.token+
-			"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"); err != nil {
-			return err
-		}
-		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-		switch {
-		case err == nil && resp.StatusCode == http.StatusSwitchingProtocols:
-			open++
-		case err == nil && resp.StatusCode == http.StatusTooManyRequests:
-			busy++
-		}
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-	}
-	x.judge(open <= room, "%d of %d are open, %d were refused by a limit", open, sent, busy)
-	x.control(open > room/2, "%d are open", open)
-	token, err := x.account(ctx, "beside-upgrades")
-	if err != nil {
-		return err
-	}
-	x.let("beside", actor{token: token})
-	served := within(ctx, patience, func() bool { return x.send(ctx, ask{as: "beside", path: plainMap}).code == http.StatusOK })
-	x.control(served, "another pod while they are open: %t", served)
-	return nil
 }

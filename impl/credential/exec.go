@@ -41,8 +41,10 @@ type question struct {
 }
 
 type clusterInfo struct {
-	Server string `json:"server"`
-	CA     []byte `json:"certificate-authority-data,omitempty"`
+	Server     string `json:"server"`
+	ServerName string `json:"tls-server-name,omitempty"`
+	CA         []byte `json:"certificate-authority-data,omitempty"`
+	Proxy      string `json:"proxy-url,omitempty"`
 }
 
 // bounded keeps the first bytes of an output. It is no bytes.Buffer: that would read all by itself.
@@ -66,7 +68,7 @@ func (u *User) run(timeout time.Duration) (held, error) {
 	defer cancel()
 	q := question{APIVersion: e.APIVersion, Kind: "ExecCredential"}
 	if e.ProvideCluster {
-		q.Spec.Cluster = &clusterInfo{u.cluster.Server, u.cluster.CAData}
+		q.Spec.Cluster = &clusterInfo{u.cluster.Server, u.cluster.ServerName, u.cluster.CAData, u.cluster.Proxy}
 	}
 	info, err := json.Marshal(q)
 	if err != nil {

@@ -3,9 +3,11 @@ package credential
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -15,10 +17,18 @@ import (
 // localLife is that of what a kubelet shows to its hub where the cloud has given it no certificate. Nobody renews it: it counts at one hub, beside which it lies.
 const localLife = 10 * 365 * 24 * time.Hour
 
+// localPrefix begins the name of an authority that signs nothing else.
+const localPrefix = "weir:local:"
+
+// IsLocal reports whether a certificate is one of NewLocal, which nobody takes but the hub beside it.
+func IsLocal(leaf *x509.Certificate) bool {
+	return leaf != nil && strings.HasPrefix(leaf.Issuer.CommonName, localPrefix)
+}
+
 // NewLocal makes a certificate with its key by which a kubelet is its node at its own hub, and the authority that signed it, all in PEM. The key of the authority is kept
 // nowhere: it signs nothing else.
 func NewLocal(node string, now time.Time) (authority, pair []byte, err error) {
-	a, err := pki.NewAuthority("weir:local:"+node, now, localLife)
+	a, err := pki.NewAuthority(localPrefix+node, now, localLife)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -29,6 +39,18 @@ func NewLocal(node string, now time.Time) (authority, pair []byte, err error) {
 		return nil, nil, err
 	}
 	return a.CertPEM(), slices.Concat(p.CertPEM, p.KeyPEM), nil
+}
+
+// Split gives the certificates and the key of such a pair, each in PEM.
+func Split(pair []byte) (cert, key []byte) {
+	for block, rest := pem.Decode(pair); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "CERTIFICATE" {
+			cert = append(cert, pem.EncodeToMemory(block)...)
+		} else {
+			key = append(key, pem.EncodeToMemory(block)...)
+		}
+	}
+	return cert, key
 }
 
 // CheckLocal tells whether such files belong together, and are of a node.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -53,6 +54,16 @@ func New(c Config) *Source {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Source{Config: c}
+}
+
+// Follow says that the kubeconfig has this user from now on. What was held goes on if it is the same.
+func (s *Source) Follow(u *User) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if reflect.DeepEqual(u, s.User) {
+		return
+	}
+	s.User, s.now, s.failed, s.rest, s.refused, s.said = u, held{}, nil, 0, "", ""
 }
 
 // Token is what a request shows. It waits for a program that runs, as long as ctx lasts.
@@ -117,7 +128,7 @@ func (s *Source) Refused(token string) {
 	case s.User.Exec == nil && s.User.TokenFile == "": // there will never be another
 		if s.said == "" {
 			s.said = "refused"
-			s.Logger.Warn("the cloud does not take the node's token: put another into the kubelet's kubeconfig, and restart the hub")
+			s.Logger.Warn("the cloud does not take the node's token: put another into the kubelet's kubeconfig")
 		}
 		return
 	}
@@ -132,15 +143,21 @@ func (s *Source) Refused(token string) {
 func (s *Source) renew() {
 	var next held
 	var err error
-	if s.User.Exec != nil {
-		next, err = s.User.run(s.Timeout)
+	s.mu.Lock()
+	user := s.User
+	s.mu.Unlock()
+	if user.Exec != nil {
+		next, err = user.run(s.Timeout)
 	} else {
-		next, err = s.User.readToken()
+		next, err = user.readToken()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer close(s.running)
 	defer func() { s.running = nil }()
+	if user != s.User { // who waits asks again
+		return
+	}
 	now := s.Clock.Now()
 	next.read = now
 	if err == nil && !next.until.IsZero() && !now.Before(next.until) {

@@ -233,7 +233,11 @@ func TestUsers(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		u, err := Load(path)
+		var u *User
+		k, err := Load(path)
+		if err == nil {
+			u, err = k.User()
+		}
 		if err != nil {
 			if want == "" || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v: want %s", user, err, want)

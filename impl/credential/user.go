@@ -6,14 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/yaml"
-
-	"github.com/weir-edge/weir/impl/disk"
 )
-
-// maxKubeconfig bounds the file of one.
-const maxKubeconfig = 1 << 20
 
 // versions of the interface of programs that print a credential.
 var versions = []string{"client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"}
@@ -29,6 +22,12 @@ type User struct {
 	Password     string `json:"password"`
 	AuthProvider any    `json:"auth-provider"`
 	As           string `json:"as"`
+
+	// Its client certificate, which goes before all of these.
+	Certificate     string `json:"client-certificate"`
+	CertificateData []byte `json:"client-certificate-data"`
+	Key             string `json:"client-key"`
+	KeyData         []byte `json:"client-key-data"`
 
 	cluster cluster // of which a program may be told
 }
@@ -48,78 +47,6 @@ type Exec struct {
 type Env struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-}
-
-type cluster struct {
-	Server string `json:"server"`
-	CAData []byte `json:"certificate-authority-data"`
-	CA     string `json:"certificate-authority"`
-}
-
-// file is a kubeconfig. It is read here by hand: client-go's reader would cost a hub megabytes.
-type file struct {
-	Current  string `json:"current-context"`
-	Contexts []struct {
-		Name    string `json:"name"`
-		Context struct {
-			Cluster string `json:"cluster"`
-			User    string `json:"user"`
-		} `json:"context"`
-	} `json:"contexts"`
-	Clusters []struct {
-		Name    string  `json:"name"`
-		Cluster cluster `json:"cluster"`
-	} `json:"clusters"`
-	Users []struct {
-		Name string `json:"name"`
-		User User   `json:"user"`
-	} `json:"users"`
-}
-
-// Load reads the current user of a kubeconfig.
-func Load(path string) (*User, error) {
-	text, err := disk.ReadFile(path, maxKubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(path, text)
-}
-
-// Parse is Load for who has read it. Nothing is run, and paths become absolute.
-func Parse(path string, text []byte) (*User, error) {
-	var f file
-	if err := yaml.Unmarshal(text, &f); err != nil {
-		return nil, errors.New("it is no kubeconfig") // the parser's words may hold a token
-	}
-	var u *User
-	for _, c := range f.Contexts {
-		if c.Name != f.Current {
-			continue
-		}
-		for i := range f.Users {
-			if f.Users[i].Name == c.Context.User {
-				u = &f.Users[i].User
-			}
-		}
-		for _, k := range f.Clusters {
-			if u != nil && k.Name == c.Context.Cluster {
-				u.cluster = k.Cluster
-			}
-		}
-	}
-	if u == nil {
-		return nil, fmt.Errorf("current-context %q has no user", f.Current)
-	}
-	if err := u.check(path); err != nil {
-		return nil, err
-	}
-	if u.Exec != nil && u.Exec.ProvideCluster && len(u.cluster.CAData) == 0 && u.cluster.CA != "" {
-		var err error
-		if u.cluster.CAData, err = disk.ReadFile(Beside(path, u.cluster.CA), maxKubeconfig); err != nil {
-			return nil, fmt.Errorf("certificate-authority: %w", err)
-		}
-	}
-	return u, nil
 }
 
 // Beside is a path as a kubeconfig means it.

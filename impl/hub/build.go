@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
@@ -30,6 +31,7 @@ import (
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
+	"github.com/weir-edge/weir/impl/tunnel"
 )
 
 // buildCloud reads the credentials of both sides of the hub.
@@ -40,15 +42,19 @@ func (h *Hub) buildCloud() (err error) {
 			return err
 		}
 	}
-	if h.ClientCAFile != "" {
-		if h.serving.callers, err = h.reload.Kept("--client-ca-file", h.ClientCAFile, filepath.Join(h.DataDir, "client-ca.crt")); err != nil {
+	if len(h.ClientCAFiles) > 0 {
+		if h.serving.callers, err = h.reload.Kept("--client-ca-file", filepath.Join(h.DataDir, "client-ca.crt"), h.ClientCAFiles...); err != nil {
 			return err
 		}
 	}
 	c := uplink.CloudConfig{
-		NodeName: h.NodeName, Net: h.Net, Servers: h.servers, Policy: h.policy(), Quantum: h.CloudPostQuantum, Leads: h.EnableCoordinator, Time: h.time, Clock: h.clock, Logger: h.Logger,
+		NodeName: h.NodeName, Net: h.Net, Servers: h.servers, Proxy: tunnel.FromEnvironment(), Policy: h.policy(), Quantum: h.CloudPostQuantum, Leads: h.EnableCoordinator,
+		Time: h.time, Clock: h.clock, Logger: h.Logger,
 	}
-	if c.Roots, err = h.reload.Kept("--cloud-ca-file", h.CloudCAFile, filepath.Join(h.DataDir, "cloud-ca.crt")); err != nil {
+	if c.Kubeconfig, err = h.buildKubeconfig(); err != nil {
+		return err
+	}
+	if c.Roots, err = h.reload.Kept("--cloud-ca-file", filepath.Join(h.DataDir, "cloud-ca.crt"), cmp.Or(h.CloudCAFile, h.CloudClientKubeconfig)); err != nil {
 		return err
 	}
 	if err := h.buildNode(); err != nil {

@@ -19,19 +19,40 @@ const (
 	patience = time.Hour      // for a cloud that signs none
 )
 
+// buildKubeconfig reads the kubelet's kubeconfig, if the hub goes by that.
+func (h *Hub) buildKubeconfig() (k *uplink.Kubeconfig, err error) {
+	if h.CloudClientKubeconfig != "" {
+		k, err = h.reload.Kubeconfig(h.CloudClientKubeconfig, filepath.Join(h.DataDir, "cloud"))
+		h.kubeconfig = k
+	}
+	return k, err
+}
+
 // buildNode gets what the hub is its node by at the cloud: the kubelet's certificate, or what its kubeconfig has in the place of one. By that it asks for a certificate:
 // while it has one that counts, no program is run and no token is shown.
 func (h *Hub) buildNode() error {
-	if h.CloudClientKubeconfig == "" {
+	if h.kubeconfig == nil {
 		p, err := h.reload.Pair("--cloud-client-cert-file", h.CloudClientCertFile, "--cloud-client-key-file", h.CloudClientKeyFile)
 		h.node = p
 		return err
 	}
-	user, err := credential.Load(h.CloudClientKubeconfig)
+	if !h.kubeconfig.Tokens() {
+		p, err := h.reload.PairOf(h.CloudClientKubeconfig, h.CloudClientCertFile, h.CloudClientKeyFile)
+		if err == nil && p.Ours() {
+			h.Logger.Warn("the kubelet's own certificate has ended, and it goes on by the one of weir node join: at the cloud this node is nobody until the kubelet has another", "kubeconfig", h.CloudClientKubeconfig)
+		}
+		h.node = p
+		return err
+	}
+	user, err := h.kubeconfig.User()
+	if err != nil && h.reload.Worked { // it is followed
+		user, err = &credential.User{}, nil
+	}
 	if err != nil {
-		return cli.Usage("--cloud-client-kubeconfig", h.CloudClientKubeconfig, "a kubeconfig whose user has a token, a tokenFile or an exec plugin: "+err.Error())
+		return cli.Usage(uplink.KubeconfigFlag, h.CloudClientKubeconfig, err.Error())
 	}
 	s := credential.New(credential.Config{User: user, Clock: provenClock{h.clock, h.time}, Logger: h.Logger})
+	h.tokens = s
 	name := contract.NodeUserPrefix + h.NodeName
 	u := ownuser.New(ownuser.Config{
 		Name: name, Node: name, OfNode: s, Shows: s, Now: h.time.Now, Changed: func() { h.cloud.RenewAs(uplink.AsNode) }, Clock: h.clock, Logger: h.Logger,

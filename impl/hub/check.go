@@ -56,8 +56,8 @@ func (s *settings) checkNames() error {
 }
 
 func (s *settings) checkCloud() error {
-	if len(s.CloudServers) == 0 {
-		return cli.Usage("--cloud-server", "", "the URL of a kube-apiserver, e.g. https://cloud.example.com:6443; it may be given more than once")
+	if len(s.CloudServers) == 0 && s.CloudClientKubeconfig == "" {
+		return cli.Usage("--cloud-server", "", "the URL of a kube-apiserver, e.g. https://cloud.example.com:6443; it may be given more than once; or --cloud-client-kubeconfig, which names one")
 	}
 	var all []*url.URL
 	for _, server := range s.CloudServers {
@@ -93,10 +93,10 @@ func (s *settings) checkCloud() error {
 		}
 	}
 	if s.CloudClientKubeconfig != "" {
-		if s.CloudClientCertFile != "" || s.CloudClientKeyFile != "" {
-			return cli.Usage("--cloud-client-kubeconfig", s.CloudClientKubeconfig, "none beside --cloud-client-cert-file: the hub is its node by one of them")
+		if (s.CloudClientCertFile == "") != (s.CloudClientKeyFile == "") {
+			return needFiles("--cloud-client-cert-file", s.CloudClientCertFile, "--cloud-client-key-file", s.CloudClientKeyFile)
 		}
-		return needFiles("--cloud-ca-file", s.CloudCAFile)
+		return nil
 	}
 	return needFiles(
 		"--cloud-ca-file", s.CloudCAFile,

@@ -25,7 +25,7 @@ func (b *bed) args(pairs ...string) []string {
 	flags := map[string]string{
 		"node-name": c.NodeName, "nodepool-name": c.NodePoolName, "cloud-server": c.CloudServers[0],
 		"cloud-ca-file": c.CloudCAFile, "cloud-client-cert-file": c.CloudClientCertFile, "cloud-client-key-file": c.CloudClientKeyFile,
-		"tls-cert-file": c.TLSCertFile, "tls-private-key-file": c.TLSPrivateKeyFile, "client-ca-file": c.ClientCAFile,
+		"tls-cert-file": c.TLSCertFile, "tls-private-key-file": c.TLSPrivateKeyFile, "client-ca-file": c.ClientCAFiles[0],
 		"secure-port": "0", "health-port": "0", "data-dir": filepath.Join(b.dir, "data"),
 		"store-generated-key-file": filepath.Join(b.dir, "store.key"),
 	}

@@ -29,7 +29,7 @@ type Config struct {
 	CloudCAFile         string
 	CloudClientCertFile string
 	CloudClientKeyFile  string
-	// CloudClientKubeconfig is in the place of those two where the cloud has given the node no certificate.
+	// CloudClientKubeconfig is the kubelet's, which says what those above do not.
 	CloudClientKubeconfig string
 	CloudHubCertFile      string // "": the hub asks for it, or is its node if --coordinator-client-cert-file is given
 	CloudHubKeyFile       string
@@ -41,7 +41,7 @@ type Config struct {
 	TLSPrivateKeyFile string
 	TLSHosts          []string
 	NodeAuthorityFile string // "": the node's authority is shown nowhere
-	ClientCAFile      string
+	ClientCAFiles     []string
 	HealthBindAddress string
 	HealthPort        int // 0: any free one
 	ProxyPort         int // 0: none

@@ -17,15 +17,17 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.NodeName, "node-name", "", "name of this node in the cluster; required")
 	f.StringVar(&c.NodePoolName, "nodepool-name", "", "name of this node's pool; required")
 
-	f.StringArrayVar(&c.CloudServers, "cloud-server", nil, "URL of a kube-apiserver; repeat it for several that serve the same cluster; required")
+	f.StringArrayVar(&c.CloudServers, "cloud-server", nil, "URL of a kube-apiserver; repeat it for several that serve the same cluster; required without --cloud-client-kubeconfig")
 	f.StringArrayVar(&c.ClassServers, "class-server", nil,
 		"class=URL: other addresses of the same kube-apiservers for one class of traffic (pool, node, heartbeat or control), one for each --cloud-server")
-	f.StringVar(&c.CloudCAFile, "cloud-ca-file", "", "PEM file of the authorities that sign the kube-apiserver's certificate; required")
+	f.StringVar(&c.CloudCAFile, "cloud-ca-file", "", "PEM file of the authorities that sign the kube-apiserver's certificate; required without --cloud-client-kubeconfig")
 	f.StringVar(&c.CloudClientCertFile, "cloud-client-cert-file", "", "PEM file of the node's certificate, of user "+contract.NodeUserPrefix+"<node-name>: the kubelet's own; by it the hub sends what the kubelet asks, and asks for its own certificates; required without --cloud-client-kubeconfig")
 	f.StringVar(&c.CloudClientKeyFile, "cloud-client-key-file", "", "PEM file of its key, the same one if it holds both; required with it")
 	f.StringVar(&c.CloudClientKubeconfig, "cloud-client-kubeconfig", "",
-		"kubeconfig of a kubelet that has no certificate: the hub is the node by the token, the tokenFile or the exec plugin of its current user, in the place of --cloud-client-cert-file; "+
-			"a plugin is run by the hub, has 30 s, and may want no terminal; with the token the hub asks the cloud for a certificate of the node that counts for a day, keeps it in --data-dir, and shows it in the place of the token")
+		"the kubelet's own kubeconfig, which says what --cloud-server, --cloud-ca-file and --cloud-client-cert-file do not: server, authorities, tls-server-name, proxy-url, and the client certificate, token, tokenFile "+
+			"or exec plugin of its current user; it and the files that it names are read again every ten seconds, and what has changed counts; without proxy-url HTTPS_PROXY and NO_PROXY count; beside it "+
+			"--cloud-client-cert-file is where the kubelet renews a certificate that stands in the kubeconfig; "+
+			"a plugin is run by the hub, has 30 s, and may want no terminal; with a token the hub asks the cloud for a certificate of the node that counts for a day, keeps it in --data-dir, and shows it in the place of the token")
 	f.StringVar(&c.CloudHubCertFile, "cloud-hub-cert-file", "",
 		"PEM file of the certificate of the hub's own user at the cloud, "+contract.HubUserPrefix+"<nodepool-name>:<node-name>, by which it reads what its relays hold; without it the hub asks weir-manager "+
 			"for it, keeps it in --data-dir and renews it, or is its node if --coordinator-client-cert-file is given; while there is none, and after its end, the hub reads as its node")
@@ -49,7 +51,8 @@ func (c *Config) bind(f *cli.Flags) {
 		"how long the kubelet has to read through this hub before it tells containers its address: by then it has brought all pods the node's authority; longer if the kubelet's syncFrequency is more than its minute")
 	f.StringVar(&c.KubeProxyConfigMap, "kube-proxy-configmap", "kube-system/kube-proxy",
 		"namespace/name of the ConfigMap whose kubeconfig.conf leads kube-proxy to this hub where this node reads it, if the hub's certificate is of this node's own authority; empty leaves it alone")
-	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of the authorities that sign the kubelet's client certificate; without it client certificates are not asked for")
+	f.StringArrayVar(&c.ClientCAFiles, "client-ca-file", nil,
+		"PEM file of the authorities that sign the kubelet's client certificate, or a kubeconfig, of which those of its current cluster count; repeatable; without it client certificates are not asked for")
 	f.StringVar(&c.HealthBindAddress, "health-bind-address", "127.0.0.1", "IP address of health, metrics and status")
 	f.IntVar(&c.HealthPort, "health-port", contract.HubHealthPort, "port of health, metrics and status; 0 takes any free one")
 	f.IntVar(&c.ProxyPort, "proxy-port", 0, "plain HTTP port of the API, for callers with a token or none; it never lends this node's identity; 0 is off")

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/enrol"
@@ -45,7 +46,8 @@ type Hub struct {
 	credentials
 
 	cloud       *uplink.Cloud
-	asNode      http.RoundTripper // to it, of what this node's own certificate asks
+	kubeconfig  *uplink.Kubeconfig // the kubelet's; nil: flags say all
+	asNode      http.RoundTripper  // to it, of what this node's own certificate asks
 	kept        *snapshot.Snapshots
 	sources     *feeder.Sources // what is relayed
 	scope       *scope.Scope    // and what is to be
@@ -79,6 +81,7 @@ type credentials struct {
 	serving serving
 	node    uplink.Certificate // of the node, at the cloud
 	shows   uplink.Bearer      // what the node shows there beside it; nil: nothing
+	tokens  *credential.Source // of that, if the kubelet has no certificate
 	atCloud *ownuser.User      // of the hub itself, there
 	member  uplink.Certificate // in the pool; nil: there is none
 	forward uplink.Certificate // of a leader, at the cloud; nil: it forwards nothing
@@ -138,6 +141,11 @@ func (h *Hub) renew() {
 	defer h.shelter.Renewing()()
 	if h.trusted != nil {
 		h.trusted.Reread()
+	}
+	if h.tokens != nil {
+		if u, err := h.kubeconfig.User(); err == nil {
+			h.tokens.Follow(u)
+		}
 	}
 	h.cloud.Renew()
 	h.pool.Renew()

@@ -32,7 +32,7 @@ func (b *bed) spawn(pairs ...string) *process {
 	exe, err := os.Executable()
 	check(b.t, err)
 	p := &process{t: b.t, done: make(chan struct{}), log: &logBuffer{}}
-	p.cmd = exec.Command(exe, b.args(append(pairs, "log-format", "json", "client-ca-file", b.config.ClientCAFile)...)...)
+	p.cmd = exec.Command(exe, b.args(append(pairs, "log-format", "json", "client-ca-file", b.config.ClientCAFiles[0])...)...)
 	p.cmd.Env = append(os.Environ(), asCommand+"=1")
 	p.cmd.Stderr = p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -159,7 +159,7 @@ func newBedAt(t testing.TB, clouds int, by time.Duration) *bed {
 		CloudCAFile: path("cloud-ca.crt"), CloudClientCertFile: path("cloud.crt"), CloudClientKeyFile: path("cloud.key"), CloudPostQuantum: true,
 		CloudHubCertFile: path("own.crt"), CloudHubKeyFile: path("own.key"),
 		BindAddress: "127.0.0.1", HealthBindAddress: "127.0.0.1", PoolBindAddress: "127.0.0.1",
-		TLSCertFile: path("serving.crt"), TLSPrivateKeyFile: path("serving.key"), ClientCAFile: path("cloud-ca.crt"),
+		TLSCertFile: path("serving.crt"), TLSPrivateKeyFile: path("serving.key"), ClientCAFiles: []string{path("cloud-ca.crt")},
 		CallerRate: 10_000, CallerBurst: 10_000, // tests have little time
 		UpstreamWatchTimeout: 3 * time.Second,
 		CoordinatorCAFile:    path("pool-ca.crt"), CoordinatorClientCertFile: path("pool.crt"), CoordinatorClientKeyFile: path("pool.key"),

@@ -49,7 +49,7 @@ func (i *Installer) Certificates(ctx context.Context) (all []Certificate, err er
 	if j == nil {
 		return all, ofKubelet
 	}
-	files := []string{cloudCA, clientCA, authority, localPair}
+	files := []string{cloudCA, clientCA, authority, localCA, localPair}
 	for _, dir := range []string{hubData + "/pki", forPod} {
 		entries, err := os.ReadDir(i.Host.at(dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

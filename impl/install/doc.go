@@ -15,10 +15,13 @@
 // The kubelet's own kubeconfig is read, and never written. What fails takes everything back, and says why: in the error, in an Event and in the condition
 // contract.JoinedCondition of the Node.
 //
-// # A kubelet without a certificate
+// # What the machine says
 //
-// Where the cloud has given the kubelet a token, or a program that prints one, the hub shows that to the cloud (package credential). The kubelet shows its hub a certificate that Join
-// makes, which no other hub takes.
+// Where the cloud is, who signs for it, through what proxy it is called and by what the node is one there stands in the kubelet's kubeconfig, its files and its unit. The hub reads
+// the kubeconfig itself and follows it; nothing of it is copied. The environment of the unit is, and another Join brings it up to date.
+//
+// Join makes each kubelet a certificate that only its hub takes. A kubelet shows it when its own has ended, or when the cloud has given it none but a token, or a program that
+// prints one: then the hub shows that to the cloud (package credential).
 //
 // # Power
 //
@@ -31,7 +34,7 @@
 // # Another hub
 //
 // Join of a node that has joined, with another weir-hub, is an upgrade: it runs beside the former one's program, by a drop-in in /run, and counts when the kubelet was heard
-// through it. Else the former one is started again. The hub keeps the flags that it has.
+// through it. Else the former one is started again. The hub keeps the flags that a person chose, and gets those that its machine says.
 //
 // # Leave
 //

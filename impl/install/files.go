@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -11,6 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/install/cluster"
+	"github.com/weir-edge/weir/impl/install/unit"
 )
 
 // memoryMax bounds a hub whatever happens. With 1000 slices of 100 endpoints it has 24 MB, and 20 lists of 5000 of them at once add 18 MB (reports/bench): this is
@@ -30,6 +33,7 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=notify
+EnvironmentFile=-` + proxyEnv + `
 %[1]sExecStart=` + hubProgram + ` --config=` + hubConfig + `
 Restart=always
 RestartSec=1
@@ -70,23 +74,20 @@ const giveAddress = `ExecStartPre=-+/bin/sh -c "exec ip address replace ` + cont
 `
 
 // hubFlags are the hub's configuration: its flags, by name.
-func (i *Installer) hubFlags(k *kubelet, n *node) map[string]any {
+func (i *Installer) hubFlags(k *kubelet, n *cluster.Node) map[string]any {
 	flags := map[string]any{
-		"node-name": k.node, "nodepool-name": i.Pool, "cloud-server": []string{strings.TrimSuffix(k.server, "/")}, "cloud-ca-file": cloudCA,
-		"cloud-client-cert-file": k.certFile, "cloud-client-key-file": k.keyFile, "client-ca-file": clientCA,
+		"node-name": k.node, "nodepool-name": i.Pool, "cloud-client-kubeconfig": k.path, "client-ca-file": []string{localCA},
 		"secure-port": i.Ports.Secure, "health-port": i.Ports.Health, "pool-port": i.Ports.Pool,
 		"data-dir": hubData, "node-authority-file": authority, "store-generated-key-file": storeKey, "enable-coordinator": true,
 	}
-	switch {
-	case k.source != nil:
-		delete(flags, "cloud-client-cert-file")
-		delete(flags, "cloud-client-key-file")
-		flags["cloud-client-kubeconfig"] = k.path
-	case k.certFile == "":
-		flags["cloud-client-cert-file"], flags["cloud-client-key-file"] = nodePair, nodePair
+	if k.source == nil {
+		flags["client-ca-file"] = []string{localCA, cmp.Or(i.ClientCA, k.path)}
+		if k.conf.Embedded() {
+			flags["cloud-client-cert-file"], flags["cloud-client-key-file"] = k.certFile, k.keyFile
+		}
 	}
-	if len(n.coordinators) > 0 {
-		flags["coordinator-server"] = n.coordinators
+	if len(n.Coordinators) > 0 {
+		flags["coordinator-server"] = n.Coordinators
 	}
 	if i.Token != "" || i.Host.there(tokenFile) { // it counts once: a second call may go without it
 		flags["bootstrap-token-file"] = tokenFile
@@ -98,12 +99,21 @@ func (i *Installer) hubFlags(k *kubelet, n *node) map[string]any {
 		flags["pool-address"] = i.PoolAddress
 	}
 	if i.Coordinator {
-		flags["enrol-coordinator-dir"], flags["enrol-coordinator-host"], flags["coordinator-replica"] = forPod, n.addresses, contract.ManagedReplica
+		flags["enrol-coordinator-dir"], flags["enrol-coordinator-host"], flags["coordinator-replica"] = forPod, n.Addresses, contract.ManagedReplica
 	}
 	if root := i.Host.Root; root != "/" { // of tests: the hub is on this machine, its files are not
 		for name, v := range flags {
-			if path, ok := v.(string); ok && strings.HasPrefix(path, "/") {
-				flags[name] = i.Host.at(path)
+			switch v := v.(type) {
+			case string:
+				if strings.HasPrefix(v, "/") {
+					flags[name] = i.Host.at(v)
+				}
+			case []string:
+				for n, path := range v {
+					if strings.HasPrefix(path, "/") {
+						v[n] = i.Host.at(path)
+					}
+				}
 			}
 		}
 	}
@@ -111,20 +121,16 @@ func (i *Installer) hubFlags(k *kubelet, n *node) map[string]any {
 }
 
 // files are all that Join writes before the hub is started: its program and its unit first.
-func (i *Installer) files(k *kubelet, n *node) ([]file, error) {
+func (i *Installer) files(k *kubelet, n *cluster.Node) ([]file, error) {
 	program, err := os.ReadFile(i.Hub)
 	if err != nil {
 		return nil, fmt.Errorf("--hub-binary: %w", err)
 	}
-	config, err := yaml.Marshal(i.hubFlags(k, n))
+	config, err := hubText(i.hubFlags(k, n))
 	if err != nil {
 		return nil, err
 	}
 	conf, err := k.forHub(i.Ports.Secure)
-	if err != nil {
-		return nil, err
-	}
-	signs, err := i.clientAuthority(k)
 	if err != nil {
 		return nil, err
 	}
@@ -139,16 +145,13 @@ func (i *Installer) files(k *kubelet, n *node) ([]file, error) {
 	all := []file{
 		{programOf(program), 0o755, program},
 		{hubUnit, 0o644, fmt.Appendf(nil, unitText, address, also)},
-		{cloudCA, 0o644, k.ca},
-		{clientCA, 0o644, signs},
+		{localCA, 0o644, k.localCA},
+		{localPair, 0o600, k.local},
 		{kubeletConf, 0o600, conf},
-		{hubConfig, 0o600, append([]byte("# Written by weir node join: the flags of weir-hub --help.\n"), config...)},
+		{hubConfig, 0o600, config},
 	}
-	switch {
-	case k.source != nil:
-		all = append(all, file{localPair, 0o600, k.certPEM})
-	case k.certFile == "":
-		all = append(all, file{nodePair, 0o600, append(append([]byte(nil), k.certPEM...), k.keyPEM...)})
+	if https, no := k.environment(); https != "" && k.conf.Proxy == nil {
+		all = append(all, file{proxyEnv, 0o600, fmt.Appendf(nil, "HTTPS_PROXY=%s\nNO_PROXY=%s\n", unit.Quoted(https), unit.Quoted(no))})
 	}
 	if i.Token != "" {
 		all = append(all, file{tokenFile, 0o600, []byte(i.Token + "\n")})
@@ -156,26 +159,29 @@ func (i *Installer) files(k *kubelet, n *node) ([]file, error) {
 	return all, nil
 }
 
-// clientAuthority is who signs the kubelet's certificate. The hub knows its kubelet by it.
-func (i *Installer) clientAuthority(k *kubelet) ([]byte, error) {
-	if k.source != nil {
-		return k.localCA, nil
-	}
+// hubText is the file of a hub's configuration.
+func hubText(flags map[string]any) ([]byte, error) {
+	text, err := yaml.Marshal(flags)
+	return append([]byte("# Written by weir node join: the flags of weir-hub --help.\n"), text...), err
+}
+
+// checkClientCA looks whether the hub will know the kubelet by its certificate: by who signs that.
+func (i *Installer) checkClientCA(k *kubelet) error {
 	bundle, from := k.ca, "that of its kubeconfig"
 	if i.ClientCA != "" {
 		var err error
 		if bundle, err = i.Host.read(i.ClientCA); err != nil {
-			return nil, fmt.Errorf("--client-ca-file: %w", err)
+			return fmt.Errorf("--client-ca-file: %w", err)
 		}
 		from = i.ClientCA
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(bundle) {
-		return nil, fmt.Errorf("%s: it holds no certificate", from)
+		return fmt.Errorf("%s: it holds no certificate", from)
 	}
 	pair, err := tls.X509KeyPair(k.certPEM, k.keyPEM)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	between := x509.NewCertPool()
 	for _, raw := range pair.Certificate[1:] {
@@ -186,9 +192,9 @@ func (i *Installer) clientAuthority(k *kubelet) ([]byte, error) {
 	_, err = k.leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: k.leaf.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	var unknown x509.UnknownAuthorityError
 	if errors.As(err, &unknown) {
-		return nil, fmt.Errorf("the kubelet's certificate is not signed by the authority that is known, %s: name the file of the one that signs it by --client-ca-file", from)
+		return fmt.Errorf("the kubelet's certificate is not signed by the authority that is known, %s: name the file of the one that signs it by --client-ca-file", from)
 	}
-	return bundle, err
+	return err
 }
 
 // folders are those that Join, systemd or the hub make, beside those of files.

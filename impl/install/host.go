@@ -21,10 +21,13 @@ const (
 	programs     = "/usr/local/lib/weir"
 	hubProgram   = programs + "/weir-hub"
 	hubConfig    = etc + "/hub.yaml"
-	cloudCA      = etc + "/cloud-ca.crt"
+	hubNext      = hubConfig + ".next"     // on trial
+	localPair    = etc + "/kubelet.pem"    // by which a kubelet is its node at its hub, and nowhere else
+	localCA      = etc + "/kubelet-ca.crt" // who signed it
+	proxyEnv     = etc + "/proxy.env"      // by what the kubelet calls the cloud, for the hub
+	cloudCA      = etc + "/cloud-ca.crt"   // of former versions, and so are the next two: they were copies
 	clientCA     = etc + "/client-ca.crt"
-	nodePair     = etc + "/node.pem"    // of a kubeconfig that holds the certificate itself
-	localPair    = etc + "/kubelet.pem" // by which a kubelet is its node at its hub that has no certificate of the cloud's
+	nodePair     = etc + "/node.pem"
 	tokenFile    = etc + "/bootstrap-token"
 	kubeletConf  = etc + "/kubelet.conf"
 	authority    = etc + "/node-authority.crt"     // the hub writes it

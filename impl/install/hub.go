@@ -15,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/pods"
 	"github.com/weir-edge/weir/impl/hub/standin"
+	"github.com/weir-edge/weir/impl/install/cluster"
 )
 
 // hubAnswer bounds what is read of a hub.
@@ -25,12 +26,17 @@ const staleBeat = 40 * time.Second
 
 // HubStatus is what a hub says of itself, as far as it matters here.
 type HubStatus struct {
-	Node      string `json:"node"`
-	Pool      string `json:"pool"`
-	Role      string `json:"role"`
-	Reason    string `json:"reason,omitempty"`
-	Leader    string `json:"leader,omitempty"`
-	Source    string `json:"source"`
+	Node   string `json:"node"`
+	Pool   string `json:"pool"`
+	Role   string `json:"role"`
+	Reason string `json:"reason,omitempty"`
+	Leader string `json:"leader,omitempty"`
+	Source string `json:"source"`
+	Cloud  []struct {
+		Server string `json:"server"`
+		InUse  bool   `json:"inUse"`
+		Proxy  string `json:"proxy,omitempty"`
+	} `json:"cloud"`
 	Heartbeat struct {
 		Count  int       `json:"count"`
 		Last   time.Time `json:"last,omitzero"`
@@ -87,13 +93,27 @@ func (i *Installer) doorOpen(ctx context.Context, k *kubelet) error {
 	if !roots.AppendCertsFromPEM(ca) {
 		return errors.New("the hub shows no authority")
 	}
-	pair, err := tls.X509KeyPair(k.certPEM, k.keyPEM)
+	own, err := tls.X509KeyPair(k.certPEM, k.keyPEM)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+	local, err := tls.X509KeyPair(k.local, k.local)
+	if err != nil {
+		return err
+	}
+	for _, pair := range []tls.Certificate{own, local} { // it may show either
+		if err := i.opens(ctx, k.node, pair, roots); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// opens tells whether the hub lets who shows a certificate read a Node.
+func (i *Installer) opens(ctx context.Context, node string, pair tls.Certificate, roots *x509.CertPool) error {
+	ctx, cancel := context.WithTimeout(ctx, cluster.AskFor)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+local(i.Ports.Secure)+"/api/v1/nodes/"+k.node, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+local(i.Ports.Secure)+"/api/v1/nodes/"+node, http.NoBody)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/install/cluster"
 )
 
 // TestJoinAndLeave: a node joins, and its kubelet calls its hub; a second join changes nothing; it leaves, and all is as it was, byte by byte. kube-proxy starts
@@ -25,7 +26,7 @@ func TestJoinAndLeave(t *testing.T) {
 	i := w.installer(func(c *Config) { c.Token = "abcdef.0123456789abcdef" })
 	check(t, i.Join(t.Context()))
 	w.mu.Lock()
-	if w.server() != "https://"+local(w.ports.Secure) || w.said["status"] != "True" || w.said["reason"] != ReasonJoined {
+	if w.server() != "https://"+local(w.ports.Secure) || w.said["status"] != "True" || w.said["reason"] != cluster.ReasonJoined {
 		t.Errorf("the kubelet calls %s, the condition is %v", w.server(), w.said)
 	}
 	if len(w.proxies) > 0 {
@@ -189,7 +190,7 @@ func TestUndone(t *testing.T) {
 			if diff := differ(before, w.snapshot()); len(diff) > 0 || !w.hasAPI() || w.hub != nil {
 				t.Errorf("changed %v, API %v, hub %v", diff, w.hasAPI(), w.hub)
 			}
-			if w.said["status"] != "False" || w.said["reason"] != ReasonUndone || len(w.events) != 1 || !strings.Contains(w.events[0], want) {
+			if w.said["status"] != "False" || w.said["reason"] != cluster.ReasonUndone || len(w.events) != 1 || !strings.Contains(w.events[0], want) {
 				t.Errorf("condition %v, Events %v", w.said, w.events)
 			}
 			restarted := slices.Contains(w.commands, "restart "+kubeletService)
@@ -208,7 +209,7 @@ func TestFull(t *testing.T) {
 	err := w.installer(func(c *Config) {
 		c.Host.Changed = func(what string) {
 			if what == "wrote "+hubUnit { // what comes next does not fit: a folder stands in its place
-				_ = os.MkdirAll(filepath.Join(w.root, cloudCA+half, "x"), 0o755)
+				_ = os.MkdirAll(filepath.Join(w.root, localCA+half, "x"), 0o755)
 			}
 		}
 	}).Join(t.Context())
@@ -348,7 +349,7 @@ func TestCertificates(t *testing.T) {
 		}
 		all, err = i.Certificates(t.Context())
 		kubelet := slices.ContainsFunc(all, func(c Certificate) bool { return c.What == "kubelet" && c.Signer != "" })
-		authority := slices.ContainsFunc(all, func(c Certificate) bool { return c.What == "authority" && c.File == cloudCA })
+		authority := slices.ContainsFunc(all, func(c Certificate) bool { return c.What == "authority" && c.File == localCA })
 		if kubelet == deaf || !authority || (err != nil) != deaf {
 			t.Errorf("deaf %v: %+v, %v", deaf, all, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/install/cluster"
 )
 
 // Check is the preflight of Join. It changes nothing.
@@ -91,15 +92,12 @@ func (i *Installer) begin(p *preflight) *journal {
 
 // stays is Join of a node that has joined.
 func (i *Installer) stays(ctx context.Context, p *preflight, j *journal) error {
-	program, unit := p.files[0], p.files[1]
-	another := !i.current(program, unit)
-	for _, f := range append(p.files[2:len(p.files):len(p.files)], file{lasting + dropIn, 0o644, p.kubelet.unit.DropIn(kubeletConf, hubService)}) {
-		if f.path == tokenFile || another && f.path == hubConfig { // a token counts once; another hub has other flags, and goes by those of the former
-			continue
-		}
-		if !i.Host.same(f) {
-			return fmt.Errorf("the node has joined pool %s with another %s: weir node leave first", i.Pool, f.path)
-		}
+	next, err := i.next(p)
+	if err != nil {
+		return err
+	}
+	if err := next.same(i); err != nil {
+		return fmt.Errorf("the node has joined pool %s with another %w: weir node leave first", i.Pool, err)
 	}
 	if !i.Host.active(ctx, hubService) {
 		return fmt.Errorf("the node has joined pool %s, and %s is not active: journalctl -u %[2]s", i.Pool, hubService)
@@ -108,11 +106,11 @@ func (i *Installer) stays(ctx context.Context, p *preflight, j *journal) error {
 		return err
 	}
 	i.tenants(p.cloud).LeadProxies(ctx, j.Began)
-	if another {
-		return i.upgrade(ctx, p, program, unit)
+	if next.is(i) {
+		i.say("node %s is in pool %s already, and its kubelet is heard through its hub", p.kubelet.node, i.Pool)
+		return nil
 	}
-	i.say("node %s is in pool %s already, and its kubelet is heard through its hub", p.kubelet.node, i.Pool)
-	return nil
+	return i.upgrade(ctx, p, next)
 }
 
 // install does all that Join does to a machine. Each step may be done again.
@@ -148,7 +146,7 @@ func (i *Installer) install(ctx context.Context, p *preflight, j *journal) error
 		return err
 	}
 	message := fmt.Sprintf("The kubelet of node %s calls the Kubernetes API through its hub, in pool %s.", j.Node, j.Pool)
-	if err := p.cloud.tell(ctx, ReasonJoined, message); err != nil {
+	if err := p.cloud.Tell(ctx, cluster.ReasonJoined, message); err != nil {
 		i.say("the cloud could not be told: %v", err)
 	}
 	i.tenants(p.cloud).LeadProxies(ctx, i.Clock.Now())
@@ -190,7 +188,7 @@ func (i *Installer) serves(ctx context.Context, p *preflight) error {
 func (i *Installer) lead(ctx context.Context, p *preflight, j *journal) error {
 	text := p.kubelet.unit.DropIn(kubeletConf, hubService)
 	trial, kept := file{volatile + dropIn, 0o644, text}, file{lasting + dropIn, 0o644, text}
-	before, err := p.cloud.lease(ctx)
+	before, err := p.cloud.Lease(ctx)
 	if err != nil {
 		return err
 	}
@@ -236,7 +234,7 @@ func (i *Installer) heard(p *preflight, before string) func(context.Context) err
 		if s.Heartbeat.Passed.Before(since) {
 			return errors.New("no heartbeat came through the hub and to the cloud")
 		}
-		version, err := p.cloud.lease(ctx)
+		version, err := p.cloud.Lease(ctx)
 		if err == nil && (version == "" || version == before) {
 			err = errors.New("the cloud shows no new heartbeat")
 		}

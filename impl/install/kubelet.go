@@ -1,12 +1,10 @@
 package install
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -18,7 +16,9 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/credential"
+	"github.com/weir-edge/weir/impl/install/cluster"
 	"github.com/weir-edge/weir/impl/install/unit"
+	"github.com/weir-edge/weir/impl/tunnel"
 )
 
 // rotated is where a kubelet keeps the certificate that it renews.
@@ -26,19 +26,19 @@ const rotated = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
 // kubelet is how the kubelet of this node reaches its cluster without Weir.
 type kubelet struct {
-	unit             unit.Unit
-	path             string // of its kubeconfig
-	server           string
-	ca               []byte // PEM
-	certFile         string // where the kubelet renews it; "": it stands in the kubeconfig and nowhere else
-	keyFile          string
-	certPEM, keyPEM  []byte
-	leaf             *x509.Certificate
-	node             string
-	user, serverName string
-	raw              *clientcmdapi.Config
-	localCA          []byte             // who signed what it shows to its hub then
-	source           *credential.Source // of what it shows to the cloud in the place of a certificate; nil: it has one
+	unit            unit.Unit
+	path            string // of its kubeconfig
+	conf            *credential.Kubeconfig
+	server          string
+	ca              []byte // PEM
+	certFile        string // where it renews its certificate; "": it has none, or nowhere
+	keyFile         string
+	certPEM, keyPEM []byte
+	leaf            *x509.Certificate
+	node            string
+	source          *credential.Source // of what it shows to the cloud in the place of a certificate; nil: it has one
+	local           []byte             // certificate and key by which it is its node at its hub whatever becomes of its own
+	localCA         []byte             // who signed that
 }
 
 // findKubelet reads the unit and the kubeconfig.
@@ -68,57 +68,44 @@ func (i *Installer) readKubeconfig(k *kubelet) error {
 	if err != nil {
 		return err
 	}
-	if k.raw, err = clientcmd.Load(text); err != nil {
+	if k.conf, err = credential.Parse(k.path, text, i.Host.read); err != nil {
 		return err
 	}
-	current := k.raw.Contexts[k.raw.CurrentContext]
-	if current == nil {
-		return fmt.Errorf("current-context %q is not in it", k.raw.CurrentContext)
+	k.server = k.conf.Server.String()
+	if k.ca, err = k.conf.Authorities(); err != nil {
+		return err
 	}
-	cluster, user := k.raw.Clusters[current.Cluster], k.raw.AuthInfos[current.AuthInfo]
-	if cluster == nil || user == nil {
-		return fmt.Errorf("cluster %q or user %q of the current context is not in it", current.Cluster, current.AuthInfo)
-	}
-	if cluster.InsecureSkipTLSVerify || cluster.ProxyURL != "" {
-		return errors.New("insecure-skip-tls-verify and proxy-url are not supported: a hub verifies the cloud, and connects to it straight")
-	}
-	if strings.HasPrefix(cluster.Server, "http://") {
-		return fmt.Errorf("server: %q: want https://, of kube-apiserver; if it is a hub of this machine, as OpenYurt's YurtHub is, lead the kubelet to the cloud first", cluster.Server)
-	}
-	k.server, k.serverName, k.user = cluster.Server, cluster.TLSServerName, current.AuthInfo
-	if k.ca, err = i.either(cluster.CertificateAuthorityData, cluster.CertificateAuthority, k.path); err != nil {
-		return fmt.Errorf("certificate-authority: %w", err)
-	}
-	return i.readUser(k, user, text)
+	return i.readUser(k)
 }
 
-func (i *Installer) readUser(k *kubelet, user *clientcmdapi.AuthInfo, text []byte) (err error) {
-	if user.ClientCertificate == "" && len(user.ClientCertificateData) == 0 {
+func (i *Installer) readUser(k *kubelet) (err error) {
+	if !k.conf.HasCertificate() {
 		if i.ClientCA != "" {
 			return errors.New("its user has no client certificate, and --client-ca-file is for who signs one: leave it out")
 		}
-		own, err := credential.Parse(k.path, text)
+		own, err := k.conf.User()
 		k.source = credential.New(credential.Config{User: own, Clock: i.Clock})
 		return err
 	}
-	k.certFile, k.keyFile = credential.Beside(k.path, user.ClientCertificate), credential.Beside(k.path, user.ClientKey)
-	if k.certPEM, err = i.either(user.ClientCertificateData, user.ClientCertificate, k.path); err != nil {
-		return fmt.Errorf("client-certificate: %w", err)
+	if k.certPEM, k.keyPEM, err = k.conf.Pair(); err != nil {
+		return err
 	}
-	if k.keyPEM, err = i.either(user.ClientKeyData, user.ClientKey, k.path); err != nil {
-		return fmt.Errorf("client-key: %w", err)
+	if k.certFile, k.keyFile = k.conf.Files(); k.conf.Embedded() {
+		k.certFile, k.keyFile = rotated, rotated // the kubelet renews it there
+		if i.Host.there(rotated) {
+			if k.certPEM, err = i.Host.read(rotated); err != nil {
+				return fmt.Errorf("client-certificate: %w", err)
+			}
+			k.keyPEM = k.certPEM
+		}
 	}
 	pair, err := tls.X509KeyPair(k.certPEM, k.keyPEM)
 	if err != nil {
 		return fmt.Errorf("client-certificate: %w", err)
 	}
-	if len(user.ClientCertificateData) > 0 {
-		k.certFile, k.keyFile = "", ""
-		if i.Host.there(rotated) { // the kubelet renews it there
-			k.certFile, k.keyFile = rotated, rotated
-		}
+	if k.leaf = pair.Leaf; credential.IsLocal(k.leaf) {
+		return errors.New("client-certificate: it has ended, and the kubelet goes on by the one that weir node join gave it, which the cloud does not take: give the kubelet another, or let it join its cluster anew")
 	}
-	k.leaf = pair.Leaf
 	name, ok := strings.CutPrefix(k.leaf.Subject.CommonName, contract.NodeUserPrefix)
 	if !ok || !slices.Contains(k.leaf.Subject.Organization, contract.NodesGroup) {
 		return fmt.Errorf("client-certificate: it is of %q in %q: want %s<node> in %s", k.leaf.Subject.CommonName, k.leaf.Subject.Organization, contract.NodeUserPrefix, contract.NodesGroup)
@@ -127,23 +114,30 @@ func (i *Installer) readUser(k *kubelet, user *clientcmdapi.AuthInfo, text []byt
 	return nil
 }
 
-// either is what stands in a kubeconfig, or in the file that it names.
-func (i *Installer) either(data []byte, path, kubeconfig string) ([]byte, error) {
-	if len(data) > 0 {
-		return data, nil
+// proxy is by what the kubelet calls the cloud: its kubeconfig says it, else the environment of its unit, else that of this process.
+func (k *kubelet) proxy() tunnel.Choice {
+	if k.conf.Proxy != nil {
+		return tunnel.Always(k.conf.Proxy)
 	}
-	if path == "" {
-		return nil, errors.New("there is none")
+	if https, no := k.environment(); https != "" {
+		return tunnel.Of(https, no)
 	}
-	return i.Host.read(credential.Beside(kubeconfig, path))
+	return tunnel.FromEnvironment()
 }
 
-// forHub is the kubeconfig that leads the kubelet to its hub, with the same user.
+// environment is what the kubelet's unit says of proxies.
+func (k *kubelet) environment() (https, no string) {
+	env := k.unit.Environment
+	return cmp.Or(env["HTTPS_PROXY"], env["https_proxy"]), cmp.Or(env["NO_PROXY"], env["no_proxy"])
+}
+
+// forHub is the kubeconfig that leads the kubelet to its hub. Its user is the node by what only this hub takes. A kubelet that renews a certificate of its own shows that, and this
+// once that has ended: so it has to stand in the kubeconfig itself. One that has none reads the file.
 func (k *kubelet) forHub(port int) ([]byte, error) {
-	user := k.raw.AuthInfos[k.user].DeepCopy()
-	user.ClientCertificate, user.ClientKey = credential.Beside(k.path, user.ClientCertificate), credential.Beside(k.path, user.ClientKey)
-	if k.source != nil { // what it shows to the cloud is the hub's to show
-		user = &clientcmdapi.AuthInfo{ClientCertificate: localPair, ClientKey: localPair}
+	user := &clientcmdapi.AuthInfo{ClientCertificate: localPair, ClientKey: localPair}
+	if k.source == nil {
+		user = &clientcmdapi.AuthInfo{}
+		user.ClientCertificateData, user.ClientKeyData = credential.Split(k.local)
 	}
 	c := clientcmdapi.NewConfig()
 	c.Clusters["weir-hub"] = &clientcmdapi.Cluster{Server: "https://" + local(port), CertificateAuthority: authority}
@@ -153,37 +147,27 @@ func (k *kubelet) forHub(port int) ([]byte, error) {
 	return clientcmd.Write(*c)
 }
 
-// local gives a kubelet without a certificate the one that it shows to its hub: that of a join before, or a new one.
-func (i *Installer) local(k *kubelet) (err error) {
-	pair, unread := i.Host.read(localPair)
-	if k.localCA, err = i.Host.read(clientCA); unread != nil || err != nil || credential.CheckLocal(k.localCA, pair, k.node, i.Clock.Now()) != nil {
-		k.localCA, pair, err = credential.NewLocal(k.node, i.Clock.Now())
+// localOf gives a kubelet the certificate that only its hub takes: that of a join before, or a new one.
+func (i *Installer) localOf(k *kubelet) (err error) {
+	pair, _ := i.Host.read(localPair)
+	for _, path := range []string{localCA, clientCA} { // the second is that of former versions
+		if ca, unread := i.Host.read(path); unread == nil && credential.CheckLocal(ca, pair, k.node, i.Clock.Now()) == nil {
+			k.local, k.localCA = pair, ca
+			break
+		}
 	}
-	k.certPEM, k.keyPEM = pair, pair
+	if k.local == nil {
+		k.localCA, k.local, err = credential.NewLocal(k.node, i.Clock.Now())
+	}
+	if k.source != nil {
+		k.certPEM, k.keyPEM = k.local, k.local
+	}
 	return err
 }
 
-// pinned tells whether one of the authorities has one of the hashes.
-func pinned(bundle []byte, hashes []string) error {
-	if len(hashes) == 0 {
-		return nil
-	}
-	var got []string
-	for rest := bundle; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return err
-		}
-		sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
-		h := "sha256:" + hex.EncodeToString(sum[:])
-		if slices.ContainsFunc(hashes, func(want string) bool { return strings.EqualFold(want, h) }) {
-			return nil
-		}
-		got = append(got, h)
-	}
-	return fmt.Errorf("the authority of the kubelet's kubeconfig is %s: want %s", strings.Join(got, ", "), strings.Join(hashes, " or "))
+// cluster is the cloud, asked as the kubelet's node.
+func (i *Installer) cluster(k *kubelet) (*cluster.Cluster, error) {
+	return cluster.New(cluster.Config{
+		Server: k.server, ServerName: k.conf.ServerName, CA: k.ca, Proxy: k.proxy(), CertPEM: k.certPEM, KeyPEM: k.keyPEM, Source: k.source, Node: k.node, Clock: i.Clock,
+	})
 }

@@ -5,11 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/weir-edge/weir/impl/callers"
+	"github.com/weir-edge/weir/impl/credential"
+	"github.com/weir-edge/weir/impl/install/cluster"
 	"github.com/weir-edge/weir/impl/install/tenants"
 )
 
@@ -50,7 +54,7 @@ func (i *Installer) undo(ctx context.Context, p *preflight, j *journal, why erro
 	if err := i.leave(ctx, j); err != nil {
 		return fmt.Errorf("%w; and what was done could not be taken back: %w; call weir node leave", why, err)
 	}
-	if err := p.cloud.tell(ctx, ReasonUndone, why.Error()); err != nil {
+	if err := p.cloud.Tell(ctx, cluster.ReasonUndone, why.Error()); err != nil {
 		i.say("the cloud could not be told: %v", err)
 	}
 	return fmt.Errorf("%w; the node is as it was", why)
@@ -89,7 +93,7 @@ func (i *Installer) leave(ctx context.Context, j *journal) error {
 		return err
 	}
 	if cloud != nil && joined {
-		if err := cloud.forget(ctx, fmt.Sprintf("The kubelet of node %s calls the cloud itself.", j.Node)); err != nil {
+		if err := cloud.Forget(ctx, fmt.Sprintf("The kubelet of node %s calls the cloud itself.", j.Node)); err != nil {
 			i.say("the cloud could not be told: %v", err)
 		}
 	}
@@ -114,6 +118,9 @@ func (i *Installer) release(ctx context.Context, j *journal) error {
 		return nil
 	}
 	i.say("giving the kubelet its own kubeconfig back")
+	if err := i.ownCertificate(j); err != nil {
+		i.say("the kubelet's certificate: %v", err)
+	}
 	for _, args := range [][]string{{"daemon-reload"}, {"restart", kubeletService}} {
 		if _, err := i.Host.systemctl(ctx, args...); err != nil {
 			return fmt.Errorf("%w; its hub is left as it is", err)
@@ -122,28 +129,67 @@ func (i *Installer) release(ctx context.Context, j *journal) error {
 	return nil
 }
 
+// ownCertificate gives a kubelet its last certificate of the cloud back that has taken the one of its hub for one of its own: it does so when it starts after its own has ended.
+func (i *Installer) ownCertificate(j *journal) error {
+	text, err := i.Host.read(rotated)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	isLocal := func(text []byte) bool {
+		all := certificatesIn(text)
+		return len(all) > 0 && credential.IsLocal(all[0])
+	}
+	if err != nil || !isLocal(text) {
+		return err
+	}
+	dated, err := filepath.Glob(filepath.Join(filepath.Dir(i.Host.at(rotated)), "kubelet-client-2*.pem"))
+	if err != nil {
+		return err
+	}
+	last := ""
+	for _, at := range dated { // the names are dates
+		path := filepath.Join(filepath.Dir(rotated), filepath.Base(at))
+		switch text, err := i.Host.read(path); {
+		case err != nil:
+			return err
+		case !isLocal(text):
+			last = path
+		default:
+			if _, err := i.Host.remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	i.say("the kubelet's certificate has ended on %s: give it another, or let it join its cluster anew", j.Node)
+	if last == "" {
+		_, err = i.Host.remove(rotated)
+		return err
+	}
+	return i.Host.swap(rotated, "led", func(half string) error { return os.Symlink(last, half) })
+}
+
 func (i *Installer) removeHalf(path string) error {
 	_, err := i.Host.remove(path)
 	return err
 }
 
 // tenants are the pods of this node.
-func (i *Installer) tenants(c *cloud) *tenants.Tenants {
+func (i *Installer) tenants(c *cluster.Cluster) *tenants.Tenants {
 	called, err := callers.Read(i.Host.at(filepath.Join(hubData, callers.File)))
 	if err != nil {
 		i.say("it is not known which pods call the hub: %v", err)
 	}
-	return &tenants.Tenants{Client: c.client, Node: c.node, Called: called, Wait: i.until, Say: i.say}
+	return &tenants.Tenants{Client: c.Client, Node: c.Node, Called: called, Wait: i.until, Say: i.say}
 }
 
 // asNode is the cloud; nil: it cannot be asked, and what is said to it is left out.
-func (i *Installer) asNode(ctx context.Context, j *journal) *cloud {
+func (i *Installer) asNode(ctx context.Context, j *journal) *cluster.Cluster {
 	i.Kubeconfig = j.Kubeconfig
 	k, err := i.findKubelet(ctx)
-	var c *cloud
+	var c *cluster.Cluster
 	if err == nil {
 		k.node = cmp.Or(k.node, j.Node) // what has no certificate does not tell
-		c, err = newCloud(k, i.Clock)
+		c, err = i.cluster(k)
 	}
 	if err != nil {
 		i.say("the cloud cannot be asked: %v", err)
@@ -172,13 +218,13 @@ func (i *Installer) stop(ctx context.Context) error {
 
 // clearPod removes what a coordinator on this node has kept, when its Pod is gone: weir-manager takes that away from a node that is in the pool no more. Its folders may be older
 // than the join: the Pod can be there first.
-func (i *Installer) clearPod(ctx context.Context, c *cloud, j *journal) error {
+func (i *Installer) clearPod(ctx context.Context, c *cluster.Cluster, j *journal) error {
 	if !i.Host.there(podData) && !i.Host.there(forPod) {
 		return nil
 	}
 	var kept error
 	err := i.until(ctx, "the Pod of the coordinator is gone", func(ctx context.Context) error {
-		there, stays, err := c.coordinates(ctx, j.Pool)
+		there, stays, err := c.Coordinates(ctx, j.Pool)
 		switch {
 		case err != nil || !there:
 			return err
@@ -202,7 +248,7 @@ func (i *Installer) clearPod(ctx context.Context, c *cloud, j *journal) error {
 
 // clear removes what Join and the hub have written.
 func (i *Installer) clear(j *journal) error {
-	for _, path := range append(i.Host.others(""), hubTrial+dropIn, hubProgram, hubConfig, cloudCA, clientCA, nodePair, localPair, tokenFile, kubeletConf, authority, authorityKey, storeKey, hubUnit) {
+	for _, path := range append(i.Host.others(""), hubTrial+dropIn, hubProgram, hubConfig, hubNext, cloudCA, clientCA, nodePair, localPair, localCA, proxyEnv, tokenFile, kubeletConf, authority, authorityKey, storeKey, hubUnit) {
 		for _, p := range []string{path, path + half, path + ".tmp"} {
 			if _, err := i.Host.remove(p); err != nil {
 				return err

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/install/cluster"
 )
 
 const (
@@ -27,8 +28,8 @@ type preflight struct {
 	*Installer
 	journal *journal // of what was begun before; nil: nothing was
 	kubelet *kubelet
-	cloud   *cloud
-	node    *node
+	cloud   *cluster.Cluster
+	node    *cluster.Node
 	files   []file
 }
 
@@ -80,7 +81,7 @@ func (p *preflight) check(ctx context.Context) error {
 			Servers []string `json:"coordinator-server"`
 		}
 		if text, err := p.Host.read(hubConfig); err == nil && yaml.Unmarshal(text, &was) == nil {
-			p.node.coordinators = was.Servers
+			p.node.Coordinators = was.Servers
 		}
 	}
 	var err error
@@ -122,7 +123,7 @@ func (p *preflight) checkKubelet(ctx context.Context) (err error) {
 		return fmt.Errorf("its certificate is valid from %s to %s, and it is %s: see whether the kubelet renews it, and the clock",
 			k.leaf.NotBefore.Format(time.RFC3339), k.leaf.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
-	if _, err := p.clientAuthority(k); err != nil {
+	if err := p.checkClientCA(k); err != nil {
 		return err
 	}
 	p.kubelet = k
@@ -148,7 +149,7 @@ func (p *preflight) checkAuthority(context.Context) error {
 	if p.kubelet == nil {
 		return errNeeds
 	}
-	return pinned(p.kubelet.ca, p.Hashes)
+	return cluster.Pinned(p.kubelet.ca, p.Hashes)
 }
 
 func (p *preflight) checkProgram(ctx context.Context) error {
@@ -205,7 +206,7 @@ func (p *preflight) checkFiles(context.Context) error {
 	if p.journal != nil {
 		return nil
 	}
-	for _, path := range []string{hubProgram, hubConfig, cloudCA, clientCA, nodePair, localPair, tokenFile, kubeletConf, authority, storeKey, hubUnit, volatile + dropIn, lasting + dropIn} {
+	for _, path := range []string{hubProgram, hubConfig, cloudCA, clientCA, nodePair, localPair, localCA, proxyEnv, tokenFile, kubeletConf, authority, storeKey, hubUnit, volatile + dropIn, lasting + dropIn} {
 		if p.Host.there(path) {
 			return fmt.Errorf("%s is there, and weir node join has not written it: move it away", path)
 		}
@@ -224,18 +225,20 @@ func (p *preflight) checkCloud(ctx context.Context) (err error) {
 	if p.kubelet == nil {
 		return errNeeds
 	}
-	c, err := newCloud(p.kubelet, p.Clock)
+	c, err := p.cluster(p.kubelet)
 	if err != nil {
 		return err
 	}
 	if p.kubelet.source != nil {
-		if err = c.whoAmI(ctx); err == nil {
-			p.kubelet.node = c.node
-			err = p.local(p.kubelet)
+		if err = c.WhoAmI(ctx); err == nil {
+			p.kubelet.node = c.Node
 		}
 	}
 	if err == nil {
-		p.node, err = c.look(ctx)
+		err = p.localOf(p.kubelet)
+	}
+	if err == nil {
+		p.node, err = c.Look(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.kubelet.server, err)
@@ -245,10 +248,10 @@ func (p *preflight) checkCloud(ctx context.Context) (err error) {
 }
 
 func (p *preflight) checkTime(context.Context) error {
-	if p.cloud == nil || p.cloud.skew == nil {
+	if p.cloud == nil || p.cloud.Skew == nil {
 		return errNeeds
 	}
-	if skew := *p.cloud.skew; skew.Abs() > mostSkew {
+	if skew := *p.cloud.Skew; skew.Abs() > mostSkew {
 		return fmt.Errorf("this machine's clock is %v away from the cloud's: want %v at most; certificates and Leases go by it", skew.Abs().Round(time.Second), mostSkew)
 	}
 	return nil
@@ -262,7 +265,7 @@ func (p *preflight) checkPods(ctx context.Context) error {
 	case p.journal != nil: // what was begun counts
 		p.Pods = p.journal.Pods != ""
 		return nil
-	case p.Pods && p.node.six:
+	case p.Pods && p.node.Six:
 		p.say("pods are not led to the hub: Service default/kubernetes has an IPv6 address, and %s is none", contract.PodsAddress)
 		p.Pods = false
 	}
@@ -282,21 +285,21 @@ func (p *preflight) checkPool(context.Context) error {
 	if p.cloud == nil {
 		return errNeeds
 	}
-	switch label := p.node.pool; {
+	switch label := p.node.Pool; {
 	case label == "":
 		return fmt.Errorf("the Node %s has no pool: kubectl label node %[1]s %s=%s", p.kubelet.node, contract.NodePoolLabel, p.Pool)
 	case label != p.Pool:
 		return fmt.Errorf("the Node %s is in pool %s, and --pool is %s", p.kubelet.node, label, p.Pool)
-	case !p.node.told:
+	case !p.node.Told:
 		return fmt.Errorf("the cloud tells nothing of it: want Service %s/%s%s, which weir-manager makes; see weir check", contract.ManagerNamespace, contract.LeaderHubPrefix, p.Pool)
-	case p.Coordinator && len(p.node.addresses) == 0:
+	case p.Coordinator && len(p.node.Addresses) == 0:
 		return fmt.Errorf("the Node %s has no address of the type InternalIP, at which a coordinator could be asked: --coordinator=false if none is to run here", p.kubelet.node)
 	}
-	for _, url := range p.node.coordinators {
+	for _, url := range p.node.Coordinators {
 		if !strings.HasPrefix(url, "https://") {
 			return fmt.Errorf("the cloud tells of a coordinator at %.80q: want https://host:port", url)
 		}
 	}
-	slices.Sort(p.node.coordinators)
+	slices.Sort(p.node.Coordinators)
 	return nil
 }

@@ -68,6 +68,15 @@ func (s Status) String() string {
 		return out + "hub        does not answer: " + s.HubError + "\n"
 	}
 	out += fmt.Sprintf("hub        %s, reads the %s\n", s.Hub.Role, s.Hub.Source)
+	for _, c := range s.Hub.Cloud {
+		if c.InUse {
+			out += "cloud      " + c.Server
+			if c.Proxy != "" {
+				out += " through " + c.Proxy
+			}
+			out += "\n"
+		}
+	}
 	if s.Hub.Reason != "" {
 		out += "           " + s.Hub.Reason + "\n"
 	}

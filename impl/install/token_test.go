@@ -58,7 +58,7 @@ func TestTokens(t *testing.T) {
 			if joined[ownConfig] != before[ownConfig] || !strings.HasPrefix(joined[localPair], "-rw------- ") {
 				t.Errorf("the kubelet's own kubeconfig, or the mode of %s: %.10s", localPair, joined[localPair])
 			}
-			if config := joined[hubConfig]; !strings.Contains(config, "cloud-client-kubeconfig: "+filepath.Join(w.root, ownConfig)) || strings.Contains(config, "cloud-client-cert-file") {
+			if config := joined[hubConfig]; !strings.Contains(config, "cloud-client-kubeconfig: "+filepath.Join(w.root, ownConfig)) || strings.Contains(config, "cloud-client-cert-file") || strings.Contains(config, "cloud-server") {
 				t.Errorf("the hub's configuration:\n%s", config)
 			}
 			led, err := clientcmd.LoadFromFile(filepath.Join(w.root, kubeletConf))

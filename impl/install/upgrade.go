@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/weir-edge/weir/impl/install/cluster"
 )
 
 // programOf is where a hub's program stands: the name has a hash of what is in it, so that the former one stays beside it until the new one is proved. hubProgram is a
@@ -43,44 +45,59 @@ func (h *Host) others(program string) (all []string) {
 	return all
 }
 
-// upgrade puts another hub in the place of the one that runs. The former one stays until the new one has let the kubelet be heard, and is what a machine starts that loses
-// its power meanwhile; it is what runs again if the new one does not prove itself.
-func (i *Installer) upgrade(ctx context.Context, p *preflight, program, unit file) error {
-	i.say("another weir-hub is tried")
-	before, err := p.cloud.lease(ctx)
+// upgrade puts another hub in the place of the one that runs, or the same one that goes by what its machine says now. The former one stays until the new one has let the
+// kubelet be heard, and is what a machine starts that loses its power meanwhile; it is what runs again if the new one does not prove itself.
+func (i *Installer) upgrade(ctx context.Context, p *preflight, n *next) error {
+	what := "another one"
+	if n.current(i) {
+		what = "told what is new of its machine"
+	}
+	i.say("the hub is to be %s: it is tried", what)
+	before, err := p.cloud.Lease(ctx)
 	if err != nil {
 		return err
 	}
-	if err := i.try(ctx, p, program, before); err != nil {
-		return i.revert(ctx, p, err)
-	}
-	if err := i.Host.point(program.path); err != nil {
-		return i.revert(ctx, p, err)
-	}
-	if _, err := i.Host.put(unit); err != nil {
+	was, err := i.Host.remember(n.first)
+	if err != nil {
 		return err
+	}
+	if err := i.try(ctx, p, n, before); err != nil {
+		return i.revert(ctx, p, was, err)
+	}
+	if err := i.Host.point(n.program.path); err != nil {
+		return i.revert(ctx, p, was, err)
+	}
+	for _, f := range n.last {
+		if _, err := i.Host.put(f); err != nil {
+			return err
+		}
 	}
 	if err := i.endTrial(ctx); err != nil {
 		return err
 	}
-	if err := i.sweep(program.path); err != nil {
+	for _, path := range n.gone {
+		if _, err := i.Host.remove(path); err != nil {
+			return err
+		}
+	}
+	if err := i.sweep(n.program.path); err != nil {
 		return err
 	}
-	if err := p.cloud.tell(ctx, ReasonUpgraded, fmt.Sprintf("The hub of node %s is another one, and its kubelet is heard through it.", p.kubelet.node)); err != nil {
+	message := fmt.Sprintf("The hub of node %s is %s, and its kubelet is heard through it.", p.kubelet.node, what)
+	if err := p.cloud.Tell(ctx, cluster.ReasonUpgraded, message); err != nil {
 		i.say("the cloud could not be told: %v", err)
 	}
-	i.say("the hub of node %s is another one, and its kubelet is heard through it", p.kubelet.node)
+	i.say("the hub of node %s is %s, and its kubelet is heard through it", p.kubelet.node, what)
 	return nil
 }
 
 // try lets the new program run until the machine starts anew.
-func (i *Installer) try(ctx context.Context, p *preflight, program file, before string) error {
-	if _, err := i.Host.put(program); err != nil {
-		return err
-	}
-	text := fmt.Appendf(nil, "[Service]\nExecStart=\nExecStart=%s --config=%s\n", program.path, hubConfig)
-	if _, err := i.Host.put(file{hubTrial + dropIn, 0o644, text}); err != nil {
-		return err
+func (i *Installer) try(ctx context.Context, p *preflight, n *next, before string) error {
+	text := fmt.Appendf(nil, "[Service]\nEnvironmentFile=-%s\nExecStart=\nExecStart=%s --config=%s\n", proxyEnv, n.program.path, hubNext)
+	for _, f := range append(n.first[:len(n.first):len(n.first)], n.program, n.trial, file{hubTrial + dropIn, 0o644, text}) {
+		if _, err := i.Host.put(f); err != nil {
+			return err
+		}
 	}
 	if _, err := i.Host.systemctl(ctx, "daemon-reload"); err != nil {
 		return err
@@ -96,7 +113,7 @@ func (i *Installer) endTrial(ctx context.Context) error {
 	if _, err := i.Host.remove(hubTrial + dropIn); err != nil {
 		return err
 	}
-	if err := errors.Join(i.removeHalf(hubTrial+dropIn+half), i.Host.removeEmpty(hubTrial)); err != nil {
+	if err := errors.Join(i.removeHalf(hubTrial+dropIn+half), i.removeHalf(hubNext), i.removeHalf(hubNext+half), i.Host.removeEmpty(hubTrial)); err != nil {
 		return err
 	}
 	_, err := i.Host.systemctl(ctx, "daemon-reload")
@@ -114,11 +131,11 @@ func (i *Installer) sweep(program string) error {
 }
 
 // revert lets the former hub run again, and says why.
-func (i *Installer) revert(ctx context.Context, p *preflight, why error) error {
+func (i *Installer) revert(ctx context.Context, p *preflight, was []file, why error) error {
 	i.say("it failed, and the former hub goes on: %v", why)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 	defer cancel()
-	err := i.endTrial(ctx)
+	err := errors.Join(i.Host.recall(was), i.endTrial(ctx))
 	if err == nil {
 		err = i.restartHub(ctx, p)
 	}
@@ -132,13 +149,8 @@ func (i *Installer) revert(ctx context.Context, p *preflight, why error) error {
 	if err != nil {
 		i.say("programs of hubs that do not run are left in %s: %v", programs, err)
 	}
-	if err := p.cloud.tell(ctx, ReasonUpgradeUndone, why.Error()); err != nil {
+	if err := p.cloud.Tell(ctx, cluster.ReasonUpgradeUndone, why.Error()); err != nil {
 		i.say("the cloud could not be told: %v", err)
 	}
 	return fmt.Errorf("%w; the former hub goes on", why)
-}
-
-// current tells whether the program is the one that counts, and the unit that of this version.
-func (i *Installer) current(program, unit file) bool {
-	return i.Host.leads(program.path) && i.Host.same(program) && i.Host.same(unit)
 }

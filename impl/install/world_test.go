@@ -423,7 +423,7 @@ func (w *world) program() string {
 }
 
 func (w *world) startHub() error {
-	needs := []string{hubUnit, hubProgram, hubConfig, cloudCA, clientCA, rotated}
+	needs := []string{hubUnit, hubProgram, hubConfig, rotated}
 	if w.token != "" {
 		needs[len(needs)-1] = localPair
 	}

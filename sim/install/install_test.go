@@ -54,12 +54,12 @@ func machine(t *testing.T, c *cloud.Cloud) string {
 kind: Config
 current-context: default
 clusters:
-- {name: default, cluster: {server: %q, certificate-authority: /etc/kubernetes/pki/ca.crt}}
+- {name: default, cluster: {server: %q, certificate-authority: pki/ca.crt}}
 contexts:
 - {name: default, context: {cluster: default, user: default}}
 users:
 - {name: default, user: {client-certificate: %s, client-key: %[2]s}}
-`, c.URL(), current))
+`, c.URL(), "../.."+current)) // the hub reads these files itself: they are below the machine's folder
 	write("/usr/lib/systemd/system/kubelet.service", []byte("[Service]\nExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml --kubeconfig=/etc/kubernetes/kubelet.conf\n"))
 	for _, dir := range []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib"} {
 		check(t, os.MkdirAll(filepath.Join(root, dir), 0o755))

@@ -276,13 +276,21 @@ func (s *systemd) renew(ctx context.Context, config string) error {
 	if err != nil {
 		return err
 	}
+	at := func(path *string) {
+		switch {
+		case *path == "":
+		case filepath.IsAbs(*path):
+			*path = s.at(*path)
+		default:
+			*path = filepath.Join(filepath.Dir(s.at(config)), *path)
+		}
+	}
 	for _, c := range raw.Clusters {
-		c.CertificateAuthority = s.at(c.CertificateAuthority)
+		at(&c.CertificateAuthority)
 	}
 	for _, u := range raw.AuthInfos {
-		if u.ClientCertificate != "" {
-			u.ClientCertificate, u.ClientKey = s.at(u.ClientCertificate), s.at(u.ClientKey)
-		}
+		at(&u.ClientCertificate)
+		at(&u.ClientKey)
 	}
 	rc, err := clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig()
 	if err != nil {

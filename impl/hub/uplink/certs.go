@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/pki"
@@ -44,6 +46,7 @@ func Held(c Certificate) (*tls.Certificate, error) {
 type Pair struct {
 	certFlag, certFile string
 	keyFlag, keyFile   string
+	in                 *credential.File // which has it where those are not there; nil: none has
 	raw                []byte
 	current            atomic.Pointer[tls.Certificate]
 }
@@ -54,13 +57,9 @@ func (p *Pair) Get() *tls.Certificate { return p.current.Load() }
 // Reload tells whether the files changed. A pair of which only one file was replaced yet does not match and is an error;
 // the next reload finds both.
 func (p *Pair) Reload() (changed bool, err error) {
-	cert, err := disk.ReadFile(p.certFile, pki.MaxPEM)
+	cert, key, err := p.read()
 	if err != nil {
-		return false, cli.Usage(p.certFlag, p.certFile, err.Error())
-	}
-	key, err := disk.ReadFile(p.keyFile, pki.MaxPEM)
-	if err != nil {
-		return false, cli.Usage(p.keyFlag, p.keyFile, err.Error())
+		return false, err
 	}
 	raw := append(append(cert[:len(cert):len(cert)], 0), key...)
 	if bytes.Equal(raw, p.raw) {
@@ -71,8 +70,40 @@ func (p *Pair) Reload() (changed bool, err error) {
 		return false, cli.Usage(p.certFlag, p.certFile, "a PEM certificate and its key: "+err.Error())
 	}
 	p.raw = raw
+	if credential.IsLocal(c.Leaf) { // a kubelet whose own has ended has this in its place, which nobody but its hub takes
+		return false, nil
+	}
 	p.current.Store(&c)
 	return true, nil
+}
+
+// Ours reports whether the kubelet has shown nothing yet but what it has of weir node join.
+func (p *Pair) Ours() bool { return p.raw != nil && p.Get() == nil }
+
+// read reads the files; those of a kubeconfig where they are not there.
+func (p *Pair) read() (cert, key []byte, err error) {
+	if p.in != nil && (p.certFile == "" || !there(p.certFile)) {
+		k, err := p.in.Read()
+		if err == nil {
+			cert, key, err = k.Pair()
+		}
+		if err != nil {
+			return nil, nil, cli.Usage(KubeconfigFlag, p.in.Path, err.Error())
+		}
+		return cert, key, nil
+	}
+	if cert, err = disk.ReadFile(p.certFile, pki.MaxPEM); err != nil {
+		return nil, nil, cli.Usage(p.certFlag, p.certFile, err.Error())
+	}
+	if key, err = disk.ReadFile(p.keyFile, pki.MaxPEM); err != nil {
+		return nil, nil, cli.Usage(p.keyFlag, p.keyFile, err.Error())
+	}
+	return cert, key, nil
+}
+
+func there(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // Authorities are a set that may change at any time.
@@ -81,12 +112,13 @@ type Authorities interface {
 	List() []*x509.Certificate
 }
 
-// Bundle is a set of authorities, from a file.
+// Bundle is a set of authorities, from files of PEM, or from kubeconfigs: those of their current clusters, wherever they have them.
 type Bundle struct {
-	flag, file string
-	copy       string // where its last good content is kept; "": nowhere
-	raw        atomic.Pointer[[]byte]
-	current    atomic.Pointer[x509.CertPool]
+	flag    string
+	files   []*credential.File
+	copy    string // where its last good content is kept; "": nowhere
+	raw     atomic.Pointer[[]byte]
+	current atomic.Pointer[x509.CertPool]
 }
 
 // Get is the set as it was read last. While none could be read nobody is in it: no set would mean the authorities of the machine.
@@ -113,17 +145,22 @@ func (b *Bundle) List() (all []*x509.Certificate) {
 
 // Reload tells whether the file changed.
 func (b *Bundle) Reload() (changed bool, err error) {
-	raw, err := disk.ReadFile(b.file, pki.MaxPEM)
-	if err != nil {
-		return false, cli.Usage(b.flag, b.file, err.Error())
+	var raw []byte
+	for _, f := range b.files {
+		text, err := authorities(f)
+		if err == nil && !x509.NewCertPool().AppendCertsFromPEM(text) {
+			err = errors.New("a PEM file with at least one certificate, or a kubeconfig with an authority")
+		}
+		if err != nil {
+			return false, cli.Usage(b.flag, f.Path, err.Error())
+		}
+		raw = append(append(raw, text...), '\n')
 	}
 	if former := b.raw.Load(); former != nil && bytes.Equal(raw, *former) {
 		return false, nil
 	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(raw) {
-		return false, cli.Usage(b.flag, b.file, "a PEM file with at least one certificate")
-	}
+	pool.AppendCertsFromPEM(raw)
 	b.raw.Store(&raw)
 	b.current.Store(pool)
 	if b.copy != "" {
@@ -140,6 +177,19 @@ func (b *Bundle) restore() {
 	if raw, err := disk.ReadFile(b.copy, pki.MaxPEM); err == nil && pool.AppendCertsFromPEM(raw) {
 		b.current.Store(pool)
 	}
+}
+
+// authorities are those of a file, or of the kubeconfig that it is.
+func authorities(f *credential.File) ([]byte, error) {
+	text, err := disk.ReadFile(f.Path, pki.MaxPEM)
+	if err != nil || bytes.Contains(text, []byte("-----BEGIN ")) {
+		return text, err
+	}
+	k, err := f.Read()
+	if err != nil {
+		return nil, err
+	}
+	return k.Authorities()
 }
 
 // Reloader reads credential files again and again.
@@ -178,17 +228,19 @@ func (r *Reloader) Pair(certFlag, certFile, keyFlag, keyFile string) (*Pair, err
 }
 
 // Bundle reads authorities, now and again.
-func (r *Reloader) Bundle(flag, file string) (*Bundle, error) {
-	b := &Bundle{flag: flag, file: file}
-	return b, r.first(&watched{file: b, flag: flag})
+func (r *Reloader) Bundle(flag string, files ...string) (*Bundle, error) {
+	return r.Kept(flag, "", files...)
 }
 
 // Kept is a Bundle whose last good content is kept in a file, and counts while its own cannot be used: without authorities of the cloud nothing could be passed on.
-func (r *Reloader) Kept(flag, file, in string) (*Bundle, error) {
-	b := &Bundle{flag: flag, file: file, copy: in}
+func (r *Reloader) Kept(flag, in string, files ...string) (*Bundle, error) {
+	b := &Bundle{flag: flag, copy: in}
+	for _, f := range files {
+		b.files = append(b.files, &credential.File{Path: f})
+	}
 	w := &watched{file: b, flag: flag}
 	err := r.first(w)
-	if w.err != nil && err == nil {
+	if w.err != nil && err == nil && in != "" {
 		b.restore()
 	}
 	return b, err

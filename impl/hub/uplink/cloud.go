@@ -23,6 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/bounds"
 	"github.com/weir-edge/weir/impl/hub/nodelease"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/tunnel"
 )
 
 // Reach is whether the cloud can be reached, as far as is known.
@@ -54,18 +55,25 @@ type Cloud struct {
 	broken  atomic.Pointer[time.Time] // when it gave no connection, for the last time
 	follow  []func()                  // told of changes
 	silence *Silence
+
+	kubeconfig *Kubeconfig // where it is; nil: where it was said to be
+	fixed      bool        // its servers are not those of the kubeconfig
+	proxy      tunnel.Choice
 }
 
 // CloudConfig is what a Cloud is made of.
 type CloudConfig struct {
-	Net      Dials
-	Servers  map[Class][]*url.URL
-	Policy   HealthPolicy
-	NodeName string // whose Lease tells whether a server serves that is not ready
-	Roots    *Bundle
-	Node     Certificate // of ways AsNode
-	Hub      Certificate // of ways AsHub
-	Forward  Certificate // nil: no way is AsForwarder
+	Net     Dials
+	Servers map[Class][]*url.URL // none: the one of Kubeconfig
+	// Kubeconfig says where the cloud is and how it is reached; nil: Servers and Proxy do.
+	Kubeconfig *Kubeconfig
+	Proxy      tunnel.Choice // of the environment; nil: no server is called through one
+	Policy     HealthPolicy
+	NodeName   string // whose Lease tells whether a server serves that is not ready
+	Roots      *Bundle
+	Node       Certificate // of ways AsNode
+	Hub        Certificate // of ways AsHub
+	Forward    Certificate // nil: no way is AsForwarder
 	// NodeShows and HubShows are what requests AsNode and AsHub show; nil: nothing.
 	NodeShows, HubShows Bearer
 	Quantum             bool        // post-quantum key exchange
@@ -83,6 +91,7 @@ func NewCloud(c CloudConfig) *Cloud {
 	k := &Cloud{
 		policy: c.Policy, node: c.NodeName, time: c.Time, doors: map[doorKey]*door{}, meters: map[Class]*Meter{},
 		logger: c.Logger, clock: c.Clock, resume: NewSessions(), hub: c.Hub, forward: c.Forward,
+		kubeconfig: c.Kubeconfig, fixed: len(c.Servers[ClassControl]) > 0, proxy: c.Proxy,
 	}
 	k.gone = NewLink(func() bool { return k.Reach() != Away })
 	k.breaks()
@@ -104,13 +113,17 @@ func NewCloud(c CloudConfig) *Cloud {
 	if c.Forward != nil {
 		open(doorKey{ClassHeartbeat, AsForwarder, overHTTP2})
 	}
-	for i, u := range c.Servers[ClassControl] {
-		s := &server{name: u.Host, address: map[Class]*url.URL{}}
+	for i := range max(len(c.Servers[ClassControl]), 1) {
+		s := &server{}
+		address := map[Class]*url.URL{}
 		for _, cl := range Classes {
-			s.address[cl] = c.Servers[cl][i]
+			if len(c.Servers[cl]) > 0 {
+				address[cl] = c.Servers[cl][i]
+			}
 		}
+		s.address.Store(&address)
 		s.Checker = NewChecker(CheckerConfig{
-			Name: u.Host, Policy: c.Policy, Clock: c.Clock, Logger: c.Logger.With("at", "cloud"), grace: c.Policy.Interval, Changed: k.judged,
+			Named: s.name, Policy: c.Policy, Clock: c.Clock, Logger: c.Logger.With("at", "cloud"), grace: c.Policy.Interval, Changed: k.judged,
 			Probe: func(ctx context.Context) error { return k.probe(ctx, s) },
 			idle: func() bool { // a spare server is asked only while the one in use is in doubt
 				current := k.servers[k.current.Load()]
@@ -120,7 +133,27 @@ func NewCloud(c CloudConfig) *Cloud {
 		})
 		k.servers = append(k.servers, s)
 	}
+	k.place()
 	return k
+}
+
+// place follows where the kubeconfig says that the cloud is.
+func (k *Cloud) place() {
+	server, _, _ := k.kubeconfig.now()
+	s := k.servers[0]
+	former := s.at(ClassControl)
+	if server == nil || len(k.servers) > 1 || k.fixed || former != nil && former.Host == server.Host {
+		return
+	}
+	address := map[Class]*url.URL{}
+	for _, cl := range Classes {
+		address[cl] = server
+	}
+	s.address.Store(&address)
+	if former != nil {
+		k.logger.Info("the cloud is at another address from now on", "server", server.Host, "instead-of", former.Host)
+		s.Kick()
+	}
 }
 
 // verify judges who answers as the cloud.
@@ -150,9 +183,10 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 		if key.over == overHTTP1 {
 			config.NextProtos = []string{"http/1.1"}
 		}
+		_, name, _ := c.Kubeconfig.now()
 		t := TransportConfig{
 			Dialer: &Dialer{
-				Net: c.Net, TLS: config, Verify: c.verify, Meter: k.meters[key.class], broken: k.breaks,
+				Net: c.Net, TLS: config, ServerName: name, Proxy: k.through(), Verify: c.verify, Meter: k.meters[key.class], broken: k.breaks,
 				heard: func(address string) func() { return k.hearing(key.class, address) },
 			},
 			http1: key.over == overHTTP1, IdlePing: 30 * time.Second, PingTimeout: 15 * time.Second,
@@ -181,10 +215,21 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 	}
 }
 
+// through is by what proxy the cloud is called: that of the kubeconfig, else that of the environment.
+func (k *Cloud) through() tunnel.Choice {
+	if _, _, proxy := k.kubeconfig.now(); proxy != nil {
+		return tunnel.Always(proxy)
+	}
+	return k.proxy
+}
+
 // hearing returns what notes signs of life from an address: nil if it is not that of exactly one server.
 func (k *Cloud) hearing(cl Class, address string) (heard func()) {
 	for _, s := range k.servers {
-		u := s.address[cl]
+		u := s.at(cl)
+		if u == nil {
+			continue
+		}
 		if a := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")); a != address {
 			continue
 		}
@@ -254,7 +299,11 @@ var errNoAnswer = errors.New("GET /readyz: no answer")
 // server work, also 401, 403 and 429; 500 and more mean that it cannot serve this. It asks with a certificate:
 // kube-apiserver closes HTTP/2 connections that carry anonymous requests, and handshakes cost more than anything else here.
 func (k *Cloud) question(ctx context.Context, s *server, class Class, as Credential, path string) error {
-	u := *s.address[class]
+	at := s.at(class)
+	if at == nil {
+		return &connectError{s.name(), errNowhere}
+	}
+	u := *at
 	u.Path = path
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -296,7 +345,7 @@ func (k *Cloud) judged() {
 			s := k.servers[better]
 			k.current.Store(int32(better))
 			s.Kick() // what is known of it may be old
-			k.logger.Info("another cloud server is used from now on", "server", s.name, "instead-of", current.name)
+			k.logger.Info("another cloud server is used from now on", "server", s.name(), "instead-of", current.name())
 		} else {
 			for _, s := range k.servers {
 				if s != current {
@@ -401,6 +450,7 @@ func (k *Cloud) candidates() []*server {
 
 // Renew follows a change of credentials.
 func (k *Cloud) Renew() {
+	k.place()
 	k.resume.Forget()
 	for _, d := range k.doors {
 		d.transport.Renew()
@@ -464,13 +514,29 @@ func (k *Cloud) Bytes(c Class) BytesStatus { return k.meters[c].Status() }
 type ServerStatus struct {
 	Server string `json:"server"`
 	InUse  bool   `json:"inUse"`
+	Proxy  string `json:"proxy,omitempty"` // through which it is called
 	Judgement
 }
 
 // Status tells how the servers are.
 func (k *Cloud) Status() (all []ServerStatus) {
 	for i, s := range k.servers {
-		all = append(all, ServerStatus{s.name, int(k.current.Load()) == i, s.Judgement()})
+		all = append(all, ServerStatus{s.name(), int(k.current.Load()) == i, k.proxyOf(s), s.Judgement()})
 	}
 	return all
+}
+
+// proxyOf is through what proxy a server is called, for people; "": through none.
+func (k *Cloud) proxyOf(s *server) string {
+	choose, u := k.through(), s.at(ClassControl)
+	if choose == nil || u == nil {
+		return ""
+	}
+	switch proxy, err := choose(net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443"))); {
+	case err != nil:
+		return err.Error()
+	case proxy != nil:
+		return tunnel.Name(proxy)
+	}
+	return ""
 }

@@ -1,17 +1,20 @@
 package uplink
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/tunnel"
 )
 
 const (
@@ -89,6 +92,10 @@ type Dialer struct {
 	Net   Dials
 	TLS   *tls.Config // ServerName is filled in
 	Meter *Meter
+	// ServerName is what the peer's certificate names; "": its address.
+	ServerName string
+	// Proxy is through what an address is called; nil: through nothing.
+	Proxy tunnel.Choice
 	// Denied ends connections to those whose certificate is taken back; nil: nobody's is.
 	Denied *denylist.Held
 	// Verify judges who answers at an address, in the place of TLS; nil: TLS does.
@@ -166,22 +173,19 @@ func (d *Dialer) connect(ctx context.Context, network, address string) (net.Conn
 	if err != nil {
 		return nil, &connectError{address, err}
 	}
-	dialing, cancel := context.WithTimeout(ctx, connectTimeout)
-	raw, err := d.Net.DialContext(dialing, network, address)
-	cancel()
+	metered, through, err := d.open(ctx, network, address)
 	if err != nil {
 		return nil, &connectError{address, err}
 	}
-	d.Meter.connections.Add(1)
+	raw := metered.Conn
 	config := d.TLS.Clone()
+	host = cmp.Or(d.ServerName, host)
 	config.ServerName = host
 	if d.Verify != nil {
 		config.InsecureSkipVerify = true
 		config.VerifyConnection = func(s tls.ConnectionState) error { return d.Verify(host, s.PeerCertificates) }
 	}
-	metered := &meteredConn{Conn: raw, m: d.Meter}
-	metered.silence.Store(int64(connectTimeout))
-	conn := tls.Client(metered, config)
+	conn := tls.Client(through, config)
 	shaking, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	err = conn.HandshakeContext(shaking)
 	cancel()
@@ -207,6 +211,36 @@ func (d *Dialer) connect(ctx context.Context, network, address string) (net.Conn
 		}
 	}
 	return conn, nil
+}
+
+// open opens what TLS then runs over: a connection, or what a proxy gives over one. All bytes of it are counted.
+func (d *Dialer) open(ctx context.Context, network, address string) (metered *meteredConn, through net.Conn, err error) {
+	at := address
+	var proxy *url.URL
+	if d.Proxy != nil {
+		if proxy, err = d.Proxy(address); err != nil {
+			return nil, nil, err
+		}
+		if proxy != nil {
+			at = tunnel.Address(proxy)
+		}
+	}
+	dialing, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	raw, err := d.Net.DialContext(dialing, network, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.Meter.connections.Add(1)
+	metered = &meteredConn{Conn: raw, m: d.Meter}
+	metered.silence.Store(int64(connectTimeout))
+	if proxy == nil {
+		return metered, metered, nil
+	}
+	opening, cancel := context.WithTimeout(ctx, handshakeTimeout) // the proxy connects meanwhile
+	defer cancel()
+	through, err = tunnel.Open(opening, metered, proxy, address)
+	return metered, through, err
 }
 
 // Sessions resumes TLS sessions, which saves the certificates of a handshake. A session carries the client certificate

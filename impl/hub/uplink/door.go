@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 )
 
@@ -116,17 +117,21 @@ func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 // at sends a request to one server.
 func (d *door) at(s *server, req *http.Request) (*http.Response, error) {
 	if IsLapsed(req.Context()) {
-		return nil, &connectError{s.name, ErrLapsed}
+		return nil, &connectError{s.name(), ErrLapsed}
+	}
+	at := s.at(d.class)
+	if at == nil {
+		return nil, &connectError{s.name(), errNowhere}
 	}
 	out := req.WithContext(req.Context())
 	u := *req.URL
-	u.Scheme, u.Host = "https", s.address[d.class].Host
+	u.Scheme, u.Host = "https", at.Host
 	out.URL, out.Host = &u, ""
 	token := ""
 	if d.shows != nil {
 		var err error
 		if token, err = d.shows.Token(req.Context()); err != nil {
-			return nil, &connectError{s.name, err}
+			return nil, &connectError{s.name(), err}
 		}
 	}
 	sent := out
@@ -173,7 +178,20 @@ func (r route) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // server is one kube-apiserver.
 type server struct {
-	name    string
-	address map[Class]*url.URL
+	address atomic.Pointer[map[Class]*url.URL]
 	*Checker
+}
+
+// errNowhere says that it is not known yet where the cloud is.
+var errNowhere = errors.New("it is not known where the cloud is: " + KubeconfigFlag + " cannot be read")
+
+// at is its address for a class; nil: it is not known yet.
+func (s *server) at(c Class) *url.URL { return (*s.address.Load())[c] }
+
+// name is its address, for people.
+func (s *server) name() string {
+	if u := s.at(ClassControl); u != nil {
+		return u.Host
+	}
+	return "unknown"
 }

@@ -79,6 +79,7 @@ func (s *healthState) next(p HealthPolicy) time.Duration {
 // CheckerConfig is what a checker is made of.
 type CheckerConfig struct {
 	Name    string
+	Named   func() string // its name where that may change; nil: Name
 	Policy  HealthPolicy
 	Clock   clock.WithTicker
 	Logger  *slog.Logger
@@ -304,18 +305,22 @@ func (c *Checker) observe(err error) (next time.Duration) {
 	}
 	ok, next := c.state.ok, c.state.next(c.Policy)
 	c.mu.Unlock()
+	name := c.Name
+	if c.Named != nil {
+		name = c.Named()
+	}
 	switch {
 	case turned && !ok:
-		c.Logger.Warn("not healthy", "server", c.Name, "err", err)
+		c.Logger.Warn("not healthy", "server", name, "err", err)
 	case turned:
-		c.Logger.Info("healthy", "server", c.Name)
+		c.Logger.Info("healthy", "server", name)
 	}
 	readiness := err == nil && (unready == "") != (said == "")
 	switch {
 	case readiness && unready != "":
-		c.Logger.Warn("the server says that it is not ready, and serves: it stays in use unless another one is ready", "server", c.Name, "err", unready)
+		c.Logger.Warn("the server says that it is not ready, and serves: it stays in use unless another one is ready", "server", name, "err", unready)
 	case readiness:
-		c.Logger.Info("the server is ready", "server", c.Name)
+		c.Logger.Info("the server is ready", "server", name)
 	}
 	if turned || readiness {
 		c.Changed()

@@ -41,8 +41,9 @@ func TestShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	bearer := &shown{token: "good"}
-	at := &server{name: address.Host, address: map[Class]*url.URL{ClassNode: address}}
-	at.Checker = NewChecker(CheckerConfig{Name: at.name, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler), Changed: func() {}, Probe: func(context.Context) error { return nil }})
+	at := &server{}
+	at.address.Store(&map[Class]*url.URL{ClassNode: address})
+	at.Checker = NewChecker(CheckerConfig{Name: address.Host, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler), Changed: func() {}, Probe: func(context.Context) error { return nil }})
 	d := &door{class: ClassNode, shows: bearer, candidates: func() []*server { return []*server{at} }, transport: NewTransport(func() *http.Transport {
 		return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: cloud.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}}
 	})}

@@ -107,7 +107,7 @@ func (u *Urgent) round(ctx context.Context, servers []*server, m Message) (*Answ
 			case o.err == nil && o.Code < http.StatusInternalServerError:
 				return o.Answer, nil
 			case o.err == nil:
-				errs = append(errs, fmt.Errorf("%s: %d %s", o.name, o.Code, http.StatusText(o.Code)))
+				errs = append(errs, fmt.Errorf("%s: %d %s", o.name(), o.Code, http.StatusText(o.Code)))
 			default:
 				errs = append(errs, o.err)
 			}
@@ -128,12 +128,12 @@ func (u *Urgent) ask(ctx context.Context, s *server, m Message) (*Answer, error)
 	resp, err := u.door.at(s, req)
 	if err != nil {
 		s.Kick()
-		return nil, fmt.Errorf("%s: %w", s.name, err)
+		return nil, fmt.Errorf("%s: %w", s.name(), err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.name, err)
+		return nil, fmt.Errorf("%s: %w", s.name(), err)
 	}
 	return &Answer{resp.StatusCode, resp.Header, body}, nil
 }

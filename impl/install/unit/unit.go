@@ -306,3 +306,8 @@ func (u Unit) DropIn(kubeconfig, hub string) []byte {
 
 // quoted is a value between double quotes.
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, "\n", `\n`)
+
+// Quoted is a value as a file of EnvironmentFile= has it.
+func Quoted(value string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`).Replace(value) + `"`
+}

@@ -115,13 +115,14 @@ func TestParse(t *testing.T) {
 			unit:       "# /a/kubelet.service\n[Service]\nExecStart=/k --kubeconfig=/a\n\n# /etc/systemd/system/kubelet.service.d/90-weir.conf\n# Written\n[Service]\nExecStart=\nExecStart=/k --kubeconfig=" + led + "\n",
 			kubeconfig: "/a", drop: "ExecStart=/k --kubeconfig=" + led + "\n",
 		},
-		"a comment":         {unit: "[Service]\n#ExecStart=/k --kubeconfig=/old\n; ExecStart=/k --kubeconfig=/older\nExecStart=/k --kubeconfig=/a\n", kubeconfig: "/a", drop: "--kubeconfig=" + led},
-		"another section":   {unit: "[Service]\nExecStart=/k --kubeconfig=/a\n[X-Other]\nExecStart=/k --kubeconfig=/b\n", kubeconfig: "/a", drop: "--kubeconfig=" + led},
-		"none":              {unit: "[Service]\nEnvironment=A=--kubeconfig=/a\nExecStart=/k --config=x\n", drop: "has --kubeconfig"},
-		"an unset one":      {unit: "[Service]\nEnvironment=A=--kubeconfig=/a\nUnsetEnvironment=A\nExecStart=/k $A\n", drop: "has --kubeconfig"},
-		"a relative path":   {unit: "[Service]\nExecStart=/k --kubeconfig=a\n", drop: "--kubelet-kubeconfig"},
-		"another specifier": {unit: "[Service]\nExecStart=/k --kubeconfig=/etc/%H.conf\n", drop: "--kubelet-kubeconfig"},
-		"an open quote":     {unit: "[Service]\nExecStart=/k --kubeconfig=\"/a\n", drop: "a quote is not closed"},
+		"a comment":          {unit: "[Service]\n#ExecStart=/k --kubeconfig=/old\n; ExecStart=/k --kubeconfig=/older\nExecStart=/k --kubeconfig=/a\n", kubeconfig: "/a", drop: "--kubeconfig=" + led},
+		"another section":    {unit: "[Service]\nExecStart=/k --kubeconfig=/a\n[X-Other]\nExecStart=/k --kubeconfig=/b\n", kubeconfig: "/a", drop: "--kubeconfig=" + led},
+		"none":               {unit: "[Service]\nEnvironment=A=--kubeconfig=/a\nExecStart=/k --config=x\n", drop: "has --kubeconfig"},
+		"an unset one":       {unit: "[Service]\nEnvironment=A=--kubeconfig=/a\nUnsetEnvironment=A\nExecStart=/k $A\n", drop: "has --kubeconfig"},
+		"a relative path":    {unit: "[Service]\nExecStart=/k --kubeconfig=a\n", drop: "--kubelet-kubeconfig"},
+		"another specifier":  {unit: "[Service]\nExecStart=/k --kubeconfig=/etc/%H.conf\n", drop: "--kubelet-kubeconfig"},
+		"a quote in the way": {unit: "[Service]\nExecStart=/bin/sh -c 'k --kubeconfig /a'\\ab\n", drop: "stands where it cannot be changed"},
+		"an open quote":      {unit: "[Service]\nExecStart=/k --kubeconfig=\"/a\n", drop: "a quote is not closed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u, err := Parse(test.unit, ours, files(test.files))

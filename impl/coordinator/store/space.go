@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/coordinator/bounds"
@@ -22,6 +24,17 @@ const (
 	reclaimGrace = 2 * time.Minute // for one
 )
 
+// anyKey is one that is read for the revision that comes with the answer.
+const anyKey = "/"
+
+// room is an etcd with a quota, and what makes room in it.
+type room struct {
+	etcd     *embed.Etcd
+	client   *clientv3.Client
+	quota    int64 // bytes
+	reclaims atomic.Int64
+}
+
 // Space is how full the database of this etcd is.
 type Space struct {
 	Bytes    int64 `json:"bytes"`          // of the file
@@ -32,13 +45,13 @@ type Space struct {
 }
 
 // Space is how it is now.
-func (s *Store) Space() Space {
+func (s *room) Space() Space {
 	b := s.etcd.Server.Backend()
 	return Space{Bytes: b.Size(), Used: b.SizeInUse(), Quota: s.quota, Full: len(s.alarms()) > 0, Reclaims: int(s.reclaims.Load())}
 }
 
 // alarms are those by which etcd takes no writes, of all members.
-func (s *Store) alarms() (full []*etcdserverpb.AlarmMember) {
+func (s *room) alarms() (full []*etcdserverpb.AlarmMember) {
 	for _, a := range s.etcd.Server.Alarms() {
 		if a.Alarm == etcdserverpb.AlarmType_NOSPACE {
 			full = append(full, a)
@@ -49,7 +62,7 @@ func (s *Store) alarms() (full []*etcdserverpb.AlarmMember) {
 
 // Tend keeps room for writes until ctx ends: when half of the quota is in use it throws the history away, which nobody reads who is not minutes behind, and gives its space back.
 // At the quota etcd takes no writes by itself until somebody says that there is room again: Tend does. told hears of each time; full: no writes were taken.
-func (s *Store) Tend(ctx context.Context, l *slog.Logger, told func(full bool)) error {
+func (s *room) Tend(ctx context.Context, l *slog.Logger, told func(full bool)) error {
 	var last time.Time
 	for ctx.Err() == nil {
 		before := s.Space()
@@ -74,10 +87,10 @@ func (s *Store) Tend(ctx context.Context, l *slog.Logger, told func(full bool)) 
 
 // reclaim throws away all that is not the state of now, gives its space back, and lets writes in again, those that another replica stopped, too: that one stops them again
 // if it still has no room.
-func (s *Store) reclaim(ctx context.Context) error {
+func (s *room) reclaim(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reclaimGrace)
 	defer cancel()
-	now, err := s.client.Get(ctx, incarnationKey, clientv3.WithCountOnly())
+	now, err := s.client.Get(ctx, anyKey, clientv3.WithCountOnly())
 	if err != nil {
 		return fmt.Errorf("read etcd's revision: %w", err)
 	}

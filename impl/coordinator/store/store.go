@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -29,16 +28,13 @@ const (
 
 // Store is a running etcd.
 type Store struct {
-	etcd        *embed.Etcd
-	client      *clientv3.Client
+	room
 	failure     *failure
 	endpoint    string
 	incarnation string
 	peers       []Peer        // none: it is alone
 	renewed     func() []Peer // as they are to be now; nil: they never change
-	quota       int64
-	reclaims    atomic.Int64
-	moved       func() // ends what Open started, and waits for it; nil: it started nothing
+	moved       func()        // ends what Open started, and waits for it; nil: it started nothing
 }
 
 // small sets what etcd offers as a variable of its package only: a WAL segment is written in full when it is made, 64 MiB by
@@ -90,7 +86,7 @@ func Open(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger) (*Store
 }
 
 func openIn(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger, quota int64) (*Store, error) {
-	s := &Store{failure: newFailure(), quota: quota}
+	s := &Store{failure: newFailure(), room: room{quota: quota}}
 	c, err := config(d, cluster, l, s.failure)
 	if err != nil {
 		return nil, err

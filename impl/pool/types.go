@@ -73,7 +73,7 @@ type Offline struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.servers) != has(self.image)",message="either image, and weir-manager runs the coordinator, or servers, which somebody else runs"
 // +kubebuilder:validation:XValidation:rule="!has(self.servers) || !has(self.nodes) && !has(self.nodeSelector)",message="nodes and nodeSelector are for a coordinator that weir-manager runs: none with servers"
-// +kubebuilder:validation:XValidation:rule="!has(self.servers) || !has(self.replicas) && !has(self.replaceAfter)",message="replicas and replaceAfter are for a coordinator that weir-manager runs: none with servers"
+// +kubebuilder:validation:XValidation:rule="!has(self.servers) || !has(self.replicas) && !has(self.replaceAfter) && !has(self.memoryLimit)",message="replicas, replaceAfter and memoryLimit are for a coordinator that weir-manager runs: none with servers"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.nodeSelector)",message="either nodes or nodeSelector"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.replicas) || size(self.nodes) >= self.replicas",message="nodes are at least as many as replicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.servers) || size(self.servers) != 2",message="servers are 1 or 3"
@@ -104,6 +104,11 @@ type Coordinator struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="a duration of 10s or more, as in 5m"
 	ReplaceAfter string `json:"replaceAfter,omitempty"`
+
+	// MemoryLimit is the most memory that a replica may take, in Mi or Gi. 512Mi is the default. It counts from the next time that a replica is placed.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,5}(Mi|Gi)$`
+	MemoryLimit string `json:"memoryLimit,omitempty"`
 
 	// Nodes are the names of the nodes that may run one, those that are to be preferred first. None: all of the pool that nodeSelector selects.
 	// +optional

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -192,6 +193,15 @@ func TestNobodyLeft(t *testing.T) {
 		w.Nodes = nodes
 		if w.step(); len(w.Replicas) != replicas || w.Placements <= before {
 			t.Errorf("%d replicas: again at %s, placements %d, before %d", replicas, w.at(), w.Placements, before)
+		}
+	}
+}
+
+// TestMemoryLimit: a replica has the limit of its Pool, or the default.
+func TestMemoryLimit(t *testing.T) {
+	for said, want := range map[string]string{"": defaultLimit, "1Gi": "1Gi", "-5Mi": defaultLimit, "much": defaultLimit} {
+		if got := memoryLimit(&poolv1.Coordinator{MemoryLimit: said}); got.Cmp(resource.MustParse(want)) != 0 {
+			t.Errorf("%q: %s, want %s", said, got.String(), want)
 		}
 	}
 }

@@ -134,9 +134,14 @@ func setImages(ctx context.Context, x *scene) error {
 			return err
 		}
 	}
-	return until(ctx, "the images to count", func() bool {
-		return x.send(ctx, goodPod()).code == http.StatusCreated && x.send(ctx, goodJob()).code == http.StatusCreated
-	})
+	var pod, job answer
+	if err := until(ctx, "the images to count", func() bool {
+		pod, job = x.send(ctx, goodPod()), x.send(ctx, goodJob())
+		return pod.code == http.StatusCreated && job.code == http.StatusCreated
+	}); err != nil {
+		return fmt.Errorf("%w: Pod: %s %.300s; Job: %s %.300s", err, pod, pod.body, job, job.body)
+	}
+	return nil
 }
 
 func allowedImages(ctx context.Context, x *scene) error {

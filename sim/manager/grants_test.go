@@ -16,7 +16,6 @@ var unasked = map[string]string{
 	"ClusterRole weir:manager: bind clusterroles.rbac.authorization.k8s.io":     "kube-apiserver looks for it when a role is bound",
 	"ClusterRole weir:manager: escalate clusterroles.rbac.authorization.k8s.io": "kube-apiserver looks for it when a role is written",
 
-	"ClusterRole weir:manager: list nodes":                                           older,
 	"Role kube-node-lease/weir:manager: list leases.coordination.k8s.io":             older,
 	"Role kube-node-lease/weir:manager: list roles.rbac.authorization.k8s.io":        older,
 	"Role kube-node-lease/weir:manager: list rolebindings.rbac.authorization.k8s.io": older,

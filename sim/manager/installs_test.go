@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -122,10 +123,13 @@ func (w poolWorld) refusesBadJobs(good *batchv1.Job) {
 	t := w.t
 	m, dry := w.as(managerUser, accounts...), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	for what, do := range map[string]func(*batchv1.Job, *corev1.PodSpec){
-		"":              func(*batchv1.Job, *corev1.PodSpec) {},
-		"another image": func(_ *batchv1.Job, p *corev1.PodSpec) { p.Containers[0].Image = "evil" },
-		"another name":  func(j *batchv1.Job, _ *corev1.PodSpec) { j.Name = "x" },
-		"another label": func(j *batchv1.Job, _ *corev1.PodSpec) { j.Labels["app.kubernetes.io/name"] = "x" },
+		"":                    func(*batchv1.Job, *corev1.PodSpec) {},
+		"another image":       func(_ *batchv1.Job, p *corev1.PodSpec) { p.Containers[0].Image = "evil" },
+		"another name":        func(j *batchv1.Job, _ *corev1.PodSpec) { j.Name = "x" },
+		"another label":       func(j *batchv1.Job, _ *corev1.PodSpec) { j.Labels["app.kubernetes.io/name"] = "x" },
+		"a label more":        func(j *batchv1.Job, _ *corev1.PodSpec) { j.Labels["k8s-app"] = "kube-dns" },
+		"a label of its Pods": func(j *batchv1.Job, _ *corev1.PodSpec) { j.Spec.Template.Labels["k8s-app"] = "kube-dns" },
+		"another node":        func(j *batchv1.Job, _ *corev1.PodSpec) { j.Annotations[contract.InstallNode] = "x" },
 		"the disk": func(_ *batchv1.Job, p *corev1.PodSpec) {
 			p.Volumes = []corev1.Volume{{Name: "a", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
 		},
@@ -149,11 +153,9 @@ func (w poolWorld) refusesBadJobs(good *batchv1.Job) {
 			p.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh"}}}}
 		},
 	} {
-		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "weir-installer-x", Labels: map[string]string{}}, Spec: *good.Spec.DeepCopy()}
-		for k, v := range good.Labels {
-			j.Labels[k] = v
-		}
-		j.Spec.Selector, j.Spec.Template.Labels = nil, nil
+		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "weir-installer-x", Labels: map[string]string{}, Annotations: maps.Clone(good.Annotations)}, Spec: *good.Spec.DeepCopy()}
+		maps.Copy(j.Labels, good.Labels)
+		j.Spec.Selector, j.Spec.Template.Labels = nil, maps.Clone(good.Labels)
 		do(j, &j.Spec.Template.Spec)
 		_, err := m.BatchV1().Jobs(contract.ManagerNamespace).Create(t.Context(), j, dry)
 		if what == "" && err != nil || what != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-manager-installer")) {

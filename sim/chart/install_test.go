@@ -111,6 +111,12 @@ func TestRelease(t *testing.T) {
 	k.fails = "weir-after-uninstall"
 	k.mu.Unlock()
 	// One that fails leaves its Job, whose log tells why, and no account that may delete anything.
+	eventually(t, func() string {
+		if _, err := c.client.CoreV1().Namespaces().Get(t.Context(), contract.KeyNamespace, metav1.GetOptions{}); err == nil {
+			return "namespace " + contract.KeyNamespace + " is about to go"
+		}
+		return ""
+	})
 	if _, err := h.run(t.Context(), "install", release, h.chart, "--namespace", namespace); err != nil {
 		t.Fatal(err)
 	}

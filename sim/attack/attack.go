@@ -53,6 +53,7 @@ func All() []Attack {
 		identityAttacks(), awayAttacks(), exhaustionAttacks(), coordinatorAttacks(), liarAttacks(), cloudAttacks(),
 		diskAttacks(), stolenAttacks(), poolWriteAttacks(), irrevocableAttacks(), sundryAttacks(),
 		policyAttacks(), directoryAttacks(), signedAttacks(),
+		standAttacks(),
 	)
 	slices.SortStableFunc(all, func(a, b Attack) int { return compareNumbers(a.Number, b.Number) })
 	return all

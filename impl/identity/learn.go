@@ -66,14 +66,16 @@ func (j *Judge) Refused(h http.Header) bool {
 	return ok && j.refused.has(d)
 }
 
-// Revoked reports whether the cloud's last word on a token that it had taken before was 401, also if that does not
-// stand yet: then it has to be asked.
+// Revoked reports whether the cloud's last word on a token that it had taken before was 401, also if that does not stand
+// yet, or the token itself says that it has ended: then the cloud has to be asked.
 func (j *Judge) Revoked(h http.Header) bool {
 	raw, carries, err := bearerOf(h)
 	if err != nil || !carries {
 		return false
 	}
-	return j.verdicts.last(tokenUser(readToken(raw)).at, authenticated()).denied != 0
+	t := readToken(raw)
+	ended := t.signed != nil && t.claims.Expiry != nil && j.Now().After(t.claims.Expiry.Time())
+	return ended || j.verdicts.last(tokenUser(t).at, authenticated()).denied != 0
 }
 
 // Refuse takes the cloud's 401 to a request as it was sent: to a read or a write, of whatever.

@@ -168,7 +168,7 @@ func (z *Authorizer) lookup(key verdictKey, header http.Header) (v verdict, ok b
 	away, _ := z.Cloud.IsAway()
 	if v, ok = found(z.refusals, key); !ok || !z.Clock.Now().Before(v.expires) || away && !v.recalled {
 		v, ok = found(z.allowed, key)
-		ok = ok && z.Clock.Now().Before(v.expires) && !z.Judge.Revoked(header)
+		ok = ok && z.Clock.Now().Before(v.expires) && (away && v.recalled || !z.Judge.Revoked(header))
 	}
 	return v, ok
 }

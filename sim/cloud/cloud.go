@@ -62,6 +62,7 @@ type Cloud struct {
 	etcd    *etcd
 	block   *loopback.Block // nil when the caller gave an address
 	args    []string
+	dir     string // of the apiserver's files
 
 	starting  sync.Mutex // held by one start at a time
 	mu        sync.Mutex
@@ -123,6 +124,7 @@ func (c *Cloud) prepare() error {
 	if err != nil {
 		return err
 	}
+	c.dir = dir
 	if c.etcd, err = newEtcd(data, c.config.LogDir+"/etcd.log"); err != nil {
 		return err
 	}

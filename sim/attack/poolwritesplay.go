@@ -157,7 +157,7 @@ func innerAddresses(refused []int) func(context.Context, *scene) error {
 			a := x.insist(ctx, telling(address))
 			x.judge(slices.Contains(refused, a.code), "%s: %s", address, a)
 		}
-		near, err := net.Listen("tcp", "127.0.0.1:0")
+		near, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ resources:
 // keys is a key service of kube-apiserver. While it is down, kube-apiserver says at /readyz that it is not ready, and serves everything else.
 type keys struct {
 	server *service.GRPCService
-	served chan error
+	served chan struct{} // closed when it has ended
 	down   atomic.Bool
 }
 
@@ -47,11 +47,12 @@ func startKeys(dir string) (*keys, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	k := &keys{served: make(chan error, 1)}
+	k := &keys{served: make(chan struct{})}
 	k.server = service.NewGRPCService(socket, 10*time.Second, k)
 	go func() {
-		err := k.server.ListenAndServe()
-		k.served <- errors.Join(err, os.RemoveAll(folder))
+		defer close(k.served)
+		_ = k.server.ListenAndServe() // kube-apiserver says in its log what it misses
+		_ = os.RemoveAll(folder)
 	}()
 	return k, []string{"--encryption-provider-config=" + file}, nil
 }

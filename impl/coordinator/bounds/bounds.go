@@ -12,6 +12,7 @@
 // WriteRate × MaxLease × 5 min, 24 MiB, to the history of etcd until Kubernetes compacts it: twenty of them fill half of its quota in that time, where the store compacts by itself.
 package bounds
 
+// What a member may write; see the package for why.
 const (
 	MaxHolder = 320      // bytes of spec.holderIdentity: the name of a node, 253, "_" and a random part
 	MaxLease  = 4 << 10  // bytes of a Lease, in the encoding in which it is kept

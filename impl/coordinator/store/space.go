@@ -71,8 +71,7 @@ func (s *room) Tend(ctx context.Context, l *slog.Logger, told func(full bool)) e
 			err := s.reclaim(ctx)
 			after := s.Space()
 			switch {
-			case ctx.Err() != nil:
-				return nil
+			case err != nil && ctx.Err() != nil: // it ends, and nothing is wrong
 			case err != nil:
 				l.Error("etcd has little room or none, and history cannot be thrown away; trying again", "bytes", before.Bytes, "quota", s.quota, "full", before.Full, "err", err)
 			default:

@@ -15,15 +15,6 @@ import (
 // maxKubeconfig bounds a kubeconfig, and each file that it names.
 const maxKubeconfig = 1 << 20
 
-type cluster struct {
-	Server     string `json:"server"`
-	ServerName string `json:"tls-server-name"`
-	CAData     []byte `json:"certificate-authority-data"`
-	CA         string `json:"certificate-authority"`
-	Insecure   bool   `json:"insecure-skip-tls-verify"`
-	Proxy      string `json:"proxy-url"`
-}
-
 // file is a kubeconfig. It is read here by hand: client-go's reader would cost a hub megabytes.
 type file struct {
 	Current  string `json:"current-context"`

@@ -11,6 +11,16 @@ import (
 // versions of the interface of programs that print a credential.
 var versions = []string{"client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"}
 
+// cluster is where the API of a kubeconfig is.
+type cluster struct {
+	Server     string `json:"server"`
+	ServerName string `json:"tls-server-name"`
+	CAData     []byte `json:"certificate-authority-data"`
+	CA         string `json:"certificate-authority"`
+	Insecure   bool   `json:"insecure-skip-tls-verify"`
+	Proxy      string `json:"proxy-url"`
+}
+
 // User is the current user of a kubeconfig, as far as it proves who it is.
 type User struct {
 	Token     string `json:"token"`

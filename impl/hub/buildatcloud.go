@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/ownuser"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -33,7 +34,7 @@ func (h *Hub) buildAtCloud() (*ownuser.User, error) {
 		token := ""
 		k, err := h.keeper(enrol.Config{Identity: pki.Must(pki.HubAtCloud), Dir: filepath.Join(h.DataDir, "pki"), Changed: a.Poke}, func(k *enrol.Keeper) http.RoundTripper {
 			if token != "" && k.Get() == nil {
-				return bearer{token, h.cloud.Way(uplink.ClassControl, uplink.AsCaller)}
+				return credential.Bearer{With: token, RoundTripper: h.cloud.Way(uplink.ClassControl, uplink.AsCaller)}
 			}
 			return h.asks()
 		})
@@ -41,7 +42,7 @@ func (h *Hub) buildAtCloud() (*ownuser.User, error) {
 			return nil, err
 		}
 		if a.Own = k; k.Get() == nil {
-			if token, err = readToken(h.BootstrapTokenFile); err != nil {
+			if token, err = credential.BootstrapToken(h.BootstrapTokenFile); err != nil {
 				return nil, err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/notices"
 	"github.com/weir-edge/weir/impl/hub/ownuser"
@@ -27,7 +28,7 @@ func (h *Hub) buildMember() error {
 	}
 	k, err := h.keeper(c, func(k *enrol.Keeper) http.RoundTripper {
 		if token != "" && k.Get() == nil {
-			return bearer{token, h.cloud.Way(uplink.ClassControl, uplink.AsCaller)}
+			return credential.Bearer{With: token, RoundTripper: h.cloud.Way(uplink.ClassControl, uplink.AsCaller)}
 		}
 		return h.asks()
 	})
@@ -36,7 +37,7 @@ func (h *Hub) buildMember() error {
 	}
 	h.member = k
 	if k.Get() == nil {
-		if token, err = readToken(h.BootstrapTokenFile); err != nil {
+		if token, err = credential.BootstrapToken(h.BootstrapTokenFile); err != nil {
 			return err
 		}
 	}
@@ -126,3 +127,8 @@ func (h *Hub) certificates() (all []notices.Certificate) {
 	}
 	return all
 }
+
+// roundTripper is a function that is one.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -46,8 +46,7 @@ type Hub struct {
 	credentials
 
 	cloud       *uplink.Cloud
-	kubeconfig  *uplink.Kubeconfig // the kubelet's; nil: flags say all
-	asNode      http.RoundTripper  // to it, of what this node's own certificate asks
+	asNode      http.RoundTripper // to it, of what this node's own certificate asks
 	kept        *snapshot.Snapshots
 	sources     *feeder.Sources // what is relayed
 	scope       *scope.Scope    // and what is to be
@@ -76,22 +75,23 @@ type alone struct {
 
 // credentials are all certificates of the hub.
 type credentials struct {
-	reload  *uplink.Reloader // of those in files
-	denied  *denylist.Held   // those of the pool that count no more; nil: there is no pool
-	serving serving
-	node    uplink.Certificate // of the node, at the cloud
-	shows   uplink.Bearer      // what the node shows there beside it; nil: nothing
-	tokens  *credential.Source // of that, if the kubelet has no certificate
-	atCloud *ownuser.User      // of the hub itself, there
-	member  uplink.Certificate // in the pool; nil: there is none
-	forward uplink.Certificate // of a leader, at the cloud; nil: it forwards nothing
-	trusted *trust.Held        // authorities of the pool; nil: there is none
-	keepers []*enrol.Keeper    // of those that the hub asks for itself
-	beside  []*enrol.Keeper    // those of them that are the coordinator's on this node
-	asking  *enrol.Metrics
-	late    *pki.Allowance // for those of the pool that have ended; nil: there is no pool
-	own     own            // of the node itself, for its pods and kubelet
-	time    *pki.Proven    // by which all are judged
+	kubeconfig *uplink.Kubeconfig // the kubelet's; nil: flags say all
+	reload     *uplink.Reloader   // of those in files
+	denied     *denylist.Held     // those of the pool that count no more; nil: there is no pool
+	serving    serving
+	node       uplink.Certificate // of the node, at the cloud
+	shows      uplink.Bearer      // what the node shows there beside it; nil: nothing
+	tokens     *credential.Source // of that, if the kubelet has no certificate
+	atCloud    *ownuser.User      // of the hub itself, there
+	member     uplink.Certificate // in the pool; nil: there is none
+	forward    uplink.Certificate // of a leader, at the cloud; nil: it forwards nothing
+	trusted    *trust.Held        // authorities of the pool; nil: there is none
+	keepers    []*enrol.Keeper    // of those that the hub asks for itself
+	beside     []*enrol.Keeper    // those of them that are the coordinator's on this node
+	asking     *enrol.Metrics
+	late       *pki.Allowance // for those of the pool that have ended; nil: there is no pool
+	own        own            // of the node itself, for its pods and kubelet
+	time       *pki.Proven    // by which all are judged
 }
 
 // ports are those that are open; nil: one is not.

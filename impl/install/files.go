@@ -2,9 +2,6 @@ package install
 
 import (
 	"cmp"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -163,38 +160,6 @@ func (i *Installer) files(k *kubelet, n *cluster.Node) ([]file, error) {
 func hubText(flags map[string]any) ([]byte, error) {
 	text, err := yaml.Marshal(flags)
 	return append([]byte("# Written by weir node join: the flags of weir-hub --help.\n"), text...), err
-}
-
-// checkClientCA looks whether the hub will know the kubelet by its certificate: by who signs that.
-func (i *Installer) checkClientCA(k *kubelet) error {
-	bundle, from := k.ca, "that of its kubeconfig"
-	if i.ClientCA != "" {
-		var err error
-		if bundle, err = i.Host.read(i.ClientCA); err != nil {
-			return fmt.Errorf("--client-ca-file: %w", err)
-		}
-		from = i.ClientCA
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(bundle) {
-		return fmt.Errorf("%s: it holds no certificate", from)
-	}
-	pair, err := tls.X509KeyPair(k.certPEM, k.keyPEM)
-	if err != nil {
-		return err
-	}
-	between := x509.NewCertPool()
-	for _, raw := range pair.Certificate[1:] {
-		if c, err := x509.ParseCertificate(raw); err == nil {
-			between.AddCert(c)
-		}
-	}
-	_, err = k.leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: k.leaf.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-	var unknown x509.UnknownAuthorityError
-	if errors.As(err, &unknown) {
-		return fmt.Errorf("the kubelet's certificate is not signed by the authority that is known, %s: name the file of the one that signs it by --client-ca-file", from)
-	}
-	return err
 }
 
 // folders are those that Join, systemd or the hub make, beside those of files.

@@ -256,3 +256,9 @@ func sync(dir string) error {
 	}
 	return errors.Join(d.Sync(), d.Close())
 }
+
+// clear removes a file, if there is one.
+func (h *Host) clear(path string) error {
+	_, err := h.remove(path)
+	return err
+}

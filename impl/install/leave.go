@@ -30,7 +30,7 @@ func (i *Installer) Leave(ctx context.Context) error {
 	}
 	if j == nil {
 		i.say("this node has not joined a pool by weir node join: nothing is done")
-		return i.removeHalf(journalFile + ".tmp")
+		return i.Host.clear(journalFile + ".tmp")
 	}
 	if j.State == Joined && !i.Abandon {
 		if c := i.asNode(ctx, j); c != nil {
@@ -98,7 +98,7 @@ func (i *Installer) leave(ctx context.Context, j *journal) error {
 		}
 	}
 	_, err := i.Host.remove(journalFile)
-	return errors.Join(err, i.removeHalf(journalFile+".tmp"))
+	return errors.Join(err, i.Host.clear(journalFile+".tmp"))
 }
 
 // release gives the kubelet its own kubeconfig back.
@@ -110,7 +110,7 @@ func (i *Installer) release(ctx context.Context, j *journal) error {
 			return err
 		}
 		led = led || was
-		if err := i.removeHalf(path + half); err != nil {
+		if err := i.Host.clear(path + half); err != nil {
 			return err
 		}
 	}
@@ -166,11 +166,6 @@ func (i *Installer) ownCertificate(j *journal) error {
 		return err
 	}
 	return i.Host.swap(rotated, "led", func(half string) error { return os.Symlink(last, half) })
-}
-
-func (i *Installer) removeHalf(path string) error {
-	_, err := i.Host.remove(path)
-	return err
 }
 
 // tenants are the pods of this node.

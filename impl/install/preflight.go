@@ -2,6 +2,8 @@ package install
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -302,4 +304,36 @@ func (p *preflight) checkPool(context.Context) error {
 	}
 	slices.Sort(p.node.Coordinators)
 	return nil
+}
+
+// checkClientCA looks whether the hub will know the kubelet by its certificate: by who signs that.
+func (i *Installer) checkClientCA(k *kubelet) error {
+	bundle, from := k.ca, "that of its kubeconfig"
+	if i.ClientCA != "" {
+		var err error
+		if bundle, err = i.Host.read(i.ClientCA); err != nil {
+			return fmt.Errorf("--client-ca-file: %w", err)
+		}
+		from = i.ClientCA
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(bundle) {
+		return fmt.Errorf("%s: it holds no certificate", from)
+	}
+	pair, err := tls.X509KeyPair(k.certPEM, k.keyPEM)
+	if err != nil {
+		return err
+	}
+	between := x509.NewCertPool()
+	for _, raw := range pair.Certificate[1:] {
+		if c, err := x509.ParseCertificate(raw); err == nil {
+			between.AddCert(c)
+		}
+	}
+	_, err = k.leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: k.leaf.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	var unknown x509.UnknownAuthorityError
+	if errors.As(err, &unknown) {
+		return fmt.Errorf("the kubelet's certificate is not signed by the authority that is known, %s: name the file of the one that signs it by --client-ca-file", from)
+	}
+	return err
 }

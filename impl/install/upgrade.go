@@ -113,7 +113,7 @@ func (i *Installer) endTrial(ctx context.Context) error {
 	if _, err := i.Host.remove(hubTrial + dropIn); err != nil {
 		return err
 	}
-	if err := errors.Join(i.removeHalf(hubTrial+dropIn+half), i.removeHalf(hubNext), i.removeHalf(hubNext+half), i.Host.removeEmpty(hubTrial)); err != nil {
+	if err := errors.Join(i.Host.clear(hubTrial+dropIn+half), i.Host.clear(hubNext), i.Host.clear(hubNext+half), i.Host.removeEmpty(hubTrial)); err != nil {
 		return err
 	}
 	_, err := i.Host.systemctl(ctx, "daemon-reload")
@@ -127,7 +127,7 @@ func (i *Installer) sweep(program string) error {
 			return err
 		}
 	}
-	return i.removeHalf(hubProgram + half)
+	return i.Host.clear(hubProgram + half)
 }
 
 // revert lets the former hub run again, and says why.

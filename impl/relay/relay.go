@@ -32,7 +32,7 @@ type Relay struct {
 	retired  bool   // see Retire
 	said     uint64 // grows when relays that read this one have to be told its testimony again
 	newer    newer
-	listKind atomic.Pointer[string] // that lists of the resource declare; nil: nobody has said it
+	listKind atomic.Value // of lists of the resource, a string; none: nobody has said it
 	counts   counts
 	streams  streams
 }
@@ -59,14 +59,12 @@ func New(c Config) (*Relay, error) {
 // Resource returns what the relay holds.
 func (r *Relay) Resource() Resource {
 	res := r.cfg.Resource
-	if kind := r.listKind.Load(); kind != nil {
-		res.ListKind = *kind
-	}
+	res.ListKind, _ = r.listKind.Load().(string)
 	return res
 }
 
 // Lists says what lists of the resource declare.
-func (r *Relay) Lists(kind string) { r.listKind.Store(&kind) }
+func (r *Relay) Lists(kind string) { r.listKind.Store(kind) }
 
 // Clock is that of the relay.
 func (r *Relay) Clock() clock.WithTickerAndDelayedExecution { return r.cfg.Clock }

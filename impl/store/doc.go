@@ -72,8 +72,7 @@
 //     that asked least recently. A caller is whom the cloud has authenticated, whatever it calls itself (Owner); all
 //     but the node have 2,000 collections at most. So nobody can make the store drop what others live from. What the
 //     kubelet asked for, the node's pods and all they refer to, is never dropped, nor is the queue.
-//   - One caller's lists come faster than the disk takes them: when 8 of the 16 MiB wait, only the node's own are
-//     recorded.
+//   - One caller's lists outrun the disk: when 8 of the 16 MiB wait, only the node's own are recorded.
 //   - The wall clock is wrong: ages are, as they are told by it. Nothing else depends on it but how long nobody asked.
 //
 // What nobody has asked for in Config.Forget (30 days) is dropped, but only while the cloud has been there for an hour: a node that is cut

@@ -15,8 +15,7 @@ import (
 // Resource is what requests ask for.
 type Resource = request.Resource
 
-// maxKey is how long a key may be: a caller chooses its selectors and names, and the engine takes no key of more than
-// 32 KiB.
+// maxKey bounds a key, in bytes: callers choose selectors and names, and the engine takes 32 KiB at most.
 const maxKey = 4 << 10
 
 // Tokens is what tokens of service accounts are kept as. No path of the API has that name.
@@ -65,8 +64,7 @@ func (f Form) String() string {
 	return [...]string{"protobuf", "json", "protobuf metadata", "json metadata"}[f]
 }
 
-// Shape is a collection that a component asks for: a list, and the watch that goes on from it. A get is the shape that
-// selects one name.
+// Shape is what a component asks for: a list, and the watch that goes on from it. A get is one that selects a name.
 type Shape struct {
 	Component      string // see ComponentOf
 	Resource       Resource

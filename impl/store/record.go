@@ -86,8 +86,8 @@ func (l *Listing) Add(o *wire.Object) {
 
 // Declares says what kind the list says that it is.
 func (l *Listing) Declares(kind string) {
-	if l.listKind = kind; kind == l.kind.Kind+"List" {
-		l.listKind = ""
+	if kind != l.kind.Kind+"List" {
+		l.listKind = kind
 	}
 }
 

@@ -86,8 +86,7 @@ func (s *rows) number(key string) (v int64, ok bool) {
 	return v, err == nil && v >= 0
 }
 
-// put and remove change a row; mu must be held for writing. A row with a key that is too long is not kept: what it is a
-// part of is not whole then.
+// put and remove change a row; mu must be held for writing. What has a row with too long a key is not whole.
 func (s *rows) put(t table.Kind, key string, payload []byte) {
 	if len(key) > maxKey {
 		s.stats.Refused++
@@ -98,8 +97,7 @@ func (s *rows) put(t table.Kind, key string, payload []byte) {
 
 func (s *rows) remove(t table.Kind, key string) { s.pending.Set(t, key, nil) }
 
-// refused notes what a commit wrote and left out. What a row that was left out was part of is not whole, as everybody
-// finds who looks.
+// refused notes what a commit left out. What such a row was part of is not whole, as each reader finds.
 func (s *rows) refused(done table.Committed) {
 	s.stats.Written += done.Bytes
 	for _, p := range done.Refused {

@@ -129,8 +129,7 @@ func (s *Store) dropSome(bytes int64, collections int) bool {
 	return dropped
 }
 
-// callers tells what callers have that may be dropped, and of each the components, the one that asked least recently
-// first.
+// callers are those that have what may be dropped, each with its components, the one that asked least recently first.
 func (s *Store) callers() (all []*claim) {
 	sizes := map[string]int64{}
 	s.scan(table.Objects, "", func(key string, payload []byte) {

@@ -103,6 +103,26 @@ func TestWhoRefuses(t *testing.T) {
 	}
 }
 
+// TestEndedIsAsked: of a token that says that it has ended the cloud is asked, whatever is remembered. Who cannot say when a token ends is not asked for it.
+func TestEndedIsAsked(t *testing.T) {
+	b := newBed(t, nil)
+	b.fetch()
+	token, static := withToken(b.key.sign(t, podClaims(b.clock.Now(), nil))), withToken("static")
+	for _, who := range []*http.Request{token, static} {
+		b.Learn(who.Header, false, read("/version"), 200)
+	}
+	if b.Revoked(token.Header) {
+		t.Error("a token that has not ended is to be asked about")
+	}
+	b.clock.Step(time.Hour + time.Minute)
+	if !b.Revoked(token.Header) {
+		t.Error("a token that has ended is not asked about")
+	}
+	if b.Revoked(static.Header) {
+		t.Error("a token that does not say when it ends is to be asked about")
+	}
+}
+
 // TestWhile: what a token has opened ends when the cloud refuses it, or its pod is seen to go.
 func TestWhile(t *testing.T) {
 	b := newBed(t, nil)

@@ -128,10 +128,12 @@ func policyAttacks() []Attack {
 			}
 		}
 	}
+	apart := enrolling() // of the other one the second Node is deleted
+	apart.name = "requests"
 	requests := Attack{
 		Number: "115", Position: Member, Goal: "be another node, or another user, by a request that two readers read in two ways",
 		Sent:     "node A's request for node B's hub; one with two common names; a bootstrap token for a second certificate",
-		Expected: "denied, for that reason", Control: "requests for what is its own are signed", place: enrolling(),
+		Expected: "denied, for that reason", Control: "requests for what is its own are signed", place: apart,
 		play: func(ctx context.Context, x *scene) error {
 			return x.forges(ctx, "two common names", "another node's, as the node", "a token that was used")
 		},

@@ -187,7 +187,7 @@ func authorities(f *credential.File) ([]byte, error) {
 	}
 	k, err := f.Read()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("a file of certificates in PEM, or a kubeconfig: %w", err)
 	}
 	return k.Authorities()
 }

@@ -42,6 +42,8 @@ type Document struct {
 	Log   *slog.Logger
 	// Agreed is called after an exchange after which both sides hold the text of a tag; nil: nobody is told.
 	Agreed func(tag string)
+	// Began is called when Share begins; nil: nobody is told.
+	Began func()
 
 	retry chan struct{} // see Retry
 	shown shown
@@ -70,6 +72,9 @@ type Meet func(ctx context.Context, exchange func(ctx context.Context, by http.R
 
 // Share exchanges now, often, and at once when something changes, until ctx ends. at is the address of a member, without a path.
 func (d *Document) Share(ctx context.Context, c clock.Clock, meet Meet) {
+	if d.Began != nil {
+		d.Began()
+	}
 	for ctx.Err() == nil {
 		changed := d.Changed()
 		meet(ctx, func(ctx context.Context, by http.RoundTripper, at *url.URL) {

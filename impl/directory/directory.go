@@ -87,8 +87,10 @@ func New(c Config) *Directory {
 		}
 	}
 	d.fill()
-	if d.told.Version == 0 {
-		c.Logger.Info("nobody has signed what the pool is told about itself yet: flags count", "pool", c.Pool)
+	d.Began = func() {
+		if d.Now().Version == 0 {
+			c.Logger.Info("nobody has signed what the pool is told about itself yet: flags count", "pool", c.Pool)
+		}
 	}
 	return d
 }

@@ -135,7 +135,8 @@ func TestAddress(t *testing.T) {
 		{contract.InformerSync, note("10.0.0.1:10269"), http.StatusForbidden},
 		{contract.ElectionLease, note("node:10269"), http.StatusForbidden},
 		{contract.ElectionLease, note("10.0.0.1"), http.StatusForbidden},
-		{contract.ElectionLease, note(strings.Repeat("1", 10_000)), http.StatusForbidden},
+		{contract.ElectionLease, note(strings.Repeat("1", 3_000)), http.StatusForbidden},
+		{contract.ElectionLease, note(strings.Repeat("1", 10_000)), http.StatusUnprocessableEntity}, // too large, whatever it says
 		{contract.ElectionLease, `"labels":{"` + contract.PoolAddress + `":"x"}`, http.StatusForbidden},
 	} {
 		body := leaseOf(fmt.Sprintf(`"name":%q,%s`, c.name, c.meta), "a_1", 15)

@@ -11,6 +11,7 @@ require (
 
 require (
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
+	github.com/google/btree v1.1.3 // indirect
 	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 )
 

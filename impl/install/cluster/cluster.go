@@ -239,7 +239,7 @@ func bounded(message string) string {
 // Coordinates tells whether there is a Pod of a coordinator on this node, and stays whether there is to be one.
 func (c *Cluster) Coordinates(ctx context.Context, pool string) (there, stays bool, err error) {
 	pods, err := c.Client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
-		FieldSelector: "spec.NodeName=" + c.Node, LabelSelector: contract.NameLabel + "=" + contract.CoordinatorPods, Limit: 1,
+		FieldSelector: "spec.nodeName=" + c.Node, LabelSelector: contract.NameLabel + "=" + contract.CoordinatorPods, Limit: 1,
 	})
 	if err != nil || len(pods.Items) == 0 {
 		return false, false, err

@@ -14,6 +14,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/seal"
 )
 
@@ -51,9 +52,7 @@ func TestMended(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx) }()
-	for !c.HasWaiters() {
-		time.Sleep(time.Millisecond)
-	}
+	await.Until(t, time.Minute, "the next look to be scheduled", c.HasWaiters)
 	c.Step(every)
 	var mended *MendedError
 	if err := <-done; !errors.As(err, &mended) || mended.What != "--data-dir" {

@@ -32,6 +32,7 @@ func newNamedBed(t *testing.T, nodes ...string) *namedBed {
 		p.links[n] = newCut(t, strings.TrimPrefix(p.clouds[0].url(), "https://"))
 		c := &p.hubs[n].config
 		c.FailoverGracePeriod = 30 * time.Second
+		c.CoordinatorWait = time.Minute // until it is named, a hub has nobody to wait for: on a busy machine that takes a while
 		c.CloudServers, c.CoordinatorServers, c.LeaderHubs = []string{p.links[n].url()}, nil, []string{"edge-0=127.0.0.1:1"}
 	}
 	return p

@@ -70,7 +70,7 @@ specs: build assets ## scenarios as specs of ginkgo: make specs LABELS='smoke', 
 	$(SPECS)
 
 .PHONY: assets
-assets: build ## find or build kube-apiserver, its controllers, kubectl and hollow nodes, once
+assets: build ## find or build kube-apiserver, its controllers, kubectl, kubelet and hollow nodes, once
 	bin/weir assets --all
 
 .PHONY: test

@@ -17,6 +17,7 @@ const (
 	KubeControllerManager = "kube-controller-manager"
 	KubeScheduler         = "kube-scheduler"
 	Kubectl               = "kubectl"
+	Kubelet               = "kubelet"
 	// HollowNode is our own: a real kubelet over a runtime that is not there. It is always built.
 	HollowNode = "hollow-node"
 	// E2E is Kubernetes' own end-to-end tests. It is always built.

@@ -27,7 +27,7 @@ func versions() []Kubernetes {
 	return []Kubernetes{
 		{version: Version, module: moduleDir},
 		// What is ours is compiled with the newest libraries: a kubelet that is newer than its API server is nothing that Kubernetes supports.
-		{version: "v1.36.3", module: moduleDir + "/kubernetes-1.36", lacks: []string{HollowNode, E2E}},
+		{version: "v1.36.3", module: moduleDir + "/kubernetes-1.36", lacks: []string{Kubelet, HollowNode, E2E}},
 	}
 }
 

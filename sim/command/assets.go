@@ -16,7 +16,7 @@ import (
 
 func assets(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	fs := pflag.NewFlagSet("assets", pflag.ContinueOnError)
-	all := fs.Bool("all", false, "also what scenarios about lost nodes need: kube-controller-manager, kube-scheduler and, where the version has it, hollow-node")
+	all := fs.Bool("all", false, "also what scenarios about lost nodes need: kube-controller-manager, kube-scheduler and, where the version has them, kubelet and hollow-node")
 	version := fs.String("kubernetes", "", kubernetesHelp())
 	if err := parse(fs, "assets", args, 0, stdout); err != nil {
 		return err
@@ -32,7 +32,7 @@ func assets(ctx context.Context, args []string, stdout, stderr io.Writer) (err e
 	defer func() { err = errors.Join(err, s.Close()) }()
 	names := []string{cloud.KubeAPIServer, cloud.Kubectl}
 	if *all {
-		names = append(names, cloud.KubeControllerManager, cloud.KubeScheduler, cloud.HollowNode)
+		names = append(names, cloud.KubeControllerManager, cloud.KubeScheduler, cloud.Kubelet, cloud.HollowNode)
 		names = slices.DeleteFunc(names, k.Lacks)
 	}
 	found, err := k.Find(ctx, s, func(m string) { fmt.Fprintln(stderr, m) }, names...)

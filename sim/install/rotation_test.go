@@ -5,12 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/weir-edge/weir/impl/await"
-	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/node"
 	simpki "github.com/weir-edge/weir/sim/pki"
@@ -26,33 +21,16 @@ func TestRotation(t *testing.T) {
 	check(t, err)
 	root := machine(t, c)
 	s := newSystemd(t, root)
-	for _, args := range [][]string{{"daemon-reload"}, {"restart", "kubelet.service"}} {
-		_, err := s.do(args)
-		check(t, err)
-	}
+	s.restart("kubelet.service")
 	s.heard(t)
 	join := append([]string{"node", "join", "--pool=harbour", "--hub-binary=" + built[node.HubCommand]}, ports(t)...)
 	run := func(args ...string) string {
 		t.Helper()
-		var out bytes.Buffer
-		if err := s.weir(built["kubectl-weir"], &out, args...).Run(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out.String())
-		}
-		return out.String()
+		return s.weirs(built["kubectl-weir"], args...)
 	}
-	beats := func(when string) { // the cloud takes heartbeats
+	beats := func(when string) {
 		t.Helper()
-		version := func() string {
-			l, err := c.Client().CoordinationV1().Leases(contract.NodeLeaseNamespace).Get(t.Context(), nodeName, metav1.GetOptions{})
-			if err != nil {
-				return ""
-			}
-			return l.ResourceVersion
-		}
-		for range 2 {
-			before := version()
-			await.Until(t, 2*time.Minute, "heartbeats "+when, func() bool { now := version(); return now != "" && now != before })
-		}
+		heartbeats(t, c, when)
 	}
 	again := func(when string) {
 		t.Helper()

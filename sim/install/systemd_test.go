@@ -1,6 +1,7 @@
 package install
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
@@ -75,9 +77,10 @@ type systemd struct {
 	loaded  string    // units of the kubelet, as they were read
 	hub     *exec.Cmd // nil: it does not run
 	log     string
-	address string // that the machine has for its pods; this machine has it not, so the hub leads none there
-	config  string // kubeconfig of the kubelet that runs; "": none does
-	failed  error  // of its last heartbeat
+	address string       // that the machine has for its pods; this machine has it not, so the hub leads none there
+	config  string       // kubeconfig of the kubelet that runs; "": none does
+	kubelet *realKubelet // nil: renewals of the Lease stand in for it
+	failed  error        // of its last heartbeat
 }
 
 func newSystemd(t *testing.T, root string) *systemd {
@@ -191,9 +194,18 @@ func (s *systemd) texts() (out string) {
 	return out
 }
 
-func (s *systemd) startKubelet() error {
+// command is how the kubelet is started.
+func (s *systemd) command() string {
 	commands := slices.DeleteFunc(strings.Split(s.loaded, "\n"), func(l string) bool { return !strings.HasPrefix(l, "ExecStart=/") })
-	_, s.config, _ = strings.Cut(commands[len(commands)-1], "--kubeconfig=")
+	return commands[len(commands)-1]
+}
+
+func (s *systemd) startKubelet() error {
+	command := s.command()
+	_, s.config, _ = strings.Cut(command, "--kubeconfig=")
+	if s.kubelet != nil {
+		return s.kubelet.start(strings.Fields(command)[1:])
+	}
 	return nil
 }
 
@@ -261,7 +273,7 @@ func (s *systemd) beat(ctx context.Context) {
 		s.mu.Lock()
 		config := s.config
 		s.mu.Unlock()
-		if config == "" {
+		if config == "" || s.kubelet != nil {
 			continue
 		}
 		err := s.renew(ctx, config)
@@ -272,25 +284,9 @@ func (s *systemd) beat(ctx context.Context) {
 }
 
 func (s *systemd) renew(ctx context.Context, config string) error {
-	raw, err := clientcmd.LoadFromFile(s.at(config))
+	raw, err := s.kubeconfig(config)
 	if err != nil {
 		return err
-	}
-	at := func(path *string) {
-		switch {
-		case *path == "":
-		case filepath.IsAbs(*path):
-			*path = s.at(*path)
-		default:
-			*path = filepath.Join(filepath.Dir(s.at(config)), *path)
-		}
-	}
-	for _, c := range raw.Clusters {
-		at(&c.CertificateAuthority)
-	}
-	for _, u := range raw.AuthInfos {
-		at(&u.ClientCertificate)
-		at(&u.ClientKey)
 	}
 	rc, err := clientcmd.NewDefaultClientConfig(*raw, nil).ClientConfig()
 	if err != nil {
@@ -311,6 +307,31 @@ func (s *systemd) renew(ctx context.Context, config string) error {
 	return err
 }
 
+// kubeconfig is one of this machine, with its files where they are below the folder.
+func (s *systemd) kubeconfig(path string) (*clientcmdapi.Config, error) {
+	raw, err := clientcmd.LoadFromFile(s.at(path))
+	if err != nil {
+		return nil, err
+	}
+	at := func(file *string) {
+		switch {
+		case *file == "":
+		case filepath.IsAbs(*file):
+			*file = s.at(*file)
+		default:
+			*file = filepath.Join(filepath.Dir(s.at(path)), *file)
+		}
+	}
+	for _, c := range raw.Clusters {
+		at(&c.CertificateAuthority)
+	}
+	for _, u := range raw.AuthInfos {
+		at(&u.ClientCertificate)
+		at(&u.ClientKey)
+	}
+	return raw, nil
+}
+
 // heard waits until the kubelet's heartbeats arrive.
 func (s *systemd) heard(t *testing.T) {
 	t.Helper()
@@ -327,4 +348,23 @@ func (s *systemd) weir(program string, stderr io.Writer, args ...string) *exec.C
 	cmd.Env = []string{"PATH=" + s.path, socketOf + "=" + s.socket}
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	return cmd
+}
+
+// restart is systemctl restart.
+func (s *systemd) restart(unit string) {
+	s.t.Helper()
+	for _, args := range [][]string{{"daemon-reload"}, {"restart", unit}} {
+		_, err := s.do(args)
+		check(s.t, err)
+	}
+}
+
+// weirs runs the command, which has to succeed, and returns what it says.
+func (s *systemd) weirs(program string, args ...string) string {
+	s.t.Helper()
+	var out bytes.Buffer
+	if err := s.weir(program, &out, args...).Run(); err != nil {
+		s.t.Fatalf("%v: %v\n%s", args, err, out.String())
+	}
+	return out.String()
 }

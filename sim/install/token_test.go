@@ -1,7 +1,6 @@
 package install
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -140,25 +139,11 @@ func TestTokenNode(t *testing.T) {
 	join := append([]string{"node", "join", "--pool=harbour", "--hub-binary=" + built[node.HubCommand]}, ports(t)...)
 	run := func(args ...string) string {
 		t.Helper()
-		var out bytes.Buffer
-		if err := s.weir(built["kubectl-weir"], &out, args...).Run(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out.String())
-		}
-		return out.String()
+		return s.weirs(built["kubectl-weir"], args...)
 	}
-	beats := func(why string) { // the cloud takes heartbeats from now on
+	beats := func(when string) {
 		t.Helper()
-		version := func() string {
-			l, err := c.Client().CoordinationV1().Leases(contract.NodeLeaseNamespace).Get(t.Context(), nodeName, metav1.GetOptions{})
-			if err != nil {
-				return ""
-			}
-			return l.ResourceVersion
-		}
-		for range 2 {
-			before := version()
-			await.Until(t, time.Minute, why, func() bool { now := version(); return now != "" && now != before })
-		}
+		heartbeats(t, c, when)
 	}
 	keepFresh(t, file)
 	for name, user := range map[string]string{
@@ -170,25 +155,22 @@ func TestTokenNode(t *testing.T) {
 		check(t, err)
 		head, _, _ := strings.Cut(string(text), "users:")
 		check(t, os.WriteFile(conf, []byte(head+"users:\n- {name: default, user: {"+user+"}}\n"), 0o600))
-		for _, args := range [][]string{{"daemon-reload"}, {"restart", "kubelet.service"}} {
-			_, err := s.do(args)
-			check(t, err)
-		}
-		beats("heartbeats of a kubelet with " + name)
+		s.restart("kubelet.service")
+		beats("of a kubelet with " + name)
 		before := files(t, root)
 		run(join...)
-		beats("heartbeats through the hub with " + name)
+		beats("through the hub with " + name)
 		if out := run("node", "status"); !strings.Contains(out, "calls its hub, for good") {
 			t.Errorf("status:\n%s", out)
 		}
 		if name == "exec" {
 			s.breaks(does, beats)
 			s.isAlone(c, join[4:], does)
-			beats("heartbeats after the cloud was away")
+			beats("after the cloud was away")
 			s.isSigned(c, does, beats)
 		}
 		run("node", "leave")
-		beats("heartbeats after the node has left")
+		beats("after the node has left")
 		same(t, before, files(t, root))
 	}
 }
@@ -234,7 +216,7 @@ func (s *systemd) isSigned(c *cloud.Cloud, does string, beats func(string)) {
 	check(s.t, os.WriteFile(does, []byte("fails"), 0o600))
 	before, began := s.ran(does), time.Now()
 	for time.Since(began) < 3*tokenLife {
-		beats("heartbeats by the certificate")
+		beats("by the certificate")
 	}
 	if now := s.ran(does); now > before+1 { // one may have been under way
 		s.t.Errorf("the program has run %d times more", now-before)
@@ -284,7 +266,7 @@ func (s *systemd) breaks(does string, beats func(string)) {
 		return err == nil && strings.Contains(string(text), "the node's credential cannot be got") && strings.Contains(string(text), "exit status 3: no identity on this machine")
 	})
 	check(s.t, os.Remove(does))
-	beats("heartbeats after the program was mended")
+	beats("after the program was mended")
 	if text, _ := os.ReadFile(s.log); strings.Contains(string(text), "edge-1."+strconv.FormatInt(time.Now().Unix()/1000, 10)) {
 		s.t.Error("the log has a token")
 	}

@@ -1,3 +1,5 @@
-// Package repository holds the files of this repository that are no code to what they promise: workflows call targets that exist, figures of documents stand
-// in committed reports, baselines and the history can be read. It has tests only, starts no goroutine, and writes nothing.
+// Package repository tests the files of this repository that are no code: documents, workflows, scripts and reports keep what they promise.
+//
+// Links lead somewhere, figures stand in committed reports, functions that a document names exist, the map of packages is complete, workflows call
+// targets that exist, baselines and the history can be read. It has tests only, starts no goroutine, and writes nothing.
 package repository

@@ -45,7 +45,7 @@ var (
 	linkText = regexp.MustCompile(`\]\([^)]*\)`)
 	item     = regexp.MustCompile(`^\s*(?:[-*] |\||\d+\. )`)
 	number   = regexp.MustCompile(`\d[\d,]*(?:\.\d+)?(?:e[+-]\d+)?`)
-	version  = regexp.MustCompile(`(?i)(?:\bv|HTTP/|Kubernetes |go|TLS |OpenYurt[ ≤]*|\(v)[\d.]+(?: to v?[\d.]+)?`)
+	version  = regexp.MustCompile(`(?i)(?:\bv|HTTP/|Kubernetes |\bgo ?|TLS |OpenYurt[ ≤]*|\(v)[\d.]+(?: to v?[\d.]+)?`)
 )
 
 // blocks of a document in Markdown, at a path of the repository. Code stands for itself, and headings have no figures.

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/beat"
-	"github.com/weir-edge/weir/impl/hub/member"
+	"github.com/weir-edge/weir/impl/hub/membership"
 	"github.com/weir-edge/weir/impl/hub/pods"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/standin"
@@ -66,7 +66,7 @@ type Status struct {
 	Source      string                              `json:"source"`           // where relays are fed from
 	Cloud       []uplink.ServerStatus               `json:"cloud"`
 	User        UserStatus                          `json:"user"`
-	Coordinator *member.CoordinatorStatus           `json:"coordinator,omitempty"`
+	Coordinator *membership.CoordinatorStatus       `json:"coordinator,omitempty"`
 	Directory   *directory.Status                   `json:"directory,omitempty"` // what the pool is told about itself
 	Heartbeat   beat.HeartbeatStatus                `json:"heartbeat"`
 	Delegation  *beat.DelegationStatus              `json:"delegation,omitempty"` // of other nodes of the pool

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/leaderhub"
 	"github.com/weir-edge/weir/impl/hub/leases"
-	"github.com/weir-edge/weir/impl/hub/member"
+	"github.com/weir-edge/weir/impl/hub/membership"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -206,21 +206,21 @@ func (h *Hub) tells(consistency *relayed.Consistency) func() digest.Digest {
 
 func (h *Hub) buildPool() (err error) {
 	if !h.EnableCoordinator {
-		h.pool = member.Alone{Sources: h.sources}
+		h.pool = membership.Alone{Sources: h.sources}
 		return nil
 	}
-	identity, err := member.NewIdentity(h.NodeName)
+	identity, err := membership.NewIdentity(h.NodeName)
 	if err != nil {
 		return err
 	}
 	rc, file := h.role(identity), filepath.Join(h.DataDir, "identity")
-	rc.Seed, rc.Former = rand.Uint64(), member.Former(file, h.NodeName, h.Logger)
+	rc.Seed, rc.Former = rand.Uint64(), membership.Former(file, h.NodeName, h.Logger)
 	h.poolDoor = h.buildPoolDoor()
 	h.forwarding = beat.NewForwarding(beat.ForwardingConfig{
 		Cloud: h.cloud.Urgent(uplink.AsForwarder), Coordinator: h.coordinator, Own: h.poolDoor.Desk.Leases, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger,
 		Count: func(step, outcome string) { h.metrics.forwards.WithLabelValues(step, outcome).Inc() }, Leads: h.leads,
 	})
-	h.pool, err = member.New(member.Config{
+	h.pool, err = membership.New(membership.Config{
 		Role: rc, IdentityFile: file, Coordinator: h.coordinator, Policy: h.policy(), Cloud: h.cloud,
 		Sources: h.sources, MaxAge: h.maxAge(), Read: h.poolDoor.Read, Overrule: h.overrule, Judge: h.cloudAsJudge,
 		Contradicted: counted(h.metrics.contradictions), Desk: h.poolDoor.Desk, Discovery: h.discovery,

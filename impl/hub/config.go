@@ -15,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/listen"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/store"
@@ -145,8 +146,8 @@ func (s *settings) filterConfig() filter.Config {
 	return filter.Config{Enabled: s.Filters, MasterService: s.MasterServiceAddress, Node: s.NodeName, Pool: s.NodePoolName, Logger: s.Logger}
 }
 
-func (s *settings) policy() uplink.HealthPolicy {
-	return uplink.HealthPolicy{
+func (s *settings) policy() member.Probing {
+	return member.Probing{
 		Interval: s.HeartbeatInterval, Timeout: s.HeartbeatTimeout, Failures: s.HeartbeatFailedRetry, Healthy: s.HeartbeatHealthyThreshold,
 		Away: s.HeartbeatInterval / 2, Confirm: s.HeartbeatTimeout / 2, Limit: s.limit(),
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/discovery"
 	"github.com/weir-edge/weir/impl/hub/nodelease"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/member"
 )
 
 // poured is how much a hostile server sends if nobody stops it; taken is how much of it a hub may take, with what is under way.
@@ -56,7 +57,7 @@ func hostile(t *testing.T, handler http.Handler) *coordinator.Client {
 	c := coordinator.New(coordinator.Config{
 		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
 		Net: systemNet{}, Servers: coordinator.At(u), Node: "edge-1", Roots: roots, Cert: cert,
-		Policy: uplink.HealthPolicy{Interval: time.Second, Timeout: time.Second, Failures: 1, Healthy: 1}, OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
+		Policy: member.Probing{Interval: time.Second, Timeout: time.Second, Failures: 1, Healthy: 1}, OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() {
 		c.Close()

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/discovery"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
-	"github.com/weir-edge/weir/impl/hub/member"
+	"github.com/weir-edge/weir/impl/hub/membership"
 	"github.com/weir-edge/weir/impl/hub/ownuser"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/shelter"
@@ -121,7 +121,7 @@ func (s *serving) config() *tls.Config {
 	return config
 }
 
-// pool is the hub's part in its pool, if it has one: a *member.Pool, or member.Alone.
+// pool is the hub's part in its pool, if it has one: a *membership.Pool, or membership.Alone.
 type pool interface {
 	Run(ctx context.Context, told func() bool) error // told: that ctx ends is no failure
 	Snapshot() role.Snapshot
@@ -131,7 +131,7 @@ type pool interface {
 	Contradict(resource string, proof error) // the cloud says otherwise than the pool
 	Renew()                                  // follows a change of credentials
 	Close()                                  // gives back connections on which nothing runs, after Run
-	Status() *member.Status                  // nil: there is no pool
+	Status() *membership.Status              // nil: there is no pool
 	Follow(role.Designation, []coordinator.Server)
 	Vouch(*relay.Relay) bool // a leader hub shows it, and it is fresh
 }

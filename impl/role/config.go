@@ -48,7 +48,7 @@ const maxStretch = 4
 
 // Validate checks a configuration; zero values mean defaults and are fine.
 func (c Config) Validate() error {
-	d := c.withDefaults()
+	d := c.WithDefaults()
 	switch {
 	case c.Identity == "":
 		return errors.New("role: no identity")
@@ -74,7 +74,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-func (c Config) withDefaults() Config {
+// WithDefaults fills in what is zero and has a default.
+func (c Config) WithDefaults() Config {
 	c.LeaseDuration = cmp.Or(c.LeaseDuration, 15*time.Second)
 	c.RenewDeadline = cmp.Or(c.RenewDeadline, 10*time.Second)
 	c.RetryPeriod = cmp.Or(c.RetryPeriod, 2*time.Second)

@@ -47,7 +47,7 @@
 // # Leaders that are named
 //
 // In a pool without a coordinator there are no Leases (Input.Designated). A hub that is named a leader hub leads while it hears the cloud. Without the cloud it reads another leader
-// hub if that hears it (Input.Shown), and else stays where it is: two that read each other would take old news for fresh. All others read a leader hub, under the rules above: one that
+// hub if that hears it (Input.Shown), and else waits for the cloud: two that read each other would take old news for fresh. All others read a leader hub, under the rules above: one that
 // answers is to them what a leader is that holds the Lease, and one that is fresh makes the pool's cache Ready. When a pool goes from one way to the other, what was asked
 // of the coordinator before counts for nothing.
 //

@@ -15,7 +15,7 @@ type self struct {
 }
 
 func newSelf(c Config, stream uint64) self {
-	c = c.withDefaults()
+	c = c.WithDefaults()
 	return self{cfg: c, rng: rand.New(rand.NewPCG(c.Seed, stream)), snap: Snapshot{Reason: "starting"}}
 }
 

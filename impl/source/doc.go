@@ -54,7 +54,7 @@
 // were used twice. The list is there before anything is thrown away, so no client is ever answered 503.
 //
 // Within the pool nobody asks the cloud: a relay says which history it is in (rest.HistoryHeader). An upstream that is in a later one is
-// listed once. One that is in an earlier one is waited for; if it shows signs of the cloud all the same for behindPatience, it is the
+// listed once. One that is in an earlier one is waited for; if it shows signs of the cloud all the same for member.BehindPatience, it is the
 // one that is right, and its number, though lower, is taken up: the pool began anew without a disk. A leader who
 // finds the coordinator in a later history than its own was away meanwhile: it lists from the cloud what it could
 // not prove to be wrong (Overrule). Histories are counted, so two of them that were found while a part was away are one for that part: a hub that

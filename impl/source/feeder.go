@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -74,7 +75,7 @@ type Feeder struct {
 	told    bool                         // that the cloud shows no bookmarks
 	over    *historyError                // to be taken up …
 	overAt  *hop.Upstream                // … from here
-	behind  time.Time                    // since when the upstream is behind
+	behind  member.Behind                // an upstream that is in an earlier history
 	barred  time.Time                    // since when it says that this client may not read
 	// restored is when it began to feed a relay that came from a disk; zero: it did not.
 	restored time.Time

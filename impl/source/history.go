@@ -7,16 +7,12 @@ import (
 	"net"
 	"time"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
-
-// behindPatience is for how long an upstream that is fresh may be behind this relay's history before this relay takes up the upstream's.
-// All of a pool may have begun anew, without a disk, after the cloud was restored: then nobody else has counted. What shows a sign of the
-// cloud after this relay knew, is right: the cloud was asked since it was restored.
-const behindPatience = 20 * time.Second
 
 // questionTries is how often a question is asked beside a watch that waits for the answer.
 const questionTries = 3
@@ -61,24 +57,21 @@ func (f *Feeder) other(up *hop.Upstream) *historyError {
 // learned looks whether an error tells something of the upstream's history. The list that follows takes it up.
 func (f *Feeder) learned(up *hop.Upstream, err error) {
 	var other *historyError
-	var behind *behindError
+	var late *behindError
 	switch {
 	case up.Hearsay: // only who hears from the cloud may bring another
 		return
 	case errors.As(err, &other):
-	case !errors.As(err, &behind):
-		return
-	case f.behind.IsZero():
-		f.behind = f.cfg.Clock.Now()
+	case !errors.As(err, &late):
 		return
 	default:
-		waited := f.cfg.Clock.Since(f.behind)
-		if waited < behindPatience || behind.age < 0 || behind.age >= waited {
+		waited, yields := f.behind.Yields(up.Name, late.mine, late.age, f.cfg.Clock.Now())
+		if !yields {
 			return
 		}
-		other = &historyError{relay.History{Number: behind.theirs}, fmt.Sprintf("%v, for %v, and fresh", behind, waited.Round(time.Second)), true}
+		other = &historyError{relay.History{Number: late.theirs}, fmt.Sprintf("%v, for %v, and fresh", late, waited.Round(time.Second)), true}
 	}
-	f.over, f.overAt, f.behind = other, up, time.Time{}
+	f.over, f.overAt, f.behind = other, up, member.Behind{}
 	f.asked.Store(0)
 	if f.cfg.Learned != nil {
 		f.cfg.Learned(other.history.Number, up.Consistent)

@@ -13,6 +13,7 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -253,10 +254,10 @@ func TestPatienceWithThePool(t *testing.T) {
 		yields      bool
 	}{
 		"a moment":            {time.Second, 0, false},
-		"fresh":               {behindPatience + time.Second, time.Second, true},
-		"not fresh since":     {behindPatience + time.Second, behindPatience + 2*time.Second, false},
-		"nobody knows":        {10 * behindPatience, -1, false},
-		"fresh for very long": {10 * behindPatience, time.Second, true},
+		"fresh":               {member.BehindPatience + time.Second, time.Second, true},
+		"not fresh since":     {member.BehindPatience + time.Second, member.BehindPatience + 2*time.Second, false},
+		"nobody knows":        {10 * member.BehindPatience, -1, false},
+		"fresh for very long": {10 * member.BehindPatience, time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := testingclock.NewFakeClock(time.Now())
@@ -266,7 +267,10 @@ func TestPatienceWithThePool(t *testing.T) {
 			}
 			up := &hop.Upstream{Name: "coordinator", Progress: true}
 			f.learned(up, &behindError{1, 2, 0})
-			clock.Step(c.waited)
+			for range 10 { // it is asked again and again
+				clock.Step(c.waited / 10)
+				f.behind.Yields(up.Name, 2, -1, clock.Now())
+			}
 			f.learned(up, fmt.Errorf("watch: %w", &behindError{1, 2, c.age}))
 			other := f.other(up)
 			if yields := other != nil && other.yield && other.history.Number == 1; yields != c.yields {

@@ -35,7 +35,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 		stop()
 		if switched {
 			f.thrift.switched()
-			backoff, f.behind, f.barred = firstBackoff, time.Time{}, time.Time{}
+			backoff, f.barred = firstBackoff, time.Time{}
 			continue
 		}
 		if f.cfg.Relay.Status().ProgressAt.After(before) {
@@ -43,7 +43,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 		}
 		f.denied(up, err)
 		if err == nil {
-			f.behind = time.Time{}
+			f.behind.Ended(up.Name)
 			continue
 		}
 		f.doubts()

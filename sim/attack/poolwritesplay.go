@@ -321,7 +321,7 @@ func manyWrites(ctx context.Context, x *scene) error {
 		return err
 	}
 	took := time.Since(began)
-	most := int64(pool.WriteBurst + pool.WriteRate*took.Seconds()) + 1 // a busy machine sends more slowly
+	most := int64(pool.WriteBurst+pool.WriteRate*took.Seconds()) + 1 // a busy machine sends more slowly
 	x.judge(later.Load() > 0 && told.Load() == later.Load() && taken.Load() <= most,
 		"of %d in %v: %d taken, of %d that may be, %d are refused with 429, %d of them told when, %d otherwise",
 		n, took.Round(time.Second), taken.Load(), most, later.Load(), told.Load(), others.Load())

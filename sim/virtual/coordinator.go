@@ -8,6 +8,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
+	"github.com/weir-edge/weir/impl/member"
 )
 
 const (
@@ -66,6 +67,20 @@ func (c *Coordinator) keep() {
 func (c *Coordinator) ready() bool {
 	s := c.server.Status()
 	return s.Fresh(c.server.clock.Now(), freshWithin)
+}
+
+// status is what it says of itself.
+func (c *Coordinator) status() *member.PoolStatus {
+	s := c.server.Status()
+	r := member.PoolResource{
+		Resource: c.server.Resource().String(), Synced: s.Synced, Ready: c.ready(), Version: s.Version, History: s.History.Number,
+	}
+	if c.feeder.up != nil {
+		r.Feeder = c.leader.Node
+	}
+	return &member.PoolStatus{
+		Incarnation: c.leases.election.Fence.Incarnation, Ready: c.ready(), Resources: []member.PoolResource{r},
+	}
 }
 
 // moved reads whoever leads now.

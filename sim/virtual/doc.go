@@ -5,11 +5,12 @@
 //
 // # What is real
 //
-// Each hub is a role.Machine and a relay.Relay, the coordinator a fence.Fence and a relay.Relay; what a stream brings goes through a
-// relay.Intake, and what they show is what the relay's own HTTP handler writes. A handler that serves a watch runs as a
-// coroutine (tap): it waits in its timer, and the clock is the simulator's. Between these parts stand small models of the steps that
-// package source and package hub take with goroutines and sockets: feeder, lead and health, and of package pull. The cloud, the Leases, the links and
-// the clients are models, too.
+// Each hub is a member.Member and a relay.Relay, the coordinator a fence.Fence and a relay.Relay; what a stream brings goes
+// through a relay.Intake, and what they show is what the relay's own HTTP handler writes. A handler that serves a watch runs
+// as a coroutine (tap): it waits in its timer, and the clock is the simulator's. Models are the cloud, the Leases, the links,
+// the clients, and what stands between these parts with goroutines and sockets: feeder for package source, follow and hear
+// of the coordinator for package pull, survey for the choice of a leader hub. A quarter of the pools has leader hubs and no
+// coordinator.
 //
 // # What happens
 //
@@ -21,6 +22,7 @@
 //	cloud restore N                              another history begins where this one was N versions ago
 //	coordinator kill|start|start-empty|freeze|thaw   start-empty: its disk is lost
 //	hub HUB kill|start|start-empty|stop|freeze|thaw|clock TIME
+//	hub HUB doubt|trust                          the cloud contradicts what the leader feeds it, or no longer does
 //	link HUB cloud|coordinator open|stall|lose [up|down]   stall: arrives when the link is open again; lose: never
 //	link HUB cloud|coordinator slow|fast|reset|drop        drop: broken, and nobody is told
 //	client CLIENT HUB|cloud                      goes on there, at the version that it has
@@ -31,7 +33,7 @@
 // # What must hold
 //
 // After each step: one effective feed (who is read holds the Lease, terms never go back); no relay goes back; no hub leaves the pool's
-// cache for the cloud before its grace period is over, unless it leads; a client sees no event twice, out of order or with a
+// cache for the cloud before its grace period is over, unless it leads, is a leader hub or doubts the leader; a client sees no event twice, out of order or with a
 // wrong type, no content that never was, no empty list after a full one, and no older list from the same process; at each list and
 // bookmark its state is the cloud's at that version: no ghost, nothing missing. Once all is healed, within heals (schedule_test.go):
 // exactly one hub leads, everybody is fresh and fed from where they should be, and all clients hold what the cloud does.
@@ -41,7 +43,7 @@
 // tests how); what is tested is what follows, in whatever order. What Weir does not promise is kept out: see agreed, uncounted and
 // Client.lost.
 //
-// Not modelled yet: more resources than one, and so role.Detours, the metadata list after 410, and the compressed stream that a leader keeps beside its short watches.
+// Not modelled yet: more resources than one, the metadata list after 410, and the compressed stream that a leader keeps beside its short watches.
 //
 // testdata holds schedules written by hand, with their traces; -update rewrites these.
 //

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/member"
 )
 
 // Do executes one command; doc.go lists them.
@@ -86,6 +86,9 @@ func (p *Pool) beliefs(but *Hub) (list []believed, all bool) {
 		}
 		all = all && up && st.Synced && d.x != nil
 	}
+	if p.cfg.Leaders > 0 {
+		return nil, false // without a coordinator nobody counts for all
+	}
 	look(p.coord.up, p.coord.server, &p.coord.saved)
 	for _, h := range p.hubs {
 		if h != but {
@@ -123,6 +126,9 @@ func (p *Pool) uncounted(but *Hub) bool {
 
 func (p *Pool) doCoordinator(w []string) error {
 	c := p.coord
+	if p.cfg.Leaders > 0 {
+		return nil // there is none
+	}
 	switch w[1] {
 	case "kill":
 		if c.up {
@@ -169,12 +175,19 @@ func (p *Pool) doHub(w []string) error {
 		if h.up && !h.frozen {
 			h.stop = true
 			h.after(lastWords, func() { p.kill(h) })
-			h.step(role.Input{})
+			h.step(member.Observation{})
 		}
 	case "freeze":
 		h.frozen = h.up
 	case "thaw":
 		h.thaw()
+	case "doubt":
+		if h.up {
+			h.doubt()
+		}
+	case "trust":
+		h.against = ""
+		h.step(member.Observation{})
 	case "clock":
 		h.skew, err = time.ParseDuration(w[3])
 		return err
@@ -192,11 +205,11 @@ func (p *Pool) doLink(w []string) error {
 	s, known := map[string]state{"open": open, "stall": stalled, "lose": lossy}[w[3]]
 	links := []*link{h.toCloud}
 	if w[2] == "coordinator" {
-		links = []*link{h.toCoordinator, h.fromCoordinator}
+		links = append([]*link{h.toCoordinator, h.fromCoordinator}, p.between(h)...)
 	}
-	for i, l := range links {
+	for _, l := range links {
 		there, back := up, down // as the hub sees it
-		if i == 1 {
+		if l.client != &h.process {
 			there, back = down, up
 		}
 		switch {
@@ -263,7 +276,7 @@ func (p *Pool) doHeal([]string) error {
 	for _, h := range p.hubs {
 		commands = append(commands,
 			"link "+h.name+" cloud open", "link "+h.name+" coordinator open", "link "+h.name+" cloud fast", "link "+h.name+" coordinator fast",
-			"hub "+h.name+" thaw", "hub "+h.name+" start")
+			"hub "+h.name+" thaw", "hub "+h.name+" start", "hub "+h.name+" trust")
 	}
 	for _, c := range commands {
 		if err := p.Do(c); err != nil {
@@ -296,7 +309,7 @@ func (p *Pool) Chance() string {
 	case 8, 9:
 		return "coordinator " + one("kill", "start", "start", "start-empty", "freeze", "thaw", "thaw")
 	case 10, 11, 12:
-		return "hub " + hub + " " + one("kill", "start", "start", "start-empty", "stop", "freeze", "thaw", "thaw")
+		return "hub " + hub + " " + one("kill", "start", "start", "start-empty", "stop", "freeze", "thaw", "thaw", "doubt", "trust")
 	case 13, 14, 15:
 		return "link " + hub + " " + one("cloud", "coordinator") + " " +
 			one("open", "open", "open", "stall", "stall up", "stall down", "lose", "lose up", "lose down", "reset", "drop")

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/role"
 )
 
 // What package source waits.
@@ -15,7 +17,7 @@ const (
 	maxBackoff   = 15 * time.Second
 	slack        = 5 * time.Second
 
-	behindPatience = 20 * time.Second
+	waitsFor = 250 * time.Millisecond // between two looks of a hub that has nothing to show yet
 )
 
 // origin is where a feeder may be fed from: the cloud, or a relay.
@@ -47,7 +49,8 @@ type feeder struct {
 	era     int
 	lost    uint64
 	over    *relay.History // to be taken up from the cloud
-	behind  time.Duration  // since when the upstream is; 0: it is not
+	behind  member.Behind
+	since   time.Duration // since when the upstream feeds, or fails
 	intake  *relay.Intake
 }
 
@@ -67,10 +70,10 @@ func (f *feeder) overrule(h relay.History) {
 
 // use feeds from another source from now on.
 func (f *feeder) use(up *origin) {
-	if up == f.up {
+	if up == f.up || up != nil && f.up != nil && up.l == f.up.l && up.admit == nil {
 		return
 	}
-	f.up, f.backoff, f.behind = up, firstBackoff, 0
+	f.up, f.backoff, f.since = up, firstBackoff, f.loop.Now()
 	f.next()
 }
 
@@ -124,8 +127,22 @@ func (f *feeder) failed(err error) {
 		return
 	}
 	f.trace("feed from %v: %v", f.up.name, err)
+	if !f.fails() {
+		f.since = f.loop.Now()
+	}
 	f.after(f.loop.jitter(f.backoff), f.step(f.next))
 	f.backoff = min(2*f.backoff, maxBackoff)
+}
+
+// source is where the relay is fed from.
+func (f *feeder) source() role.Source {
+	switch {
+	case f.up == nil:
+		return role.Nowhere
+	case f.up.relay == nil:
+		return role.Cloud
+	}
+	return role.Coordinator
 }
 
 // fails tells whether nothing came since an attempt failed.
@@ -151,12 +168,13 @@ func (f *feeder) open(from uint64) {
 				case err != nil:
 					f.failed(err)
 				default:
+					f.behind.Ended(f.up.name)
 					f.next()
 				}
 			})
 		}
 		if at.relay != nil && !at.relay().Status().Synced && at.p != &f.pool.coord.process { // a hub lets wait
-			at.p.after(arrivedLook, func() {
+			at.p.after(waitsFor, func() {
 				if !s.ended[up] {
 					serve(s)
 				}
@@ -205,7 +223,9 @@ func (f *feeder) take(ev *wire.Event) {
 		f.failed(err)
 		return
 	}
-	f.backoff = firstBackoff
+	if f.fails() {
+		f.backoff, f.since = firstBackoff, f.loop.Now()
+	}
 	switch {
 	case f.listing && ev.InitialEnd:
 		f.listing = false
@@ -287,7 +307,7 @@ func (f *feeder) fed(err error, format string, args ...any) bool {
 func (f *feeder) replace(in relay.History, era int, end *wire.Event, items []*wire.Object) bool {
 	take := f.intake.End
 	if f.up.relay != nil && in.Number < f.server.Status().History.Number && f.patient() {
-		take, f.behind = f.intake.Yield, 0
+		take, f.behind = f.intake.Yield, member.Behind{}
 	}
 	lost := f.server.lost
 	if f.up.relay != nil {
@@ -303,14 +323,16 @@ func (f *feeder) replace(in relay.History, era int, end *wire.Event, items []*wi
 	return f.fed(err, "list at %d of history %d", end.Version, in.Number)
 }
 
-// patient notes that the upstream is behind, and tells whether it has been for so long, and fresh, that it has to be right.
+// patient notes that the upstream is behind, and reports whether it has been for so long, and fresh, that it has to be right.
 func (f *feeder) patient() bool {
-	if f.behind == 0 {
-		f.behind = f.loop.Now()
+	s := f.up.relay().Status()
+	now := f.up.relay().clock.Now()
+	age, ok := s.Age(now)
+	if !ok || s.Restored {
+		age = -1
 	}
-	s, waited := f.up.relay().Status(), f.loop.Now()-f.behind
-	age, ok := s.Age(f.up.relay().clock.Now())
-	return waited > behindPatience && ok && age < waited && !s.Restored
+	_, yields := f.behind.Yields(f.up.name, f.server.Status().History.Number, age, now)
+	return yields
 }
 
 // cloudHistory is what a list from the cloud is of, as source.Feeder finds it out: the relay's own history, or the next one, or

@@ -1,69 +1,46 @@
 package virtual
 
-import "time"
+import (
+	"time"
 
-// health judges a server by probes, as the hub's checker does: some failures in a row make it unhealthy, some answers healthy.
+	"github.com/weir-edge/weir/impl/member"
+)
+
+// probing is how servers are judged by default; see weir-hub's flags.
+var probing = member.Probing{
+	Interval: 10 * time.Second, Timeout: 2 * time.Second, Failures: 3, Healthy: 2, Away: 5 * time.Second, Confirm: time.Second,
+}
+
+// health probes a server over a link, and lets member.Health judge the answers.
 type health struct {
+	member.Health
+	policy  member.Probing
 	h       *Hub
-	l       *link
+	ask     func(limit time.Duration, done func(error))
 	changed func()
-	known   bool
-	ok      bool
-	fails   int
-	oks     int
 	run     int
 	asked   time.Duration
 }
-
-const (
-	probeInterval = 10 * time.Second
-	probeTimeout  = 2 * time.Second
-	probeFailures = 3
-	probeHealthy  = 2
-)
 
 func (c *health) probe() {
 	c.run++
 	run := c.run
 	c.asked = c.h.loop.Now()
-	c.l.ask(probeTimeout, func() {}, func(err error) {
+	c.ask(c.policy.Timeout, func(err error) {
 		if c.run != run {
 			return
 		}
-		before := c.known && c.ok
-		c.observe(err == nil)
-		c.due(c.wait())
-		if before != c.ok {
+		before := c.Health
+		c.Observe(c.policy, err == nil)
+		next := c.Next(c.policy)
+		if err != nil {
+			next = c.h.loop.jitter(next)
+		}
+		c.due(next)
+		if before.Known != c.Known || before.OK != c.OK {
 			c.changed()
 		}
 	})
-}
-
-func (c *health) observe(good bool) {
-	if good {
-		c.oks, c.fails = c.oks+1, 0
-	} else {
-		c.fails, c.oks = c.fails+1, 0
-	}
-	switch {
-	case !c.known:
-		c.known, c.ok = true, good
-	case c.ok && c.fails >= probeFailures:
-		c.ok = false
-	case !c.ok && c.oks >= probeHealthy:
-		c.ok = true
-	}
-}
-
-func (c *health) wait() time.Duration {
-	switch {
-	case c.ok && c.fails == 0:
-		return probeInterval
-	case c.ok || c.oks > 0:
-		return probeTimeout / 2
-	}
-	pause := min(probeInterval/2, probeTimeout/8<<min(c.fails-1, 10))
-	return c.h.loop.jitter(pause)
 }
 
 func (c *health) due(d time.Duration) {
@@ -77,7 +54,7 @@ func (c *health) due(d time.Duration) {
 
 // kick makes the next probe due soon: something failed.
 func (c *health) kick() {
-	if c.known && c.ok && c.fails == 0 {
-		c.due(max(0, c.asked+probeTimeout/2-c.h.loop.Now()))
+	if c.Known && c.OK && c.Fails == 0 {
+		c.due(max(0, c.asked+c.policy.Timeout/2-c.h.loop.Now()))
 	}
 }

@@ -5,36 +5,44 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/member"
+	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 )
 
 const (
 	requestTimeout = 2 * time.Second // of one request to the coordinator
 	lastWords      = 2 * time.Second // of a hub that stops
-	leaderLook     = 500 * time.Millisecond
+	pingTimeout    = 5 * time.Second
 	leasesRetry    = 200 * time.Millisecond
 	maxLeasesRetry = 5 * time.Second
 	leaderFresh    = watchTimeout * 5 / 2
 )
 
-// Hub is weir-hub: a real role machine and a real relay, and between them the steps of the hub's pool, feeders and feed.
+// Hub is weir-hub: a real member of its pool and a real relay. Between them are models of the feeder and of the wires.
 type Hub struct {
 	process
 	pool                   *Pool
+	designated             role.Designation // what it is in a pool with leader hubs
 	toCloud, toCoordinator *link
-	fromCoordinator        *link         // the same wire, over which the coordinator asks
-	skew                   time.Duration // of its wall clock
+	peers                  map[*Hub]*link // to the leader hubs, but this one
+	fromCoordinator        *link          // the same wire, over which the coordinator asks
+	skew                   time.Duration  // of its wall clock
 	saved                  saved
 	clients                []*Client
 
-	machine            *role.Machine
+	member             *member.Member
 	server             *server
 	feeder             *feeder
 	lead               *lead
-	cloud, coordinator *health
-	out                role.Output
+	cloud, coordinator *health // coordinator: or the leader hubs
+	use                *Hub    // the leader hub that is read; nil: none
+	shown              string  // its name, if it said that what it shows is fresh
+	stands             contract.Standing
+	out                struct{ role.Snapshot } // of the last step
 	stop               bool
-	have               bool
+	left               string // the identity that the last process which led has left on disk
+	against            string // the node that the cloud is said to contradict; "": none
 	booted             time.Duration
 	wakes              int
 	leases             *stream
@@ -48,29 +56,39 @@ func (h *Hub) boot(state bool) {
 	}
 	c := h.pool.role
 	c.Identity = fmt.Sprintf("%s_%d", h.name, h.life)
-	if state && h.life > 1 {
-		c.Former = fmt.Sprintf("%s_%d", h.name, h.life-1)
+	if !state {
+		h.left = ""
 	}
-	c.Seed = h.loop.rng.Uint64()
-	m, err := role.New(c)
+	c.Former, c.Seed = h.left, h.loop.rng.Uint64()
+	m, err := member.New(member.Config{Role: c, MaxAge: leaderFresh, Timeout: requestTimeout}, began.Add(h.loop.Now()))
 	if err != nil {
 		panic(err)
 	}
-	h.machine, h.out, h.stop, h.booted = m, role.Output{}, false, h.loop.Now()
+	h.member, h.stop, h.booted, h.against = m, false, h.loop.Now(), ""
+	h.out.Snapshot = m.Snapshot()
 	h.server = newServer(h.loop)
 	h.saved.restore(h.server)
-	h.have = h.server.Status().Synced
 	h.pool.judge.fresh(h.name)
 	h.feeder = &feeder{process: &h.process, pool: h.pool, server: h.server, backoff: firstBackoff, trace: h.trace, took: h.took}
 	h.lead = &lead{h: h, since: h.loop.Now()}
-	h.cloud = &health{h: h, l: h.toCloud, changed: func() { h.step(role.Input{}) }}
-	h.coordinator = &health{h: h, l: h.toCoordinator, changed: func() { h.step(role.Input{}) }}
+	look := func() { h.step(member.Observation{}) }
+	ask := func(l *link) func(time.Duration, func(error)) {
+		return func(limit time.Duration, done func(error)) { l.ask(limit, func() {}, done) }
+	}
+	h.cloud = &health{h: h, ask: ask(h.toCloud), policy: probing, changed: look}
+	h.coordinator = &health{h: h, ask: ask(h.toCoordinator), policy: probing.Near(), changed: look}
+	h.use, h.shown, h.stands = nil, "", contract.Standing{}
+	if h.designated != role.Elected {
+		h.coordinator.ask = h.survey
+	}
 	h.cloud.probe()
 	h.coordinator.probe()
-	h.watchLeases(leasesRetry)
+	if h.designated == role.Elected {
+		h.watchLeases(leasesRetry)
+	}
 	h.keep()
-	h.look()
-	h.step(role.Input{})
+	h.ping()
+	look()
 	for _, c := range h.clients {
 		c.server(h)
 	}
@@ -90,28 +108,31 @@ func (h *Hub) keep() {
 	})
 }
 
-// look is how often a leader looks whether its streams are fresh.
-func (h *Hub) look() {
-	h.after(leaderLook, func() {
-		if h.snapshot().Role == role.Leader {
-			h.step(role.Input{})
+// ping asks over the streams from the cloud whether it is there, when nothing came for half of the time after which a
+// leader calls it silent.
+func (h *Hub) ping() {
+	h.after(member.Silent/2, func() {
+		if read := h.toCloud.read; len(h.toCloud.streams) > 0 {
+			h.toCloud.ask(pingTimeout, func() {}, func(err error) {
+				if err == nil {
+					h.toCloud.read = read + 1
+				}
+			})
 		}
-		h.look()
+		h.ping()
 	})
 }
 
-// step steps the machine with what is observed now, and does what it says.
-func (h *Hub) step(in role.Input) {
-	if h.out.Snapshot.Done {
+// step steps the member with what is observed now, and does what it says.
+func (h *Hub) step(o member.Observation) {
+	if h.out.Done {
 		return
 	}
 	was := h.snapshot()
-	h.have = h.have || h.server.Status().Synced
-	in.Now, in.Coordinator, in.Cloud = h.now(), h.coordinator.ok, h.cloud.ok
-	in.Have, in.Stop = h.have, h.stop
-	in.Fresh, in.Unable = h.lead.look()
-	h.out = h.machine.Step(in)
-	s := h.out.Snapshot
+	h.observe(&o)
+	effects := h.member.Step(o)
+	h.out.Snapshot = h.member.Snapshot()
+	s := h.snapshot()
 	if s.Role != was.Role {
 		h.trace("%v: %s", s.Role, s.Reason)
 	}
@@ -120,29 +141,175 @@ func (h *Hub) step(in role.Input) {
 	}
 	if s.Source != was.Source {
 		h.trace("fed from %v", s.Source)
-		h.feeder.use(h.at(s.Source))
 	}
-	for _, a := range h.out.Actions {
-		switch a.Kind {
-		case role.Feed:
-			h.lead.begin(a.Term)
-		case role.StopFeed:
-			h.lead.end()
-		default:
-			h.request(a)
-		}
+	if seen := h.pool.cfg.Inputs; seen != nil {
+		seen(h.member.Input())
 	}
-	h.wakes++
-	wakes := h.wakes
-	h.after(max(h.out.Wake-h.now(), time.Millisecond), func() {
-		if h.wakes == wakes {
-			h.step(role.Input{})
-		}
-	})
+	for _, e := range effects {
+		h.do(e)
+	}
 	h.pool.judge.stepped(h)
 	if s.Done {
 		h.pool.kill(h)
 	}
+}
+
+// observe fills in the present state of what the member sees.
+func (h *Hub) observe(o *member.Observation) {
+	o.Now, o.Pool = h.server.clock.Now(), h.coordinator.OK
+	o.Cloud = member.Cloud{Healthy: h.cloud.OK, Heard: began.Add(h.toCloud.heard), Read: h.toCloud.read}
+	o.Designated, o.Server = h.designated, h.pool.coord.name
+	if h.use != nil {
+		o.Server, o.Node, o.Shown = h.use.name, h.use.name, h.shown
+	}
+	o.Relays = []member.Relay{{
+		Name: h.server.Resource().String(), Status: h.server.Status(), From: h.feeder.source(), Since: began.Add(h.feeder.since),
+		Failing: h.feeder.fails(),
+	}}
+	o.Reader = member.Reader{Reads: h.lead.readers > 0, Since: began.Add(h.lead.since)}
+	o.Doubted = h.against != "" && h.against == contract.NodeOfIdentity(h.snapshot().Leader)
+	o.Stop, o.Told = h.stop, h.stop
+}
+
+// do does what the member said.
+func (h *Hub) do(e member.Effect) {
+	switch e := e.(type) {
+	case member.Wake:
+		h.wakes++
+		wakes := h.wakes
+		h.after(max(e.At.Sub(h.server.clock.Now()), time.Millisecond), func() {
+			if h.wakes == wakes {
+				h.step(member.Observation{})
+			}
+		})
+	case member.Request:
+		h.request(e.Action)
+	case member.AskStatus:
+		h.askStatus()
+	case member.Lead:
+		h.lead.begin(e.Term, e.Elected)
+	case member.Retire:
+		h.lead.end()
+	case member.Point:
+		h.feeder.use(h.at(e.From[h.server.Resource().String()]))
+	case member.Kick:
+		h.feeder.next()
+	case member.AskCloud:
+		h.cloud.probe()
+	case member.LeaveIdentity:
+		h.left = fmt.Sprintf("%s_%d", h.name, h.life)
+	case member.Overrule:
+		h.feeder.overrule(relay.History{Number: e.History, Lost: h.server.Status().Version})
+	case member.Renumber:
+		h.server.Renumber(e.History)
+	case member.Verify:
+		h.verify(e.Version)
+	case member.Log:
+		h.trace("%s %v", e.Message, e.Args)
+	case member.Stand:
+		h.stands = e.Standing
+	case member.Shun:
+		h.pool.judge.fail(h.name, "leaves %s alone, which does not lie", e.Node)
+	case member.AskAnew, member.Hurry, member.Late: // of what is not modelled
+	}
+}
+
+// doubt is what a hub does when the cloud contradicts what the leader feeds: see package membership.
+func (h *Hub) doubt() {
+	leader := contract.NodeOfIdentity(h.snapshot().Leader)
+	if h.designated != role.Elected || h.snapshot().Source != role.Coordinator || leader == "" || !h.cloud.OK {
+		return // there is nothing to compare
+	}
+	h.against = leader
+	s := h.server.Status()
+	h.feeder.overrule(s.History.Next(s.Version))
+	h.step(member.Observation{})
+}
+
+// askStatus asks the coordinator what it has.
+func (h *Hub) askStatus() {
+	var s *member.PoolStatus
+	at, serve := h.toCoordinator, h.pool.coord.status
+	if h.use != nil {
+		at, serve = h.peers[h.use], h.use.status
+	}
+	at.ask(requestTimeout, func() { s = serve() }, func(err error) {
+		answer := member.Answer{Status: s} // a late serve must not change it
+		if err != nil {
+			answer.Status = nil
+		}
+		h.step(member.Observation{Answer: &answer})
+	})
+}
+
+// status is what a leader hub says of itself.
+func (h *Hub) status() *member.PoolStatus {
+	s := h.server.Status()
+	return &member.PoolStatus{Ready: h.stands.Leader && h.stands.Fresh, Resources: []member.PoolResource{{
+		Resource: h.server.Resource().String(), Synced: s.Synced, Ready: s.Fresh(h.server.clock.Now(), leaderFresh),
+		Version: s.Version, History: s.History.Number,
+	}}}
+}
+
+// survey asks the leader hubs how they stand, and reads one that is fresh, the one in use if it is; else one that serves.
+func (h *Hub) survey(limit time.Duration, done func(error)) {
+	answers, waiting := map[*Hub]*member.PoolStatus{}, 0
+	var last error
+	for _, o := range h.pool.hubs {
+		l := h.peers[o]
+		if l == nil {
+			continue
+		}
+		waiting++
+		var s *member.PoolStatus
+		l.ask(limit, func() { s = o.status() }, func(err error) {
+			if waiting--; err == nil {
+				answers[o] = s
+			} else {
+				last = err
+			}
+			if waiting > 0 {
+				return
+			}
+			h.choose(answers)
+			if len(answers) > 0 {
+				last = nil
+			}
+			done(last)
+		})
+	}
+	if waiting == 0 {
+		done(errRefused)
+	}
+}
+
+// choose takes what a survey found.
+func (h *Hub) choose(answers map[*Hub]*member.PoolStatus) {
+	was, shown := h.use, h.shown
+	best := h.use
+	for _, o := range h.pool.hubs { // in their order: a map has none
+		s := answers[o]
+		if s != nil && (best == nil || answers[best] == nil || s.Ready && !answers[best].Ready) {
+			best = o
+		}
+	}
+	h.use, h.shown = best, ""
+	if best != nil && answers[best] != nil && answers[best].Ready {
+		h.shown = best.name
+	}
+	if h.use != was || h.shown != shown {
+		h.step(member.Observation{})
+	}
+}
+
+// verify asks the cloud whether it has reached a version, as source.Feeder.Ahead does.
+func (h *Hub) verify(version uint64) {
+	before, at := h.server.Status(), uint64(0)
+	h.toCloud.ask(watchTimeout, func() { at = h.pool.cloud.version }, func(err error) {
+		if err == nil && at < version {
+			h.server.Renumber(before.History.Next(version))
+		}
+	})
 }
 
 // request does one of the machine's requests to the coordinator.
@@ -172,7 +339,7 @@ func (h *Hub) request(a role.Action) {
 			h.trace("%v: %v", a.Kind, r.Outcome)
 		}
 		answer := r // a late serve must not change it
-		h.step(role.Input{Result: &answer})
+		h.step(member.Observation{Result: &answer})
 	}
 	h.toCoordinator.ask(requestTimeout, serve, func(err error) {
 		if err != nil || a.Kind != role.Acquire || r.Outcome != role.OK {
@@ -192,9 +359,9 @@ func (h *Hub) watchLeases(retry time.Duration) {
 		stop := h.pool.coord.leases.watch(func(name string, r role.Record) {
 			s.send(down, func() {
 				if name == contract.ElectionLease {
-					h.step(role.Input{Election: &r})
+					h.step(member.Observation{Election: &r})
 				} else {
-					h.step(role.Input{Sync: &r})
+					h.step(member.Observation{Sync: &r})
 				}
 			})
 		})
@@ -214,6 +381,12 @@ func (h *Hub) at(s role.Source) *origin {
 	case role.Cloud:
 		return &origin{name: s.String(), l: h.toCloud}
 	case role.Coordinator:
+		if use := h.use; h.designated != role.Elected {
+			if use == nil {
+				return nil
+			}
+			return &origin{name: s.String(), l: h.peers[use], relay: func() *server { return use.server }, p: &use.process}
+		}
 		c := h.pool.coord
 		return &origin{name: s.String(), l: h.toCoordinator, relay: func() *server { return c.server }, p: &c.process}
 	}
@@ -224,7 +397,7 @@ func (h *Hub) at(s role.Source) *origin {
 func (h *Hub) took() {
 	h.pool.judge.reached(h.name, h.server)
 	h.server.changed()
-	if !h.have {
-		h.step(role.Input{})
+	if h.snapshot().Source == role.Nowhere {
+		h.step(member.Observation{})
 	}
 }

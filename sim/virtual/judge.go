@@ -30,6 +30,8 @@ type sourced struct {
 	life   int
 	source role.Source
 	fine   time.Duration // when there was last no reason to leave the pool's cache
+	// doubted: what it holds was fed by a leader that the cloud contradicted, and the pool's cache was not fresh since.
+	doubted bool
 }
 
 func newJudge(p *Pool) *judge {
@@ -83,23 +85,28 @@ func (j *judge) stepped(h *Hub) {
 	if before.life != h.life {
 		before = sourced{life: h.life, fine: now}
 	}
-	if before.source == role.Coordinator && s.Source == role.Cloud && s.Role != role.Leader && now < before.fine+j.pool.role.Grace {
+	// A leader hub is fed from the cloud, whenever it has nobody better; and what may be forged is left without grace.
+	if doubted := h.member.Input().Doubted; doubted || s.Ready || s.Source != role.Coordinator {
+		before.doubted = doubted || before.doubted && before.source != s.Source
+	}
+	exempt := s.Role == role.Leader || h.designated == role.Mine || before.doubted
+	if before.source == role.Coordinator && s.Source == role.Cloud && !exempt && now < before.fine+j.pool.role.Grace {
 		j.fail(h.name, "goes to the cloud %v after the pool's cache was lost, grace is %v", now-before.fine, j.pool.role.Grace)
 	}
-	if s.Source != role.Coordinator || s.Ready || !h.cloud.ok {
+	if s.Source != role.Coordinator || s.Ready || !h.cloud.OK {
 		before.fine = now
 	}
 	before.source = s.Source
 	j.sources[h] = before
 	leads := s.Role == role.Leader
-	if leads != (h.lead.term != contract.Term{}) || leads && h.lead.term != s.Term {
+	if leads != h.lead.leads || h.lead.term != s.Term {
 		j.fail(h.name, "role %v, term %v, feeds under %v", s.Role, s.Term, h.lead.term)
 	}
 	if !leads {
 		return
 	}
-	if !h.cloud.ok || !h.coordinator.ok {
-		j.fail(h.name, "leads with cloud=%t coordinator=%t", h.cloud.ok, h.coordinator.ok)
+	if !h.cloud.OK || !h.coordinator.OK && h.designated == role.Elected {
+		j.fail(h.name, "leads with cloud=%t coordinator=%t", h.cloud.OK, h.coordinator.OK)
 	}
 	if old := j.newest[h.name]; old.Incarnation == s.Term.Incarnation && old.Version > s.Term.Version {
 		j.fail(h.name, "its term goes back from %v to %v", old, s.Term)
@@ -111,6 +118,11 @@ func (j *judge) stepped(h *Hub) {
 // the cloud has.
 func (j *judge) healed() {
 	p := j.pool
+	defer j.healedState()
+	if p.cfg.Leaders > 0 {
+		j.healedNamed()
+		return
+	}
 	var leader *Hub
 	for _, h := range p.hubs {
 		if h.snapshot().Role == role.Leader {
@@ -136,7 +148,30 @@ func (j *judge) healed() {
 			j.fail(h.name, "healed, %s leads, but: %+v", leader.name, s)
 		}
 	}
-	for _, s := range append([]*server{p.coord.server}, servers(p.hubs)...) {
+}
+
+// healedNamed checks the same of a pool with leader hubs: they lead, and the others read them.
+func (j *judge) healedNamed() {
+	for _, h := range j.pool.hubs {
+		s, leads := h.snapshot(), h.designated == role.Mine
+		want := role.Coordinator
+		if leads {
+			want = role.Cloud
+		}
+		if !s.Ready || s.Source != want || (s.Role == role.Leader) != leads {
+			j.fail(h.name, "healed, but: %+v", s)
+		}
+	}
+}
+
+// healedState checks that all are in the cloud's history and hold what it has.
+func (j *judge) healedState() {
+	p := j.pool
+	all := servers(p.hubs)
+	if p.cfg.Leaders == 0 {
+		all = append(all, p.coord.server)
+	}
+	for _, s := range all {
 		if s.era != p.cloud.era {
 			j.fail("pool", "healed, but a relay is of era %d, the cloud in %d: %+v", s.era, p.cloud.era, s.Status())
 		}

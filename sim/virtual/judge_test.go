@@ -87,11 +87,11 @@ func TestEveryLieIsObjectedTo(t *testing.T) {
 			p.judge.effective(fence.Leader{Node: leader.name, Term: term})
 		}},
 		"a leader without a cloud": {"leads with cloud=false", func(p *Pool, leader, _ *Hub) {
-			leader.cloud.ok = false
+			leader.cloud.OK = false
 			p.judge.stepped(leader)
 		}},
 		"a leader without a coordinator": {"coordinator=false", func(p *Pool, leader, _ *Hub) {
-			leader.coordinator.ok = false
+			leader.coordinator.OK = false
 			p.judge.stepped(leader)
 		}},
 		"a follower that feeds": {"feeds under", func(p *Pool, leader, other *Hub) {

@@ -32,6 +32,8 @@ type link struct {
 	pings          time.Duration // between pings, and how long one is waited for
 	waiting        [2][]func()
 	streams        []*stream
+	heard          time.Duration // the last sign of life that the client got
+	read           int64         // what came to it over streams
 }
 
 // flow is an ordered run of messages in one direction.
@@ -94,6 +96,9 @@ func (l *link) ask(timeout time.Duration, serve func(), done func(error)) {
 	over := false
 	end := func(err error) func() {
 		return l.client.in(func() {
+			if err == nil {
+				l.heard = l.loop.Now()
+			}
 			if !over {
 				over = true
 				done(err)
@@ -173,6 +178,10 @@ func (s *stream) send(w way, arrive func()) {
 	}
 	life := s.lives[w]
 	s.l.send(w, &s.flows[w], func() {
+		if w == down {
+			s.l.heard = s.l.loop.Now()
+			s.l.read++
+		}
 		if p.life == life {
 			s.hear(w, p.in(func() { s.hear(w, arrive) }))
 		}

@@ -22,12 +22,16 @@ type Config struct {
 	Seed uint64
 	// Hubs is how many there are, named a, b, c and so on. Each has Clients clients.
 	Hubs, Clients int
+	// Leaders is how many of them the pool has named its leader hubs, the first ones. 0: there is a coordinator.
+	Leaders int
 	// Grace and Spread as in role.Config.
 	Grace, Spread time.Duration
 	// Churn is the time between two changes of the resource, at most, until Calm is called. 0: none but by command.
 	Churn time.Duration
 	// Trace gets one line for each thing worth telling, and Detail one for each event that a client takes. May be nil.
 	Trace, Detail func(line string)
+	// Inputs gets what each role machine is stepped with. May be nil.
+	Inputs func(role.Input)
 }
 
 // Pool is a cloud, a coordinator, hubs and clients in virtual time.
@@ -57,17 +61,33 @@ func New(c Config) *Pool {
 	}
 	p.cloud.oldest = p.cloud.version
 	p.coord = &Coordinator{process: process{loop: p.Loop, name: "coordinator"}, pool: p}
-	p.coord.boot(false)
+	if c.Leaders == 0 {
+		p.coord.boot(false)
+	}
 	for i := range c.Hubs {
 		h := &Hub{process: process{loop: p.Loop, name: string(rune('a' + i))}, pool: p}
 		h.toCloud = &link{loop: p.Loop, client: &h.process, server: &p.cloud.process, pings: cloudPing}
 		h.toCoordinator = &link{loop: p.Loop, client: &h.process, server: &p.coord.process, pings: poolPing}
 		h.fromCoordinator = &link{loop: p.Loop, client: &p.coord.process, server: &h.process, pings: pulsePing}
+		h.designated = role.Elected
+		if c.Leaders > 0 {
+			if h.designated = role.Others; i < c.Leaders {
+				h.designated = role.Mine
+			}
+		}
 		for j := range c.Clients {
 			cl := &Client{loop: p.Loop, pool: p, name: fmt.Sprintf("%s%d", h.name, j+1), hub: h, state: map[string]identity{}, lacks: map[string]lack{}}
 			h.clients, p.clients = append(h.clients, cl), append(p.clients, cl)
 		}
 		p.hubs = append(p.hubs, h)
+	}
+	for _, h := range p.hubs {
+		h.peers = map[*Hub]*link{}
+		for _, o := range p.hubs {
+			if o != h && o.designated == role.Mine {
+				h.peers[o] = &link{loop: p.Loop, client: &h.process, server: &o.process, pings: poolPing}
+			}
+		}
 		h.boot(false)
 	}
 	if c.Churn > 0 {
@@ -139,12 +159,28 @@ func (p *Pool) kill(h *Hub) {
 	h.toCloud.reset(true)
 	h.toCoordinator.reset(true)
 	h.fromCoordinator.reset(true)
+	for _, l := range p.between(h) {
+		l.reset(true)
+	}
 	for _, c := range p.clients {
 		if c.hub == h {
 			c.cut()
 			c.retry(clientRetry)
 		}
 	}
+}
+
+// between are the links between a hub and leader hubs, and, of a leader hub, those of the others to it.
+func (p *Pool) between(h *Hub) (links []*link) {
+	for _, o := range p.hubs {
+		if l := h.peers[o]; l != nil {
+			links = append(links, l)
+		}
+		if l := o.peers[h]; l != nil {
+			links = append(links, l)
+		}
+	}
+	return links
 }
 
 // killCoordinator does likewise.

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"testing"
 	"time"
+
+	"github.com/weir-edge/weir/impl/role"
 )
 
 var (
@@ -56,7 +58,10 @@ func TestClose(t *testing.T) {
 // to the pool's cache over a while.
 const heals = 2 * time.Minute
 
-func schedule(t *testing.T, number uint64) {
+func schedule(t *testing.T, number uint64) { scheduleOf(t, number, nil) }
+
+// scheduleOf is a schedule whose role machines tell what they are stepped with.
+func scheduleOf(t *testing.T, number uint64, inputs func(role.Input)) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(number, 1))
 	c := Config{
@@ -66,6 +71,10 @@ func schedule(t *testing.T, number uint64) {
 	if rng.IntN(2) == 0 {
 		c.Churn = 2 * time.Second
 	}
+	if rng.IntN(4) == 0 {
+		c.Leaders = 1 + rng.IntN(2)
+	}
+	c.Inputs = inputs
 	if *seed != 0 {
 		c.Trace = func(line string) { t.Log(line) }
 		c.Detail = c.Trace

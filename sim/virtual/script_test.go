@@ -47,7 +47,7 @@ func TestScripts(t *testing.T) {
 func runScript(script string) (trace string, err error) {
 	var out strings.Builder
 	var p *Pool
-	c := Config{Seed: 1, Clients: 1}
+	c := Config{Seed: 6, Clients: 1}
 	c.Trace = func(line string) { fmt.Fprintln(&out, line) }
 	c.Detail = c.Trace
 	for line := range strings.Lines(script) {

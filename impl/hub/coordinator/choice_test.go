@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/member"
 )
 
 // fakeReplica answers probes as it is told to.
@@ -81,7 +82,7 @@ func replicaBed(t *testing.T) ([]*fakeReplica, *Client) {
 	roots, p := credentials(t, &byHost[servers[0].Host].server.TLS.Certificates[0])
 	c := New(Config{
 		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
-		Net: &net.Dialer{}, Servers: At(servers...), Node: "edge-1", Roots: roots, Cert: p, Policy: uplink.HealthPolicy{Timeout: 2 * time.Second},
+		Net: &net.Dialer{}, Servers: At(servers...), Node: "edge-1", Roots: roots, Cert: p, Policy: member.Probing{Timeout: 2 * time.Second},
 		OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(c.Close)

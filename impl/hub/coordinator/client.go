@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -46,8 +47,8 @@ func (c *Client) Do(ctx context.Context, method, uri string, in, out any) (code 
 }
 
 // Status asks the replica in use how its caches are.
-func (c *Client) Status(ctx context.Context) (*Status, error) {
-	var s Status
+func (c *Client) Status(ctx context.Context) (*member.PoolStatus, error) {
+	var s member.PoolStatus
 	_, err := c.Do(ctx, http.MethodGet, contract.StatusPath, nil, &s)
 	return &s, err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -19,7 +20,7 @@ type Config struct {
 	Roots   uplink.Authorities
 	Cert    uplink.Certificate
 	Denied  *denylist.Held // certificates of the pool that count no more; nil: none
-	Policy  uplink.HealthPolicy
+	Policy  member.Probing
 	OnBytes func(int)      // of what feeds relays
 	Leads   func() bool    // this hub is the leader
 	Refused func()         // called without locks when a replica does not take the certificate; nil: nobody minds

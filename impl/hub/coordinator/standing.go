@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/member"
 )
 
 // standing is how well a replica stands.
@@ -29,7 +30,7 @@ type finding struct {
 // probe asks a replica how it stands.
 func (r *Replica) probe(ctx context.Context) finding {
 	if r.Node != "" {
-		var s Status
+		var s member.PoolStatus
 		if _, err := r.do(ctx, http.MethodGet, contract.StatusPath, nil, &s); err != nil {
 			return finding{r, down, err}
 		} else if s.Ready {

@@ -22,6 +22,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/bounds"
 	"github.com/weir-edge/weir/impl/hub/nodelease"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/tunnel"
 )
@@ -47,14 +48,14 @@ type Cloud struct {
 	forward Certificate
 	logger  *slog.Logger
 	clock   clock.WithTicker
-	policy  HealthPolicy
+	policy  member.Probing
 	node    string
 	time    *pki.Proven
 	doubted atomic.Pointer[time.Time] // since when somebody wanted to know of it, see Patience
 	gone    *Link                     // it is away
 	broken  atomic.Pointer[time.Time] // when it gave no connection, for the last time
 	follow  []func()                  // told of changes
-	silence *Silence
+	late    atomic.Bool
 
 	kubeconfig *Kubeconfig // where it is; nil: where it was said to be
 	fixed      bool        // its servers are not those of the kubeconfig
@@ -68,7 +69,7 @@ type CloudConfig struct {
 	// Kubeconfig says where the cloud is and how it is reached; nil: Servers and Proxy do.
 	Kubeconfig *Kubeconfig
 	Proxy      tunnel.Choice // of the environment; nil: no server is called through one
-	Policy     HealthPolicy
+	Policy     member.Probing
 	NodeName   string // whose Lease tells whether a server serves that is not ready
 	Roots      *Bundle
 	Node       Certificate // of ways AsNode
@@ -106,7 +107,6 @@ func NewCloud(c CloudConfig) *Cloud {
 			open(doorKey{cl, as, overHTTP1})
 		}
 	}
-	k.silence = &Silence{read: &k.meters[ClassPool].read}
 	open(doorKey{ClassNode, asNobody, overHTTP1})
 	open(doorKey{ClassNode, asUnproven, overHTTP1})
 	open(doorKey{ClassPool, AsHub, overNarrow})
@@ -206,7 +206,7 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 			}
 			t.IdlePing, t.PingTimeout = 15*time.Second, 5*time.Second // bookmarks come sooner: a ping is rare
 			if c.Leads {
-				t.IdlePing = silent / 2
+				t.IdlePing = member.Silent / 2
 			}
 		case ClassNode: // a ping spares the probe that would be due, and is half as long
 			t.IdlePing = max(c.Policy.Interval-c.Policy.Timeout, c.Policy.Interval/2)
@@ -492,8 +492,11 @@ func (k *Cloud) Way(c Class, as Credential) http.RoundTripper {
 // Prove is the way of questions about tokens of which nothing is known.
 func (k *Cloud) Prove() http.RoundTripper { return k.doors[doorKey{ClassNode, asUnproven, overHTTP1}] }
 
-// Silence is that of the streams.
-func (k *Cloud) Silence() *Silence { return k.silence }
+// Streamed is how many bytes came over the streams of the relays.
+func (k *Cloud) Streamed() int64 { return k.meters[ClassPool].read.Load() }
+
+// Late says whether even the answer to a ping over these streams is late.
+func (k *Cloud) Late(is bool) { k.late.Store(is) }
 
 // Urgent is the way of small requests that must not wait for a server that is dead; nil: there is no such certificate.
 func (k *Cloud) Urgent(as Credential) *Urgent {

@@ -12,25 +12,9 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pause"
 )
-
-// HealthPolicy says how many answers make a server healthy or not.
-type HealthPolicy struct {
-	Interval time.Duration // between probes of a healthy server
-	Timeout  time.Duration // of one probe
-	Failures int           // in a row that make a healthy server unhealthy
-	Healthy  int           // good ones in a row that make an unhealthy server healthy
-	Away     time.Duration // between probes of a server that stays away, at most
-	Confirm  time.Duration // between good ones of a server that was away
-	Limit    time.Duration // of one probe: the time-out, of which pauses are parts; patient tests wait longer
-}
-
-// Near is the policy for a server inside the pool: probes cost nothing there.
-func (p HealthPolicy) Near() HealthPolicy {
-	p.Away, p.Confirm = p.Timeout/2, p.Timeout/8
-	return p
-}
 
 // For how many intervals signs of life can take the place of probes. They show that link and server work, but not that
 // the server finds itself ready: who is fed by a server that has lost its etcd has to know soon, all others learn it from errors.
@@ -39,48 +23,11 @@ const (
 	sparedFed = 6
 )
 
-// healthState judges one server by its answers. It is pure.
-type healthState struct {
-	known, ok  bool
-	fails, oks int // in a row
-}
-
-// observe takes one answer. The very first one decides at once: there is nothing to hold against it.
-func (s *healthState) observe(p HealthPolicy, good bool) {
-	if good {
-		s.oks, s.fails = s.oks+1, 0
-	} else {
-		s.fails, s.oks = s.fails+1, 0
-	}
-	switch {
-	case !s.known:
-		s.known, s.ok = true, good
-	case s.ok && s.fails >= p.Failures:
-		s.ok = false
-	case !s.ok && s.oks >= p.Healthy:
-		s.ok = true
-	}
-}
-
-// next is the time until the next probe: the interval while all is well, short while the judgement may change, and growing
-// while a server stays away.
-func (s *healthState) next(p HealthPolicy) time.Duration {
-	switch {
-	case s.ok && s.fails == 0:
-		return p.Interval
-	case s.ok:
-		return p.Timeout / 2
-	case s.oks > 0:
-		return p.Confirm
-	}
-	return min(p.Away, p.Timeout/8<<min(s.fails-1, 10))
-}
-
 // CheckerConfig is what a checker is made of.
 type CheckerConfig struct {
 	Name    string
 	Named   func() string // its name where that may change; nil: Name
-	Policy  HealthPolicy
+	Policy  member.Probing
 	Clock   clock.WithTicker
 	Logger  *slog.Logger
 	Probe   func(ctx context.Context) error // nil or an UnreadyError: the server serves
@@ -100,7 +47,7 @@ type Checker struct {
 	heardAt atomic.Int64 // the last sign of life, as time since born
 
 	mu        sync.Mutex
-	state     healthState
+	state     member.Health
 	doubted   bool // signs of life do not count before the next probe
 	within    time.Duration
 	wanted    time.Time // when the first probe is due because somebody has to know; zero: nobody has
@@ -206,10 +153,10 @@ func (c *Checker) due(last time.Time, after time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := last.Add(after)
-	if !c.state.known && !c.wanted.IsZero() && c.wanted.Before(at) {
+	if !c.state.Known && !c.wanted.IsZero() && c.wanted.Before(at) {
 		at = c.wanted
 	}
-	if c.state.ok && c.state.fails == 0 && !c.doubted && c.unready == "" {
+	if c.state.OK && c.state.Fails == 0 && !c.doubted && c.unready == "" {
 		heard := c.born.Add(time.Duration(c.heardAt.Load()) + c.Policy.Interval)
 		longest := spared * c.Policy.Interval
 		if c.fed.Load() {
@@ -267,7 +214,7 @@ func (c *Checker) lastHeard() time.Time { return c.born.Add(time.Duration(c.hear
 // ask the server itself.
 func (c *Checker) answered(code int) {
 	c.mu.Lock()
-	known := c.state.known
+	known := c.state.Known
 	if code >= http.StatusInternalServerError {
 		c.doubted = true
 	}
@@ -291,9 +238,9 @@ func (c *Checker) observe(err error) (next time.Duration) {
 	}
 	c.mu.Lock()
 	before, said := c.state, c.unready
-	c.state.observe(c.Policy, err == nil)
+	c.state.Observe(c.Policy, err == nil)
 	c.doubted = false
-	turned := c.state.known != before.known || c.state.ok != before.ok
+	turned := c.state.Known != before.Known || c.state.OK != before.OK
 	c.lastError = ""
 	if err != nil {
 		c.lastError = err.Error()
@@ -303,7 +250,7 @@ func (c *Checker) observe(err error) (next time.Duration) {
 	if turned {
 		c.since = c.Clock.Now()
 	}
-	ok, next := c.state.ok, c.state.next(c.Policy)
+	ok, next := c.state.OK, c.state.Next(c.Policy)
 	c.mu.Unlock()
 	name := c.Name
 	if c.Named != nil {
@@ -349,7 +296,7 @@ type Judgement struct {
 func (c *Checker) Judgement() Judgement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Judgement{Known: c.state.known, Healthy: c.state.ok, Since: c.since, Error: c.lastError, Unready: c.unready}
+	return Judgement{Known: c.state.Known, Healthy: c.state.OK, Since: c.since, Error: c.lastError, Unready: c.unready}
 }
 
 // Ready reports whether the server serves and does not say that it is not ready.

@@ -12,41 +12,10 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/member"
 )
 
-var testPolicy = HealthPolicy{Interval: 10 * time.Second, Timeout: 2 * time.Second, Failures: 3, Healthy: 2, Away: 10 * time.Second, Confirm: time.Second, Limit: 2 * time.Second}
-
-func TestHealthState(t *testing.T) {
-	// Each letter is an answer (g good, b bad) and gives one in the second string (H healthy, U not); then the time until the next probe.
-	tests := []struct {
-		answers, want string
-		next          time.Duration
-	}{
-		{"g", "H", 10 * time.Second},
-		{"b", "U", 250 * time.Millisecond},
-		{"bb", "UU", 500 * time.Millisecond},
-		{"bbbbbbbbb", "UUUUUUUUU", 10 * time.Second},
-		{"gb", "HH", time.Second},
-		{"gbb", "HHH", time.Second},
-		{"gbbb", "HHHU", time.Second},
-		{"gbbg", "HHHH", 10 * time.Second},
-		{"gbbgbb", "HHHHHH", time.Second},
-		{"gbbbg", "HHHUU", time.Second},
-		{"gbbbgg", "HHHUUH", 10 * time.Second},
-		{"gbbbgbgg", "HHHUUUUH", 10 * time.Second},
-	}
-	for _, test := range tests {
-		var s healthState
-		got := ""
-		for _, a := range test.answers {
-			s.observe(testPolicy, a == 'g')
-			got += map[bool]string{true: "H", false: "U"}[s.ok]
-		}
-		if next := s.next(testPolicy); got != test.want || next != test.next {
-			t.Errorf("%s: got %s, next in %v; want %s, %v", test.answers, got, next, test.want, test.next)
-		}
-	}
-}
+var testPolicy = member.Probing{Interval: 10 * time.Second, Timeout: 2 * time.Second, Failures: 3, Healthy: 2, Away: 10 * time.Second, Confirm: time.Second, Limit: 2 * time.Second}
 
 // TestChecker: probes follow the clock, a kick makes one due, an idle checker waits for a kick.
 func TestChecker(t *testing.T) {
@@ -120,7 +89,7 @@ func TestSparedProbes(t *testing.T) {
 		for range int(d / time.Second) {
 			clock.Step(time.Second)
 			each()
-			if c.due(probed, c.state.next(c.Policy)) <= 0 {
+			if c.due(probed, c.state.Next(c.Policy)) <= 0 {
 				probe()
 			}
 		}

@@ -14,7 +14,7 @@ func (k *Cloud) Upstream(onBytes func(int)) *hop.Upstream {
 	return &hop.Upstream{
 		Name: role.Cloud.String(), URL: &url.URL{Scheme: "https", Host: "cloud"}, Gzip: true, Consistent: true, OnBytes: onBytes,
 		Client: way(ClassPool, overHTTP2), Aside: way(ClassPool, overNarrow), Ask: way(ClassControl, overHTTP2),
-		Silent:  k.silence.Doubt,
+		Silent:  k.late.Load,
 		Arrived: func() int64 { return k.Bytes(ClassPool).Down + k.Bytes(ClassControl).Down },
 	}
 }

@@ -1,0 +1,225 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/source"
+	"github.com/weir-edge/weir/impl/source/hop"
+)
+
+const (
+	sampleEvery   = 35 * time.Second // between two samples of what the pool's cache brought; up to sampleSpread more
+	sampleSpread  = 10 * time.Second
+	sampleConfirm = 10 * time.Second // after which a contradiction is asked about again: who feeds the pool may be about to learn it
+	sampleTick    = 5 * time.Second  // between two looks whether there is something to do
+	sampleAnswer  = 10 * time.Second // for an answer
+)
+
+// doubt compares what the pool's cache brings with the cloud, while this hub reaches both: about every 40 s the metadata of one object
+// that changed and how many objects there are, and what the coordinator asks because another hub was contradicted. Whoever leads may lie to the pool; so it is noticed. What is
+// contradicted twice is told, to people and to the coordinator, with the leader's node, and the pool's cache is left as if it were not fresh, within
+// the spread. What the relays hold is then listed anew from the cloud. The pool's cache is used again when another node leads, or when the cloud no
+// longer contradicts, as after a restore of the cloud that the leader has learned.
+type doubt struct {
+	*Config
+	leader  func() string                                                   // node
+	asked   func() *contract.Doubt                                          // by the coordinator; nil: nothing
+	tell    func(context.Context, contract.Doubt) (refused bool, err error) // the coordinator
+	shun    func(leader string) bool                                        // leaves a leader hub alone; false: it is a leader that the pool elected
+	changed func()
+
+	samplers map[string]*source.Sampler // by resource
+	answered contract.Doubt             // the last one that was asked
+
+	mu      sync.Mutex
+	against string          // node; "": nobody is doubted
+	untold  *contract.Doubt // what the coordinator has yet to hear; nil: nothing
+}
+
+// holds tells whether the leader is doubted.
+func (d *doubt) holds() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.against != "" && d.against == d.leader()
+}
+
+// run compares until ctx ends.
+func (d *doubt) run(ctx context.Context) error {
+	d.samplers = map[string]*source.Sampler{}
+	for due := d.next(); ctx.Err() == nil; {
+		pause.For(ctx, d.Clock, sampleTick)
+		d.answer(ctx)
+		if !d.Clock.Now().Before(due) {
+			for _, f := range d.Sources.All() {
+				d.look(ctx, f)
+			}
+			due = d.next()
+		}
+		d.deliver(ctx)
+		d.part()
+	}
+	return nil
+}
+
+// part leaves a leader hub alone that lied, for another one, once nothing is held any more of what it showed.
+func (d *doubt) part() {
+	if d.holds() && !slices.ContainsFunc(d.Sources.All(), func(f *feeder.Feeder) bool { return f.Overruled() }) {
+		d.shun(d.leader())
+	}
+}
+
+func (d *doubt) next() time.Time { return d.Clock.Now().Add(sampleEvery + rand.N(sampleSpread)) }
+
+// judge is the cloud if a resource comes from the pool and the cloud can be asked; nil: there is nothing to compare.
+func (d *doubt) judge(f *feeder.Feeder) *hop.Upstream {
+	if f.Status().Upstream != role.Coordinator.String() {
+		return nil
+	}
+	return d.Judge()
+}
+
+// look compares one resource.
+func (d *doubt) look(ctx context.Context, f *feeder.Feeder) {
+	cloud := d.judge(f)
+	if cloud == nil {
+		return
+	}
+	if d.samplers[f.Resource] == nil {
+		d.samplers[f.Resource] = &source.Sampler{}
+	}
+	err := d.ask(ctx, func(ctx context.Context) error { return f.Sample(ctx, cloud, d.samplers[f.Resource]) })
+	d.pursue(ctx, f, cloud, err)
+}
+
+// answer compares what the coordinator asks, once. If this hub does not hold it, or cannot compare it, it has nothing to say.
+func (d *doubt) answer(ctx context.Context) {
+	asked := d.asked()
+	if asked == nil || *asked == d.answered || asked.Leader != d.leader() {
+		return
+	}
+	f, known := d.Sources.Named(asked.Resource), false
+	if f == nil {
+		return
+	}
+	cloud := d.judge(f)
+	if cloud == nil {
+		return
+	}
+	err := d.ask(ctx, func(ctx context.Context) (err error) {
+		known, err = f.Compare(ctx, cloud, asked.Namespace, asked.Name, asked.Held)
+		return err
+	})
+	var no *source.ContradictionError
+	switch {
+	case errors.As(err, &no):
+		d.answered = *asked
+		d.pursue(ctx, f, cloud, err)
+	case err == nil:
+		d.answered = *asked
+		if known {
+			d.say(*asked)
+		}
+	}
+}
+
+// pursue asks about a contradiction again and again, while the same leader feeds the same.
+func (d *doubt) pursue(ctx context.Context, f *feeder.Feeder, cloud *hop.Upstream, err error) {
+	var no *source.ContradictionError
+	for errors.As(err, &no) && ctx.Err() == nil {
+		leader := d.leader()
+		pause.For(ctx, d.Clock, sampleConfirm)
+		before := no
+		if err = d.ask(ctx, func(ctx context.Context) error { return f.Confirm(ctx, cloud, before) }); err == nil {
+			d.trust()
+			return
+		}
+		if no = nil; !errors.As(err, &no) || leader != d.leader() || f.Status().Upstream != role.Coordinator.String() {
+			return
+		}
+		said := contract.Doubt{Leader: leader, Resource: f.Resource}
+		said.Namespace, said.Name, said.Held = no.Held()
+		d.suspect(said, no)
+		d.deliver(ctx)
+	}
+}
+
+func (d *doubt) ask(ctx context.Context, what func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, sampleAnswer)
+	defer cancel()
+	return what(ctx)
+}
+
+// suspect notes that the cloud contradicts what a leader fed.
+func (d *doubt) suspect(what contract.Doubt, proof error) {
+	d.Contradicted(what.Resource)
+	d.mu.Lock()
+	first := d.against != what.Leader
+	d.against = what.Leader
+	d.mu.Unlock()
+	if !first || what.Leader == "" {
+		return
+	}
+	d.Logger.Error("the cloud contradicts what the leader of the pool feeds: the pool's cache is left unless that changes",
+		"leader", what.Leader, "resource", what.Resource, "err", proof)
+	what.Confirmed = true
+	d.say(what)
+	for _, f := range d.Sources.All() {
+		f.Distrust()
+	}
+	d.changed()
+}
+
+func (d *doubt) say(what contract.Doubt) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.untold = &what
+}
+
+// deliver tells the coordinator what it has yet to hear.
+func (d *doubt) deliver(ctx context.Context) {
+	d.mu.Lock()
+	what := d.untold
+	d.mu.Unlock()
+	if what == nil {
+		return
+	}
+	refused, err := false, error(nil)
+	if what.Leader == d.leader() { // else it is over
+		err = d.ask(ctx, func(ctx context.Context) (err error) {
+			refused, err = d.tell(ctx, *what)
+			return err
+		})
+	}
+	switch {
+	case refused:
+		d.Logger.Warn("the coordinator does not hear that the cloud was compared with the leader", "leader", what.Leader, "contradicted", what.Confirmed, "err", err)
+	case err != nil:
+		return // the next time
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.untold == what {
+		d.untold = nil
+	}
+}
+
+// trust takes a doubt back.
+func (d *doubt) trust() {
+	d.mu.Lock()
+	was := d.against
+	d.against = ""
+	d.mu.Unlock()
+	if was != "" {
+		d.Logger.Info("the cloud no longer contradicts the pool's cache", "leader", was)
+		d.changed()
+	}
+}

@@ -1,0 +1,47 @@
+package membership
+
+import (
+	"fmt"
+
+	"github.com/weir-edge/weir/impl/member"
+	"github.com/weir-edge/weir/impl/role"
+)
+
+// observe fills in the present state of what the member sees; news is put in by the loop.
+func (p *Pool) observe(o *member.Observation) {
+	o.Now = p.Clock.Now()
+	o.Pool = p.checker.OK()
+	o.Cloud = member.Cloud{Healthy: p.Cloud.Healthy(), Heard: p.Cloud.LastHeard(), Read: p.Cloud.Streamed()}
+	o.Designated = role.Designation(p.designated.Load())
+	use := p.Coordinator.InUse()
+	o.Server, o.Node, o.Shown = fmt.Sprintf("%p", use), use.Node, p.Coordinator.Shown()
+	o.Reader.Reads, o.Reader.Since = p.Read()
+	o.Doubted = p.doubt.holds()
+	feeders := p.Sources.All()
+	o.Relays = make([]member.Relay, len(feeders))
+	for i, f := range feeders {
+		fed := f.Status()
+		r := member.Relay{
+			Name: f.Resource, Status: f.Relay.Status(), From: sourceOf(fed.Upstream), Since: fed.Since,
+			Failing: fed.LastError != "", Refused: f.Lacked(),
+		}
+		if why := f.Relay.Denied(); why != nil {
+			r.Code = why.ErrStatus.Code
+		}
+		o.Relays[i] = r
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o.Denied, p.denied = p.denied, nil
+}
+
+// sourceOf is the source of a feeder by the name of its upstream.
+func sourceOf(upstream string) role.Source {
+	switch upstream {
+	case role.Cloud.String():
+		return role.Cloud
+	case role.Coordinator.String():
+		return role.Coordinator
+	}
+	return role.Nowhere
+}

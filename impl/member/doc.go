@@ -1,0 +1,31 @@
+// Package member decides what a hub does in its pool. It is pure: it has no goroutine, clock, socket, file or log.
+//
+// A hub makes one Member and steps it. Step takes an Observation, which is what the hub saw since the last step, and
+// returns Effects, which are data: things for the hub to do. The hub does them in order and reports back in later
+// observations. Package membership (in impl/hub) drives a Member with real connections; the simulators drive the same
+// Member in virtual time. So a schedule of faults that a simulator finds is one that the product would take.
+//
+//	Observation ─► Silence, Proof, Arrivals, Holding ─► role.Machine ─► role.Detours ─► Effects
+//	                 what the hub saw, judged              leader or       source of
+//	                                                       follower        each relay
+//
+// # What is decided here
+//
+//   - Health judges a server by its answers to probes.
+//   - silence notices that nothing comes from the cloud to a hub that should hear it.
+//   - proof asks for a fresh sign of the cloud before a hub stands for election.
+//   - arrivals are what a leader knows of its feed: whether what the cloud showed has come to the coordinator.
+//   - differences are the resources that only the hub or only the coordinator has.
+//   - ahead and agree compare the history of the cloud that the coordinator is in with the leader's.
+//   - stuck leaves a leader hub that says that it is fresh and brings nothing.
+//   - heritage says when the next process of the node is told the identity of this one.
+//   - aim chooses the source of each relay: see role.Detours.
+//
+// Package role has the election and the choice of the source that all relays have in common.
+//
+// # Rules of a driver
+//
+// One goroutine steps a Member. A step is due at the time of the last Wake effect, and whenever a field of the
+// Observation changed. A step that is not needed does no harm. Each Request and each AskStatus is answered by exactly
+// one Result or Answer in a later observation, an error included. Times are of one monotonic clock.
+package member

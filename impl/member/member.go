@@ -139,6 +139,9 @@ func (m *Member) Step(o Observation) (effects []Effect) {
 	if in.Unproven {
 		at(o.Now.Add(proofLook))
 	}
+	if !m.stuck.since.IsZero() {
+		at(o.Now.Add(stuckLook))
+	}
 	return append(effects, Wake{wake})
 }
 
@@ -187,7 +190,7 @@ func (m *Member) named(o *Observation, in *role.Input) (effects []Effect) {
 		}
 	}
 	in.Fresh, in.Unable = some && !stale, false
-	reads := m.out.Snapshot.Source == role.Coordinator && in.Shown != ""
+	reads := m.out.Snapshot.Source == role.Coordinator && in.Shown != "" // before this step
 	if m.stuck.look(o.Now, o.Server, reads && stale, in.Reached) {
 		effects = append(effects, Log{slog.LevelWarn,
 			"nothing fresh comes from a leader hub that says that it is fresh: another one is read", []any{"leader", o.Node}},

@@ -14,7 +14,7 @@
 // always grows (Later): a clock that was set back costs nothing, whether the node itself writes or the leader.
 //
 // The Lease of a node that cannot reach the cloud carries the annotation, and a label of the same name, in the coordinator, so that hubs can watch just those. The hub mirrors
-// each heartbeat once it knows whether the cloud took it; without the cloud it answers the kubelet itself, so that this never waits in vain for long.
+// a heartbeat once it knows whether the cloud took it: each one that it did not take, and of the others the first and then one in Quiet; without the cloud it answers the kubelet itself, so that this never waits in vain for long.
 //
 // # Who sees
 //

@@ -18,8 +18,15 @@ const (
 
 func (p Plan) String() string { return [...]string{"pass", "return", "keep"}[p] }
 
+// Quiet is the time after which a heartbeat that the cloud takes is written into the coordinator again, if nothing
+// changed. Nobody waits for these: leaders watch only the Leases of nodes that are cut off, and a coordinator that looks
+// for hubs is told their addresses by the hubs as soon as nobody leads. What is left are people who look, and each write
+// goes to the disks of all replicas.
+const Quiet = 5 * time.Minute
+
 // Statement is what a hub writes into its node's Lease in the coordinator.
 type Statement struct {
+	Needed    bool      // else it is not worth a write
 	Renew     time.Time // differs from that of the statement before: this change is the heartbeat
 	Delegated bool
 	Until     time.Duration // not written after this: it would be taken for a sign of life of then
@@ -32,6 +39,10 @@ type Node struct {
 	beat   time.Duration
 	beats  int
 	stated time.Time // renewTime of the last statement
+
+	written   bool          // a statement was, and delegated and writtenAt are of the last one
+	delegated bool          // it said that the node is cut off
+	writtenAt time.Duration // when it was made
 }
 
 // Beat takes a heartbeat of the kubelet, and whether a server in the cloud is worth a try.
@@ -62,7 +73,13 @@ func (n *Node) Statement(renew time.Time) Statement {
 		renew = renew.Add(tick)
 	}
 	n.stated = renew
-	return Statement{Renew: renew, Delegated: n.cutOff, Until: n.beat + Interval}
+	needed := n.cutOff || !n.written || n.delegated || n.beat-n.writtenAt >= Quiet
+	return Statement{Needed: needed, Renew: renew, Delegated: n.cutOff, Until: n.beat + Interval}
+}
+
+// Written notes that the coordinator has a statement.
+func (n *Node) Written(s Statement) {
+	n.written, n.delegated, n.writtenAt = true, s.Delegated, s.Until-Interval
 }
 
 // CutOff tells whether the last heartbeat did not reach the cloud, and since when that is as it is.

@@ -109,9 +109,10 @@ func (n *simNode) pass(attempt int, renew time.Time, again func()) {
 
 // state mirrors the heartbeat.
 func (n *simNode) state(renew time.Time) {
-	s := n.node.Statement(renew)
-	n.statement = &s
-	n.write()
+	if s := n.node.Statement(renew); s.Needed {
+		n.statement = &s
+		n.write()
+	}
 }
 
 func (n *simNode) write() {
@@ -131,6 +132,9 @@ func (n *simNode) write() {
 		l.Renew, l.Delegated = s.Renew, s.Delegated
 		return true
 	}, func(o Outcome) {
+		if o == OK {
+			n.node.Written(s)
+		}
 		if o == OK && !s.Delegated {
 			n.unsure = false
 		}

@@ -48,12 +48,12 @@ func TestDigest(t *testing.T) {
 	if k.lease.Annotations[contract.DigestAnnotation] == "" {
 		t.Error("the kubelet does not see what stands in the cloud")
 	}
+	p.mirrored(k, false)
 	for range 2 {
 		k.beats(http.StatusOK)
 		if l := cloud.get("edge-1"); len(l.Annotations) != 0 {
 			t.Errorf("the next heartbeat has annotations %v", l.Annotations)
 		}
-		p.mirrored(k, false)
 		if l := p.coordinator.leases.get("edge-1"); l.Annotations[contract.DigestAnnotation] != "" {
 			t.Errorf("the pool is told: %v", l.Annotations)
 		}

@@ -148,9 +148,13 @@ func (h *hub) mirror(renew time.Time) {
 		ctx, h.unsay = context.WithCancel(h.ctx)
 		s = h.node.Statement(renew)
 	})
+	if !s.Needed {
+		return
+	}
 	h.running.Go(func() {
 		for ctx.Err() == nil && h.w.now() < s.Until {
 			if h.put(ctx, func(l *heartbeat.Lease) { l.Renew, l.Delegated = s.Renew, s.Delegated }) == heartbeat.OK {
+				h.w.locked(func() { h.node.Written(s) })
 				return
 			}
 			if !sleep(ctx, 100*time.Millisecond) {

@@ -59,15 +59,16 @@ type BeatsConfig struct {
 
 // InPool is where the pool sees how this node is: a Mirror, or Alone. It never blocks for long.
 type InPool interface {
-	state(s heartbeat.Statement, lease *coordinationv1.Lease, until time.Time) // soon, instead of one before; not after until
-	withdraw(ctx context.Context) error                                        // that the node is cut off
-	read(ctx context.Context) (*coordinationv1.Lease, error)                   // nil: there is no Lease
+	// state writes a statement soon, instead of one before; not after until. It calls written when it has.
+	state(s heartbeat.Statement, lease *coordinationv1.Lease, until time.Time, written func())
+	withdraw(ctx context.Context) error                      // that the node is cut off
+	read(ctx context.Context) (*coordinationv1.Lease, error) // nil: there is no Lease
 }
 
 // Alone is for a hub without a pool.
 type Alone struct{}
 
-func (Alone) state(heartbeat.Statement, *coordinationv1.Lease, time.Time) {}
+func (Alone) state(heartbeat.Statement, *coordinationv1.Lease, time.Time, func()) {}
 
 func (Alone) withdraw(context.Context) error { return nil }
 
@@ -294,10 +295,17 @@ func (b *Beats) turned(taken bool) {
 	}
 }
 
-// tell has the heartbeat that came last mirrored.
+// tell has the heartbeat that came last mirrored, if that is worth it.
 func (b *Beats) tell(lease *coordinationv1.Lease) {
 	s := b.state.Statement(nodelease.RenewTime(lease))
-	b.Pool.state(s, lease, b.began.Add(s.Until))
+	if !s.Needed {
+		return
+	}
+	b.Pool.state(s, lease, b.began.Add(s.Until), func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.state.Written(s)
+	})
 }
 
 // read answers what the kubelet bases its next heartbeat on.

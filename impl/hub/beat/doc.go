@@ -10,7 +10,8 @@
 //
 // # Heartbeats
 //
-// A request for the Lease of this node by its kubelet is a heartbeat. It is passed to the cloud, to one server after another (see uplink.Urgent), and mirrored in the coordinator.
+// A request for the Lease of this node by its kubelet is a heartbeat. It is passed to the cloud, to one server after another (see uplink.Urgent), and mirrored in the coordinator
+// where that is worth a write (heartbeat.Statement).
 // If it does not get through, the hub answers it itself and annotates the mirrored Lease; package heartbeat decides, and says why. What
 // passes goes byte for byte, but when it carries an annotation of Weir's, is to carry one, or would not grow: then it is decoded and written anew, once, without
 // fields that this build does not know. Some heartbeats carry what the hub tells of itself (package digest), one in an hour mostly; the next one takes it away.

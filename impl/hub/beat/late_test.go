@@ -14,7 +14,7 @@ import (
 func TestLateHeartbeatIsNotMirrored(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
 	m := NewMirror(MirrorConfig{Node: "edge-1", Clock: clk, Count: func(string) {}})
-	m.state(heartbeat.Statement{}, &coordinationv1.Lease{}, clk.Now().Add(10*time.Second))
+	m.state(heartbeat.Statement{}, &coordinationv1.Lease{}, clk.Now().Add(10*time.Second), func() {})
 	clk.Step(10 * time.Second)
 	if m.next() == nil {
 		t.Error("it is not written, although it is in time")
@@ -24,7 +24,7 @@ func TestLateHeartbeatIsNotMirrored(t *testing.T) {
 		t.Error("it is written after its time")
 	}
 	until := clk.Now().Add(10 * time.Second)
-	m.state(heartbeat.Statement{}, &coordinationv1.Lease{}, until)
+	m.state(heartbeat.Statement{}, &coordinationv1.Lease{}, until, func() {})
 	if s := m.next(); s == nil || s.until != until {
 		t.Errorf("the next one: %+v", s)
 	}

@@ -42,6 +42,7 @@ type mirrored struct {
 	heartbeat.Statement
 	lease *coordinationv1.Lease // as the kubelet wrote it
 	until time.Time
+	done  func()
 }
 
 // MirrorConfig is what a mirror is made of.
@@ -62,9 +63,9 @@ func NewMirror(c MirrorConfig) *Mirror {
 }
 
 // state mirrors a heartbeat soon, instead of one before that was not yet. It never blocks.
-func (m *Mirror) state(s heartbeat.Statement, lease *coordinationv1.Lease, until time.Time) {
+func (m *Mirror) state(s heartbeat.Statement, lease *coordinationv1.Lease, until time.Time, written func()) {
 	m.mu.Lock()
-	m.pending = &mirrored{s, lease, until}
+	m.pending = &mirrored{s, lease, until, written}
 	m.mu.Unlock()
 	select {
 	case m.poke <- struct{}{}:
@@ -124,6 +125,7 @@ func (m *Mirror) flush(ctx context.Context) error {
 		return err
 	}
 	m.Count("written")
+	s.done()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.pending == s {

@@ -38,6 +38,7 @@ func (c *Coordinator) boot(disk bool) {
 	c.start()
 	if !disk {
 		c.leases.wipe()
+		c.pool.at(LeaseOp{Kind: "wipe"})
 		c.saved = saved{}
 	}
 	c.leader, c.pulse, c.patience, c.bars = fence.Leader{}, nil, pulseAwaited, &pull.Bars{}
@@ -140,7 +141,9 @@ func (c *Coordinator) follow(h *Hub, reason string, due time.Duration) {
 		if reason != "broken" {
 			c.bars.Add(who.Node, c.server.clock.Now())
 		}
+		before := c.leases.read(contract.ElectionLease)
 		must(c.leases.election.Free(context.Background(), who))
+		c.freed(before)
 	}
 	s := h.fromCoordinator.openStream(func(s *stream) {
 		h.lead.pulse(s)

@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -286,12 +287,12 @@ func (p *Pool) doHeal([]string) error {
 	return nil
 }
 
-// Chance draws a random command.
-func (p *Pool) Chance() string {
-	one := func(s ...string) string { return s[p.rng.IntN(len(s))] }
-	hub := p.hubs[p.rng.IntN(len(p.hubs))].name
-	obj := key(p.rng.IntN(8))
-	switch p.rng.IntN(21) {
+// Chance draws a random command. A run draws its own chance from elsewhere, so that the same commands make the same run.
+func (p *Pool) Chance(rng *rand.Rand) string {
+	one := func(s ...string) string { return s[rng.IntN(len(s))] }
+	hub := p.hubs[rng.IntN(len(p.hubs))].name
+	obj := key(rng.IntN(8))
+	switch rng.IntN(21) {
 	case 20:
 		return one("blackout", "coordinator start", "hub "+hub+" start")
 	case 0, 1, 2, 3:
@@ -301,7 +302,7 @@ func (p *Pool) Chance() string {
 	case 6:
 		return "recreate " + obj
 	case 7:
-		restore := fmt.Sprintf("restore %d", p.rng.IntN(20))
+		restore := fmt.Sprintf("restore %d", rng.IntN(20))
 		if !p.cloud.up || !p.agreed() {
 			restore = "forget"
 		}
@@ -316,9 +317,9 @@ func (p *Pool) Chance() string {
 	case 16:
 		return "link " + hub + " " + one("cloud", "coordinator") + " " + one("slow", "fast")
 	case 17:
-		return fmt.Sprintf("hub %s clock %v", hub, p.upTo(2*time.Hour)-time.Hour)
+		return fmt.Sprintf("hub %s clock %v", hub, time.Duration(rng.Int64N(int64(2*time.Hour)))-time.Hour)
 	default:
-		c := p.clients[p.rng.IntN(len(p.clients))].name
+		c := p.clients[rng.IntN(len(p.clients))].name
 		return "client " + c + " " + one(hub, "cloud", "cut 1", "cut 2", "cut 3")
 	}
 }

@@ -316,7 +316,9 @@ func (h *Hub) verify(version uint64) {
 func (h *Hub) request(a role.Action) {
 	r := role.Result{Kind: a.Kind, Sent: h.now()}
 	c := h.pool.coord
+	op := h.leaseOp(a)
 	serve := func() {
+		defer func() { op.Is = r.Lease }()
 		switch a.Kind {
 		case role.ReadElection:
 			r.Lease = c.leases.read(contract.ElectionLease)
@@ -342,6 +344,9 @@ func (h *Hub) request(a role.Action) {
 		h.step(member.Observation{Result: &answer})
 	}
 	h.toCoordinator.ask(requestTimeout, serve, func(err error) {
+		if err == nil {
+			op.Until, op.Outcome = h.loop.Now(), r.Outcome
+		}
 		if err != nil || a.Kind != role.Acquire || r.Outcome != role.OK {
 			done(err)
 			return

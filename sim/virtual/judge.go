@@ -65,6 +65,7 @@ func (j *judge) reached(name string, s *server) {
 
 // effective checks that there is one effective feed: the holder's, of a term that is not older than any that was read before.
 func (j *judge) effective(x fence.Leader) {
+	j.pool.at(LeaseOp{Kind: "effective", Holder: x.Node})
 	l := &j.pool.coord.leases
 	if holder := contract.NodeOfIdentity(l.read(contract.ElectionLease).Holder); holder != x.Node {
 		j.fail("coordinator", "takes a change from %s under %v, but %q holds the lease", x.Node, x.Term, holder)

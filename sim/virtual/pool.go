@@ -30,6 +30,8 @@ type Config struct {
 	Churn time.Duration
 	// Trace gets one line for each thing worth telling, and Detail one for each event that a client takes. May be nil.
 	Trace, Detail func(line string)
+	// Lease gets each operation on the election Lease when it begins; it is filled in until the run ends. May be nil.
+	Lease func(*LeaseOp)
 	// Inputs gets what each role machine is stepped with. May be nil.
 	Inputs func(role.Input)
 }

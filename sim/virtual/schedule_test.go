@@ -2,12 +2,16 @@ package virtual
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-edge/weir/impl/role"
 )
@@ -54,57 +58,58 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// heals is how long a pool may take to recover: the longest bar of a hub is a minute, then a Lease may have to expire, and hubs come back
-// to the pool's cache over a while.
-const heals = 2 * time.Minute
-
 func schedule(t *testing.T, number uint64) { scheduleOf(t, number, nil) }
 
-// scheduleOf is a schedule whose role machines tell what they are stepped with.
+// scheduleOf is a schedule whose role machines tell what they are stepped with. One that breaks a promise is shrunk.
 func scheduleOf(t *testing.T, number uint64, inputs func(role.Input)) {
 	t.Helper()
-	rng := rand.New(rand.NewPCG(number, 1))
-	c := Config{
-		Seed: number, Hubs: 2 + rng.IntN(2), Clients: 1,
-		Grace: time.Duration(rng.Int64N(int64(20 * time.Second))), Spread: time.Duration(rng.Int64N(int64(10 * time.Second))),
+	s, err := Random(number, func(c *Config) {
+		c.Inputs = inputs
+		if *seed != 0 {
+			c.Trace = func(line string) { t.Log(line) }
+			c.Detail = c.Trace
+		}
+	})
+	if err == nil {
+		return
 	}
-	if rng.IntN(2) == 0 {
-		c.Churn = 2 * time.Second
-	}
-	if rng.IntN(4) == 0 {
-		c.Leaders = 1 + rng.IntN(2)
-	}
-	c.Inputs = inputs
-	if *seed != 0 {
-		c.Trace = func(line string) { t.Log(line) }
-		c.Detail = c.Trace
-	}
-	p := New(c)
-	defer p.Close()
-	p.Run(time.Duration(rng.Int64N(int64(10 * time.Second))))
-	for range 30 {
-		if err := p.Do(p.Chance()); err != nil {
+	t.Errorf("seed %d: %v", number, err)
+	small := Shrink(s, func(s Schedule) bool { return s.Run(nil) != nil })
+	t.Logf("%d of its %d steps are enough, as a script of testdata; it breaks: %v\n%s", len(small.Steps), len(s.Steps), small.Run(nil), small)
+}
+
+// TestSameAgain: a schedule that was drawn is the same run when its steps are given.
+func TestSameAgain(t *testing.T) {
+	for number := range uint64(20) {
+		var drawn, given strings.Builder
+		s, err := Random(number, func(c *Config) { c.Trace = func(line string) { drawn.WriteString(line + "\n") } })
+		if err != nil {
 			t.Fatal(err)
 		}
-		d := time.Duration(rng.Int64N(int64(500 * time.Millisecond)))
-		if rng.IntN(3) == 0 {
-			d = time.Duration(rng.Int64N(int64(20 * time.Second)))
-		}
-		p.Run(d)
-	}
-	p.Calm()
-	for _, d := range []time.Duration{lastWords, heals} { // a hub that was told to stop is started again, too
-		if err := p.Do("heal"); err != nil {
+		if err := s.Run(func(c *Config) { c.Trace = func(line string) { given.WriteString(line + "\n") } }); err != nil {
 			t.Fatal(err)
 		}
-		p.Run(d)
+		if diff := cmp.Diff(drawn.String(), given.String()); diff != "" {
+			t.Fatalf("schedule %d (-drawn +given):\n%s", number, diff)
+		}
 	}
-	p.Do("write " + key(0))
-	p.Run(10 * time.Second)
-	if p.Err() == nil {
-		p.judge.healed()
+}
+
+// TestShrink: what a failure does not need is left out.
+func TestShrink(t *testing.T) {
+	var s Schedule
+	for i := range 30 {
+		s.Steps = append(s.Steps, Step{time.Duration(i) * time.Second, fmt.Sprint(i)})
 	}
-	if err := p.Err(); err != nil {
-		t.Errorf("seed %d: %v", number, err)
+	breaks := func(s Schedule) bool {
+		has := map[string]bool{}
+		for _, x := range s.Steps {
+			has[x.Command] = true
+		}
+		return has["3"] && has["17"] && has["18"]
+	}
+	got := Shrink(s, breaks)
+	if len(got.Steps) != 3 || !breaks(got) {
+		t.Errorf("%d steps are left: %v", len(got.Steps), got.Steps)
 	}
 }

@@ -51,14 +51,20 @@ func runScript(script string) (trace string, err error) {
 	c.Trace = func(line string) { fmt.Fprintln(&out, line) }
 	c.Detail = c.Trace
 	for line := range strings.Lines(script) {
-		var grace, spread, at string
+		var grace, spread, churn, at string
 		line = strings.TrimSpace(line)
 		switch {
 		case line == "" || strings.HasPrefix(line, "#"):
 			continue
 		case strings.HasPrefix(line, "hubs"):
-			if _, err := fmt.Sscanf(line, "hubs %d grace %s spread %s", &c.Hubs, &grace, &spread); err != nil {
+			churn = "0s"
+			n, err := fmt.Sscanf(line, "hubs %d grace %s spread %s seed %d leaders %d churn %s",
+				&c.Hubs, &grace, &spread, &c.Seed, &c.Leaders, &churn)
+			if n != 3 && n != 6 {
 				return "", fmt.Errorf("%q: %w", line, err)
+			}
+			if c.Churn, err = time.ParseDuration(churn); err != nil {
+				return "", err
 			}
 			if c.Grace, err = time.ParseDuration(grace); err != nil {
 				return "", err
@@ -78,6 +84,9 @@ func runScript(script string) (trace string, err error) {
 		if command == "end" {
 			break
 		}
+		if command == "healed" {
+			return out.String(), p.healed()
+		}
 		if err := p.Do(command); err != nil {
 			return "", err
 		}
@@ -94,7 +103,7 @@ func TestReplay(t *testing.T) {
 		c.Detail = c.Trace
 		p := New(c)
 		for range 200 {
-			if err := p.Do(p.Chance()); err != nil {
+			if err := p.Do(p.Chance(p.rng)); err != nil {
 				t.Fatal(err)
 			}
 			p.Run(p.upTo(5 * time.Second))

@@ -146,6 +146,15 @@ bin/golangci-lint: .ci/lint/go.mod
 	@mkdir -p bin
 	cd .ci/lint && go build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+.PHONY: vulncheck
+vulncheck: bin/govulncheck ## known vulnerabilities in code that Weir calls, by the database at vuln.go.dev: needs the network, so make test goes without
+	bin/govulncheck ./...
+
+bin/govulncheck: .ci/vulncheck/go.mod
+	@echo "building govulncheck (once)"
+	@mkdir -p bin
+	cd .ci/vulncheck && go build -o ../../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+
 .PHONY: simulate
 simulate: ## SCHEDULES (default 50000) random fault schedules in virtual time, 1000 (EVICTIONS) with real node controllers, a hundred real hubs in fake time
 	go test ./sim/virtual -count 1 -timeout 0 -run TestSchedules -from 0 -schedules $${SCHEDULES:-50000}

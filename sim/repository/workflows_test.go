@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,6 +33,8 @@ type workflow struct {
 }
 
 type job struct {
+	Needs       []string          `yaml:"needs"`
+	If          string            `yaml:"if"`
 	RunsOn      string            `yaml:"runs-on"`
 	Timeout     int               `yaml:"timeout-minutes"`
 	Permissions map[string]string `yaml:"permissions"`
@@ -42,6 +45,7 @@ type job struct {
 		} `yaml:"matrix"`
 	} `yaml:"strategy"`
 	Steps []struct {
+		Name string            `yaml:"name"`
 		Uses string            `yaml:"uses"`
 		With map[string]any    `yaml:"with"`
 		Run  string            `yaml:"run"`
@@ -53,6 +57,11 @@ type job struct {
 var (
 	target  = regexp.MustCompile(`(?m)^([a-z-]+):.*## `)
 	command = regexp.MustCompile(`^make (\S+|\$\{\{ matrix\.target \}\})( [A-Z_]+=\S+| [A-Z_]+=\$\{\{ [a-z_.]+ \}\})*$`)
+	// pinned is an action at a commit: a tag can be moved, a commit cannot. The comment is what people and dependabot read.
+	pinned = regexp.MustCompile(`^[a-z-]+/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	uses   = regexp.MustCompile(`(?m)\buses: *(.*?) *$`)
+	// mayWrite are the targets that a job with a right to write may run. None of them tests, measures or builds.
+	mayWrite = []string{"publish", "landed", "comment"}
 	// outside are values that the author of a pull request chooses: none of them goes into a command.
 	outside = regexp.MustCompile(`github\.(head_ref|event\.pull_request\.(title|body|head\.ref|head\.label)|event\.(comment|issue|commits))`)
 )
@@ -68,7 +77,23 @@ func problems(data []byte, targets []string) (all []string) {
 	if w.On == nil || len(w.Jobs) == 0 || len(w.Permissions) == 0 {
 		all = append(all, "it has no on, no jobs, or no permissions")
 	}
+	for _, m := range uses.FindAllStringSubmatch(string(data), -1) {
+		if !pinned.MatchString(m[1]) {
+			all = append(all, m[1]+" is not pinned by a commit, with its version behind: owner/name@<40 digits> # v1.2.3")
+		}
+	}
+	for right, how := range w.Permissions {
+		if how != "read" {
+			all = append(all, "all jobs have the right "+right+": "+how)
+		}
+	}
 	for name, j := range w.Jobs {
+		writes := slices.Contains(slices.Collect(maps.Values(j.Permissions)), "write")
+		for _, n := range j.Needs {
+			if _, ok := w.Jobs[n]; !ok {
+				all = append(all, "job "+name+" needs "+n+", which is not there")
+			}
+		}
 		if j.RunsOn == "" || j.Timeout == 0 {
 			all = append(all, "job "+name+" does not say where it runs, or for how long at most")
 		}
@@ -93,6 +118,9 @@ func problems(data []byte, targets []string) (all []string) {
 			for _, a := range asked {
 				if !slices.Contains(targets, a) {
 					all = append(all, "job "+name+": there is no target "+a)
+				}
+				if writes && !slices.Contains(mayWrite, a) {
+					all = append(all, "job "+name+" may write, and runs make "+a)
 				}
 			}
 		}
@@ -163,27 +191,34 @@ func TestMakeReport(t *testing.T) {
 
 // TestWorkflowProblems: what the test above is there for is found.
 func TestWorkflowProblems(t *testing.T) {
-	const good = "name: x\non: push\npermissions: {contents: read}\njobs:\n  a:\n    runs-on: ubuntu-24.04\n    timeout-minutes: 5\n    steps:\n    - run: make test\n"
-	if got := problems([]byte(good), []string{"test"}); len(got) > 0 {
+	const good = "name: x\non: push\npermissions: {contents: read}\njobs:\n  a:\n    runs-on: ubuntu-24.04\n    timeout-minutes: 5\n    steps:\n    - run: make test\n" +
+		"    - uses: actions/checkout@0123456789012345678901234567890123456789 # v1.2.3\n  b:\n    needs: [a]\n    runs-on: ubuntu-24.04\n" +
+		"    timeout-minutes: 5\n    permissions: {contents: write}\n    steps:\n    - run: make publish\n"
+	if got := problems([]byte(good), []string{"test", "publish"}); len(got) > 0 {
 		t.Errorf("a good one: %v", got)
 	}
 	for name, change := range map[string][2]string{
-		"a target that is not there":   {"make test", "make tset"},
-		"a script":                     {"make test", "bash run.sh"},
-		"a command behind":             {"make test", "make test && curl x"},
-		"a stranger's words":           {"make test", "make test X=${{ github.head_ref }}"},
-		"no end":                       {"    timeout-minutes: 5\n", ""},
-		"no YAML":                      {"jobs:", "jobs: ["},
-		"a field of another name":      {"permissions:", "rights:"},
-		"no permissions":               {"permissions: {contents: read}\n", ""},
-		"a job that makes nothing":     {"run: make test", "uses: actions/checkout@v4"},
-		"a matrix with a wrong target": {"make test", "make ${{ matrix.target }}\n    strategy: {matrix: {target: [tset]}}"},
+		"a target that is not there":    {"make test", "make tset"},
+		"a script":                      {"make test", "bash run.sh"},
+		"a command behind":              {"make test", "make test && curl x"},
+		"a stranger's words":            {"make test", "make test X=${{ github.head_ref }}"},
+		"no end":                        {"    timeout-minutes: 5\n", ""},
+		"no YAML":                       {"jobs:", "jobs: ["},
+		"a field of another name":       {"permissions:", "rights:"},
+		"no permissions":                {"permissions: {contents: read}\n", ""},
+		"a job that makes nothing":      {"run: make test", "name: x"},
+		"an action by its tag":          {"0123456789012345678901234567890123456789 # v1.2.3", "v4"},
+		"an action without a version":   {" # v1.2.3", ""},
+		"a test that may write":         {"make publish", "make test"},
+		"a right to write for all":      {"permissions: {contents: read}", "permissions: {contents: write}"},
+		"a job that is needed and gone": {"needs: [a]", "needs: [c]"},
+		"a matrix with a wrong target":  {"make test", "make ${{ matrix.target }}\n    strategy: {matrix: {target: [tset]}}"},
 	} {
 		text := strings.Replace(good, change[0], change[1], 1)
 		if text == good {
 			t.Fatalf("%s: nothing was changed", name)
 		}
-		if got := problems([]byte(text), []string{"test"}); len(got) == 0 {
+		if got := problems([]byte(text), []string{"test", "publish"}); len(got) == 0 {
 			t.Errorf("%s is not found", name)
 		}
 	}
